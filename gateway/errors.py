@@ -1,0 +1,183 @@
+"""Every error the gateway raises on purpose.
+
+    GatewayError                       reaches a caller as JSON: status, code, sentence
+    ├── ValidationError                400 VALIDATION_ERROR
+    │   └── PayloadTooLarge            413 VALIDATION_ERROR
+    ├── NotFound                       404 NOT_FOUND
+    ├── MethodNotAllowed               405 METHOD_NOT_ALLOWED
+    ├── InvalidCredentials             401 INVALID_CREDENTIALS
+    ├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
+    ├── TooManyRequests                429, no code
+    ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
+    ├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
+    ├── PaymentRequired                402, the challenge
+    └── PaymentError                   400, the direct flow's refusals
+        ├── TxNotFound                 TX_NOT_FOUND
+        ├── TxFailed                   TX_FAILED
+        ├── InvalidPayment             INVALID_PAYMENT
+        ├── InsufficientPayment        INSUFFICIENT_PAYMENT
+        └── TxAlreadyUsed              TX_ALREADY_USED
+
+    ProviderError                      ends or delays an attempt of a task
+    ├── Transient                      costs one of the retries
+    ├── RateLimited                    waits, costs no attempt
+    ├── InvalidInput                   fails at once; before payment: VALIDATION_ERROR
+    └── ContentPolicy                  fails at once
+
+    SettingsError                      stops the start with one sentence
+"""
+
+from typing import ClassVar
+
+
+class GatewayError(Exception):
+    """Base of every error that may reach a caller; its message is a sentence for them."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str | None] = "INTERNAL_ERROR"
+
+    def __init__(self, message: str, *, details: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+class ValidationError(GatewayError):
+    """The request breaks the specification or the endpoint's own choices."""
+
+    status = 400
+    code = "VALIDATION_ERROR"
+
+
+class PayloadTooLarge(ValidationError):
+    """The body is past the route's limit."""
+
+    status = 413
+
+
+class NotFound(GatewayError):
+    """No such path, slug, task or file."""
+
+    status = 404
+    code = "NOT_FOUND"
+
+
+class MethodNotAllowed(GatewayError):
+    """The path exists, but not for this method."""
+
+    status = 405
+    code = "METHOD_NOT_ALLOWED"
+
+
+class InvalidCredentials(GatewayError):
+    """The admin password does not match; says the same for every cause."""
+
+    status = 401
+    code = "INVALID_CREDENTIALS"
+
+
+class IdempotencyConflict(GatewayError):
+    """The Idempotency-Key was used with another request."""
+
+    status = 409
+    code = "IDEMPOTENCY_CONFLICT"
+
+
+class TooManyRequests(GatewayError):
+    """A rate limit is exceeded; `retry_after_s` whole seconds of waiting always suffice."""
+
+    status = 429
+    code = None
+
+    def __init__(self, retry_after_s: int) -> None:
+        unit = "second" if retry_after_s == 1 else "seconds"
+        super().__init__(f"Rate limit exceeded. Try again in {retry_after_s} {unit}.")
+        self.retry_after_s = retry_after_s
+
+
+class ExecutionError(GatewayError):
+    """The endpoint cannot serve now; nothing was charged."""
+
+    code = "EXECUTION_ERROR"
+
+
+class ChainUnavailable(GatewayError):
+    """No configured RPC endpoint answered, or the answers make no sense."""
+
+
+class PaymentRequired(GatewayError):
+    """The 402: no payment, or one that cannot be accepted.
+
+    `reason` is a standard x402 error reason, or None for the first, plain challenge.
+    """
+
+    status = 402
+    code = None
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(reason or "Payment required")
+        self.reason = reason
+
+
+class PaymentError(GatewayError):
+    """The submitted transaction does not pay for this request (spec §7.2)."""
+
+    status = 400
+
+
+class TxNotFound(PaymentError):
+    """No receipt for the hash yet."""
+
+    code = "TX_NOT_FOUND"
+
+
+class TxFailed(PaymentError):
+    """The transaction was reverted."""
+
+    code = "TX_FAILED"
+
+
+class InvalidPayment(PaymentError):
+    """The transaction holds no acceptable USDC transfer to the wallet."""
+
+    code = "INVALID_PAYMENT"
+
+
+class InsufficientPayment(PaymentError):
+    """No single transfer reaches the price."""
+
+    code = "INSUFFICIENT_PAYMENT"
+
+
+class TxAlreadyUsed(PaymentError):
+    """The hash, or the transfer in it, already paid for a generation."""
+
+    code = "TX_ALREADY_USED"
+
+
+class ProviderError(Exception):
+    """Base of what a provider raises; anything else it raises counts as `Transient`."""
+
+
+class Transient(ProviderError):
+    """A network error or a 5xx: worth another attempt."""
+
+
+class RateLimited(ProviderError):
+    """The provider asks to wait; costs no attempt."""
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class InvalidInput(ProviderError):
+    """The provider cannot work with this input, however often it is asked."""
+
+
+class ContentPolicy(ProviderError):
+    """The provider refuses the content."""
+
+
+class SettingsError(Exception):
+    """A setting is wrong or missing; the message names it and shows an example."""
