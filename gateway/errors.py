@@ -1,30 +1,30 @@
 """Every error the gateway raises on purpose.
 
-    GatewayError                       reaches a caller as JSON: status, code, sentence
-    ├── ValidationError                400 VALIDATION_ERROR
-    │   └── PayloadTooLarge            413 VALIDATION_ERROR
-    ├── NotFound                       404 NOT_FOUND
-    ├── MethodNotAllowed               405 METHOD_NOT_ALLOWED
-    ├── InvalidCredentials             401 INVALID_CREDENTIALS
-    ├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
-    ├── TooManyRequests                429, no code
-    ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
-    ├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
-    ├── PaymentRequired                402, the challenge
-    └── PaymentError                   400, the direct flow's refusals
-        ├── TxNotFound                 TX_NOT_FOUND
-        ├── TxFailed                   TX_FAILED
-        ├── InvalidPayment             INVALID_PAYMENT
-        ├── InsufficientPayment        INSUFFICIENT_PAYMENT
-        └── TxAlreadyUsed              TX_ALREADY_USED
+GatewayError                       reaches a caller as JSON: status, code, sentence
+├── ValidationError                400 VALIDATION_ERROR
+│   └── PayloadTooLarge            413 VALIDATION_ERROR
+├── NotFound                       404 NOT_FOUND
+├── MethodNotAllowed               405 METHOD_NOT_ALLOWED
+├── InvalidCredentials             401 INVALID_CREDENTIALS
+├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
+├── TooManyRequests                429, no code
+├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
+├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
+├── PaymentRequired                402, the challenge
+└── PaymentError                   400, the direct flow's refusals
+    ├── TxNotFound                 TX_NOT_FOUND
+    ├── TxFailed                   TX_FAILED
+    ├── InvalidPayment             INVALID_PAYMENT
+    ├── InsufficientPayment        INSUFFICIENT_PAYMENT
+    └── TxAlreadyUsed              TX_ALREADY_USED
 
-    ProviderError                      ends or delays an attempt of a task
-    ├── Transient                      costs one of the retries
-    ├── RateLimited                    waits, costs no attempt
-    ├── InvalidInput                   fails at once; before payment: VALIDATION_ERROR
-    └── ContentPolicy                  fails at once
+ProviderError                      ends or delays an attempt of a task
+├── Transient                      costs one of the retries
+├── RateLimited                    waits, costs no attempt
+├── InvalidInput                   fails at once; before payment: VALIDATION_ERROR
+└── ContentPolicy                  fails at once
 
-    SettingsError                      stops the start with one sentence
+SettingsError                      stops the start with one sentence
 """
 
 from typing import ClassVar
