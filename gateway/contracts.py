@@ -85,6 +85,19 @@ class Challenge:
     headers: Mapping[str, str]
 
 
+@attrs.frozen(kw_only=True)
+class Proof:
+    """A decoded payment header, unchecked: what the client says it signed, and the signature."""
+
+    version: int  # of x402: 1 or 2
+    scheme: str
+    network: str
+    asset: str | None  # v2 only, as are the two below
+    amount: str | None
+    pay_to: str | None
+    authorization: Authorization
+
+
 class AuthorizationVerifier(Protocol):
     """The X402 flow: challenges, and the signed authorizations that answer them."""
 
@@ -94,16 +107,14 @@ class AuthorizationVerifier(Protocol):
         """Return the 402 for a quote; `version` 1 puts what x402 v1 clients need first."""
         ...
 
-    def read(self, header: str) -> Authorization:
+    def read(self, header: str) -> Proof:
         """Decode a payment header; pure.
 
         Raises `PaymentRequired` with the standard reason.
         """
         ...
 
-    def check_terms(
-        self, header: str, authorization: Authorization, quote: Quote, now: float
-    ) -> None:
+    def check_terms(self, proof: Proof, quote: Quote, now: float) -> None:
         """Compare scheme, network, asset, amount, recipient, time window and signature; pure.
 
         Raises `PaymentRequired` with the standard reason.
@@ -118,7 +129,7 @@ class AuthorizationVerifier(Protocol):
         """
         ...
 
-    def receipt_headers(self, header: str, task: Task) -> Mapping[str, str]:
+    def receipt_headers(self, proof: Proof, payment: Payment) -> Mapping[str, str]:
         """Return the headers of the 200 that tell the client its settlement."""
         ...
 
@@ -142,9 +153,10 @@ class Settler(Protocol):
         """Raise `ExecutionError` where settling cannot work now, e.g. for want of gas."""
         ...
 
-    async def submit(self, payment: Payment) -> None:
+    async def submit(self, payment: Payment) -> str | None:
         """Write down (T2), then send; called again for the same payment it sends the same bytes.
 
+        Returns the hash of the transaction to look for, or None where nothing could be sent.
         Raises `ChainUnavailable` where the outcome of sending is unknown.
         """
         ...
@@ -179,7 +191,8 @@ class SettlementJournal(Protocol):
     ) -> None:
         """T2: payment `settling`, the signed transaction, its nonce used up.
 
-        Raises `RuntimeError` where the payment is closed or the nonce was taken meanwhile.
+        Also when an earlier transaction's nonce was used up by another. Raises `RuntimeError`
+        where the payment is closed or the nonce was taken meanwhile.
         """
         ...
 
@@ -187,12 +200,12 @@ class SettlementJournal(Protocol):
         """Write down a dearer transaction of the same nonce before it is sent."""
         ...
 
-    async def settlement_of(self, payment_id: int) -> SignedTransaction | None:
-        """Return the newest transaction written down for a payment."""
+    async def unmined_of(self, payment_id: int) -> SignedTransaction | None:
+        """Return the newest transaction of a payment whose nonce is not seen used on-chain."""
         ...
 
-    async def unmined_settlements(self, signer: str) -> list[tuple[int, SignedTransaction]]:
-        """Return (payment id, newest transaction) of every nonce not seen mined, in order."""
+    async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
+        """Return (payment, newest transaction) of every nonce not seen used, in order."""
         ...
 
     async def mark_mined(self, signer: str, below_nonce: int) -> None:
@@ -382,6 +395,10 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         ...
 
     # -- the rest
+    async def queue_depth(self) -> dict[str, int]:
+        """Return how many unfinished tasks are in each status; cheap however many have ended."""
+        ...
+
     async def counts(self) -> dict[str, dict[str, int]]:
         """Return how many `tasks` and `payments` are in each state."""
         ...

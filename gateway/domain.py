@@ -268,6 +268,7 @@ class Task:
     completed_at: float | None
     expires_at: float | None
     result: StoredResult | None
+    outputs_gone: bool  # past their retention and deleted
     code: str | None
     error: str | None
     details: str | None

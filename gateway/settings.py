@@ -71,8 +71,8 @@ class Settings:
     )
     settlement: str = _setting("local", "Name of the settler that makes x402 transfers happen.")
     settlement_key: ts.SecretStr = _secret(
-        "Private key that pays the gas of x402 settlements (ETH on Base, no USDC). "
-        "Without it only the direct flow is for sale.",
+        "Private key that pays the gas of x402 settlements: it holds a little ETH on the "
+        "network and no USDC. Required for `local` settlement.",
         example="0x followed by 64 hexadecimal digits",
     )
     max_fee_gwei: float = _setting(
@@ -103,6 +103,9 @@ class Settings:
     )
     max_transfer_age_hours: float = _setting(
         24.0, "Hours after which a transfer no longer pays in the direct flow."
+    )
+    tx_patience: float = _setting(
+        4.0, "Seconds to look for a submitted transaction before it counts as not found."
     )
     retention_days: float = _setting(7.0, "Days that outputs are kept.")
     min_free_disk_mb: int = _setting(
@@ -194,7 +197,13 @@ def check_settings(settings: Settings) -> None:
     url = urlsplit(settings.base_url)
     one_of = {"network": tuple(NETWORKS), "log_format": ("json", "console")}
     at_least = {"workers": 1, "confirmations": 1, "min_free_disk_mb": 0}
-    positive = ("rpc_timeout", "max_fee_gwei", "max_transfer_age_hours", "retention_days")
+    positive = (
+        "rpc_timeout",
+        "max_fee_gwei",
+        "max_transfer_age_hours",
+        "tx_patience",
+        "retention_days",
+    )
     checks: dict[str, bool] = {
         "base_url": url.scheme in ("http", "https") and bool(url.hostname) and not url.path,
         "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,

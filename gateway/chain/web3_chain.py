@@ -1,0 +1,200 @@
+"""The chain through JSON-RPC: typed reads of blocks, receipts, logs and the token."""
+
+import contextlib
+from typing import Any
+
+from gateway.chain.rpc import Endpoint, RpcEndpoints
+from gateway.contracts import CallReverted
+from gateway.domain import Block, Log, Receipt
+from gateway.errors import ChainUnavailable
+from gateway.settings import Settings
+from gateway.usdc import (
+    AUTHORIZATION_CANCELED_TOPIC,
+    AUTHORIZATION_USED_TOPIC,
+    DOMAIN_SEPARATOR,
+    topic,
+)
+
+_MIN_PRIORITY_WEI = 1_000_000  # 0.001 gwei: what Base's sequencer takes in quiet times
+
+
+class Web3Chain:
+    """Base, or another network of the settings. Implements `contracts.Chain`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._network = settings.chain
+        self._rpc = RpcEndpoints(
+            settings.rpc_urls, timeout_s=settings.rpc_timeout, check=self._check_endpoint
+        )
+
+    async def start(self) -> None:
+        """Connect: import web3, and check the first endpoint that answers."""
+        await self.head()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._rpc.close()
+
+    async def _check_endpoint(self, endpoint: Endpoint) -> None:
+        """Refuse an endpoint of another chain, or whose token signs under another domain."""
+        network = self._network
+        chain_id = int(await endpoint.request("eth_chainId"), 16)
+        if chain_id != network.chain_id:
+            raise ChainUnavailable(
+                f"RPC endpoint {endpoint.place} is chain {chain_id}, not {network.chain_id}"
+            )
+        call = {"to": network.token, "data": "0x" + DOMAIN_SEPARATOR.hex()}
+        try:
+            domain = await endpoint.request("eth_call", call, "latest")
+        except CallReverted:
+            domain = None
+        if domain != "0x" + network.domain_separator.hex():
+            raise ChainUnavailable(
+                f"RPC endpoint {endpoint.place}: {network.token} is not the expected USDC contract"
+            )
+
+    async def head(self) -> Block:
+        """Return the newest block."""
+        return await self._rpc.first(
+            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", "latest")
+        )
+
+    async def block(self, block_hash: str) -> Block:
+        """Return one block."""
+        return await self._rpc.first(
+            lambda endpoint: _block(endpoint, "eth_getBlockByHash", block_hash)
+        )
+
+    async def receipt(self, tx_hash: str) -> Receipt | None:
+        """Return a mined transaction, or None where no endpoint knows one."""
+
+        async def ask(endpoint: Endpoint) -> Receipt | None:
+            raw = await endpoint.request("eth_getTransactionReceipt", tx_hash)
+            return _receipt(raw, tx_hash)
+
+        return await self._rpc.first_known(ask)
+
+    async def call(
+        self, data: bytes, *, at: Block | None = None, sender: str | None = None
+    ) -> bytes:
+        """Call the token without a transaction, at the newest block or at a pinned one."""
+        call = {"to": self._network.token, "data": "0x" + data.hex()}
+        if sender is not None:
+            call["from"] = sender
+        where: Any = "latest" if at is None else {"blockHash": at.hash}
+
+        async def ask(endpoint: Endpoint) -> bytes:
+            return _bytes(await endpoint.request("eth_call", call, where))
+
+        return await self._rpc.first(ask)
+
+    async def authorization_logs(
+        self, sender: str, nonce: str, *, from_block: int, to_block: int
+    ) -> list[tuple[str, bool]]:
+        """Return (transaction hash, was it used rather than cancelled) of a nonce's logs."""
+        query = {
+            "address": self._network.token,
+            "topics": [
+                [AUTHORIZATION_USED_TOPIC, AUTHORIZATION_CANCELED_TOPIC],
+                topic(sender),
+                nonce,
+            ],
+            "fromBlock": hex(max(from_block, 0)),
+            "toBlock": hex(to_block),
+        }
+
+        async def ask(endpoint: Endpoint) -> list[tuple[str, bool]]:
+            logs = await endpoint.request("eth_getLogs", query)
+            return [
+                (log["transactionHash"].lower(), log["topics"][0] == AUTHORIZATION_USED_TOPIC)
+                for log in logs
+            ]
+
+        return await self._rpc.first(ask)
+
+    async def code(self, address: str) -> bytes:
+        """Return an account's code; empty for one without."""
+
+        async def ask(endpoint: Endpoint) -> bytes:
+            return _bytes(await endpoint.request("eth_getCode", address, "latest"))
+
+        return await self._rpc.first(ask)
+
+    async def gas_balance(self, address: str) -> int:
+        """Return an account's wei."""
+        return await self._number("eth_getBalance", address, "latest")
+
+    async def transaction_count(self, address: str) -> int:
+        """Return the nonce after an account's last mined transaction."""
+        return await self._number("eth_getTransactionCount", address, "latest")
+
+    async def fees(self) -> tuple[int, int]:
+        """Return (base fee of the newest block, priority fee to bid), in wei per gas."""
+
+        async def ask(endpoint: Endpoint) -> tuple[int, int]:
+            block = await endpoint.request("eth_getBlockByNumber", "latest", False)  # noqa: FBT003 - JSON-RPC
+            priority = int(await endpoint.request("eth_maxPriorityFeePerGas"), 16)
+            return int(block["baseFeePerGas"], 16), max(priority, _MIN_PRIORITY_WEI)
+
+        return await self._rpc.first(ask)
+
+    async def send(self, raw: bytes) -> None:
+        """Broadcast; a transaction that is already known or mined counts as sent."""
+
+        async def ask(endpoint: Endpoint) -> None:
+            try:
+                await endpoint.request("eth_sendRawTransaction", "0x" + raw.hex())
+            except ChainUnavailable as error:
+                if not _is_known(error.details):
+                    raise
+
+        with contextlib.suppress(CallReverted):  # refused in simulation; the receipt will tell
+            await self._rpc.first(ask)
+
+    async def _number(self, method: str, *params: str) -> int:
+        async def ask(endpoint: Endpoint) -> int:
+            return int(await endpoint.request(method, *params), 16)
+
+        return await self._rpc.first(ask)
+
+
+def _is_known(details: str | None) -> bool:
+    """Whether a refusal to broadcast says that the nonce or transaction is there already."""
+    said = (details or "").lower()
+    return any(words in said for words in ("already known", "nonce too low", "already imported"))
+
+
+def _bytes(value: str) -> bytes:
+    return bytes.fromhex(value.removeprefix("0x"))
+
+
+async def _block(endpoint: Endpoint, method: str, which: str) -> Block:
+    raw = await endpoint.request(method, which, False)  # noqa: FBT003 - JSON-RPC
+    if raw is None:
+        raise ChainUnavailable(f"RPC endpoint {endpoint.place} does not know block {which}")
+    return Block(
+        number=int(raw["number"], 16), hash=raw["hash"].lower(), timestamp=int(raw["timestamp"], 16)
+    )
+
+
+def _receipt(raw: Any, tx_hash: str) -> Receipt | None:
+    """Return a receipt, None for one that is missing or pending; `KeyError` for one without status."""
+    if raw is None or raw["blockHash"] is None:
+        return None
+    if raw["transactionHash"].lower() != tx_hash:
+        raise ValueError("the receipt of another transaction")
+    return Receipt(
+        tx_hash=tx_hash,
+        succeeded=int(raw["status"], 16) == 1,
+        block_number=int(raw["blockNumber"], 16),
+        block_hash=raw["blockHash"].lower(),
+        logs=tuple(
+            Log(
+                address=log["address"].lower(),
+                topics=tuple(part.lower() for part in log["topics"]),
+                data=_bytes(log["data"]),
+                index=int(log["logIndex"], 16),
+            )
+            for log in raw["logs"]
+        ),
+    )

@@ -1,0 +1,47 @@
+"""What the settlement key signed: nonces that survive a restart, and what is still unmined."""
+
+import sqlite3
+
+from gateway.contracts import SignedTransaction
+from gateway.domain import Payment
+from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
+
+
+def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
+    """Return the signer's next nonce, never below what the chain says."""
+    nonce: int = db.execute(
+        """INSERT INTO signers (address, next_nonce) VALUES (?, ?)
+           ON CONFLICT (address) DO UPDATE SET next_nonce = max(next_nonce, excluded.next_nonce)
+           RETURNING next_nonce""",
+        (signer, chain_nonce),
+    ).fetchone()[0]
+    return nonce
+
+
+def unmined_of(db: sqlite3.Connection, payment_id: int) -> SignedTransaction | None:
+    """Return the newest transaction of a payment whose nonce is not seen used on-chain."""
+    row = db.execute(
+        """SELECT * FROM settlement_transactions WHERE payment_id = ? AND mined = 0
+           ORDER BY nonce DESC, max_fee_wei DESC LIMIT 1""",
+        (payment_id,),
+    ).fetchone()
+    return signed_of(row) if row else None
+
+
+def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTransaction]]:
+    """Return (payment, newest transaction) of each nonce that is not seen used, in order."""
+    rows = db.execute(
+        f"""SELECT s.*, {PAYMENT_COLUMNS}, max(s.max_fee_wei) FROM settlement_transactions s
+            JOIN payments p ON p.id = s.payment_id
+            WHERE s.signer = ? AND s.mined = 0 GROUP BY s.nonce ORDER BY s.nonce""",  # noqa: S608 - constants
+        (signer,),
+    ).fetchall()
+    return [(payment_of(row), signed_of(row)) for row in rows]
+
+
+def mark_mined(db: sqlite3.Connection, signer: str, below_nonce: int) -> None:
+    """Note that every nonce below is used up on-chain."""
+    db.execute(
+        "UPDATE settlement_transactions SET mined = 1 WHERE signer = ? AND mined = 0 AND nonce < ?",
+        (signer, below_nonce),
+    )

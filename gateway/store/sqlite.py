@@ -1,0 +1,210 @@
+"""The store on SQLite: reads on one connection, every write through the one writer."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import aiosqlite
+
+from gateway.contracts import Lease, NewTask, SignedTransaction
+from gateway.domain import Authorization, Payment, StoredOutput, StoredResult, Task, Transfer
+from gateway.errors import SettingsError
+from gateway.store import payment_transactions as payments
+from gateway.store import signer_transactions as signers
+from gateway.store import task_transactions as tasks
+from gateway.store.migrations import migrate
+from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, outputs_of, payment_of, task_of
+from gateway.store.writer import WriteConnection, Writer
+
+Value = TypeVar("Value")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open the database the way money needs it: a COMMIT that returned survives a power cut."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.row_factory = sqlite3.Row
+    db.execute("PRAGMA busy_timeout = 5000")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")  # NORMAL loses commits in a power cut
+    db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+def _connect_writer(path: Path) -> sqlite3.Connection:
+    db = _connect(path)
+    migrate(db)
+    return db
+
+
+class SqliteStore:
+    """Everything durable, in one file. Implements `contracts.Store`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            writer = WriteConnection(partial(_connect_writer, self._path), 64)
+            await writer
+            self._reader = await aiosqlite.Connection(partial(_connect, self._path), 64)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise SettingsError(
+                f"The database in {self._path.parent} cannot be opened ({error}). "
+                "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
+            ) from error
+        self._writer = Writer(writer)
+        self._writer.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._writer.close()
+        await self._reader.close()
+
+    async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._writer.run(lambda db: function(db, *arguments))
+
+    async def _rows(self, sql: str, *parameters: object) -> list[sqlite3.Row]:
+        return list(await self._reader.execute_fetchall(sql, parameters))
+
+    async def _task(self, where: str, *parameters: object) -> Task | None:
+        rows = await self._rows(f"{SELECT_TASK} {where}", *parameters)
+        return task_of(rows[0]) if rows else None
+
+    # -- payments
+
+    async def find_claim(self, key: str) -> Task | None:
+        return await self._task("JOIN claims c ON c.payment_id = p.id WHERE c.key = ?", key)
+
+    async def find_idempotent(self, idempotency_hash: str) -> Task | None:
+        return await self._task("WHERE p.idempotency_hash = ?", idempotency_hash)
+
+    async def reserve(
+        self, task: NewTask, authorization: Authorization, key: str, search_from_block: int
+    ) -> Task | None:
+        return await self._write(payments.reserve, task, authorization, key, search_from_block)
+
+    async def begin_settling(
+        self, payment_id: int, transaction: SignedTransaction | None, *, now: float
+    ) -> None:
+        await self._write(payments.begin_settling, payment_id, transaction, now)
+
+    async def settle(self, payment_id: int, transfer: Transfer, *, now: float) -> bool:
+        return await self._write(payments.settle, payment_id, transfer, now)
+
+    async def accept_direct(
+        self,
+        task: NewTask,
+        tx_hash: str,
+        transfers: Sequence[Transfer],
+        idempotency_hash: str | None,
+    ) -> Task:
+        return await self._write(payments.accept_direct, task, tx_hash, transfers, idempotency_hash)
+
+    async def release(self, payment_id: int, *, now: float) -> bool:
+        return await self._write(payments.release, payment_id, now)
+
+    async def open_payments(self) -> list[Payment]:
+        rows = await self._rows(
+            f"""SELECT {PAYMENT_COLUMNS} FROM payments p
+                WHERE p.state IN ('reserved', 'settling') ORDER BY p.id"""  # noqa: S608 - constants
+        )
+        return [payment_of(row) for row in rows]
+
+    # -- what the settlement key signed
+
+    async def next_nonce(self, signer: str, chain_nonce: int) -> int:
+        return await self._write(signers.next_nonce, signer, chain_nonce)
+
+    async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
+        await self._write(payments.insert_transaction, payment_id, transaction)
+
+    async def unmined_of(self, payment_id: int) -> SignedTransaction | None:
+        return await self._write(signers.unmined_of, payment_id)
+
+    async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
+        return await self._write(signers.unmined, signer)
+
+    async def mark_mined(self, signer: str, below_nonce: int) -> None:
+        await self._write(signers.mark_mined, signer, below_nonce)
+
+    # -- tasks
+
+    async def claim_tasks(self, limit: int, *, lease_s: float, now: float) -> list[Lease]:
+        return await self._write(tasks.claim, limit, lease_s, now)
+
+    async def complete(
+        self, lease: Lease, result: StoredResult, *, expires_at: float, now: float
+    ) -> bool:
+        return await self._write(tasks.complete, lease, result, expires_at, now)
+
+    async def fail(self, lease: Lease, *, details: str, error: str, now: float) -> bool:
+        return await self._write(tasks.fail, lease, details, error, now)
+
+    async def retry(self, lease: Lease, *, due_at: float, costs_attempt: bool) -> bool:
+        return await self._write(tasks.retry, lease, due_at, int(not costs_attempt))
+
+    async def extend(self, lease: Lease, *, until: float, progress: float | None) -> bool:
+        return await self._write(tasks.extend, lease, until, progress)
+
+    async def recover_leases(self, *, now: float) -> int:
+        return await self._write(tasks.recover, now)
+
+    async def next_due(self) -> float | None:
+        rows = await self._rows(
+            "SELECT min(due_at) FROM tasks WHERE status IN ('queued', 'processing')"
+        )
+        due: float | None = rows[0][0]
+        return due
+
+    async def task(self, task_id: str) -> Task | None:
+        return await self._task("WHERE t.id = ?", task_id)
+
+    async def expired_outputs(
+        self, *, now: float, limit: int
+    ) -> list[tuple[str, list[StoredOutput]]]:
+        rows = await self._rows(
+            """SELECT id, result FROM tasks WHERE expires_at IS NOT NULL AND outputs_gone = 0
+               AND expires_at <= ? ORDER BY expires_at LIMIT ?""",
+            now,
+            limit,
+        )
+        return [(row["id"], outputs_of(row["result"])) for row in rows]
+
+    async def forget_outputs(self, task_ids: Sequence[str]) -> None:
+        await self._write(tasks.forget_outputs, task_ids)
+
+    # -- the rest
+
+    async def queue_depth(self) -> dict[str, int]:
+        rows = await self._rows(
+            """SELECT status, count(*) FROM tasks
+               WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def counts(self) -> dict[str, dict[str, int]]:
+        async def count(sql: str) -> dict[str, int]:
+            return {row[0]: row[1] for row in await self._rows(sql)}
+
+        return {
+            "tasks": await count("SELECT status, count(*) FROM tasks GROUP BY status"),
+            "payments": await count("SELECT state, count(*) FROM payments GROUP BY state"),
+        }
+
+    async def ping(self) -> None:
+        await self._write(lambda db: db.execute("SELECT 1").fetchone())
+
+    async def meta(self, key: str, make: Callable[[], str]) -> str:
+        return await self._write(tasks.meta, key, make())
+
+    async def count_attempt(self, address: str, *, limit: int, window_s: int, now: float) -> float:
+        return await self._write(tasks.count_attempt, address, limit, window_s, now)

@@ -1,0 +1,79 @@
+"""Payment by a plain USDC transfer whose hash the caller submits (spec §4.2)."""
+
+import asyncio
+from collections.abc import Callable
+
+from gateway import (
+    InvalidPayment,
+    PluginContext,
+    Receipt,
+    Transfer,
+    TransferVerifier,
+    TxFailed,
+    TxNotFound,
+    hookimpl,
+)
+from gateway.usdc import transfers_to
+
+_ASK_AGAIN_S = 0.5  # a quarter of Base's block time
+
+
+@hookimpl
+def register_transfer_verifier(
+    register: Callable[[TransferVerifier], None], context: PluginContext
+) -> None:
+    """Offer the direct flow on the configured network."""
+    register(DirectVerifier(context))
+
+
+class DirectVerifier:
+    """Reads a mined transaction. Implements `gateway.TransferVerifier`."""
+
+    def __init__(self, context: PluginContext) -> None:
+        self._settings = context.settings
+        self._chain = context.chain
+
+    async def find_transfers(self, tx_hash: str, *, floor_block: int, now: float) -> list[Transfer]:
+        """Return the transfers to the wallet that the transaction holds, at least one.
+
+        Only the receipt's logs count, never the transaction's own `to`: routers and smart
+        wallets are fine.
+        """
+        receipt = await self._confirmed(tx_hash)
+        if not receipt.succeeded:
+            raise TxFailed("The transaction failed on-chain; nothing was paid.")
+        transfers = transfers_to(self._settings.wallet_key, receipt, self._settings.chain)
+        if not transfers:
+            raise InvalidPayment("The transaction holds no USDC transfer to the gateway wallet.")
+        await self._check_age(receipt, floor_block, now)
+        return transfers
+
+    async def _confirmed(self, tx_hash: str) -> Receipt:
+        """Return the receipt once it is deep enough, asking for some seconds before giving up."""
+        waits = round(self._settings.tx_patience / _ASK_AGAIN_S)
+        for wait in range(waits + 1):
+            receipt = await self._chain.receipt(tx_hash)
+            if receipt is not None and await self._is_deep_enough(receipt):
+                return receipt
+            if wait < waits:
+                await asyncio.sleep(_ASK_AGAIN_S)
+        raise TxNotFound("The transaction is not on the chain yet. Wait until it is, then resend.")
+
+    async def _is_deep_enough(self, receipt: Receipt) -> bool:
+        needed = self._settings.confirmations
+        if needed == 1:
+            return True
+        head = await self._chain.head()
+        return head.number - receipt.block_number + 1 >= needed
+
+    async def _check_age(self, receipt: Receipt, floor_block: int, now: float) -> None:
+        """Refuse transfers from before this database, which cannot know whether they are spent."""
+        if receipt.block_number <= floor_block:
+            raise InvalidPayment(
+                "The transfer is older than this gateway's records.",
+                details=f"block {receipt.block_number} is not after block {floor_block}",
+            )
+        block = await self._chain.block(receipt.block_hash)
+        hours = self._settings.max_transfer_age_hours
+        if now - block.timestamp > hours * 3600:
+            raise InvalidPayment(f"The transfer is more than {hours:g} hours old.")

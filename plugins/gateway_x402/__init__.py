@@ -1,0 +1,14 @@
+"""Payment by x402 `exact` on EVM: challenges and signed EIP-3009 authorizations, v1 and v2."""
+
+from collections.abc import Callable
+
+from gateway import AuthorizationVerifier, PluginContext, hookimpl
+from gateway_x402.verifier import X402Verifier
+
+
+@hookimpl
+def register_authorization_verifier(
+    register: Callable[[AuthorizationVerifier], None], context: PluginContext
+) -> None:
+    """Offer the X402 flow on the configured network."""
+    register(X402Verifier(context.settings.chain, context.chain))
