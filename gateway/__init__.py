@@ -45,8 +45,7 @@ from gateway.errors import (
 )
 from gateway.hookspecs import hookimpl
 from gateway.settings import Settings
-
-__version__ = "0.1.0"
+from gateway.version import VERSION as __version__  # noqa: N811 - Python's name for it
 
 __all__ = [
     "Attachment",
@@ -86,6 +85,7 @@ __all__ = [
     "Transient",
     "TxFailed",
     "TxNotFound",
+    "__version__",
     "hookimpl",
     "usdc",
 ]

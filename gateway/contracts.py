@@ -220,6 +220,10 @@ class Chain(Protocol):
         """Connect and assert chain id and token domain; may be called again."""
         ...
 
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
     async def head(self) -> Block:
         """Return the newest block."""
         ...
@@ -407,6 +411,10 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         """Return when the writer answers."""
         ...
 
+    async def known_meta(self, key: str) -> str | None:
+        """Return a stored value, or None where none was made yet."""
+        ...
+
     async def meta(self, key: str, make: Callable[[], str]) -> str:
         """Return a stored value, made and kept at its first use."""
         ...
@@ -427,7 +435,7 @@ class Artifacts(Protocol):
         """Return a path under `/files/` that works until `expires_at`."""
         ...
 
-    def open(self, path: str, *, now: float) -> Path:
+    def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:
         """Return the file behind a link.
 
         Raises `NotFound` for a wrong, expired or deleted one.

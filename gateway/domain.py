@@ -107,6 +107,11 @@ class Attachment:
 
     name: str
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
+    sha256: str = attrs.field(init=False)  # of the data, hex
+
+    @sha256.default
+    def _hash(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
 
     @property
     def extension(self) -> str:
@@ -130,8 +135,7 @@ class GenerationRequest:
         facts: dict[str, Any] = attrs.asdict(self, filter=attrs.filters.exclude("attachment"))
         facts["slug"] = slug
         if self.attachment is not None:
-            digest = hashlib.sha256(self.attachment.data).hexdigest()
-            facts["file"] = [self.attachment.name, digest]
+            facts["file"] = [self.attachment.name, self.attachment.sha256]
         canonical = json.dumps(facts, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -7,6 +7,7 @@ import takes most of a second, and the server answers before that.
 
 import asyncio
 import importlib
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -59,6 +60,18 @@ def _failure(place: int, method: str, error: Any) -> Exception:
     return ChainUnavailable(f"RPC endpoint {place}: {method} failed", details=message[:200])
 
 
+def _import_web3() -> Any:
+    """Import web3; of its dependencies py_ecc raises the recursion limit to 100,000.
+
+    Under that limit a body of 100 KB of `[` would end the process, so it is put back.
+    """
+    limit = sys.getrecursionlimit()
+    web3 = importlib.import_module("web3")
+    importlib.import_module("eth_account")
+    sys.setrecursionlimit(limit)
+    return web3
+
+
 class RpcEndpoints:
     """The configured endpoints, in the operator's order."""
 
@@ -73,7 +86,7 @@ class RpcEndpoints:
         """Return the endpoints, importing web3 where that has not happened yet."""
         async with self._connecting:
             if not self._endpoints:
-                web3 = await asyncio.to_thread(importlib.import_module, "web3")
+                web3 = await asyncio.to_thread(_import_web3)
                 self._endpoints = [
                     Endpoint(
                         place=place,

@@ -38,7 +38,13 @@ class Contract:
         """The data of a transaction that deploys the contract: code that returns the code."""
         size = len(self.runtime).to_bytes(2, "big")
         # PUSH2 size, DUP1, PUSH1 10, RETURNDATASIZE (0), CODECOPY, RETURNDATASIZE (0), RETURN
-        return b"\x61" + size + bytes([0x80, 0x60, _INIT_CODE_LENGTH]) + b"\x3d\x39\x3d\xf3" + self.runtime
+        return (
+            b"\x61"
+            + size
+            + bytes([0x80, 0x60, _INIT_CODE_LENGTH])
+            + b"\x3d\x39\x3d\xf3"
+            + self.runtime
+        )
 
     def to_json(self) -> str:
         """Write the artefact."""

@@ -7,9 +7,10 @@ import time
 from typing import Any, Final
 
 import attrs
-from eth_abi import encode
-from eth_keys import keys
-from eth_utils import keccak, to_canonical_address, to_checksum_address
+from eth_abi.abi import encode
+from eth_keys.datatypes import PrivateKey
+from eth_utils.address import to_canonical_address, to_checksum_address
+from eth_utils.crypto import keccak
 
 USDC_ADDRESSES: Final = {
     8453: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",  # Base
@@ -81,7 +82,7 @@ class Authorization:
 
     def sign(self, key: bytes, chain_id: int, token: str) -> bytes:
         """Sign with the payer's key; r, s and v (27 or 28) in 65 bytes."""
-        signed = keys.PrivateKey(key).sign_msg_hash(self.digest(chain_id, token)).to_bytes()
+        signed = PrivateKey(key).sign_msg_hash(self.digest(chain_id, token)).to_bytes()
         return signed[:64] + bytes([27 + signed[64]])
 
     def call(self, signature: bytes) -> bytes:
@@ -103,4 +104,4 @@ class Authorization:
 
 def address_of(key: bytes) -> str:
     """Derive the address that a private key controls."""
-    return to_checksum_address(keys.PrivateKey(key).public_key.to_canonical_address())
+    return to_checksum_address(PrivateKey(key).public_key.to_canonical_address())

@@ -203,6 +203,10 @@ class SqliteStore:
     async def ping(self) -> None:
         await self._write(lambda db: db.execute("SELECT 1").fetchone())
 
+    async def known_meta(self, key: str) -> str | None:
+        rows = await self._rows("SELECT value FROM meta WHERE key = ?", key)
+        return rows[0][0] if rows else None
+
     async def meta(self, key: str, make: Callable[[], str]) -> str:
         return await self._write(tasks.meta, key, make())
 

@@ -1,0 +1,219 @@
+"""Assembles a gateway: the only module that knows all others."""
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import secrets
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+from quart import Quart, Request
+
+from gateway import retention, routes
+from gateway.artifacts import LocalArtifacts
+from gateway.catalog import Catalog
+from gateway.chain import Web3Chain
+from gateway.contracts import Chain, Clock, PluginContext, Store
+from gateway.errors import ChainUnavailable, SettingsError
+from gateway.notices import Notices
+from gateway.payments import Payments, Reconciler, Settlements
+from gateway.plugin_manager import PluginManager
+from gateway.ratelimit import RateLimits
+from gateway.routes.admin import SESSION_S
+from gateway.routes.generate import LARGE_BODY_BYTES, SMALL_BODY_BYTES
+from gateway.services import EXTENSION, Condition, Services
+from gateway.settings import Settings, load_settings
+from gateway.store import SqliteStore
+from gateway.worker import WorkerPool
+
+FAILURE = "gateway-failure"
+_WARM_UP_S = 1.0  # after which warming starts even if nobody asked anything yet
+_BODY_S = 30  # a client slower than this with its body is cut off
+_DRAIN_TASKS_S = 90.0  # of Fly's kill_timeout of 120
+_DRAIN_PAYMENTS_S = 20.0
+_log = structlog.get_logger()
+
+
+def static_folder() -> Path:
+    """Return where llms.txt and the pages are: in the wheel inside, in a checkout beside us."""
+    inside = Path(__file__).parent / "static"
+    return inside if inside.is_dir() else Path(__file__).parent.parent / "static"
+
+
+def create_app(
+    settings: Settings | None = None,
+    *,
+    store: Store | None = None,
+    chain: Chain | None = None,
+    plugins: Iterable[object] = (),
+    now: Clock = time.time,
+) -> Quart:
+    """Assemble a gateway. Production passes nothing; tests pass fakes.
+
+    Raises `SettingsError` for settings or plugins that cannot work together.
+    """
+    settings = settings or load_settings()
+    manager = PluginManager(plugins)
+    catalog = manager.catalog(settings)
+    app = Quart("gateway", template_folder=str(static_folder()), static_folder=None)
+    app.request_class = _request_class(catalog)
+    app.config.update(
+        BODY_TIMEOUT=_BODY_S,
+        SESSION_COOKIE_NAME="gateway_admin",
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Strict",
+        SESSION_COOKIE_SECURE=settings.is_https,
+        PERMANENT_SESSION_LIFETIME=timedelta(seconds=SESSION_S),
+    )
+    routes.register(app)
+    keep = store or SqliteStore(settings.data_dir / "gateway.db")
+    base = chain or Web3Chain(settings)
+    context = PluginContext(settings=settings, chain=base, journal=keep, now=now)
+
+    @app.while_serving
+    async def serving() -> AsyncGenerator[None, None]:
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                await stack.enter_async_context(keep)
+                gateway = await _services(app, context, manager, catalog, keep)
+                await stack.enter_async_context(_running(gateway))
+                yield
+        except (SettingsError, OSError) as error:
+            app.extensions[FAILURE] = error
+            raise
+
+    manager.settler(context)  # a wrong settlement key stops the start here, before anything opens
+    return app
+
+
+def _request_class(catalog: Catalog) -> type[Request]:
+    """Return a request whose body may be large only where a file may come."""
+
+    def limit(method: str, path: str) -> int:
+        files = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
+        takes_file = path == "/api/proxy-generate" or path in files
+        return LARGE_BODY_BYTES if method == "POST" and takes_file else SMALL_BODY_BYTES
+
+    class LimitedRequest(Request):
+        def __init__(self, method: str, scheme: str, path: str, *args: Any, **more: Any) -> None:
+            more["max_content_length"] = limit(method, path)
+            super().__init__(method, scheme, path, *args, **more)
+
+    return LimitedRequest
+
+
+async def _services(
+    app: Quart, context: PluginContext, manager: PluginManager, catalog: Catalog, store: Store
+) -> Services:
+    """Put the parts together over an open store."""
+    settings, now = context.settings, context.now
+    app.secret_key = await store.meta("session_secret", lambda: secrets.token_hex(32))
+    file_secret = await store.meta("file_secret", lambda: secrets.token_hex(32))
+    artifacts = LocalArtifacts(settings.data_dir / "outputs", file_secret)
+    notices, condition = Notices(), Condition(settings)
+    workers = WorkerPool(
+        store=store,
+        catalog=catalog,
+        artifacts=artifacts,
+        now=now,
+        lanes=settings.workers,
+        retention_s=settings.retention_days * 86400,
+        on_done=notices.post,
+    )
+    reconciler = Reconciler(store, context.chain, settings, now)
+    settlements = Settlements(store, manager.settler(context), reconciler, workers.wake)
+    payments = Payments(
+        store=store,
+        chain=context.chain,
+        authorizations=manager.authorization_verifier(context),
+        transfers=manager.transfer_verifier(context),
+        settlements=settlements,
+        check_serving=condition.check_serving,
+        on_queued=workers.wake,
+        now=now,
+    )
+    gateway = Services(
+        settings=settings,
+        store=store,
+        chain=context.chain,
+        plugins=manager,
+        catalog=catalog,
+        artifacts=artifacts,
+        settlements=settlements,
+        payments=payments,
+        workers=workers,
+        limits=RateLimits(settings, now),
+        notices=notices,
+        condition=condition,
+        now=now,
+        started_at=now(),
+        admin_hash=asyncio.create_task(_admin_hash(settings, store), name="admin-hash"),
+    )
+    app.extensions[EXTENSION] = gateway
+    return gateway
+
+
+@contextlib.asynccontextmanager
+async def _running(gateway: Services) -> AsyncIterator[None]:
+    """Work until told to stop; then finish what was begun, and leave the rest durable."""
+    gateway.workers.start()
+    background: list[asyncio.Task[Any]] = [
+        asyncio.create_task(_warm_up(gateway), name="warm-up"),
+        asyncio.create_task(
+            retention.sweep_forever(gateway.store, gateway.artifacts, gateway.now),
+            name="retention",
+        ),
+    ]
+    background.append(gateway.admin_hash)
+    try:
+        yield
+    finally:
+        gateway.condition.is_draining = True
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        await gateway.settlements.close(grace_s=_DRAIN_PAYMENTS_S)
+        await gateway.workers.drain(grace_s=_DRAIN_TASKS_S)
+        await gateway.chain.close()
+
+
+async def _warm_up(gateway: Services) -> None:
+    """Import what is heavy once the first answer is out, and look at what is unsettled."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_WARM_UP_S):
+            await gateway.answered.wait()
+    try:
+        await gateway.payments.floor_block()
+        await gateway.chain.start()
+    except ChainUnavailable as error:
+        _log.warning("chain.silent", error=error.message, details=error.details)
+    gateway.settlements.start()
+    gc.collect()
+    gc.freeze()  # what is loaded now stays: the collector need not walk it at every request
+
+
+async def _admin_hash(settings: Settings, store: Store) -> str:
+    """Return the argon2 hash of the admin password, making and printing one at the first start."""
+    if settings.admin_password_hash:
+        return str(settings.admin_password_hash)
+    if settings.admin_password:
+        return await asyncio.to_thread(hash_password, str(settings.admin_password))
+    known = await store.known_meta("admin_password_hash")
+    if known is not None:
+        return known
+    password = secrets.token_urlsafe(12)
+    made = await asyncio.to_thread(hash_password, password)
+    print(f"Admin password, shown this once: {password}", flush=True)  # noqa: T201 - never into a log
+    return await store.meta("admin_password_hash", lambda: made)
+
+
+def hash_password(password: str) -> str:
+    """Return the argon2 hash of a password."""
+    argon2 = importlib.import_module("argon2")
+    hashed: str = argon2.PasswordHasher().hash(password)
+    return hashed

@@ -1,0 +1,147 @@
+"""`gateway check`: what is wrong before money is involved, a row each."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gateway.catalog import Catalog
+from gateway.chain import Web3Chain
+from gateway.contracts import PluginContext
+from gateway.errors import GatewayError, SettingsError
+from gateway.plugin_manager import PluginManager
+from gateway.settings import Settings, load_settings
+from gateway.store import SqliteStore
+from gateway.usdc import BALANCE_OF, word
+
+_STALE_S = 60  # a head older than this is of an endpoint that has stopped
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    found: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row for `--json`."""
+        return attrs.asdict(self)
+
+
+def catalog_of_settings() -> tuple[Catalog, PluginManager]:
+    """Return what is on sale under the current settings, and who registered it."""
+    settings = load_settings()
+    manager = PluginManager()
+    return manager.catalog(settings), manager
+
+
+def run_checks() -> list[Row]:
+    """Look at everything; a mistake in the settings is the only row where it stops all others."""
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        return [Row(name="settings", ok=False, found=str(error))]
+    return [
+        Row(name="settings", ok=True, found=_summary(settings)),
+        *asyncio.run(_checks(settings)),
+    ]
+
+
+def _summary(settings: Settings) -> str:
+    exposed = "" if settings.is_https else " (not https: for tests only)"
+    return f"{settings.base_url}{exposed}, {settings.network}, {settings.settlement} settlement"
+
+
+async def _checks(settings: Settings) -> list[Row]:
+    chain = Web3Chain(settings)
+    try:
+        return [
+            await _row("disk", lambda: _disk(settings)),
+            await _row("database", lambda: _database(settings)),
+            await _row("plugins", lambda: _plugins(settings)),
+            *[
+                await _row(f"rpc {place}", _rpc(settings, url))
+                for place, url in enumerate(settings.rpc_urls, 1)
+            ],
+            await _row("wallet", lambda: _wallet(settings, chain)),
+            await _row("settlement", lambda: _settlement(settings, chain)),
+        ]
+    finally:
+        await chain.close()
+
+
+async def _row(name: str, look: Callable[[], Awaitable[str]]) -> Row:
+    try:
+        return Row(name=name, ok=True, found=await look())
+    except (GatewayError, SettingsError, ValueError, OSError) as error:
+        details = getattr(error, "details", None)
+        return Row(name=name, ok=False, found=f"{error} ({details})" if details else str(error))
+
+
+async def _disk(settings: Settings) -> str:
+    folder = _existing(settings.data_dir)
+    free_mb = shutil.disk_usage(folder).free / 10**6
+    if free_mb < settings.min_free_disk_mb:
+        raise ValueError(f"{free_mb:.0f} MB free in {folder}, {settings.min_free_disk_mb} needed")
+    return f"{free_mb:,.0f} MB free"
+
+
+def _existing(folder: Path) -> Path:
+    return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+
+
+async def _database(settings: Settings) -> str:
+    async with SqliteStore(settings.data_dir / "gateway.db") as store:
+        await store.ping()
+        payments = (await store.counts())["payments"]
+    return f"writable, {sum(payments.values())} payments"
+
+
+async def _plugins(settings: Settings) -> str:
+    manager = PluginManager()
+    catalog = manager.catalog(settings)
+    left_out = [plugin.name for plugin in manager.loaded if plugin.problem]
+    if left_out:
+        raise ValueError(f"left out: {', '.join(left_out)}; `gateway plugins` says why")
+    if not len(catalog):
+        raise ValueError("nothing is on sale; `gateway endpoints` lists what could be")
+    return f"{len(catalog)} endpoints on sale"
+
+
+def _rpc(settings: Settings, url: str) -> Callable[[], Awaitable[str]]:
+    async def look() -> str:
+        chain = Web3Chain(attrs.evolve(settings, rpc_urls=(url,)))
+        try:
+            began = time.perf_counter()
+            head = await chain.head()
+            ms = (time.perf_counter() - began) * 1000
+        finally:
+            await chain.close()
+        age_s = time.time() - head.timestamp
+        if age_s > _STALE_S:
+            raise ValueError(f"its newest block is {age_s:.0f} s old")
+        return f"chain {settings.chain.chain_id}, USDC's domain is right, block {head.number}, {ms:.0f} ms"
+
+    return look
+
+
+async def _wallet(settings: Settings, chain: Web3Chain) -> str:
+    balance = int.from_bytes(await chain.call(BALANCE_OF + word(settings.wallet)), "big")
+    return f"{settings.wallet} holds {balance / 10**6:,.2f} USDC"
+
+
+async def _settlement(settings: Settings, chain: Web3Chain) -> str:
+    store = SqliteStore(settings.data_dir / "gateway.db")  # never opened: checking sends nothing
+    context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
+    settler = PluginManager().settler(context)
+    await settler.check_ready()
+    address = getattr(settler, "address", None)
+    if address is None:
+        return f"{settings.settlement} is ready"
+    return f"{address} holds {await chain.gas_balance(address) / 10**18:.6f} ETH for gas"

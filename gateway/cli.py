@@ -1,0 +1,162 @@
+"""The command `gateway`: serve, check, demo, and what an operator wants to look up."""
+
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway.errors import SettingsError
+from gateway.version import VERSION
+
+
+def _one_sentence(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn a mistake in the settings into one sentence and exit code 1."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except SettingsError as error:
+            click.echo(f"gateway: {error}", err=True)
+            sys.exit(1)
+
+    return run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="gateway")
+def main() -> None:
+    """Sell AI generations per request for USDC on Base."""
+
+
+@main.command()
+@_one_sentence
+def serve() -> None:
+    """Serve until SIGTERM; settings come from gateway.toml and GATEWAY_* variables."""
+    from gateway.server import serve as serve_forever  # noqa: PLC0415 - other commands start faster
+    from gateway.settings import load_settings  # noqa: PLC0415
+
+    serve_forever(load_settings())
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@_one_sentence
+def check(*, as_json: bool) -> None:
+    """Check settings, chain, wallet, gas, plugins and disk; exit code 1 if any fails."""
+    from gateway.check import run_checks  # noqa: PLC0415
+
+    rows = run_checks()
+    if as_json:
+        click.echo(json.dumps([row.as_dict() for row in rows], indent=2))
+    else:
+        marks = {True: "[green]ok[/green]", False: "[red]wrong[/red]"}
+        _table(
+            ("check", "", "what was found"),
+            [(row.name, marks[row.ok], row.found) for row in rows],
+        )
+    sys.exit(0 if all(row.ok for row in rows) else 1)
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@_one_sentence
+def endpoints(*, as_json: bool) -> None:
+    """List what is on sale, and what is switched off."""
+    from gateway.check import catalog_of_settings  # noqa: PLC0415
+
+    catalog, _ = catalog_of_settings()
+    rows = [
+        {
+            "slug": registered.endpoint.slug,
+            "price": f"{registered.endpoint.price_units / 10**6:g}",
+            "capability": registered.endpoint.capability,
+            "model": registered.endpoint.model,
+            "plugin": registered.plugin,
+            "on sale": catalog.is_enabled(registered.endpoint.slug),
+        }
+        for registered in catalog.everything()
+    ]
+    _rows(rows, as_json=as_json)
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@_one_sentence
+def plugins(*, as_json: bool) -> None:
+    """List the plugins, where they come from, and why one was left out."""
+    from gateway.check import catalog_of_settings  # noqa: PLC0415
+
+    catalog, manager = catalog_of_settings()
+    sold: dict[str, list[str]] = {}
+    for registered in catalog.everything():
+        sold.setdefault(registered.plugin, []).append(registered.endpoint.slug)
+    rows = [
+        {
+            "plugin": plugin.name,
+            "from": plugin.source,
+            "endpoints": ", ".join(sold.get(plugin.name, [])),
+            "problem": plugin.problem or "",
+        }
+        for plugin in manager.loaded
+    ]
+    _rows(rows, as_json=as_json)
+
+
+@main.command("hash-password")
+@click.option("--password", prompt=True, hide_input=True, confirmation_prompt=True)
+def hash_password(password: str) -> None:
+    """Print the argon2 hash of a password, for GATEWAY_ADMIN_PASSWORD_HASH."""
+    from gateway.app import hash_password as hashed  # noqa: PLC0415
+
+    click.echo(hashed(password))
+
+
+@main.command()
+@click.option("--once", is_flag=True, help="Leave after the two purchases.")
+@click.option("--port", default=8402, show_default=True, help="Port of the gateway.")
+@click.option("--rpc-port", default=8545, show_default=True, help="Port of the embedded chain.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("demo-output"),
+    show_default=True,
+    help="Folder for the picture and the Markdown.",
+)
+@_one_sentence
+def demo(*, once: bool, port: int, rpc_port: int, output: Path) -> None:
+    """Buy a picture and a parsed document with play money on an embedded chain."""
+    try:
+        from gateway.demo.guide import run_demo  # noqa: PLC0415 - needs the extra
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"The demo needs the embedded chain ({error.name} is missing). "
+            "Install it: pip install 'generation-gateway[demo]'"
+        ) from None
+    sys.exit(run_demo(once=once, port=port, rpc_port=rpc_port, output=output))
+
+
+def _rows(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    shown = [tuple(_shown(value) for value in row.values()) for row in rows]
+    _table(tuple(rows[0]) if rows else (), shown)
+
+
+def _shown(value: Any) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(*headings, box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -1,0 +1,33 @@
+"""What the embedded chain answers instead of a result: JSON-RPC errors in geth's words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+SERVER_ERROR: Final = -32000  # geth's code for whatever the chain refuses
+EXECUTION_REVERTED: Final = 3  # the same, where a contract's revert data comes along
+
+
+class RpcFault(Exception):  # noqa: N818 - JSON-RPC names the errors, this carries one
+    """A request that the chain refuses."""
+
+    def __init__(self, message: str, *, code: int = SERVER_ERROR, data: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.data = data
+
+    def to_json(self) -> dict[str, object]:
+        """Write the `error` member of a response."""
+        fields: dict[str, object] = {"code": self.code, "message": self.message}
+        return fields if self.data is None else {**fields, "data": self.data}
+
+
+def invalid_argument(position: int, why: str) -> RpcFault:
+    """Refuse a parameter."""
+    return RpcFault(f"invalid argument {position}: {why}", code=INVALID_PARAMS)

@@ -1,0 +1,7 @@
+"""Money: how a payment is accepted, settled and, where its outcome is unknown, closed by facts."""
+
+from gateway.payments.accept import Accepted, Payments
+from gateway.payments.reconcile import Reconciler
+from gateway.payments.settlement import Settlements
+
+__all__ = ["Accepted", "Payments", "Reconciler", "Settlements"]

@@ -1,0 +1,132 @@
+"""Drives reserved payments to their end, in tasks that the app owns.
+
+A request's handler may be cancelled when its client leaves; settlement goes on without it.
+Payments still open at a start, or left open by a silent chain, are driven again here.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import structlog
+
+from gateway.contracts import Settler, Store
+from gateway.domain import Payment
+from gateway.errors import ChainUnavailable, ExecutionError
+from gateway.payments.reconcile import Reconciler
+
+_FIRST_LOOK_S = 0.1  # after sending; doubles up to the next
+_LOOK_S = 1.0  # half of Base's block time
+_FULL_CHECK_EVERY = 4  # looks at the receipt between two looks at the nonce itself
+_DRIVE_S = 30.0  # after that the sweep takes over
+_SWEEP_S = 5.0  # between two looks at everything open
+_log = structlog.get_logger()
+
+
+class Settlements:
+    """One driver per open payment, and a sweep that finds those without one."""
+
+    def __init__(
+        self,
+        store: Store,
+        settler: Settler,
+        reconciler: Reconciler,
+        on_settled: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._settler = settler
+        self._reconciler = reconciler
+        self._on_settled = on_settled
+        self._drivers: dict[int, asyncio.Task[None]] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to sweep: at once, and every few seconds."""
+        self._sweeper = asyncio.create_task(self._sweep_forever(), name="settlement-sweep")
+
+    async def close(self, *, grace_s: float) -> None:
+        """Let the drivers finish for `grace_s` seconds; what stays open is durable."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+        if self._drivers:
+            await asyncio.wait(self._drivers.values(), timeout=grace_s)
+        for driver in list(self._drivers.values()):
+            driver.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await driver
+
+    async def check_ready(self) -> None:
+        """Raise `ExecutionError` where an x402 payment could not be settled now."""
+        try:
+            await self._settler.check_ready()
+        except ChainUnavailable as error:
+            raise ExecutionError(error.message, details=error.details) from error
+
+    async def drive(self, payment: Payment, *, wait_s: float) -> None:
+        """Settle a payment, or join who does, for at most `wait_s` seconds.
+
+        Neither the time-out nor the caller's cancellation stops the driver.
+        """
+        await asyncio.wait({self._driver(payment)}, timeout=wait_s)
+
+    def _driver(self, payment: Payment) -> asyncio.Task[None]:
+        driver = self._drivers.get(payment.id)
+        if driver is None:
+            driver = asyncio.create_task(self._drive(payment), name=f"settle-{payment.id}")
+            self._drivers[payment.id] = driver
+            driver.add_done_callback(lambda _: self._drivers.pop(payment.id, None))
+        return driver
+
+    async def _drive(self, payment: Payment) -> None:
+        try:
+            async with asyncio.timeout(_DRIVE_S):
+                await self._until_closed(payment)
+        except TimeoutError:
+            _log.warning("payment.open", payment=payment.id)
+        except Exception:
+            _log.exception("payment.driver_failed", payment=payment.id)
+        else:
+            self._on_settled()
+
+    async def _until_closed(self, payment: Payment) -> None:
+        """Send, then look until the outcome is known."""
+        look, pause_s = 0, _FIRST_LOOK_S
+        tx_hash: str | None = None
+        while True:
+            try:
+                if look == 0:
+                    tx_hash = await self._settler.submit(payment)
+                if await self._look(payment, tx_hash, look):
+                    return
+                look += 1
+            except ChainUnavailable as error:
+                _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LOOK_S)
+
+    async def _look(self, payment: Payment, tx_hash: str | None, look: int) -> bool:
+        """Look at the transaction that was sent, now and then at the nonce itself."""
+        if tx_hash is not None and await self._reconciler.close_by_receipt(payment, tx_hash):
+            _log.info("payment.settled", payment=payment.id, transaction=tx_hash)
+            return True
+        if tx_hash is not None and look % _FULL_CHECK_EVERY != _FULL_CHECK_EVERY - 1:
+            return False
+        return await self._reconciler.close(payment)
+
+    async def _sweep_forever(self) -> None:
+        while True:
+            try:
+                await self._sweep()
+            except ChainUnavailable as error:
+                _log.warning("settlement.chain_silent", error=error.message)
+            except Exception:
+                _log.exception("settlement.sweep_failed")
+            await asyncio.sleep(_SWEEP_S)
+
+    async def _sweep(self) -> None:
+        open_payments = await self._store.open_payments()
+        for payment in open_payments:
+            self._driver(payment)
+        await self._settler.tend()

@@ -1,0 +1,36 @@
+"""Deletes outputs past their retention; the task stays and says that they are gone."""
+
+import asyncio
+
+import structlog
+
+from gateway.contracts import Artifacts, Clock, Store
+
+_SWEEP_S = 600.0
+_BATCH = 100  # tasks a step
+_log = structlog.get_logger()
+
+
+async def sweep_forever(store: Store, artifacts: Artifacts, now: Clock) -> None:
+    """Sweep at once and every ten minutes."""
+    while True:
+        try:
+            while await sweep(store, artifacts, now()):
+                pass
+        except Exception:
+            _log.exception("retention.failed")
+        await asyncio.sleep(_SWEEP_S)
+
+
+async def sweep(store: Store, artifacts: Artifacts, now: float) -> int:
+    """Delete a batch of expired outputs; returns of how many tasks.
+
+    Files go first: a crash in between leaves a task to be swept again, never an orphaned file.
+    """
+    expired = await store.expired_outputs(now=now, limit=_BATCH)
+    for _, outputs in expired:
+        await artifacts.delete(outputs)
+    if expired:
+        await store.forget_outputs([task_id for task_id, _ in expired])
+        _log.info("retention.swept", tasks=len(expired))
+    return len(expired)

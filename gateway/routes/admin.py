@@ -1,0 +1,96 @@
+"""The operator's door: a login that counts its attempts, and a page of counts."""
+
+import asyncio
+import base64
+import hashlib
+import importlib
+import math
+from typing import Any, cast
+
+from quart import Blueprint, Response, make_response, redirect, render_template, request, session
+from werkzeug.wrappers import Response as Redirect
+
+from gateway.errors import InvalidCredentials, TooManyRequests, ValidationError
+from gateway.routes.limited import address
+from gateway.services import services
+from gateway.settings import parse_limit
+
+blueprint = Blueprint("admin", __name__)
+
+SESSION_S = 3600
+_MAX_PASSWORD_CHARS = 1024
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;"
+    "color:#1c2733;background:#fbfaf7}table{border-collapse:collapse;margin:1rem 0;width:100%}"
+    "td,th{padding:.4rem .8rem;border-bottom:1px solid #ddd;text-align:left}"
+    "td:last-child{text-align:right;font-variant-numeric:tabular-nums}"
+    "input,button{font:inherit;padding:.5rem .8rem;border:1px solid #aab;border-radius:6px}"
+    "button{background:#1c2733;color:#fff;cursor:pointer}"
+)
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_CSP = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+
+
+@blueprint.post("/admin/login")
+async def login() -> Redirect | dict[str, Any]:
+    """Check the password; every attempt counts, and a restart forgets none."""
+    await _count_attempt()
+    password, is_form = await _password()
+    stored = await services().admin_hash
+    if not await asyncio.to_thread(_matches, stored, password):
+        raise InvalidCredentials("The password is not right.")
+    session.permanent = True
+    session["admin"] = _fingerprint(stored)
+    return redirect("/admin", 303) if is_form else {"success": True, "expiresIn": SESSION_S}
+
+
+@blueprint.get("/admin")
+async def overview() -> Response:
+    """Show how many tasks and payments are in each state, or the login form."""
+    gateway = services()
+    known = session.get("admin")
+    is_admin = known is not None and known == _fingerprint(await gateway.admin_hash)
+    page = await render_template(
+        "admin.html",
+        style=_STYLE,
+        name=gateway.settings.name,
+        counts=await gateway.store.counts() if is_admin else None,
+    )
+    headers = {"Content-Security-Policy": _CSP, "Cache-Control": "no-store"}
+    return cast(Response, await make_response(page, 200 if is_admin else 401, headers))
+
+
+async def _count_attempt() -> None:
+    limit, window_s = parse_limit(services().settings.limit_login)
+    wait_s = await services().store.count_attempt(
+        address(), limit=limit, window_s=window_s, now=services().now()
+    )
+    if wait_s > 0:
+        raise TooManyRequests(max(1, math.ceil(wait_s)))
+
+
+async def _password() -> tuple[str, bool]:
+    """Return the password and whether it came by a form."""
+    is_form = request.mimetype == "application/x-www-form-urlencoded"
+    given: Any = await request.form if is_form else await request.get_json(force=True, silent=True)
+    password = given.get("password") if hasattr(given, "get") else None
+    if not isinstance(password, str) or not 1 <= len(password) <= _MAX_PASSWORD_CHARS:
+        raise ValidationError("password must be a string.")
+    return password, is_form
+
+
+def _matches(stored: str, password: str) -> bool:
+    """Whether the password has the stored argon2 hash; takes tens of milliseconds on purpose."""
+    argon2 = importlib.import_module("argon2")
+    try:
+        return bool(argon2.PasswordHasher().verify(stored, password))
+    except argon2.exceptions.VerificationError:
+        return False
+
+
+def _fingerprint(stored: str) -> str:
+    """Return what a session is tied to, so that a new password ends the old sessions."""
+    return hashlib.sha256(stored.encode()).hexdigest()[:16]

@@ -1,0 +1,112 @@
+"""The two routes that sell: a request and a payment in, a task out."""
+
+import asyncio
+from typing import Any, TypeVar, cast
+
+from quart import Blueprint, Response, make_response, request
+
+from gateway import wire
+from gateway.contracts import Quote, Registered
+from gateway.domain import GenerationRequest
+from gateway.errors import InvalidInput, PaymentRequired, ValidationError
+from gateway.payments import Accepted
+from gateway.routes.limited import limited
+from gateway.services import services
+
+blueprint = Blueprint("generate", __name__)
+
+SMALL_BODY_BYTES = 64 * 1024
+LARGE_BODY_BYTES = 11_000_000  # a file of 7.5 MB in Base64, and a prompt
+_MAX_KEY_CHARS = 255
+Body = TypeVar("Body", bound=wire.GenerationBody)
+
+
+@blueprint.post("/api/x402/<slug>")
+@limited("x402")
+async def generate_x402(slug: str) -> Response:
+    """Start a generation paid for by a signed authorization (spec §4.1)."""
+    gateway = services()
+    registered = gateway.catalog[slug]
+    quote = gateway.quote(registered.endpoint)
+    header = _payment_header()
+    data = await _body()
+    if header is None and not data:
+        return await _challenge(quote, None)  # crawlers and price probes see the price
+    generation = await _checked(await _read(wire.GenerationBody, data), registered)
+    if header is None:
+        return await _challenge(quote, None)
+    try:
+        accepted = await gateway.payments.accept_x402(quote, generation, header)
+    except PaymentRequired as refusal:
+        return await _challenge(quote, refusal.reason)
+    return await _started(accepted)
+
+
+@blueprint.post("/api/proxy-generate")
+@limited("direct")
+async def generate_direct() -> Response:
+    """Start a generation paid for by an earlier USDC transfer (spec §4.2)."""
+    gateway = services()
+    body = await _read(wire.DirectBody, await _body())
+    registered = gateway.catalog[body.slug]
+    generation = await _checked(body, registered)
+    accepted = await gateway.payments.accept_direct(
+        registered.endpoint, generation, body.tx_hash.lower(), _idempotency_key()
+    )
+    return await _started(accepted)
+
+
+def _payment_header() -> str | None:
+    """Return the payment header, whichever of its names the client used."""
+    names = services().payments.authorizations.header_names
+    return next((value for name in names if (value := request.headers.get(name))), None)
+
+
+def _idempotency_key() -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not 1 <= len(key) <= _MAX_KEY_CHARS:
+        raise ValidationError("Idempotency-Key must have 1 to 255 characters.")
+    return key
+
+
+async def _body() -> bytes:
+    """Return the request's body; its size is limited by the app's request class."""
+    if request.mimetype not in ("", "application/json"):
+        raise ValidationError("Content-Type must be application/json.")
+    return cast(bytes, await request.get_data(as_text=False))
+
+
+async def _read(kind: type[Body], data: bytes) -> Body:
+    """Decode a body; a large one in a thread, since it would hold up everybody else."""
+    if len(data) <= SMALL_BODY_BYTES:
+        return wire.read(kind, data)
+    return await asyncio.to_thread(wire.read, kind, data)
+
+
+async def _checked(body: wire.GenerationBody, registered: Registered) -> GenerationRequest:
+    """Return the request once endpoint and provider have nothing against it."""
+    endpoint = registered.endpoint
+    if body.file is None:
+        generation = wire.request_of(body, endpoint)
+    else:  # hashes the file
+        generation = await asyncio.to_thread(wire.request_of, body, endpoint)
+    try:
+        await registered.provider.validate(generation, endpoint)
+    except InvalidInput as error:
+        raise ValidationError(str(error)) from None
+    return generation
+
+
+async def _challenge(quote: Quote, reason: str | None) -> Response:
+    version = 1 if request.args.get("x402Version") == "1" else 2
+    challenge = services().payments.authorizations.challenge(quote, reason, version)
+    return await _json(dict(challenge.body), 402, dict(challenge.headers))
+
+
+async def _started(accepted: Accepted) -> Response:
+    return await _json(wire.started(accepted.task), 200, dict(accepted.headers))
+
+
+async def _json(body: dict[str, Any], status: int, headers: dict[str, str]) -> Response:
+    headers |= {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    return cast(Response, await make_response(wire.dumps(body), status, headers))

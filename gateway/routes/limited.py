@@ -1,0 +1,38 @@
+"""The rate limit of a route: counted before anything of the request is read."""
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
+
+from quart import request
+
+from gateway.ratelimit import client_address
+from gateway.services import services
+
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
+
+
+def limited(
+    name: str,
+) -> Callable[[Callable[Parameters, Awaitable[Answer]]], Callable[Parameters, Awaitable[Answer]]]:
+    """Count each request to the route against limit `name`; too many answer 429."""
+
+    def decorate(
+        route: Callable[Parameters, Awaitable[Answer]],
+    ) -> Callable[Parameters, Awaitable[Answer]]:
+        @functools.wraps(route)
+        async def counted(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
+            services().limits.hit(name, address())
+            return await route(*args, **kwargs)
+
+        return counted
+
+    return decorate
+
+
+def address() -> str:
+    """Return what the current client is counted by."""
+    header = services().settings.client_ip_header
+    client = request.scope.get("client") or ("unknown", 0)
+    return client_address(client[0], request.headers.get(header) if header else None)

@@ -1,0 +1,76 @@
+"""Serves the app: Hypercorn in this process, on uvloop, drained on SIGTERM."""
+
+import asyncio
+import errno
+import signal
+from typing import Any
+
+import uvloop
+from hypercorn.asyncio import serve as hypercorn_serve
+from hypercorn.config import Config
+from hypercorn.utils import LifespanFailureError
+from quart import Quart
+
+from gateway.app import FAILURE, create_app
+from gateway.errors import SettingsError
+from gateway.logs import configure_logs
+from gateway.services import EXTENSION
+from gateway.settings import Settings
+
+_KEEP_ALIVE_S = 30
+_GRACE_S = 10  # for requests in flight; the app's own draining comes after
+_STOP_S = 115  # for the app's draining; Fly's kill_timeout is 120
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises `SettingsError` for what an operator can mend: a busy port, a bad folder.
+    """
+    configure_logs(settings.log_format)
+    app = create_app(settings)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(app, settings))
+
+
+async def _serve(app: Quart, settings: Settings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, _stop, app, stop)
+    asgi: Any = app  # Hypercorn's own types know ASGI frameworks only by their shape
+    try:
+        await hypercorn_serve(asgi, _config(settings), shutdown_trigger=stop.wait)
+    except LifespanFailureError as error:
+        raise app.extensions.get(FAILURE, error) from None
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise SettingsError(
+            f"{settings.bind} is in use. Stop the other program or choose another: "
+            "GATEWAY_BIND=127.0.0.1:8081"
+        ) from None
+
+
+def _stop(app: Quart, stop: asyncio.Event) -> None:
+    """Sell nothing more from this moment on, then let the server wind down."""
+    gateway = app.extensions.get(EXTENSION)
+    if gateway is not None:
+        gateway.condition.is_draining = True
+    stop.set()
+
+
+def _config(settings: Settings) -> Config:
+    config = Config()
+    config.bind = [settings.bind]
+    config.backlog = 2048
+    config.keep_alive_timeout = _KEEP_ALIVE_S
+    config.keep_alive_max_requests = 10_000
+    config.read_timeout = _KEEP_ALIVE_S  # a client that sends nothing for so long is cut off
+    config.graceful_timeout = _GRACE_S
+    config.shutdown_timeout = _STOP_S
+    config.include_server_header = False
+    config.accesslog = None  # the app writes its own lines, without query strings
+    config.errorlog = "-"
+    config.loglevel = "WARNING"
+    return config

@@ -1,0 +1,78 @@
+"""What a route may use; built once per app and carried by it."""
+
+import asyncio
+import shutil
+from typing import cast
+
+import attrs
+from quart import current_app
+
+from gateway.catalog import Catalog
+from gateway.contracts import Artifacts, Chain, Clock, Quote, Store
+from gateway.domain import Endpoint
+from gateway.errors import ExecutionError
+from gateway.notices import Notices
+from gateway.payments import Payments, Settlements
+from gateway.plugin_manager import PluginManager
+from gateway.ratelimit import RateLimits
+from gateway.settings import Settings
+from gateway.worker import WorkerPool
+
+EXTENSION = "gateway"
+
+
+@attrs.define
+class Condition:
+    """Whether anything may be sold now; shared by routes and payments."""
+
+    settings: Settings
+    is_draining: bool = False
+
+    def free_disk_mb(self) -> float:
+        """Return the megabytes (10⁶ bytes) free in the data folder."""
+        return shutil.disk_usage(self.settings.data_dir).free / 10**6
+
+    def check_serving(self) -> None:
+        """Raise `ExecutionError` where a paid task could not be kept."""
+        if self.is_draining:
+            raise ExecutionError("The gateway is restarting; nothing was charged. Try again soon.")
+        if self.free_disk_mb() < self.settings.min_free_disk_mb:
+            raise ExecutionError("The gateway's disk is nearly full; nothing was charged.")
+
+
+@attrs.define(kw_only=True)
+class Services:
+    """The parts of one running gateway."""
+
+    settings: Settings
+    store: Store
+    chain: Chain
+    plugins: PluginManager
+    catalog: Catalog
+    artifacts: Artifacts
+    settlements: Settlements
+    payments: Payments
+    workers: WorkerPool
+    limits: RateLimits
+    notices: Notices
+    condition: Condition
+    now: Clock
+    started_at: float
+    answered: asyncio.Event = attrs.field(factory=asyncio.Event)  # the first answer went out
+    admin_hash: asyncio.Task[str] = attrs.field(repr=False)  # argon2 takes its time
+
+    def quote(self, endpoint: Endpoint) -> Quote:
+        """Return the price of a request to an endpoint, and where it is paid."""
+        settings = self.settings
+        return Quote(
+            endpoint=endpoint,
+            price_units=endpoint.price_units,
+            wallet=settings.wallet,
+            network=settings.chain,
+            resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",
+        )
+
+
+def services() -> Services:
+    """Return the parts of the app that handles the current request."""
+    return cast(Services, current_app.extensions[EXTENSION])

@@ -1,0 +1,293 @@
+"""The specification's JSON and the domain's nouns: camelCase and floats live only here."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypedDict, TypeVar
+
+import attrs
+import cattrs
+import msgspec
+from cattrs.gen import make_dict_structure_fn, override
+
+from gateway.contracts import Artifacts
+from gateway.domain import (
+    ASPECT_RATIOS,
+    MAX_ATTEMPTS,
+    MAX_FILE_BYTES,
+    MAX_PROMPT_CHARS,
+    OUTPUT_FORMATS,
+    Attachment,
+    Choice,
+    Endpoint,
+    Flow,
+    GenerationRequest,
+    PaymentState,
+    Refund,
+    StoredOutput,
+    Task,
+    TaskStatus,
+)
+from gateway.errors import PayloadTooLarge, ValidationError
+
+POLL_S = 2  # the interval the specification advises
+_LINK_S = 3600  # a link works for at least this long after the poll that showed it
+_MAX_NAME_CHARS = 255
+_MAX_BRACKETS = 11_000  # a longest prompt of brackets passes; deeper nesting could end the process
+_TX_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
+_STATUS = {TaskStatus.HELD: "queued", TaskStatus.DROPPED: "failed"}
+
+Body = TypeVar("Body", bound="GenerationBody")
+
+
+@attrs.frozen(kw_only=True)
+class GenerationBody:
+    """Body of `POST /api/x402/{slug}` (spec §2.1, and the file of document endpoints)."""
+
+    prompt: str | None = None
+    aspect_ratio: str | None = None
+    output_format: str | None = None
+    resolution: str | None = None
+    file: bytes | None = attrs.field(default=None, repr=False)
+    file_name: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class DirectBody(GenerationBody):
+    """Body of `POST /api/proxy-generate` (spec §2.2)."""
+
+    slug: str
+    tx_hash: str
+
+
+class _Envelope(TypedDict, total=False):
+    """How msgspec reads a body: Base64 goes straight into bytes, without a string between."""
+
+    fileBase64: bytes | None
+    prompt: Any
+    aspect_ratio: Any
+    output_format: Any
+    resolution: Any
+    fileName: Any
+    slug: Any
+    txHash: Any
+
+
+_DECODER = msgspec.json.Decoder(_Envelope)
+_NAMES = {"file": "fileBase64", "file_name": "fileName", "tx_hash": "txHash"}
+_CONVERTER = cattrs.Converter(detailed_validation=False)
+
+
+def _text(value: Any, _: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("must be a string")
+    return value
+
+
+_CONVERTER.register_structure_hook(str, _text)
+for _body in (GenerationBody, DirectBody):
+    _renamed: Any = {
+        field.name: override(rename=_NAMES.get(field.name, field.name))
+        for field in attrs.fields(_body)
+    }
+    _CONVERTER.register_structure_hook(_body, make_dict_structure_fn(_body, _CONVERTER, **_renamed))
+
+
+def read(kind: type[Body], data: bytes) -> Body:
+    """Read a body strictly: JSON in UTF-8, an object, strings that are strings.
+
+    Raises `ValidationError`; unknown fields are ignored.
+    """
+    if data.count(b"[") + data.count(b"{") > _MAX_BRACKETS:
+        raise ValidationError("The body is nested too deeply.")
+    try:
+        envelope: Mapping[str, Any] = _DECODER.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ValidationError(
+            "The body is not the JSON object we need.", details=_why(error)
+        ) from None
+    for field in attrs.fields(kind):
+        name = _NAMES.get(field.name, field.name)
+        value = envelope.get(name)
+        if field.default is attrs.NOTHING and value is None:
+            raise ValidationError(f"{name} is missing.")
+        if value is not None and not isinstance(value, str | bytes):
+            raise ValidationError(f"{name} must be a string.")
+    body = _CONVERTER.structure(envelope, kind)
+    _check_specification(body)
+    return body
+
+
+def _check_specification(body: GenerationBody) -> None:
+    """Refuse what breaks the tables of spec §2.1 and §2.2, whatever the endpoint."""
+    if isinstance(body, DirectBody):
+        if not _TX_HASH.fullmatch(body.tx_hash):
+            raise ValidationError("txHash must be 0x followed by 64 hexadecimal characters.")
+        if body.prompt is None and body.file is None:
+            raise ValidationError("prompt is missing.")
+    if body.prompt is not None and not 1 <= len(body.prompt) <= MAX_PROMPT_CHARS:
+        raise ValidationError("prompt must have 1 to 10,000 characters.")
+    for name, value, allowed in (
+        ("aspect_ratio", body.aspect_ratio, ASPECT_RATIOS),
+        ("output_format", body.output_format, OUTPUT_FORMATS),
+    ):
+        if value is not None and value not in allowed:
+            raise ValidationError(f"{name} must be one of: {', '.join(allowed)}.")
+    if body.file is None:
+        return
+    if not body.file_name or len(body.file_name) > _MAX_NAME_CHARS:
+        raise ValidationError("fileName is required with fileBase64, of 1 to 255 characters.")
+    if len(body.file) > MAX_FILE_BYTES:
+        raise PayloadTooLarge("The file is larger than 7.5 MB.")
+
+
+def _why(error: Exception) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+
+
+def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
+    """Check a body against the endpoint's own choices, and fill in its defaults.
+
+    Raises `ValidationError`: nobody pays for a request that is doomed.
+    """
+    attachment = _attachment(body, endpoint)
+    if "prompt" in endpoint.required_fields and body.prompt is None:
+        raise ValidationError("prompt is missing.")
+    return GenerationRequest(
+        prompt=body.prompt or "",
+        aspect_ratio=_choose("aspect_ratio", body.aspect_ratio, endpoint.aspect_ratio),
+        output_format=_choose("output_format", body.output_format, endpoint.output_format),
+        resolution=_choose("resolution", body.resolution, endpoint.resolution),
+        attachment=attachment,
+    )
+
+
+def _choose(name: str, value: str | None, choice: Choice) -> str | None:
+    """Return a field's value; one that the endpoint has no choice of is dropped."""
+    if value is None or not choice.values:
+        return choice.default
+    if value not in choice.values:
+        raise ValidationError(f"{name} must be one of: {', '.join(choice.values)}.")
+    return value
+
+
+def _attachment(body: GenerationBody, endpoint: Endpoint) -> Attachment | None:
+    if not endpoint.takes_file:
+        if body.file is not None:
+            raise ValidationError("This endpoint takes no file.")
+        return None
+    if body.file is None or body.file_name is None:
+        raise ValidationError("fileBase64 is missing.")
+    attachment = Attachment(name=body.file_name, data=body.file)
+    if attachment.extension not in endpoint.file_extensions:
+        allowed = ", ".join(endpoint.file_extensions)
+        raise ValidationError(f"fileName must end in one of: {allowed}.")
+    return attachment
+
+
+def number(units: int) -> float:
+    """Return units of 10⁻⁶ USDC as the JSON number of USDC."""
+    return units / 10**6
+
+
+def started(task: Task) -> dict[str, Any]:
+    """Return the generation-started response (spec §2.3)."""
+    body: dict[str, Any] = {
+        "success": True,
+        "taskId": task.id,
+        "statusUrl": f"/api/task/{task.id}",
+        "message": "Generation started. Poll statusUrl for the result, every 2 seconds or with ?wait=30.",
+    }
+    if task.payment.flow is Flow.DIRECT:
+        body["paidAmount"] = number(task.payment.paid_units or 0)
+    return body
+
+
+def task(
+    task: Task, *, base_url: str, network: str, artifacts: Artifacts, now: float
+) -> dict[str, Any]:
+    """Return the body of `GET /api/task/{taskId}`: no prompt, payer or file."""
+    status = _STATUS.get(task.status, str(task.status))
+    return {
+        "taskId": task.id,
+        "status": status,
+        "done": task.is_done,
+        "slug": task.slug,
+        "capability": task.capability,
+        "progress": task.progress,
+        "attempt": task.attempt,
+        "maxAttempts": MAX_ATTEMPTS,
+        "pollAfterSeconds": None if task.is_done else POLL_S,
+        "createdAt": _time(task.created_at),
+        "startedAt": _time(task.started_at),
+        "completedAt": _time(task.completed_at),
+        "expiresAt": _time(task.expires_at),
+        "payment": {
+            "flow": str(task.payment.flow),
+            "state": _payment_state(task.payment.state),
+            "amount": number(task.payment.paid_units or task.payment.price_units),
+            "network": network,
+            "transaction": task.payment.paid_tx,
+        },
+        "result": _result(task, base_url, artifacts, now),
+        "error": task.error,
+        "code": task.code,
+        "details": task.details,
+        "refund": _refund(task.refund),
+    }
+
+
+def _payment_state(state: PaymentState) -> str:
+    """Return a payment's state; what happens after settlement is told under `refund`."""
+    before = (PaymentState.RESERVED, PaymentState.SETTLING, PaymentState.RELEASED)
+    return str(state) if state in before else str(PaymentState.SETTLED)
+
+
+def _refund(refund: Refund | None) -> dict[str, Any] | None:
+    if refund is None:
+        return None
+    return {
+        "state": str(refund.state),
+        "amount": number(refund.amount_units),
+        "transaction": refund.tx_hash,
+    }
+
+
+def _result(task: Task, base_url: str, artifacts: Artifacts, now: float) -> dict[str, Any] | None:
+    if task.result is None:
+        return None
+    # Whole hours keep the answer the same from poll to poll.
+    until = (now // _LINK_S + 2) * _LINK_S
+    if task.expires_at is not None:
+        until = min(until, task.expires_at)
+    outputs = [_output(output, base_url, artifacts, until) for output in task.result.outputs]
+    if task.outputs_gone or (task.expires_at is not None and task.expires_at <= now):
+        outputs = [output | {"url": None, "expired": True} for output in outputs]
+    return {"outputs": outputs, "text": task.result.text}
+
+
+def _output(
+    output: StoredOutput, base_url: str, artifacts: Artifacts, until: float
+) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "url": base_url + artifacts.link(output, expires_at=until),
+        "mimeType": output.media_type,
+        "bytes": output.size_bytes,
+        "sha256": output.sha256,
+    }
+    if output.width is not None:
+        shown |= {"width": output.width, "height": output.height}
+    return shown
+
+
+def _time(at: float | None) -> str | None:
+    """Return Unix seconds as RFC 3339 in UTC."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def dumps(body: Mapping[str, Any]) -> str:
+    """Return compact JSON."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
