@@ -70,6 +70,7 @@ def create_app(
         SESSION_COOKIE_SECURE=settings.is_https,
         PERMANENT_SESSION_LIFETIME=timedelta(seconds=SESSION_S),
     )
+    app.json.sort_keys = False  # type: ignore[attr-defined]  # bodies read in the order of the specification
     routes.register(app)
     keep = store or SqliteStore(settings.data_dir / "gateway.db")
     base = chain or Web3Chain(settings)

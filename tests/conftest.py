@@ -1,0 +1,268 @@
+"""Fixtures: an embedded chain, a gateway on it, and people with wallets."""
+
+import base64
+import contextlib
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+import structlog
+from eth_account import Account
+
+from gateway import (
+    Choice,
+    Endpoint,
+    GenerationRequest,
+    InvalidInput,
+    Job,
+    Output,
+    Result,
+    Settings,
+    hookimpl,
+    usdc,
+)
+from gateway.app import create_app
+from gateway.demo.chain import PlayChain
+from gateway.demo.token import Authorization
+from gateway.services import EXTENSION, Services
+
+WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E".lower()
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class Clock:
+    """Wall time that a test may put forward."""
+
+    def __init__(self) -> None:
+        self.offset_s = 0.0
+        self.frozen_at: float | None = None
+
+    def __call__(self) -> float:
+        import time
+
+        return (self.frozen_at if self.frozen_at is not None else time.time()) + self.offset_s
+
+
+class ScriptedProvider:
+    """A provider whose next answers a test writes down; without any it draws one pixel."""
+
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.script: list = []
+        self.requests: list[GenerationRequest] = []
+        self.refuse: str | None = None
+
+    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
+        if self.refuse:
+            raise InvalidInput(self.refuse)
+
+    async def submit(self, request: GenerationRequest, job: Job) -> Result:
+        self.requests.append(request)
+        step = self.script.pop(0) if self.script else None
+        if callable(step):
+            step = await step(request, job)
+        if isinstance(step, BaseException):
+            raise step
+        if step is not None:
+            return step
+        if request.attachment is not None:
+            return Result(text=f"# {request.attachment.name}\n")
+        return Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))
+
+
+class ScriptedPlugin:
+    """Puts the scripted provider on sale: a picture at 0.02, a document at 0.01."""
+
+    __name__ = "scripted-plugin"
+
+    def __init__(self, provider: ScriptedProvider) -> None:
+        self.provider = provider
+
+    @hookimpl
+    def register_endpoints(self, register, settings) -> None:
+        picture = Endpoint(
+            slug="picture",
+            title="A picture",
+            description="One pixel.",
+            model="pixel-1",
+            provider="scripted",
+            capability="text-to-image",
+            price_units=usdc("0.02"),
+            aspect_ratio=Choice(values=("1:1", "16:9"), default="1:1"),
+            output_format=Choice(values=("png", "jpg", "webp"), default="png"),
+            resolution=Choice(values=("1K", "2K"), default="1K"),
+        )
+        register(picture, self.provider)
+        register(
+            attrs.evolve(
+                picture,
+                slug="paper",
+                capability="document-parsing",
+                price_units=usdc("0.01"),
+                required_fields=("fileBase64", "fileName"),
+                aspect_ratio=Choice(),
+                output_format=Choice(),
+                resolution=Choice(),
+                file_extensions=(".pdf", ".txt"),
+            ),
+            self.provider,
+        )
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("GATEWAY_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _quiet_logs() -> Iterator[None]:
+    structlog.configure(processors=[_drop])
+    yield
+    structlog.reset_defaults()
+
+
+def _drop(logger, method, event):
+    raise structlog.DropEvent
+
+
+@pytest.fixture
+def chain() -> Iterator[PlayChain]:
+    with PlayChain() as running:
+        yield running
+
+
+@pytest.fixture
+def gas_key():
+    return Account.create()
+
+
+@pytest.fixture
+def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
+    chain.fund(gas_key.address, eth_wei=10**18, usdc_units=0)
+    return Settings(
+        base_url="http://gateway.test",
+        wallet=WALLET,
+        rpc_urls=(chain.rpc_url,),
+        rpc_timeout=2.0,
+        data_dir=tmp_path / "data",
+        settlement_key=gas_key.key.hex(),
+        admin_password="correct horse",
+        limit_x402="1000/60s",
+        limit_direct="1000/60s",
+        limit_task="1000/1s",
+        tx_patience=1.0,
+        min_free_disk_mb=0,
+    )
+
+
+@pytest.fixture
+def provider() -> ScriptedProvider:
+    return ScriptedProvider()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@attrs.define
+class Running:
+    """A gateway under test: its client, its parts, and what it was made from."""
+
+    app: object
+    client: object
+    services: Services
+    chain: PlayChain | None = None
+
+    async def wait(self, task_id: str) -> dict:
+        """Return the task once it is done."""
+        answer = await self.client.get(f"/api/task/{task_id}?wait=20")
+        return await answer.get_json()
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings, provider=None, **options) -> AsyncIterator[Running]:
+    plugins = [ScriptedPlugin(provider)] if provider is not None else []
+    app = create_app(settings, plugins=plugins, **options)
+    async with app.test_app():
+        services: Services = app.extensions[EXTENSION]
+        services.workers.backoff_s = 0.02
+        services.answered.set()
+        yield Running(app, app.test_client(), services)
+
+
+@pytest.fixture
+async def gateway(settings, provider, chain, clock) -> AsyncIterator[Running]:
+    async with running(settings, provider, now=clock) as started:
+        started.chain = chain
+        await started.services.payments.floor_block()
+        yield started
+
+
+@attrs.define
+class Payer:
+    """Somebody with a funded wallet, who pays in both ways."""
+
+    chain: PlayChain
+    account: object = attrs.field(factory=Account.create)
+
+    def __attrs_post_init__(self) -> None:
+        self.chain.fund(self.account.address, eth_wei=10**18, usdc_units=100_000_000)
+
+    def transfer(self, units: int, to: str = WALLET) -> str:
+        return self.chain.transfer_usdc(self.account.key, to, units)
+
+    def authorization(self, units: int = 20_000, **changes) -> Authorization:
+        signed = Authorization(sender=self.account.address, to=WALLET, units=units)
+        return attrs.evolve(signed, **changes)
+
+    def header(self, units: int = 20_000, *, version: int = 1, **changes) -> str:
+        """Return an X-PAYMENT header."""
+        return header_of(self.payload(units, version=version, **changes))
+
+    def payload(self, units: int = 20_000, *, version: int = 1, **changes) -> dict:
+        signed = self.authorization(units, **changes)
+        signature = signed.sign(self.account.key, self.chain.chain_id, self.chain.usdc)
+        return payload_of(signed, signature, version=version)
+
+
+def payload_of(signed: Authorization, signature: bytes, *, version: int = 1) -> dict:
+    payload = {
+        "signature": "0x" + signature.hex(),
+        "authorization": {
+            "from": signed.sender,
+            "to": signed.to,
+            "value": str(signed.units),
+            "validAfter": str(signed.valid_after),
+            "validBefore": str(signed.valid_before),
+            "nonce": "0x" + signed.nonce.hex(),
+        },
+    }
+    if version == 1:
+        return {"x402Version": 1, "scheme": "exact", "network": "base", "payload": payload}
+    accepted = {
+        "scheme": "exact",
+        "network": "eip155:8453",
+        "asset": "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+        "amount": str(signed.units),
+        "payTo": signed.to,
+        "maxTimeoutSeconds": 300,
+        "extra": {"name": "USD Coin", "version": "2"},
+    }
+    return {"x402Version": 2, "payload": payload, "accepted": accepted, "resource": {}}
+
+
+def header_of(payload: dict) -> str:
+    return base64.b64encode(json.dumps(payload).encode()).decode()
+
+
+@pytest.fixture
+def payer(chain: PlayChain) -> Payer:
+    return Payer(chain)
