@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import gc
-import importlib
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
@@ -21,6 +20,7 @@ from gateway.chain import Web3Chain
 from gateway.contracts import Chain, Clock, PluginContext, Store
 from gateway.errors import ChainUnavailable, SettingsError
 from gateway.notices import Notices
+from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Reconciler, Settlements
 from gateway.plugin_manager import PluginManager
 from gateway.ratelimit import RateLimits
@@ -153,7 +153,7 @@ async def _services(
         condition=condition,
         now=now,
         started_at=now(),
-        admin_hash=asyncio.create_task(_admin_hash(settings, store), name="admin-hash"),
+        password=AdminPassword(settings, store),
     )
     app.extensions[EXTENSION] = gateway
     return gateway
@@ -170,7 +170,6 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
             name="retention",
         ),
     ]
-    background.append(gateway.admin_hash)
     try:
         yield
     finally:
@@ -194,27 +193,7 @@ async def _warm_up(gateway: Services) -> None:
     except ChainUnavailable as error:
         _log.warning("chain.silent", error=error.message, details=error.details)
     gateway.settlements.start()
+    await gateway.password.make_first()
     gc.collect()
+    gc.enable()
     gc.freeze()  # what is loaded now stays: the collector need not walk it at every request
-
-
-async def _admin_hash(settings: Settings, store: Store) -> str:
-    """Return the argon2 hash of the admin password, making and printing one at the first start."""
-    if settings.admin_password_hash:
-        return str(settings.admin_password_hash)
-    if settings.admin_password:
-        return await asyncio.to_thread(hash_password, str(settings.admin_password))
-    known = await store.known_meta("admin_password_hash")
-    if known is not None:
-        return known
-    password = secrets.token_urlsafe(12)
-    made = await asyncio.to_thread(hash_password, password)
-    print(f"Admin password, shown this once: {password}", flush=True)  # noqa: T201 - never into a log
-    return await store.meta("admin_password_hash", lambda: made)
-
-
-def hash_password(password: str) -> str:
-    """Return the argon2 hash of a password."""
-    argon2 = importlib.import_module("argon2")
-    hashed: str = argon2.PasswordHasher().hash(password)
-    return hashed

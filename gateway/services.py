@@ -12,6 +12,7 @@ from gateway.contracts import Artifacts, Chain, Clock, Quote, Store
 from gateway.domain import Endpoint
 from gateway.errors import ExecutionError
 from gateway.notices import Notices
+from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Settlements
 from gateway.plugin_manager import PluginManager
 from gateway.ratelimit import RateLimits
@@ -59,7 +60,7 @@ class Services:
     now: Clock
     started_at: float
     answered: asyncio.Event = attrs.field(factory=asyncio.Event)  # the first answer went out
-    admin_hash: asyncio.Task[str] = attrs.field(repr=False)  # argon2 takes its time
+    password: AdminPassword = attrs.field(repr=False)
 
     def quote(self, endpoint: Endpoint) -> Quote:
         """Return the price of a request to an endpoint, and where it is paid."""

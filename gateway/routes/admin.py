@@ -1,9 +1,7 @@
 """The operator's door: a login that counts its attempts, and a page of counts."""
 
-import asyncio
 import base64
 import hashlib
-import importlib
 import math
 from typing import Any, cast
 
@@ -39,11 +37,10 @@ async def login() -> Redirect | dict[str, Any]:
     """Check the password; every attempt counts, and a restart forgets none."""
     await _count_attempt()
     password, is_form = await _password()
-    stored = await services().admin_hash
-    if not await asyncio.to_thread(_matches, stored, password):
+    if not await services().password.matches(password):
         raise InvalidCredentials("The password is not right.")
     session.permanent = True
-    session["admin"] = _fingerprint(stored)
+    session["admin"] = _fingerprint(await services().password.hash())
     return redirect("/admin", 303) if is_form else {"success": True, "expiresIn": SESSION_S}
 
 
@@ -52,7 +49,7 @@ async def overview() -> Response:
     """Show how many tasks and payments are in each state, or the login form."""
     gateway = services()
     known = session.get("admin")
-    is_admin = known is not None and known == _fingerprint(await gateway.admin_hash)
+    is_admin = known is not None and known == _fingerprint(await gateway.password.hash())
     page = await render_template(
         "admin.html",
         style=_STYLE,
@@ -80,15 +77,6 @@ async def _password() -> tuple[str, bool]:
     if not isinstance(password, str) or not 1 <= len(password) <= _MAX_PASSWORD_CHARS:
         raise ValidationError("password must be a string.")
     return password, is_form
-
-
-def _matches(stored: str, password: str) -> bool:
-    """Whether the password has the stored argon2 hash; takes tens of milliseconds on purpose."""
-    argon2 = importlib.import_module("argon2")
-    try:
-        return bool(argon2.PasswordHasher().verify(stored, password))
-    except argon2.exceptions.VerificationError:
-        return False
 
 
 def _fingerprint(stored: str) -> str:
