@@ -1,7 +1,7 @@
 """The four rate limits: moving windows per client address, with exact waiting times.
 
 limits brings the strategy; the storage is ours because its memory storages start a thread or
-a task per key and cost most of a core at a thousand clients (docs/design.md, "Speed").
+a task per key and cost most of a core at a thousand clients (docs/architecture.md).
 """
 
 import ipaddress

@@ -20,7 +20,7 @@ from gateway.errors import ExecutionError
 Value = TypeVar("Value")
 Transaction = Callable[[sqlite3.Connection], Value]
 
-MAX_BATCH = 64  # transactions a commit; more only adds latency (docs/design.md, "Speed")
+MAX_BATCH = 64  # transactions a commit; more only adds latency (docs/architecture.md)
 
 
 class WriteConnection(aiosqlite.Connection):
