@@ -126,7 +126,8 @@ def _rpc(settings: Settings, url: str) -> Callable[[], Awaitable[str]]:
         age_s = time.time() - head.timestamp
         if age_s > _STALE_S:
             raise ValueError(f"its newest block is {age_s:.0f} s old")
-        return f"chain {settings.chain.chain_id}, USDC's domain is right, block {head.number}, {ms:.0f} ms"
+        known = f"chain {settings.chain.chain_id}, USDC's domain is right"
+        return f"{known}, block {head.number}, {ms:.0f} ms"
 
     return look
 

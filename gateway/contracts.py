@@ -275,7 +275,7 @@ class Chain(Protocol):
         ...
 
 
-class CallReverted(Exception):  # noqa: N818 - it is an answer of the contract, not a fault
+class CallReverted(Exception):
     """The contract refused a call; the message is its revert reason."""
 
 

@@ -197,7 +197,8 @@ def started(task: Task) -> dict[str, Any]:
         "success": True,
         "taskId": task.id,
         "statusUrl": f"/api/task/{task.id}",
-        "message": "Generation started. Poll statusUrl for the result, every 2 seconds or with ?wait=30.",
+        "message": "Generation started. Poll statusUrl for the result: "
+        "every 2 seconds, or once with ?wait=30.",
     }
     if task.payment.flow is Flow.DIRECT:
         body["paidAmount"] = number(task.payment.paid_units or 0)

@@ -91,7 +91,7 @@ class WorkerPool:
                     self._open_lane(lease)
                 if len(leases) < free or not free:
                     await self._sleep(has_free_lane=bool(free))
-            except Exception:
+            except Exception:  # noqa: BLE001 - a lane's edge
                 _log.exception("worker.dispatch_failed")
                 await asyncio.sleep(1)
 
@@ -124,7 +124,7 @@ class WorkerPool:
         except asyncio.CancelledError:
             await self.store.retry(lease, due_at=self.now(), costs_attempt=False)
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001 - a lane's edge: its lease runs out
             _log.exception("worker.lane_failed", task=lease.task_id)
         finally:
             heartbeat.cancel()
@@ -175,7 +175,7 @@ class WorkerPool:
             await self._later(lease, error.retry_after_s, costs_attempt=False)
         except TimeoutError:
             await self._retry(lease, "timed_out", "The provider took too long.")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             _log.warning("task.attempt_failed", task=lease.task_id, error=repr(error))
             await self._retry(lease, "provider_error", "The provider failed after all retries.")
 

@@ -42,7 +42,7 @@ class Endpoint:
         try:
             async with asyncio.timeout(self.timeout_s):
                 answer = await self.provider.make_request(method, list(params))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong is this endpoint's silence
             kind = type(error).__name__
             raise ChainUnavailable(f"RPC endpoint {self.place}: {kind} at {method}") from None
         if not isinstance(answer, dict) or ("error" not in answer and "result" not in answer):

@@ -178,7 +178,7 @@ async def _block(endpoint: Endpoint, method: str, which: str) -> Block:
 
 
 def _receipt(raw: Any, tx_hash: str) -> Receipt | None:
-    """Return a receipt, None for one that is missing or pending; `KeyError` for one without status."""
+    """Return a receipt, None while missing or pending; `KeyError` for one without status."""
     if raw is None or raw["blockHash"] is None:
         return None
     if raw["transactionHash"].lower() != tx_hash:

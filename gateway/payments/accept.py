@@ -100,7 +100,7 @@ class Payments:
         return claimed
 
     async def _outcome(self, task: Task) -> Task:
-        """Wait for a payment that is on its way; refuse one that was proven not to have happened."""
+        """Wait for a payment that is on its way; refuse one proven not to have happened."""
         if task.payment.state in (PaymentState.RESERVED, PaymentState.SETTLING):
             await self.settlements.drive(task.payment, wait_s=_OUTCOME_S)
             task = await self.store.task(task.id) or task

@@ -85,7 +85,7 @@ class Settlements:
                 await self._until_closed(payment)
         except TimeoutError:
             _log.warning("payment.open", payment=payment.id)
-        except Exception:
+        except Exception:  # noqa: BLE001 - a lane's edge: the sweep drives it again
             _log.exception("payment.driver_failed", payment=payment.id)
         else:
             self._on_settled()
@@ -121,7 +121,7 @@ class Settlements:
                 await self._sweep()
             except ChainUnavailable as error:
                 _log.warning("settlement.chain_silent", error=error.message)
-            except Exception:
+            except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
                 _log.exception("settlement.sweep_failed")
             await asyncio.sleep(_SWEEP_S)
 

@@ -97,7 +97,7 @@ def _is_full(error: sqlite3.OperationalError) -> bool:
 
 
 def _commit_batch(transactions: list[Transaction[Any]], db: sqlite3.Connection) -> list[Any]:
-    """Run each transaction in its savepoint and commit them together; an outcome may be an error."""
+    """Run each in its savepoint and commit them together; an outcome may be an error."""
     db.execute("BEGIN IMMEDIATE")
     try:
         outcomes = [_run_one(db, transaction) for transaction in transactions]
@@ -113,9 +113,9 @@ def _run_one(db: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
     db.execute("SAVEPOINT one")
     try:
         outcome = transaction(db)
-    except Exception as error:  # noqa: BLE001 - it is its caller's answer
+    except Exception as error:
         if not db.in_transaction:
-            raise  # SQLite itself rolled everything back (disk full): nobody may be told it is durable
+            raise  # SQLite rolled all of it back (disk full): nobody may be told it is durable
         db.execute("ROLLBACK TO one")
         outcome = error
     db.execute("RELEASE one")

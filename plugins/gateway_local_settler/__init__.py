@@ -17,8 +17,8 @@ from gateway import (
     ExecutionError,
     Payment,
     PluginContext,
-    Settler,
     SettingsError,
+    Settler,
     SignedTransaction,
     hookimpl,
 )

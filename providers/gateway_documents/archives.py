@@ -1,0 +1,65 @@
+"""What the directory of a ZIP file tells about it, without unpacking a byte."""
+
+import io
+import struct
+import zipfile
+
+from gateway_documents.errors import Unreadable
+
+MAX_UNPACKED_BYTES = 200_000_000  # declared by the directory; parsers need 3 to 7 times as much
+MAX_RATIO = 250  # unpacked to packed; real Office files stay under 100, a bomb reaches 1,000
+_RATIO_FROM_BYTES = 10_000_000  # below that even a bomb is harmless
+_MAX_DIRECTORY_BYTES = 1_000_000  # some 10,000 members; a longer one takes long to read
+_ENCRYPTED_FLAG = 0x1
+
+_END = struct.Struct("<4s4H2LH")  # end of central directory record, APPNOTE.TXT §4.3.16
+_END_MAGIC = b"PK\x05\x06"
+_MAX_COMMENT_BYTES = 0xFFFF
+_DAMAGED = "The file is damaged or incomplete: the directory of its ZIP container cannot be read."
+
+
+def kind_of(data: bytes) -> str | None:
+    """Return docx, pptx, xlsx or epub, or None for another kind of ZIP file.
+
+    Raises `Unreadable` for a damaged or encrypted file, and for one that unpacks to too much.
+    """
+    members = _members(data)
+    _refuse_bombs(members, len(data))
+    if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
+        raise Unreadable("The file is encrypted: save it without a password.")
+    names = {member.filename for member in members}
+    if "[Content_Types].xml" in names:
+        return _office_kind(names)
+    return "epub" if "META-INF/container.xml" in names else None
+
+
+def _office_kind(names: set[str]) -> str | None:
+    if "xl/workbook.bin" in names:
+        raise Unreadable("The file is a binary workbook (.xlsb): save it as .xlsx.")
+    folders = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
+    kinds = {kind for folder, kind in folders.items() if any(n.startswith(folder) for n in names)}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _members(data: bytes) -> list[zipfile.ZipInfo]:
+    at = data.rfind(_END_MAGIC, max(0, len(data) - _END.size - _MAX_COMMENT_BYTES))
+    if at < 0 or at + _END.size > len(data):
+        raise Unreadable(_DAMAGED)
+    directory_bytes = _END.unpack_from(data, at)[5]
+    if directory_bytes > _MAX_DIRECTORY_BYTES:
+        raise Unreadable("The file holds too many parts to be an ordinary document.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError):
+        raise Unreadable(_DAMAGED) from None
+
+
+def _refuse_bombs(members: list[zipfile.ZipInfo], packed_bytes: int) -> None:
+    """Judge by what the directory declares: zipfile never unpacks more of a member than that."""
+    unpacked_bytes = sum(member.file_size for member in members)
+    ratio_is_absurd = unpacked_bytes > max(_RATIO_FROM_BYTES, MAX_RATIO * packed_bytes)
+    if unpacked_bytes > MAX_UNPACKED_BYTES or ratio_is_absurd:
+        raise Unreadable(
+            f"The file unpacks to {unpacked_bytes // 1_000_000:,} MB, which is too much to parse."
+        )

@@ -1,0 +1,1 @@
+"""What runs in the nursery process and its children; knows nothing of the gateway."""

@@ -1,0 +1,47 @@
+"""Office files hold no document type declaration: one in there is an attack."""
+
+import io
+import zipfile
+from typing import IO
+from xml.parsers import expat
+
+from gateway_documents.errors import Unreadable
+
+_CHUNK_BYTES = 65_536
+_XML_ENDINGS = (".xml", ".rels")
+
+
+class _Body(Exception):  # noqa: N818 - where the search ends well
+    """The first element has begun: no declaration can follow."""
+
+
+def refuse_doctype(data: bytes) -> None:
+    """Raise `Unreadable` where an XML part of an Office file may declare entities.
+
+    ECMA-376 part 2 forbids it, so that billion laughs and external entities need no parser's
+    goodwill. Only the beginning of each part is read.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for member in archive.infolist():
+            if member.filename.lower().endswith(_XML_ENDINGS):
+                with archive.open(member) as part:
+                    _read_prologue(part)
+
+
+def _read_prologue(part: IO[bytes]) -> None:
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.StartElementHandler = _stop
+    try:
+        while chunk := part.read(_CHUNK_BYTES):
+            parser.Parse(chunk)
+    except _Body:
+        pass
+
+
+def _refuse(*_: object) -> None:
+    raise Unreadable("The file declares XML entities, which no Office program does.")
+
+
+def _stop(*_: object) -> None:
+    raise _Body

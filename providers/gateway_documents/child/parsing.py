@@ -1,0 +1,126 @@
+"""From the bytes of one file to Markdown, by its kind."""
+
+import io
+from collections.abc import Callable, Mapping
+
+import pdf_inspector
+from markitdown import (
+    DocumentConverter,
+    FileConversionException,
+    MarkItDown,
+    StreamInfo,
+)
+from markitdown.converters import DocxConverter, EpubConverter, HtmlConverter, PptxConverter
+
+from gateway_documents import text
+from gateway_documents.child import office, sheets
+from gateway_documents.errors import Unreadable
+
+_DAMAGED = "The file cannot be parsed: it is damaged, or not what it says it is."
+_TOO_DEEP = "The file cannot be parsed: its parts are nested too deeply."
+
+
+def to_markdown(kind: str, data: bytes) -> str:
+    """Return a file's Markdown.
+
+    Raises `Unreadable` where the file is to blame, `MemoryError` where the limit is met.
+    """
+    try:
+        return _PARSERS[kind](data)
+    except (Unreadable, MemoryError):
+        raise
+    except FileConversionException as error:
+        raise _cause(error) from None
+    except RecursionError:
+        raise Unreadable(_TOO_DEEP) from None
+    except BaseException:  # noqa: BLE001 - parsers fail in every way, a Rust panic among them
+        raise Unreadable(_DAMAGED) from None
+
+
+def _cause(error: FileConversionException) -> Exception:
+    """Return what markitdown has wrapped, in our terms."""
+    causes = [attempt.exc_info[1] for attempt in error.attempts or () if attempt.exc_info]
+    if any(isinstance(cause, MemoryError) for cause in causes):
+        return MemoryError()
+    if any(isinstance(cause, RecursionError) for cause in causes):
+        return Unreadable(_TOO_DEEP)
+    return Unreadable(_DAMAGED)
+
+
+def _pdf(data: bytes) -> str:
+    try:
+        found = pdf_inspector.process_pdf_bytes(data)
+    except ValueError as error:
+        if "encrypt" in str(error).lower() or "password" in str(error).lower():
+            raise Unreadable("The PDF is encrypted: save it without a password.") from None
+        raise
+    markdown = found.markdown or ""
+    if not markdown.strip():
+        raise Unreadable(
+            "The PDF holds no text, only pictures of it, and text recognition (OCR) is not "
+            "installed here."
+        )
+    return markdown
+
+
+def _docx(data: bytes) -> str:
+    office.refuse_doctype(data)
+    return _convert(DocxConverter, "docx", data)
+
+
+def _pptx(data: bytes) -> str:
+    office.refuse_doctype(data)
+    return _convert(PptxConverter, "pptx", data)
+
+
+def _xlsx(data: bytes) -> str:
+    office.refuse_doctype(data)
+    return sheets.workbook_to_markdown(data)
+
+
+def _epub(data: bytes) -> str:
+    return _convert(EpubConverter, "epub", data)
+
+
+def _html(data: bytes) -> str:
+    page = text.decode(data, declares_charset=True).encode(errors="replace")
+    return _convert(HtmlConverter, "html", page)
+
+
+def _csv(data: bytes) -> str:
+    return sheets.csv_to_markdown(text.decode(data))
+
+
+def _text(data: bytes) -> str:
+    return text.decode(data)
+
+
+_PARSERS: Mapping[str, Callable[[bytes], str]] = {
+    "pdf": _pdf,
+    "docx": _docx,
+    "pptx": _pptx,
+    "xlsx": _xlsx,
+    "epub": _epub,
+    "html": _html,
+    "csv": _csv,
+    "text": _text,
+}
+
+_MEDIA_TYPES = {
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "epub": "application/epub+zip",
+    "html": "text/html",
+}
+
+
+def _convert(converter: Callable[[], DocumentConverter], kind: str, data: bytes) -> str:
+    """Convert with the one converter of a kind: nothing is guessed, and no address is fetched."""
+    markitdown = MarkItDown(enable_builtins=False)
+    markitdown.register_converter(converter())
+    info = StreamInfo(mimetype=_MEDIA_TYPES[kind], extension=f".{kind}", charset="utf-8")
+    return markitdown.convert_stream(
+        io.BytesIO(data),
+        stream_info=info,
+        table_infer_header=True,  # to markdownify: the first row is the head, not an empty one
+    ).markdown

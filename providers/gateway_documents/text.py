@@ -1,0 +1,65 @@
+"""How the bytes of a text file become characters, and when they are no text at all."""
+
+import codecs
+import encodings.aliases
+import re
+
+from gateway_documents.errors import Unreadable
+
+DECLARED_CHARSETS = (  # modules of `encodings` that an HTML page may name; loaded ahead
+    *(f"iso8859_{number}" for number in (*range(2, 12), 13, 14, 15, 16)),
+    *(f"cp{number}" for number in (*range(1250, 1259), 932, 949)),
+    *("ascii", "latin_1", "utf_8", "koi8_r", "koi8_u", "mac_roman"),
+    *("shift_jis", "euc_jp", "iso2022_jp", "euc_kr", "gb2312", "gbk", "gb18030", "big5"),
+)
+
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_DECLARATION = re.compile(
+    rb"""<(?:meta|\?xml)\b[^>]{0,200}?(?:charset|encoding)=["']?([\w.:-]+)""", re.IGNORECASE
+)
+_DECLARATION_BYTES = 1024  # the HTML standard looks no further
+_NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # tab to \r, and escape, are text
+
+
+def decode(data: bytes, *, declares_charset: bool = False) -> str:
+    """Return the text of a UTF-8, UTF-16 (with byte order mark) or Windows-1252 file.
+
+    An HTML page (`declares_charset`) may name another charset in its first kilobyte.
+    Raises `Unreadable` where none of them fits, or control characters show that it is no text.
+    """
+    declared = _declared_charset(data) if declares_charset else None
+    for charset in filter(None, (_marked_charset(data), "utf-8", declared, "cp1252")):
+        try:
+            text = data.decode(charset)
+        except UnicodeDecodeError:
+            continue
+        return _without_controls(text)
+    raise Unreadable("The file is not text in UTF-8, UTF-16 or Windows-1252: save it as UTF-8.")
+
+
+def _marked_charset(data: bytes) -> str | None:
+    return next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
+
+
+def _declared_charset(data: bytes) -> str | None:
+    """Return the charset that an HTML page names, if it is one that is safe to decode."""
+    found = _DECLARATION.search(data[:_DECLARATION_BYTES])
+    if found is None:
+        return None
+    name = encodings.normalize_encoding(found[1].decode("ascii")).lower()
+    module = encodings.aliases.aliases.get(name, name)
+    return module if module in DECLARED_CHARSETS else None
+
+
+def _without_controls(text: str) -> str:
+    """Return the text as it is, once it is known to be one."""
+    found = _NOT_TEXT.search(text)
+    if found is None:
+        return text
+    raise Unreadable(
+        f"The file is not text: there is a control character (U+{ord(found[0]):04X}) in it."
+    )

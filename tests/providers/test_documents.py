@@ -1,0 +1,185 @@
+"""What the document parser makes of ordinary files, and what it refuses before payment."""
+
+import documents_files as files
+import documents_hostile as hostile
+import pytest
+from documents_files import request
+
+import gateway
+import gateway_documents
+from gateway_documents.provider import DocumentParser
+
+
+@pytest.fixture(scope="module")
+def parser():
+    parser = DocumentParser()
+    yield parser
+    parser.close()
+
+
+async def refusal(parser, name, data):
+    """Return the sentence with which a file is refused before payment."""
+    with pytest.raises(gateway.InvalidInput) as refused:
+        await parser.validate(request(name, data), gateway_documents.ENDPOINT)
+    return str(refused.value)
+
+
+def test_it_is_always_on_sale():
+    sold = []
+    gateway_documents.register_endpoints(lambda *pair: sold.append(pair))
+    [(endpoint, provider)] = sold
+    assert (endpoint.slug, endpoint.price_units) == ("document-parser", 10_000)
+    assert (endpoint.capability, endpoint.provider) == ("document-parsing", "gateway")
+    assert provider.name == "documents"
+
+
+async def test_it_can_parse_every_kind_it_says_it_takes(parser):
+    extensions = {f".{name.rpartition('.')[2].lower()}" for name in files.ordinary_files()}
+    assert set(gateway_documents.ENDPOINT.file_extensions) == extensions
+
+
+async def test_ordinary_files_become_markdown(parser):
+    for name, data in files.ordinary_files().items():
+        await parser.validate(request(name, data), gateway_documents.ENDPOINT)
+        text = (await parser.submit(request(name, data), None)).text
+        assert "3,960" in text, name
+        if "csv" in name:
+            assert text.startswith("| Region | Orders |")
+        elif "xlsx" not in name:
+            assert "# Quarterly Report" in text, name
+            assert "online orders" in text.lower().replace("**", ""), name
+        if name.rpartition(".")[2].lower() not in ("txt", "md"):
+            lines = text.replace(" ", "").splitlines()
+            assert any(line.startswith("|Alps|") for line in lines), text
+            assert any(line.startswith("|---|---|") for line in lines), text
+
+
+async def test_a_pdf_keeps_its_headings_tables_lists_and_both_pages(parser):
+    text = (await parser.submit(request("a.pdf", files.sample_pdf()), None)).text
+    assert "## Sales by region" in text
+    assert "|Alps|512|3,960|$ 61,380|" in text
+    assert "|Harbour Blend, 250 g|480|$ 9.50|$ 4,560.00|" in text
+    assert "- Goods remain ours until they are paid for in full." in text
+
+
+async def test_a_workbook_shows_values_as_people_write_them_and_no_empty_columns(parser):
+    text = (await parser.submit(request("a.xlsx", files.xlsx()), None)).text
+    assert text == (
+        "## Sales\n\n"
+        "| Region | Orders | Bags sold | Revenue |  |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "| North Sea coast | 1,204 | 9,870 | $ 148,050 |  |\n"
+        "| Rhine valley | 986 | 7,415 | $ 111,225 |  |\n"
+        "| Alps | 512 | 3,960 | $ 61,380 |  |\n"
+        "| Online | 2,731 | 12,044 | $ 192,704 |  |\n"
+        "|  |  |  |  | far \\| away |\n\n"
+        "## Facts\n\n"
+        "| Day | Bags | Share | Open |\n"
+        "| --- | --- | --- | --- |\n"
+        "| 2026-09-30 | 12 | 0.25 | TRUE |\n"
+        "| 2026-10-01 08:30:00 |  | 0.5 | FALSE |"
+    )
+
+
+async def test_pictures_charts_and_formulas_need_no_file_that_a_child_cannot_open(parser):
+    slides = (await parser.submit(request("a.pptx", files.rich_pptx()), None)).text
+    assert slides.count("![") == 5
+    assert "| July | 151.0 |" in slides
+    text = (await parser.submit(request("a.docx", files.rich_docx()), None)).text
+    assert "$\\frac{1}{2}$" in text
+    assert "港のコーヒー" in text
+
+
+@pytest.mark.parametrize(
+    ("charset", "declared"),
+    [("utf-8", ""), ("utf-16", ""), ("cp1252", ""), ("iso8859-15", "iso-8859-15"), ("cp850", None)],
+)
+async def test_text_is_read_in_its_charset(parser, charset, declared):
+    meta = f'<meta charset="{declared}">' if declared else ""
+    page = f"<html>{meta}<p>Café déjà vu</p></html>".encode(charset)
+    if declared is None:
+        assert "save it as UTF-8" in await refusal(parser, "a.html", page + b"\x81")
+        return
+    assert (await parser.submit(request("a.html", page), None)).text == "Café déjà vu"
+
+
+async def test_a_japanese_page_is_read_in_the_charset_it_names(parser):
+    page = '<meta http-equiv="x" content="text/html; charset=Shift_JIS"><h1>珈琲</h1>'
+    text = (await parser.submit(request("a.htm", page.encode("shift_jis")), None)).text
+    assert text == "# 珈琲"
+
+
+async def test_a_page_that_names_an_odd_charset_is_read_as_utf_8(parser):
+    page = '<meta charset="rot13"><p>Café</p>'.encode()
+    assert (await parser.submit(request("a.html", page), None)).text == "Café"
+
+
+async def test_a_name_that_belies_the_file_is_refused(parser):
+    named = files.ordinary_files()
+    assert "but the file is a Word document" in await refusal(parser, "a.pdf", named["report.docx"])
+    assert "but the file is a PDF" in await refusal(parser, "a.docx", named["report.pdf"])
+    assert "but the file is a PDF" in await refusal(parser, "a.txt", named["report.pdf"])
+    assert "but the file is an EPUB" in await refusal(parser, "a.xlsx", named["report.epub"])
+    assert "a ZIP archive" in await refusal(parser, "a.docx", files.archive({"a": "b"}))
+    assert "something else" in await refusal(parser, "a.pdf", b"just text")
+    assert "must end in one of .pdf" in await refusal(parser, "a.exe", b"MZ")
+    assert "must end in one of .pdf" in await refusal(parser, "pdf", named["report.pdf"])
+
+
+async def test_an_empty_file_is_refused(parser):
+    for name in ("a.pdf", "a.docx", "a.txt"):
+        assert await refusal(parser, name, b"") == "The file is empty."
+        assert await refusal(parser, name, b" \r\n\0") == "The file is empty."
+
+
+async def test_a_request_without_a_file_is_refused(parser):
+    with pytest.raises(gateway.InvalidInput, match="fileBase64"):
+        await parser.validate(gateway.GenerationRequest(prompt="x"), gateway_documents.ENDPOINT)
+
+
+async def test_nul_bytes_in_text_are_refused(parser):
+    assert "not text" in await refusal(parser, "a.txt", b"a\0b")
+    assert "not text" in await refusal(parser, "a.csv", b"a,b\n\x01,c")
+
+
+async def test_locked_and_old_office_files_are_refused_with_advice(parser):
+    sentence = await refusal(parser, "a.docx", hostile.encrypted_office())
+    assert "without a password as .docx" in sentence
+
+
+async def test_a_locked_zip_container_is_refused(parser):
+    locked = bytearray(files.docx("x"))
+    locked[locked.rfind(b"PK\x01\x02") + 8] |= 1
+    assert "without a password" in await refusal(parser, "a.docx", bytes(locked))
+
+
+async def test_a_bomb_is_refused_before_payment(parser):
+    assert "unpacks to 1,000 MB" in await refusal(parser, "a.docx", hostile.word_bomb())
+    assert "unpacks to 100 MB" in await refusal(parser, "a.docx", hostile.word_bomb(100_000_000))
+    crowd = files.archive({f"[Content_Types].xml/{at}": "" for at in range(20_000)})
+    assert "too many parts" in await refusal(parser, "a.docx", crowd)
+
+
+async def test_a_binary_workbook_is_refused_with_advice(parser):
+    binary = files.archive({"[Content_Types].xml": "", "xl/workbook.bin": ""})
+    assert "save it as .xlsx" in await refusal(parser, "a.xlsx", binary)
+
+
+async def test_truncated_containers_are_refused_before_payment(parser):
+    for name, data in files.ordinary_files().items():
+        if name.endswith(("x", "epub")):
+            assert "damaged or incomplete" in await refusal(
+                parser, name, data[: len(data) * 2 // 3]
+            )
+
+
+async def test_noise_is_refused_whatever_its_name(parser):
+    for extension in gateway_documents.ENDPOINT.file_extensions:
+        assert await refusal(parser, f"noise{extension}", hostile.noise())
+
+
+async def test_validating_starts_no_process():
+    parser = DocumentParser()
+    for name, data in files.ordinary_files().items():
+        await parser.validate(request(name, data), gateway_documents.ENDPOINT)
+    assert parser._nursery._running is None
