@@ -5,7 +5,7 @@ import datetime as dt
 import io
 from collections.abc import Iterable, Sequence
 
-from openpyxl import load_workbook  # type: ignore[import-untyped]
+from openpyxl import load_workbook
 
 from gateway_documents.errors import Unreadable
 

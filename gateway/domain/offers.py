@@ -1,6 +1,5 @@
-"""The nouns of the gateway: what is sold, who asked, what was paid, and what came of it."""
+"""What is for sale, what somebody asks for, and what a provider returns."""
 
-import enum
 import hashlib
 import json
 from decimal import Decimal, InvalidOperation
@@ -12,10 +11,8 @@ USDC_DECIMALS = 6
 MAX_FILE_BYTES = 7_500_000  # after Base64 decoding; spec §8 "about 7.5 MB"
 MAX_PROMPT_CHARS = 10_000  # spec §8
 MAX_ATTEMPTS = 4  # the first and three automatic retries, spec §8
-
 ASPECT_RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")  # spec §2.1
 OUTPUT_FORMATS = ("png", "jpg", "webp")  # spec §2.1
-
 TEXT_TO_IMAGE = "text-to-image"
 DOCUMENT_PARSING = "document-parsing"
 
@@ -32,37 +29,6 @@ def usdc(amount: str) -> int:
     if not units.is_finite() or units <= 0 or units != units.to_integral_value():
         raise ValueError(f"{amount!r} is not a positive USDC amount of at most 6 decimals")
     return int(units)
-
-
-class Flow(enum.StrEnum):
-    """How a payment reached us (spec §1)."""
-
-    X402 = "x402"
-    DIRECT = "direct"
-
-
-class PaymentState(enum.StrEnum):
-    """Where a payment stands; legal changes are enforced by a trigger in the database."""
-
-    RESERVED = "reserved"  # claimed, nothing signed or sent by us
-    SETTLING = "settling"  # may be on its way to the chain
-    SETTLED = "settled"  # the transfer was seen on-chain
-    RELEASED = "released"  # proven that no transfer happened or can happen
-    REFUND_DUE = "refund_due"  # settled, but its task failed
-    REFUNDING = "refunding"
-    REFUNDED = "refunded"
-    REFUND_FAILED = "refund_failed"
-
-
-class TaskStatus(enum.StrEnum):
-    """Where a task stands inside; callers see `held` as queued and `dropped` as failed."""
-
-    HELD = "held"  # waits for its payment to settle
-    QUEUED = "queued"
-    PROCESSING = "processing"  # leased, or waiting for its next attempt
-    COMPLETED = "completed"
-    FAILED = "failed"
-    DROPPED = "dropped"  # its payment turned out not to have happened
 
 
 @attrs.frozen(kw_only=True)
@@ -156,130 +122,3 @@ class Result:
 
     outputs: tuple[Output, ...] = ()
     text: str | None = attrs.field(default=None, repr=False)  # Markdown of a parsed document
-
-
-@attrs.frozen(kw_only=True)
-class StoredOutput:
-    """One output as kept by the gateway."""
-
-    key: str  # path below the outputs folder
-    media_type: str
-    size_bytes: int
-    sha256: str
-    width: int | None = None
-    height: int | None = None
-
-
-@attrs.frozen(kw_only=True)
-class StoredResult:
-    """What a completed task shows."""
-
-    outputs: tuple[StoredOutput, ...] = ()
-    text: str | None = attrs.field(default=None, repr=False)
-
-
-@attrs.frozen(kw_only=True)
-class Block:
-    """The head of a block: enough to pin reads to it."""
-
-    number: int
-    hash: str
-    timestamp: int  # Unix seconds
-
-
-@attrs.frozen(kw_only=True)
-class Log:
-    """One event of a transaction; hex in lower case."""
-
-    address: str
-    topics: tuple[str, ...]
-    data: bytes
-    index: int
-
-
-@attrs.frozen(kw_only=True)
-class Receipt:
-    """A mined transaction."""
-
-    tx_hash: str
-    succeeded: bool
-    block_number: int
-    block_hash: str
-    logs: tuple[Log, ...] = ()
-
-
-@attrs.frozen(kw_only=True)
-class Transfer:
-    """One USDC transfer to the wallet, found in a mined transaction."""
-
-    tx_hash: str
-    log_index: int
-    sender: str
-    amount_units: int
-    authorization_key: str | None = None  # set where an AuthorizationUsed log directly precedes it
-
-
-@attrs.frozen(kw_only=True)
-class Authorization:
-    """An EIP-3009 `TransferWithAuthorization` somebody signed; hex in lower case."""
-
-    sender: str
-    recipient: str
-    value_units: int
-    valid_after: int  # Unix seconds
-    valid_before: int
-    nonce: str  # 32 bytes
-    signature: bytes = attrs.field(repr=False)
-
-
-@attrs.frozen(kw_only=True)
-class Payment:
-    """One payment as recorded."""
-
-    id: int
-    flow: Flow
-    state: PaymentState
-    request_hash: str
-    price_units: int
-    payer: str
-    authorization: Authorization | None  # x402 only
-    search_from_block: int  # no earlier block can hold the transfer of an x402 payment
-    paid_tx: str | None
-    paid_units: int | None
-
-
-@attrs.frozen(kw_only=True)
-class Refund:
-    """Money owed, or given back, for a task that failed."""
-
-    state: PaymentState
-    amount_units: int
-    tx_hash: str | None
-
-
-@attrs.frozen(kw_only=True)
-class Task:
-    """One generation as recorded; times are Unix seconds."""
-
-    id: str
-    slug: str
-    capability: str
-    status: TaskStatus
-    attempt: int
-    progress: float | None
-    created_at: float
-    started_at: float | None
-    completed_at: float | None
-    expires_at: float | None
-    result: StoredResult | None
-    outputs_gone: bool  # past their retention and deleted
-    code: str | None
-    error: str | None
-    details: str | None
-    payment: Payment
-    refund: Refund | None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing more will happen to it, refunds aside."""
-        return self.status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.DROPPED)

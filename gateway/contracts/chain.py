@@ -1,0 +1,74 @@
+"""What the chain promises."""
+
+from typing import Protocol
+
+from gateway.domain import (
+    Block,
+    Receipt,
+)
+
+
+class Chain(Protocol):
+    """Base, as the gateway reads it. Every method raises `ChainUnavailable` without an answer."""
+
+    async def start(self) -> None:
+        """Connect and assert chain id and token domain; may be called again."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+    async def head(self) -> Block:
+        """Return the newest block."""
+        ...
+
+    async def block(self, block_hash: str) -> Block:
+        """Return one block."""
+        ...
+
+    async def receipt(self, tx_hash: str) -> Receipt | None:
+        """Return a mined transaction, or None where no endpoint knows one."""
+        ...
+
+    async def call(
+        self, data: bytes, *, at: Block | None = None, sender: str | None = None
+    ) -> bytes:
+        """Call the token without a transaction.
+
+        Raises `CallReverted` where the contract refuses.
+        """
+        ...
+
+    async def authorization_logs(
+        self, sender: str, nonce: str, *, from_block: int, to_block: int
+    ) -> list[tuple[str, bool]]:
+        """Return (transaction hash, was it used rather than cancelled) of a nonce's logs."""
+        ...
+
+    async def code(self, address: str) -> bytes:
+        """Return an account's code; empty for one without."""
+        ...
+
+    async def gas_balance(self, address: str) -> int:
+        """Return an account's wei."""
+        ...
+
+    async def transaction_count(self, address: str) -> int:
+        """Return the nonce after an account's last mined transaction."""
+        ...
+
+    async def fees(self) -> tuple[int, int]:
+        """Return (base fee of the next block, priority fee to bid), in wei per gas."""
+        ...
+
+    async def send(self, raw: bytes) -> None:
+        """Broadcast; already known or already mined is fine.
+
+        Raises `ChainUnavailable` where no endpoint took it.
+        """
+        ...
+
+
+class CallReverted(Exception):
+    """The contract refused a call; the message is its revert reason."""

@@ -1,0 +1,174 @@
+"""What payment verifiers and settlers promise, and what they are given."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from gateway.contracts.chain import Chain
+from gateway.contracts.providing import Clock
+from gateway.domain import (
+    Authorization,
+    Endpoint,
+    Payment,
+    Transfer,
+)
+from gateway.settings import Settings
+from gateway.usdc import Network
+
+
+@attrs.frozen(kw_only=True)
+class Quote:
+    """The price of one request, and where it is paid."""
+
+    endpoint: Endpoint
+    price_units: int
+    wallet: str  # as the operator wrote it
+    network: Network
+    resource_url: str
+
+
+@attrs.frozen(kw_only=True)
+class Challenge:
+    """The 402: a JSON body and headers."""
+
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+
+
+@attrs.frozen(kw_only=True)
+class Proof:
+    """A decoded payment header, unchecked: what the client says it signed, and the signature."""
+
+    version: int  # of x402: 1 or 2
+    scheme: str
+    network: str
+    asset: str | None  # v2 only, as are the two below
+    amount: str | None
+    pay_to: str | None
+    authorization: Authorization
+
+
+class AuthorizationVerifier(Protocol):
+    """The X402 flow: challenges, and the signed authorizations that answer them."""
+
+    header_names: Sequence[str]  # in order of preference
+
+    def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
+        """Return the 402 for a quote; `version` 1 puts what x402 v1 clients need first."""
+        ...
+
+    def read(self, header: str) -> Proof:
+        """Decode a payment header; pure.
+
+        Raises `PaymentRequired` with the standard reason.
+        """
+        ...
+
+    def check_terms(self, proof: Proof, quote: Quote, now: float) -> None:
+        """Compare scheme, network, asset, amount, recipient, time window and signature; pure.
+
+        Raises `PaymentRequired` with the standard reason.
+        """
+        ...
+
+    async def check_chain(self, authorization: Authorization) -> bool:
+        """Ask the chain whether the authorization can be settled; writes nothing.
+
+        Returns False where its nonce is spent already: whether for us, the chain's logs tell.
+        Raises `PaymentRequired` with the standard reason.
+        """
+        ...
+
+    def receipt_headers(self, proof: Proof, payment: Payment) -> Mapping[str, str]:
+        """Return the headers of the 200 that tell the client its settlement."""
+        ...
+
+
+class TransferVerifier(Protocol):
+    """The direct flow: finds in a mined transaction the transfers that may pay."""
+
+    async def find_transfers(self, tx_hash: str, *, floor_block: int, now: float) -> list[Transfer]:
+        """Return the USDC transfers to the wallet in a mined transaction, at least one.
+
+        Whether they are still unclaimed, and whether they suffice, the store decides.
+        Raises `TxNotFound`, `TxFailed`, `InvalidPayment`, `ChainUnavailable`.
+        """
+        ...
+
+
+class Settler(Protocol):
+    """Makes the transfer of a reserved x402 payment happen on-chain."""
+
+    async def check_ready(self) -> None:
+        """Raise `ExecutionError` where settling cannot work now, e.g. for want of gas."""
+        ...
+
+    async def submit(self, payment: Payment) -> str | None:
+        """Write down (T2), then send; called again for the same payment it sends the same bytes.
+
+        Returns the hash of the transaction to look for, or None where nothing could be sent.
+        Raises `ChainUnavailable` where the outcome of sending is unknown.
+        """
+        ...
+
+    async def tend(self) -> None:
+        """Resend and, where stuck, replace what was sent earlier; called every few seconds."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class SignedTransaction:
+    """A transaction ready to be sent; its hash is computed by ourselves."""
+
+    signer: str
+    nonce: int
+    tx_hash: str
+    raw: bytes = attrs.field(repr=False)
+    max_fee_wei: int  # per gas
+    max_priority_wei: int
+    sent_at: float
+
+
+class SettlementJournal(Protocol):
+    """The part of the store a settler writes."""
+
+    async def next_nonce(self, signer: str, chain_nonce: int) -> int:
+        """Return the signer's next nonce, never below what the chain says."""
+        ...
+
+    async def begin_settling(
+        self, payment_id: int, transaction: SignedTransaction | None, *, now: float
+    ) -> None:
+        """T2: payment `settling`, the signed transaction, its nonce used up.
+
+        Also when an earlier transaction's nonce was used up by another. Raises `RuntimeError`
+        where the payment is closed or the nonce was taken meanwhile.
+        """
+        ...
+
+    async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
+        """Write down a dearer transaction of the same nonce before it is sent."""
+        ...
+
+    async def unmined_of(self, payment_id: int) -> SignedTransaction | None:
+        """Return the newest transaction of a payment whose nonce is not seen used on-chain."""
+        ...
+
+    async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
+        """Return (payment, newest transaction) of every nonce not seen used, in order."""
+        ...
+
+    async def mark_mined(self, signer: str, below_nonce: int) -> None:
+        """Note that every nonce below is used on-chain."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class PluginContext:
+    """What the gateway hands to a payment plugin."""
+
+    settings: Settings
+    chain: Chain
+    journal: SettlementJournal
+    now: Clock

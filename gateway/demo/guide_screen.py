@@ -1,0 +1,155 @@
+"""What the demo shows: numbered steps, how long each took, and facts below; plain without a TTY."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+import attrs
+from rich.console import Console
+from rich.padding import Padding
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+_WIDEST = 96  # columns
+_LABEL = 8  # columns; with the indent before it a transaction's hash ends in column 79
+_INDENT = 5
+_EXCERPT_LINES = 11
+_GOOD, _BAD, _DIM, _NAME = "green", "bold red", "bright_black", "cyan"
+
+
+def open_console() -> Console:
+    """Return standard output; a terminal that cannot show a character shows a question mark."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+    return Console(highlight=False)
+
+
+@attrs.define
+class Screen:
+    """The console, and how many steps it has shown."""
+
+    console: Console = attrs.field(factory=open_console)
+    _steps: int = 0
+
+    @property
+    def width(self) -> int:
+        """Columns used."""
+        return min(self.console.width, _WIDEST)
+
+    def say(self, *lines: str, style: str = "") -> None:
+        """Show sentences, one a line."""
+        for line in lines:
+            self.console.print(Text(line, style))
+
+    def part(self, title: str, about: str) -> None:
+        """Begin a part of the demo."""
+        self.console.print()
+        self.console.print(Text.assemble((title, "bold"), ("  " + about, _DIM)))
+
+    @contextmanager
+    def step(self, title: str) -> Iterator["Step"]:
+        """Show a step: a spinner while it runs, then whether it went well, how long, and facts."""
+        self._steps += 1
+        step = Step(console=self.console, number=self._steps, title=title)
+        with step:
+            yield step
+        step.finish(self.width, "✓", _GOOD)
+
+    @contextmanager
+    def waiting(self, sentence: str) -> Iterator[None]:
+        """Show a sentence while there is nothing to do, with a spinner on a terminal."""
+        self.console.print()
+        if self.console.is_terminal:
+            with self.console.status(Text(sentence), spinner_style=_NAME):
+                yield
+        else:
+            self.say(sentence)
+            yield
+
+    def lines(self, rows: list[tuple[str, str]]) -> None:
+        """Show labelled lines to copy; none is broken in two."""
+        label_width = max(len(label) for label, _ in rows) + 2
+        for label, value in rows:
+            line = Text.assemble(" " * _INDENT, (label.ljust(label_width), _DIM), value)
+            self.console.print(line, soft_wrap=True)
+
+    def table(self, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+        """Show a small table; all columns but the first hold numbers."""
+        table = Table(box=None, header_style=_DIM, pad_edge=False, padding=(0, 4, 0, 0))
+        for index, heading in enumerate(headings):
+            table.add_column(heading, justify="right" if index else "left", no_wrap=True)
+        for row in rows:
+            table.add_row(*row)
+        self.console.print(Padding(table, (0, 0, 0, _INDENT)))
+
+    def excerpt(self, text: str) -> None:
+        """Show the first lines of a text that say something, beside a rule."""
+        lines = [line for line in text.splitlines() if line.strip()]
+        for line in lines[:_EXCERPT_LINES]:
+            shown = Text.assemble(" " * _INDENT, ("│ ", _DIM), line)
+            shown.truncate(self.width, overflow="ellipsis")
+            self.console.print(shown, soft_wrap=True)
+
+    def fail(self, sentence: str, log: str = "") -> None:
+        """Tell why the demo ends, on standard error, after the tail of a log."""
+        errors = Console(stderr=True, highlight=False)
+        if log:
+            errors.print(Text(log, _DIM), soft_wrap=True)
+        errors.print(Text.assemble(("gateway demo: ", _BAD), sentence), soft_wrap=True)
+
+
+@attrs.define(kw_only=True)
+class Step:
+    """One step while it runs."""
+
+    console: Console
+    number: int
+    title: str
+    _facts: list[tuple[str, str]] = attrs.field(factory=list)
+    _began: float = attrs.field(factory=time.perf_counter)
+    _status: Status | None = None
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal:
+            self._status = self.console.status(self._head(), spinner_style=_NAME)
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+        if error is not None:
+            self.finish(self.console.width, "✗", _BAD)
+
+    def now(self, doing: str) -> None:
+        """Show what is going on, on a terminal only."""
+        if self._status is not None:
+            self._status.update(Text.assemble(self._head(), (f"  {doing}", _DIM)))
+
+    def fact(self, label: str, value: str) -> None:
+        """Note something to show below the step."""
+        self._facts.append((label, value))
+
+    def finish(self, width: int, mark: str, style: str) -> None:
+        """Replace the spinner by the outcome."""
+        head = Text.assemble((f"{mark} ", style), self._head())
+        took = _duration(time.perf_counter() - self._began)
+        gap = max(1, width - head.cell_len - len(took))
+        self.console.print(Text.assemble(head, " " * gap, (took, _DIM)), soft_wrap=True)
+        for label, value in self._facts:
+            line = Text.assemble(" " * _INDENT, (label.ljust(_LABEL), _DIM), value)
+            self.console.print(line, soft_wrap=True)
+
+    def _head(self) -> Text:
+        return Text.assemble((f"{self.number:>2}  ", _NAME), self.title)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

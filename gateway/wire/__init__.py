@@ -1,0 +1,17 @@
+"""The specification's JSON and the domain's nouns: camelCase and floats live only here."""
+
+from gateway.wire.answers import POLL_S, dumps, number, started, task
+from gateway.wire.bodies import Body, DirectBody, GenerationBody, read, request_of
+
+__all__ = [
+    "POLL_S",
+    "Body",
+    "DirectBody",
+    "GenerationBody",
+    "dumps",
+    "number",
+    "read",
+    "request_of",
+    "started",
+    "task",
+]
