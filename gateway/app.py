@@ -84,7 +84,7 @@ def create_app(
                 gateway = await _services(app, context, manager, catalog, keep)
                 await stack.enter_async_context(_running(gateway))
                 yield
-        except (SettingsError, OSError) as error:
+        except Exception as error:
             app.extensions[FAILURE] = error
             raise
 

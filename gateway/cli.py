@@ -135,13 +135,8 @@ def hash_password(password: str) -> None:
 @_one_sentence
 def demo(*, once: bool, port: int, rpc_port: int, output: Path) -> None:
     """Buy a picture and a parsed document with play money on an embedded chain."""
-    try:
-        from gateway.demo.guide import run_demo  # noqa: PLC0415 - needs the extra
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            f"The demo needs the embedded chain ({error.name} is missing). "
-            "Install it: pip install 'generation-gateway[demo]'"
-        ) from None
+    from gateway.demo.guide import run_demo  # noqa: PLC0415 - other commands start faster
+
     sys.exit(run_demo(once=once, port=port, rpc_port=rpc_port, output=output))
 
 

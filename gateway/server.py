@@ -29,6 +29,7 @@ def serve(settings: Settings) -> None:
     """
     configure_logs(settings.log_format)
     app = create_app(settings)
+    app.logger.disabled = True  # a failed start is told below; all other errors our routes log
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, settings))
 

@@ -13,7 +13,7 @@ SERVER_ERROR: Final = -32000  # geth's code for whatever the chain refuses
 EXECUTION_REVERTED: Final = 3  # the same, where a contract's revert data comes along
 
 
-class RpcFault(Exception):  # noqa: N818 - JSON-RPC names the errors, this carries one
+class RpcFault(Exception):
     """A request that the chain refuses."""
 
     def __init__(self, message: str, *, code: int = SERVER_ERROR, data: str | None = None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from gateway.demo.guide_errors import DemoError
 from gateway.demo.guide_place import Place
 from gateway.demo.guide_processes import Child, choose_port, ignored_settings
-from gateway.demo.guide_screen import Screen
+from gateway.demo.guide_screen import NOTABLE, Screen
 from gateway.version import VERSION
 
 _WATCH_S = 0.3
@@ -74,7 +74,8 @@ def _prepare(port: int, rpc_port: int, output: Path, folder: Path) -> Place:
 
 def _introduce(screen: Screen) -> None:
     screen.part("Generation Gateway", VERSION)
-    screen.say("A picture and a document, bought over real HTTP with real signatures.", _PLAY_MONEY)
+    screen.say("A picture and a document, bought over real HTTP with real signatures.")
+    screen.say(_PLAY_MONEY, style=NOTABLE)
     ignored = ignored_settings()
     if ignored:
         screen.say(f"The demo does not heed {', '.join(ignored)}.")
@@ -131,4 +132,5 @@ def _take_leave(screen: Screen, *, once: bool) -> None:
     screen.say("")
     if once:
         screen.say("Without --once the demo keeps serving, so that you can buy, too.")
-    screen.say("It was play money on 127.0.0.1. To sell for real: gateway check, gateway serve.")
+    screen.say("It was play money, on 127.0.0.1 only.", style=NOTABLE)
+    screen.say("To sell for real: gateway check, then gateway serve.")

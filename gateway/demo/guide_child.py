@@ -5,23 +5,21 @@ closes the pipe on every system; nothing else tells a child so.
 """
 
 import os
+import runpy
 import signal
 import sys
 import threading
 import time
 
+_MODULES = {"chain": "gateway.demo.chain", "gateway": "gateway"}
 _GRACE_S = 10  # for an orderly end after the demo's own
 
 
 def main() -> None:
-    """Run `chain` or `gateway`, whichever the first argument names, with the other arguments."""
+    """Run what the first argument names with the other arguments, as `python -m` would."""
     threading.Thread(target=_follow_parent, name="parent", daemon=True).start()
-    part, *arguments = sys.argv[1:]
-    if part == "chain":
-        from gateway.demo.chain import main as command  # noqa: PLC0415 - half a second of imports
-    else:
-        from gateway.cli import main as command  # noqa: PLC0415 - the chain needs none of it
-    command(arguments)
+    sys.argv = sys.argv[1:]
+    runpy.run_module(_MODULES[sys.argv[0]], run_name="__main__", alter_sys=True)
 
 
 def _follow_parent() -> None:

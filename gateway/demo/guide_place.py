@@ -1,4 +1,4 @@
-"""Where the demo's parts are: ports, folders, and the keys that were made for this one run."""
+"""Where the demo's parts are: ports, folders, and the keys of this one run."""
 
 import secrets
 from pathlib import Path
@@ -7,6 +7,10 @@ import attrs
 
 from gateway.demo.guide_processes import HOST
 from gateway.usdc import checksum_address
+
+# The first account of every developer chain (anvil, Hardhat): everybody knows it, so that the
+# README's purchase runs as it stands, and nobody takes it for a secret.
+PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 
 
 @attrs.frozen(kw_only=True)
@@ -19,7 +23,7 @@ class Place:
     folder: Path  # temporary
     wallet: str = attrs.field(factory=lambda: checksum_address("0x" + secrets.token_hex(20)))
     settlement_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
-    buyer_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
+    buyer_key: str = attrs.field(default=PLAY_KEY, repr=False)
     password: str = attrs.field(factory=lambda: secrets.token_urlsafe(9), repr=False)
 
     @property

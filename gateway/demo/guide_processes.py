@@ -51,14 +51,15 @@ class Child:
         while not is_ready():
             self.check()
             if time.monotonic() > deadline:
-                raise DemoError(f"The {self.name} did not start within {_READY_S:.0f} seconds.")
+                late = f"The {self.name} did not start within {_READY_S:.0f} seconds."
+                raise DemoError(late, log=self.tail())
             time.sleep(_POLL_S)
 
     def check(self) -> None:
         """Raise `DemoError` when the process has ended."""
         code = self.process.poll()
         if code is not None:
-            raise DemoError(f"The {self.name} ended by itself (exit code {code}).")
+            raise DemoError(f"The {self.name} ended by itself (exit code {code}).", log=self.tail())
 
     def tail(self) -> str:
         """Return the last lines of its output that tell more than that all is well."""

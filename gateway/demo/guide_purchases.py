@@ -11,13 +11,13 @@ import attrs
 
 from gateway.demo.guide_client import Client
 from gateway.demo.guide_errors import DemoError
-from gateway.demo.guide_screen import Screen, Step
+from gateway.demo.guide_screen import DONE, NOTABLE, Screen, Step
 from gateway.demo.guide_wallet import ONE_ETH, Rpc, Wallet, from_header, to_header
 from gateway.demo.sample import sample_pdf
 
 PICTURE_SLUG = "sandbox-image"
 DOCUMENT_SLUG = "document-parser"
-PROMPT = "A cabin by a mountain lake under the northern lights"
+PROMPT = "A lighthouse at dusk, a sailing boat coming home"
 _RECEIPTS = ("X-PAYMENT-RESPONSE", "PAYMENT-RESPONSE")  # of x402 v1 and v2
 
 
@@ -41,12 +41,13 @@ class Buyer:
             challenge = from_header(refusal.headers["PAYMENT-REQUIRED"])
             terms = challenge["accepts"][0]
             step.fact("POST", path)
-            step.fact("answer", f"402 Payment Required: {dollars(int(terms['amount']))}")
+            step.fact("prompt", f'"{PROMPT}"')
+            price = dollars(int(terms["amount"]))
+            step.fact("answer", f"402 Payment Required: {price}", NOTABLE)
             step.fact("to", f"{terms['payTo']} on {terms['network']}")
         with self.screen.step("Sign the price") as step:
             payment = self.wallet.sign_payment(challenge)
             step.fact("signed", "EIP-3009 authorization: no transaction, no gas, no account")
-            step.fact("nonce", payment["payload"]["authorization"]["nonce"])
         with self.screen.step("Ask again, with X-PAYMENT") as step:
             answer = self.client.post(
                 path, body, expect=HTTPStatus.OK, X_PAYMENT=to_header(payment)
@@ -54,11 +55,12 @@ class Buyer:
             receipt = from_header(
                 next(answer.headers[name] for name in _RECEIPTS if name in answer.headers)
             )
-            step.fact("task", answer.json()["taskId"])
+            step.fact("answer", "200 OK: paid, and the picture is being made", DONE)
             step.fact("settled", receipt["transaction"])
         with self._waiting("picture", answer.json()["statusUrl"]) as (step, task):
             picture = task["result"]["outputs"][0]
-            self._save(f"picture.{self.picture_format}", self.client.download(picture), step)
+            saved = self._save(f"picture.{self.picture_format}", self.client.download(picture))
+            step.fact("saved", str(saved), NOTABLE)
             size = f"{picture['width']} x {picture['height']}"
             step.fact("", f"{size}, {picture['bytes'] / 1000:,.0f} kB, SHA-256 as promised")
 
@@ -68,8 +70,8 @@ class Buyer:
             manifest = self.client.manifest()
             wallet = manifest["identity"]["walletAddress"]
             price_units = _price_units(manifest, DOCUMENT_SLUG)
-            step.fact("wallet", wallet)
-            step.fact("price", dollars(price_units))
+            step.fact("GET", "/.well-known/agent-manifest.json")
+            step.fact("answer", f"{dollars(price_units)} to {wallet}", NOTABLE)
         with self.screen.step("Transfer play USDC") as step:
             tx_hash = self.wallet.transfer_usdc(self.rpc, wallet, price_units)
             gas, cost_wei = self.rpc.gas_paid(tx_hash)
@@ -78,12 +80,11 @@ class Buyer:
         with self.screen.step("Send the hash and a PDF of two pages") as step:
             answer = self._send_document(tx_hash)
             step.fact("POST", "/api/proxy-generate")
-            step.fact("task", answer["taskId"])
-            step.fact("paid", f"{answer['paidAmount']} USDC")
+            step.fact("answer", f"200 OK: {answer['paidAmount']} USDC are paid", DONE)
         with self._waiting("document", answer["statusUrl"]) as (step, task):
             markdown = self.client.download(task["result"]["outputs"][0])
-            self._save("document.pdf", sample_pdf(), step)
-            self._save("document.md", markdown, step)
+            step.fact("saved", str(self._save("document.md", markdown)), NOTABLE)
+            step.fact("from", str(self._save("document.pdf", sample_pdf())))
         self.screen.excerpt(markdown.decode())
 
     def _send_document(self, tx_hash: str) -> dict[str, Any]:
@@ -105,6 +106,8 @@ class Buyer:
         def show(task: dict[str, Any]) -> None:
             state = _state(task)
             step.now(state)
+            if seen and state.startswith(seen[-1]):  # the same, known more exactly
+                seen.pop()
             if state not in seen:
                 seen.append(state)
 
@@ -114,10 +117,10 @@ class Buyer:
             step.fact("states", " → ".join(seen))
             yield step, task
 
-    def _save(self, name: str, content: bytes, step: Step) -> None:
+    def _save(self, name: str, content: bytes) -> Path:
         path = self.output / name
         path.write_bytes(content)
-        step.fact("saved", str(path))
+        return path
 
 
 def _state(task: dict[str, Any]) -> str:

@@ -17,8 +17,9 @@ from rich.text import Text
 _WIDEST = 96  # columns
 _LABEL = 8  # columns; with the indent before it a transaction's hash ends in column 79
 _INDENT = 5
-_EXCERPT_LINES = 11
+_EXCERPT_LINES = 12
 _GOOD, _BAD, _DIM, _NAME = "green", "bold red", "bright_black", "cyan"
+NOTABLE, DONE = "yellow", "green"  # styles of facts
 
 
 def open_console() -> Console:
@@ -41,10 +42,9 @@ class Screen:
         """Columns used."""
         return min(self.console.width, _WIDEST)
 
-    def say(self, *lines: str, style: str = "") -> None:
-        """Show sentences, one a line."""
-        for line in lines:
-            self.console.print(Text(line, style))
+    def say(self, sentence: str, style: str = "") -> None:
+        """Show a sentence."""
+        self.console.print(Text(sentence, style))
 
     def part(self, title: str, about: str) -> None:
         """Begin a part of the demo."""
@@ -85,13 +85,14 @@ class Screen:
             table.add_column(heading, justify="right" if index else "left", no_wrap=True)
         for row in rows:
             table.add_row(*row)
-        self.console.print(Padding(table, (0, 0, 0, _INDENT)))
+        self.console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
 
     def excerpt(self, text: str) -> None:
         """Show the first lines of a text that say something, beside a rule."""
         lines = [line for line in text.splitlines() if line.strip()]
         for line in lines[:_EXCERPT_LINES]:
-            shown = Text.assemble(" " * _INDENT, ("│ ", _DIM), line)
+            style = "bold" if line.startswith("#") else ""
+            shown = Text.assemble(" " * _INDENT, ("│ ", _DIM), (line, style))
             shown.truncate(self.width, overflow="ellipsis")
             self.console.print(shown, soft_wrap=True)
 
@@ -110,7 +111,7 @@ class Step:
     console: Console
     number: int
     title: str
-    _facts: list[tuple[str, str]] = attrs.field(factory=list)
+    _facts: list[tuple[str, Text]] = attrs.field(factory=list)
     _began: float = attrs.field(factory=time.perf_counter)
     _status: Status | None = None
 
@@ -133,9 +134,9 @@ class Step:
         if self._status is not None:
             self._status.update(Text.assemble(self._head(), (f"  {doing}", _DIM)))
 
-    def fact(self, label: str, value: str) -> None:
+    def fact(self, label: str, value: str, style: str = "") -> None:
         """Note something to show below the step."""
-        self._facts.append((label, value))
+        self._facts.append((label, Text(value, style)))
 
     def finish(self, width: int, mark: str, style: str) -> None:
         """Replace the spinner by the outcome."""

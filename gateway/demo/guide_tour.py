@@ -80,14 +80,14 @@ class Tour:
         after = self._balances()
         self.screen.part("The money", "as the chain counts it")
         rows = [
-            (name, dollars(before), dollars(after[name]), dollars(after[name] - before))
+            (name, dollars(before), dollars(after[name]), _change(after[name] - before))
             for name, before in self._before.items()
         ]
         self.screen.table(("", "before", "after", "change"), rows)
         self.screen.lines(
             [
-                ("gas of the transfer", f"{self._gas(self.buyer.wallet)}, paid by the buyer"),
-                ("of the settlement", f"{self._gas(self.settler)}, paid by the gateway"),
+                ("gas, transfer", f"{self._gas(self.buyer.wallet)}, paid by the buyer"),
+                ("gas, settlement", f"{self._gas(self.settler)}, paid by the gateway"),
             ]
         )
 
@@ -97,3 +97,7 @@ class Tour:
     def _balances(self) -> dict[str, int]:
         owners = {"buyer": self.buyer.wallet.address, "gateway's wallet": self.place.wallet}
         return {name: self.rpc.usdc_units(owner) for name, owner in owners.items()}
+
+
+def _change(units: int) -> str:
+    return f"+{dollars(units)}" if units > 0 else dollars(units)

@@ -88,6 +88,7 @@ def read(kind: type[Body], data: bytes) -> Body:
     if data.count(b"[") + data.count(b"{") > _MAX_BRACKETS:
         raise ValidationError("The body is nested too deeply.")
     try:
+        data.decode()  # msgspec skips unknown fields unread, bad UTF-8 in them too
         envelope: Mapping[str, Any] = _DECODER.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ValidationError(
