@@ -18,7 +18,7 @@ from gateway.artifacts import LocalArtifacts
 from gateway.catalog import Catalog
 from gateway.chain import Web3Chain
 from gateway.contracts import Chain, Clock, PluginContext, Store
-from gateway.errors import ChainUnavailable, SettingsError
+from gateway.errors import ChainUnavailable
 from gateway.notices import Notices
 from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Reconciler, Settlements

@@ -1,0 +1,31 @@
+"""Sandbox images for the Generation Gateway: drawn by a program from the prompt's words, no AI."""
+
+from collections.abc import Callable
+
+from gateway import Choice, Endpoint, Provider, Settings, hookimpl, usdc
+from gateway_sandbox_image.renderer import Renderer
+
+ENDPOINT = Endpoint(
+    slug="sandbox-image",
+    title="Sandbox image (procedural renderer, not an AI model)",
+    description=(
+        "Draws a landscape whose mood and motifs follow the words of the prompt, and sets the "
+        "prompt below it. A procedural renderer for trying out the gateway; not an AI model. "
+        "The same prompt always gives the same picture."
+    ),
+    model="procedural-v1",
+    provider="sandbox",
+    capability="text-to-image",
+    price_units=usdc("0.02"),
+    aspect_ratio=Choice(values=("1:1", "4:3", "3:4", "16:9", "9:16"), default="1:1"),
+    output_format=Choice(values=("png", "jpg", "webp"), default="png"),
+    resolution=Choice(values=("1K", "2K", "4K"), default="1K"),
+    timeout_s=90.0,
+)
+
+
+@hookimpl
+def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
+    """Put the renderer on sale where the operator asked for it."""
+    if settings.sandbox:
+        register(ENDPOINT, Renderer())

@@ -1,0 +1,1 @@
+"""The drawing itself; runs in a child process and knows nothing of the gateway."""

@@ -1,0 +1,28 @@
+"""The child process: reads one order as JSON, draws it, writes the file to standard output."""
+
+import json
+import os
+import sys
+
+from PIL import Image
+
+from .encoding import encode
+from .picture import draw
+
+_NICENESS = 10  # the gateway's own loop goes first
+
+
+def main() -> None:
+    """Draw the order on standard input: prompt, width, height, scale, enlarge, output_format."""
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    order = json.load(sys.stdin.buffer)
+    picture = draw(order["prompt"], order["width"], order["height"], order["scale"])
+    if order["enlarge"] > 1:
+        size = (picture.width * order["enlarge"], picture.height * order["enlarge"])
+        picture = picture.resize(size, Image.Resampling.LANCZOS)
+    sys.stdout.buffer.write(encode(picture, order["output_format"]))
+
+
+if __name__ == "__main__":
+    main()
