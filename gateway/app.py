@@ -25,7 +25,7 @@ from gateway.payments import Payments, Reconciler, Settlements
 from gateway.plugin_manager import PluginManager
 from gateway.ratelimit import RateLimits
 from gateway.routes.admin import SESSION_S
-from gateway.routes.generate import LARGE_BODY_BYTES, SMALL_BODY_BYTES
+from gateway.routes.generate import ESCAPED_BODY_BYTES, LARGE_BODY_BYTES, SMALL_BODY_BYTES
 from gateway.services import EXTENSION, Condition, Services
 from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
@@ -34,7 +34,7 @@ from gateway.worker import WorkerPool
 FAILURE = "gateway-failure"
 _WARM_UP_S = 1.0  # after which warming starts even if nobody asked anything yet
 _BODY_S = 30  # a client slower than this with its body is cut off
-_DRAIN_TASKS_S = 90.0  # of Fly's kill_timeout of 120
+_DRAIN_TASKS_S = 75.0  # with the two others under Fly's kill_timeout of 120
 _DRAIN_PAYMENTS_S = 20.0
 _log = structlog.get_logger()
 
@@ -61,6 +61,7 @@ def create_app(
     manager = PluginManager(plugins)
     catalog = manager.catalog(settings)
     app = Quart("gateway", template_folder=str(static_folder()), static_folder=None)
+    app.url_map.merge_slashes = False  # `//` is an unknown path, not a redirect in HTML
     app.request_class = _request_class(catalog)
     app.config.update(
         BODY_TIMEOUT=_BODY_S,
@@ -97,8 +98,11 @@ def _request_class(catalog: Catalog) -> type[Request]:
 
     def limit(method: str, path: str) -> int:
         files = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
-        takes_file = path == "/api/proxy-generate" or path in files
-        return LARGE_BODY_BYTES if method == "POST" and takes_file else SMALL_BODY_BYTES
+        if method != "POST":
+            return SMALL_BODY_BYTES
+        if path == "/api/proxy-generate" or path in files:
+            return LARGE_BODY_BYTES
+        return ESCAPED_BODY_BYTES if path.startswith("/api/x402/") else SMALL_BODY_BYTES
 
     class LimitedRequest(Request):
         def __init__(self, method: str, scheme: str, path: str, *args: Any, **more: Any) -> None:
@@ -137,6 +141,7 @@ async def _services(
         check_serving=condition.check_serving,
         on_queued=workers.wake,
         now=now,
+        born_at=float(await store.meta("born_at", lambda: str(now()))),
     )
     gateway = Services(
         settings=settings,
@@ -187,12 +192,12 @@ async def _warm_up(gateway: Services) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_WARM_UP_S):
             await gateway.answered.wait()
+    gateway.settlements.start()  # first of all: nothing below may keep open payments from closing
     try:
-        await gateway.payments.floor_block()
         await gateway.chain.start()
+        await gateway.payments.floor_block()
     except ChainUnavailable as error:
         _log.warning("chain.silent", error=error.message, details=error.details)
-    gateway.settlements.start()
     await gateway.password.make_first()
     gc.collect()
     gc.enable()

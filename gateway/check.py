@@ -133,7 +133,7 @@ def _rpc(settings: Settings, url: str) -> Callable[[], Awaitable[str]]:
 
 
 async def _wallet(settings: Settings, chain: Web3Chain) -> str:
-    balance = int.from_bytes(await chain.call(BALANCE_OF + word(settings.wallet)), "big")
+    balance = await chain.call_uint(BALANCE_OF + word(settings.wallet))
     return f"{settings.wallet} holds {balance / 10**6:,.2f} USDC"
 
 

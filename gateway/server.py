@@ -2,8 +2,9 @@
 
 import asyncio
 import errno
+import fcntl
 import signal
-from typing import Any
+from typing import Any, TextIO
 
 import uvloop
 from hypercorn.asyncio import serve as hypercorn_serve
@@ -28,10 +29,31 @@ def serve(settings: Settings) -> None:
     Raises `SettingsError` for what an operator can mend: a busy port, a bad folder.
     """
     configure_logs(settings.log_format)
+    lock = _lock(settings)  # noqa: F841 - held as long as this process serves
     app = create_app(settings)
     app.logger.disabled = True  # a failed start is told below; all other errors our routes log
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, settings))
+
+
+def _lock(settings: Settings) -> TextIO:
+    """Keep a second gateway off the same data: it would take this one's tasks for a dead one's."""
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        lock = (settings.data_dir / "gateway.lock").open("w")
+    except OSError as error:
+        raise SettingsError(
+            f"The folder {settings.data_dir} cannot be written ({error.strerror}). "
+            "Name another: GATEWAY_DATA_DIR=/data"
+        ) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SettingsError(
+            f"Another gateway runs on {settings.data_dir}. Stop it, or give this one a folder of "
+            "its own: GATEWAY_DATA_DIR=/data2"
+        ) from None
+    return lock
 
 
 async def _serve(app: Quart, settings: Settings) -> None:

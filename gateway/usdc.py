@@ -44,6 +44,16 @@ def word(value: str | int | bytes) -> bytes:
     return raw.rjust(32, b"\0")
 
 
+def uint(answer: bytes) -> int:
+    """Return the integer in an ABI answer of one word.
+
+    Raises `ValueError` for any other length: an empty answer is no zero.
+    """
+    if len(answer) != 32:  # noqa: PLR2004 - one ABI word
+        raise ValueError(f"{len(answer)} bytes where one ABI word was expected")
+    return int.from_bytes(answer, "big")
+
+
 def topic(address: str) -> str:
     """Return an address as a log topic."""
     return "0x" + word(address).hex()

@@ -10,7 +10,10 @@ from pathlib import Path
 import attrs
 import pytest
 import structlog
+from eth_abi.abi import encode
 from eth_account import Account
+from eth_keys.datatypes import PrivateKey
+from eth_utils.crypto import keccak
 
 from gateway import (
     Choice,
@@ -25,8 +28,8 @@ from gateway import (
     usdc,
 )
 from gateway.app import create_app
-from gateway.demo.chain import PlayChain
-from gateway.demo.token import Authorization
+from gateway.demo.chain import FAUCET_KEY, PlayChain
+from gateway.demo.token import Authorization, call_data, domain_separator
 from gateway.services import EXTENSION, Services
 
 WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E".lower()
@@ -188,8 +191,8 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def running(settings: Settings, provider=None, **options) -> AsyncIterator[Running]:
-    plugins = [ScriptedPlugin(provider)] if provider is not None else []
+async def running(settings: Settings, provider=None, more=(), **options) -> AsyncIterator[Running]:
+    plugins = [*([ScriptedPlugin(provider)] if provider is not None else []), *more]
     app = create_app(settings, plugins=plugins, **options)
     async with app.test_app():
         services: Services = app.extensions[EXTENSION]
@@ -266,3 +269,52 @@ def header_of(payload: dict) -> str:
 @pytest.fixture
 def payer(chain: PlayChain) -> Payer:
     return Payer(chain)
+
+
+@contextlib.asynccontextmanager
+async def nothing_charged(gateway: Running, chain: PlayChain) -> AsyncIterator[None]:
+    """Check that meanwhile nothing is written down, sent or transferred."""
+    before = await _money(gateway, chain)
+    yield
+    assert await _money(gateway, chain) == before
+
+
+async def _money(gateway: Running, chain: PlayChain) -> tuple:
+    key = str(gateway.services.settings.settlement_key)
+    sender = Account.from_key(key).address
+    sent = chain.rpc.result("eth_getTransactionCount", sender, "pending")
+    counts = await gateway.services.store.counts()
+    rows = {kind: sum(states.values()) for kind, states in counts.items()}
+    return rows, sent, chain.usdc_balance(WALLET)
+
+
+async def buy(gateway, header, *, url="/api/x402/picture", name="X-PAYMENT", **fields):
+    """Ask for a picture by x402, with a payment header or without."""
+    headers = {name: header} if header else {}
+    body = {"prompt": "a boat"} | fields
+    return await gateway.client.post(url, json=body, headers=headers)
+
+
+def cancel(chain: PlayChain, payer: Payer, nonce: bytes) -> None:
+    """Let the payer cancel an authorization (EIP-3009)."""
+    typehash = keccak(text="CancelAuthorization(address authorizer,bytes32 nonce)")
+    struct = encode(["bytes32", "address", "bytes32"], [typehash, payer.account.address, nonce])
+    digest = keccak(b"\x19\x01" + domain_separator(chain.chain_id, chain.usdc) + keccak(struct))
+    signature = PrivateKey(payer.account.key).sign_msg_hash(digest).to_bytes()
+    data = call_data(
+        "cancelAuthorization",
+        ["address", "bytes32", "uint8", "bytes32", "bytes32"],
+        *(payer.account.address, nonce, 27 + signature[64], signature[:32], signature[32:64]),
+    )
+    chain.send_transaction(FAUCET_KEY, chain.usdc, data)
+
+
+def multicall(*calls: tuple[str, bytes]) -> bytes:
+    """Encode a call of Multicall3 that makes several, all or nothing."""
+    entries = [(target, False, data) for target, data in calls]
+    return call_data("aggregate3", ["(address,bool,bytes)[]"], entries)
+
+
+def decoded(header: str) -> dict:
+    """Return the JSON in a Base64 header."""
+    return json.loads(base64.b64decode(header, validate=True))

@@ -13,6 +13,7 @@ from gateway.usdc import (
     AUTHORIZATION_USED_TOPIC,
     DOMAIN_SEPARATOR,
     topic,
+    uint,
 )
 
 _MIN_PRIORITY_WEI = 1_000_000  # 0.001 gwei: what Base's sequencer takes in quiet times
@@ -59,6 +60,12 @@ class Web3Chain:
             lambda endpoint: _block(endpoint, "eth_getBlockByNumber", "latest")
         )
 
+    async def block_at(self, number: int) -> Block:
+        """Return the block of a number."""
+        return await self._rpc.first(
+            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", hex(number))
+        )
+
     async def block(self, block_hash: str) -> Block:
         """Return one block."""
         return await self._rpc.first(
@@ -88,8 +95,18 @@ class Web3Chain:
 
         return await self._rpc.first(ask)
 
+    async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
+        """Call the token for one integer; an answer of another length is none."""
+        call = {"to": self._network.token, "data": "0x" + data.hex()}
+        where: Any = "latest" if at is None else {"blockHash": at.hash}
+
+        async def ask(endpoint: Endpoint) -> int:
+            return uint(_bytes(await endpoint.request("eth_call", call, where)))
+
+        return await self._rpc.first(ask)
+
     async def authorization_logs(
-        self, sender: str, nonce: str, *, from_block: int, to_block: int
+        self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
     ) -> list[tuple[str, bool]]:
         """Return (transaction hash, was it used rather than cancelled) of a nonce's logs."""
         query = {
@@ -104,6 +121,7 @@ class Web3Chain:
         }
 
         async def ask(endpoint: Endpoint) -> list[tuple[str, bool]]:
+            await _block(endpoint, "eth_getBlockByHash", known.hash)  # one that lags is passed over
             logs = await endpoint.request("eth_getLogs", query)
             return [
                 (log["transactionHash"].lower(), log["topics"][0] == AUTHORIZATION_USED_TOPIC)

@@ -23,6 +23,10 @@ class Chain(Protocol):
         """Return the newest block."""
         ...
 
+    async def block_at(self, number: int) -> Block:
+        """Return the block of a number."""
+        ...
+
     async def block(self, block_hash: str) -> Block:
         """Return one block."""
         ...
@@ -40,10 +44,17 @@ class Chain(Protocol):
         """
         ...
 
+    async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
+        """Call the token for one integer; an answer of another length is none."""
+        ...
+
     async def authorization_logs(
-        self, sender: str, nonce: str, *, from_block: int, to_block: int
+        self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
     ) -> list[tuple[str, bool]]:
-        """Return (transaction hash, was it used rather than cancelled) of a nonce's logs."""
+        """Return (transaction hash, was it used rather than cancelled) of a nonce's logs.
+
+        Only an endpoint that has the block `known` is believed: another may lag behind it.
+        """
         ...
 
     async def code(self, address: str) -> bytes:

@@ -21,8 +21,9 @@ from gateway.contracts import (
     Store,
     TransferVerifier,
 )
-from gateway.domain import Endpoint, Flow, GenerationRequest, PaymentState, Task
+from gateway.domain import Endpoint, GenerationRequest, PaymentState, Task
 from gateway.errors import IdempotencyConflict, PaymentRequired, TxAlreadyUsed
+from gateway.payments.floor import floor_block
 from gateway.payments.settlement import Settlements
 from gateway.usdc import transaction_key
 
@@ -52,6 +53,7 @@ class Payments:
     on_queued: Callable[[], None]  # a task waits for a lane
     check_serving: Callable[[], None]  # raises ExecutionError where nothing may be sold now
     now: Clock
+    born_at: float  # when the database was made
 
     async def accept_x402(self, quote: Quote, request: GenerationRequest, header: str) -> Accepted:
         """Take a signed authorization; the same one with the same request gives the same task.
@@ -64,7 +66,8 @@ class Payments:
         except PaymentRequired:
             await self._check_can_settle()
             raise
-        key = quote.network.authorization_key(proof.authorization.sender, proof.authorization.nonce)
+        signed = proof.authorization
+        key = quote.network.authorization_key(signed.sender, signed.nonce)
         task = await self.store.find_claim(
             key
         )  # before price and window: a lost 200 is given again
@@ -72,7 +75,8 @@ class Payments:
             await self._check_can_settle()
             task = await self._reserve(quote, request, proof, key)
         fingerprint = request.fingerprint(quote.endpoint.slug)
-        if task.payment.flow is not Flow.X402 or task.payment.request_hash != fingerprint:
+        is_same = (task.payment.authorization, task.payment.request_hash) == (signed, fingerprint)
+        if not is_same:  # also where only the public nonce is known, without the signature
             raise PaymentRequired(_SPENT)
         task = await self._outcome(task)
         headers = self.authorizations.receipt_headers(proof, task.payment)
@@ -139,12 +143,8 @@ class Payments:
         return Accepted(task=task)
 
     async def floor_block(self) -> int:
-        """Return the block after which transfers count: the head when the database was born."""
-        known = await self.store.known_meta("floor_block")
-        if known is None:
-            head = await self.chain.head()
-            known = await self.store.meta("floor_block", lambda: str(head.number))
-        return int(known)
+        """Return the block after which transfers count."""
+        return await floor_block(self.store, self.chain, self.born_at)
 
     def _new_task(
         self, endpoint: Endpoint, request: GenerationRequest, price_units: int

@@ -63,7 +63,7 @@ class Reconciler:
 
     async def _is_spent(self, signed: Authorization, block: Block) -> bool:
         call = AUTHORIZATION_STATE + word(signed.sender) + word(signed.nonce)
-        return bool(int.from_bytes(await self._chain.call(call, at=block), "big"))
+        return bool(await self._chain.call_uint(call, at=block))
 
     async def _events(
         self, payment: Payment, signed: Authorization, block: Block
@@ -76,6 +76,7 @@ class Reconciler:
                 signed.nonce,
                 from_block=first,
                 to_block=min(first + _LOG_RANGE - 1, block.number),
+                known=block,
             )
             if found:
                 return found

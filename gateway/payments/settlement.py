@@ -6,6 +6,7 @@ Payments still open at a start, or left open by a silent chain, are driven again
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable
 
 import structlog
@@ -91,27 +92,34 @@ class Settlements:
             self._on_settled()
 
     async def _until_closed(self, payment: Payment) -> None:
-        """Send, then look until the outcome is known."""
-        look, pause_s = 0, _FIRST_LOOK_S
-        tx_hash: str | None = None
-        while True:
+        """Send, then look until the outcome is known, also where sending goes wrong."""
+        tx_hash = await self._submit(payment)
+        pause_s = _FIRST_LOOK_S
+        for look in itertools.count():
             try:
-                if look == 0:
-                    tx_hash = await self._settler.submit(payment)
                 if await self._look(payment, tx_hash, look):
                     return
-                look += 1
+                if _is_full(look):
+                    tx_hash = await self._submit(payment) or tx_hash
             except ChainUnavailable as error:
                 _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LOOK_S)
+
+    async def _submit(self, payment: Payment) -> str | None:
+        """Send; a settler that fails is no news about the payment, only the chain is."""
+        try:
+            return await self._settler.submit(payment)
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            _log.warning("payment.not_sent", payment=payment.id, error=repr(error))
+            return None
 
     async def _look(self, payment: Payment, tx_hash: str | None, look: int) -> bool:
         """Look at the transaction that was sent, now and then at the nonce itself."""
         if tx_hash is not None and await self._reconciler.close_by_receipt(payment, tx_hash):
             _log.info("payment.settled", payment=payment.id, transaction=tx_hash)
             return True
-        if tx_hash is not None and look % _FULL_CHECK_EVERY != _FULL_CHECK_EVERY - 1:
+        if tx_hash is not None and not _is_full(look):
             return False
         return await self._reconciler.close(payment)
 
@@ -130,3 +138,8 @@ class Settlements:
         for payment in open_payments:
             self._driver(payment)
         await self._settler.tend()
+
+
+def _is_full(look: int) -> bool:
+    """Whether this look is also at the nonce itself, and followed by sending again."""
+    return look % _FULL_CHECK_EVERY == _FULL_CHECK_EVERY - 1

@@ -8,6 +8,7 @@ from typing import Any, cast
 from quart import Blueprint, Response, make_response, redirect, render_template, request, session
 from werkzeug.wrappers import Response as Redirect
 
+from gateway import wire
 from gateway.errors import InvalidCredentials, TooManyRequests, ValidationError
 from gateway.routes.limited import address
 from gateway.services import services
@@ -72,8 +73,13 @@ async def _count_attempt() -> None:
 async def _password() -> tuple[str, bool]:
     """Return the password and whether it came by a form."""
     is_form = request.mimetype == "application/x-www-form-urlencoded"
-    given: Any = await request.form if is_form else await request.get_json(force=True, silent=True)
-    password = given.get("password") if hasattr(given, "get") else None
+    password: Any
+    if is_form:
+        password = (await request.form).get("password")
+    else:
+        password = wire.read_object(cast(bytes, await request.get_data(as_text=False))).get(
+            "password"
+        )
     if not isinstance(password, str) or not 1 <= len(password) <= _MAX_PASSWORD_CHARS:
         raise ValidationError("password must be a string.")
     return password, is_form

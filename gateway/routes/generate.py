@@ -8,7 +8,7 @@ from quart import Blueprint, Response, make_response, request
 from gateway import wire
 from gateway.contracts import Quote, Registered
 from gateway.domain import GenerationRequest
-from gateway.errors import InvalidInput, PaymentRequired, ValidationError
+from gateway.errors import InvalidInput, PayloadTooLarge, PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.routes.limited import limited
 from gateway.services import services
@@ -16,6 +16,7 @@ from gateway.services import services
 blueprint = Blueprint("generate", __name__)
 
 SMALL_BODY_BYTES = 64 * 1024
+ESCAPED_BODY_BYTES = SMALL_BODY_BYTES + 120_000  # ASCII-only JSON writes an emoji in 12 bytes
 LARGE_BODY_BYTES = 11_000_000  # a file of 7.5 MB in Base64, and a prompt
 _MAX_KEY_CHARS = 255
 Body = TypeVar("Body", bound=wire.GenerationBody)
@@ -32,7 +33,10 @@ async def generate_x402(slug: str) -> Response:
     data = await _body()
     if header is None and not data:
         return await _challenge(quote, None)  # crawlers and price probes see the price
-    generation = await _checked(await _read(wire.GenerationBody, data), registered)
+    body = await _read(wire.GenerationBody, data)
+    if not registered.endpoint.takes_file:
+        _check_small(body, data)
+    generation = await _checked(body, registered)
     if header is None:
         return await _challenge(quote, None)
     try:
@@ -71,9 +75,10 @@ def _idempotency_key() -> str | None:
 
 async def _body() -> bytes:
     """Return the request's body; its size is limited by the app's request class."""
-    if request.mimetype not in ("", "application/json"):
+    data = cast(bytes, await request.get_data(as_text=False))
+    if data and request.mimetype not in ("", "application/json"):
         raise ValidationError("Content-Type must be application/json.")
-    return cast(bytes, await request.get_data(as_text=False))
+    return data
 
 
 async def _read(kind: type[Body], data: bytes) -> Body:
@@ -81,6 +86,12 @@ async def _read(kind: type[Body], data: bytes) -> Body:
     if len(data) <= SMALL_BODY_BYTES:
         return wire.read(kind, data)
     return await asyncio.to_thread(wire.read, kind, data)
+
+
+def _check_small(body: wire.GenerationBody, data: bytes) -> None:
+    """Refuse what is over 64 KB, however a client's JSON wrote the prompt's characters."""
+    if len(data) - 12 * len(body.prompt or "") > SMALL_BODY_BYTES:
+        raise PayloadTooLarge("The body is too large.")
 
 
 async def _checked(body: wire.GenerationBody, registered: Registered) -> GenerationRequest:

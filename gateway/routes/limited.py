@@ -35,4 +35,5 @@ def address() -> str:
     """Return what the current client is counted by."""
     header = services().settings.client_ip_header
     client = request.scope.get("client") or ("unknown", 0)
-    return client_address(client[0], request.headers.get(header) if header else None)
+    forwarded = request.headers.getlist(header) if header else []
+    return client_address(client[0], ",".join(forwarded))

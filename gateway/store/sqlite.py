@@ -1,5 +1,7 @@
 """The store on SQLite: reads on one connection, every write through the one writer."""
 
+import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -33,10 +35,11 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _connect_writer(path: Path) -> sqlite3.Connection:
-    db = _connect(path)
-    migrate(db)
-    return db
+def _prepare(path: Path) -> None:
+    """Make the folder and bring the schema up to date, before any connection is kept."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(_connect(path)) as db:
+        migrate(db)
 
 
 class SqliteStore:
@@ -46,12 +49,14 @@ class SqliteStore:
         self._path = path
 
     async def __aenter__(self) -> Self:
+        writer = WriteConnection(partial(_connect, self._path), 64)
+        self._reader = aiosqlite.Connection(partial(_connect, self._path), 64)
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            writer = WriteConnection(partial(_connect_writer, self._path), 64)
+            await asyncio.to_thread(_prepare, self._path)
             await writer
-            self._reader = await aiosqlite.Connection(partial(_connect, self._path), 64)
-        except (OSError, sqlite3.OperationalError) as error:
+            await self._reader
+        except (OSError, sqlite3.DatabaseError) as error:
+            await writer.close()
             raise SettingsError(
                 f"The database in {self._path.parent} cannot be opened ({error}). "
                 "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"

@@ -83,9 +83,11 @@ def _answer(answer: asyncio.Future[Any], outcome: Any) -> None:
     """Hand an outcome to its caller, if it still waits."""
     if answer.cancelled():
         return
-    if not isinstance(outcome, Exception):
+    if not isinstance(outcome, BaseException):
         answer.set_result(outcome)
         return
+    if not isinstance(outcome, Exception) or isinstance(outcome, StopIteration):
+        outcome = RuntimeError(f"a transaction raised {outcome!r}")  # no future takes these
     if isinstance(outcome, sqlite3.OperationalError) and _is_full(outcome):
         outcome = ExecutionError("The gateway cannot store anything now; nothing was charged.")
     answer.set_exception(outcome)
@@ -93,7 +95,10 @@ def _answer(answer: asyncio.Future[Any], outcome: Any) -> None:
 
 
 def _is_full(error: sqlite3.OperationalError) -> bool:
-    return error.sqlite_errorcode in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+    return getattr(error, "sqlite_errorcode", None) in (
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR_WRITE,
+    )
 
 
 def _commit_batch(transactions: list[Transaction[Any]], db: sqlite3.Connection) -> list[Any]:
@@ -113,7 +118,7 @@ def _run_one(db: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
     db.execute("SAVEPOINT one")
     try:
         outcome = transaction(db)
-    except Exception as error:
+    except BaseException as error:  # noqa: BLE001 - it is its caller's answer; the writer lives on
         if not db.in_transaction:
             raise  # SQLite rolled all of it back (disk full): nobody may be told it is durable
         db.execute("ROLLBACK TO one")

@@ -1,1 +1,1 @@
-"""For authors of stores and plugins: contracts as tests. Needs pytest; the server never imports it."""
+"""For authors of stores: contracts as tests. Needs pytest; the server never imports it."""

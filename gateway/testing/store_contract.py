@@ -175,7 +175,7 @@ class StoreContract:
     @pytest.fixture
     async def store(self) -> AsyncIterator[Store]:
         raise NotImplementedError("override the fixture `store` with an open, empty store")
-        yield
+        yield  # noqa: PT022 - makes it the generator that overriding ones are
 
     # -- T1
 

@@ -1,7 +1,7 @@
 """The specification's JSON and the domain's nouns: camelCase and floats live only here."""
 
 from gateway.wire.answers import POLL_S, dumps, number, started, task
-from gateway.wire.bodies import Body, DirectBody, GenerationBody, read, request_of
+from gateway.wire.bodies import Body, DirectBody, GenerationBody, read, read_object, request_of
 
 __all__ = [
     "POLL_S",
@@ -11,6 +11,7 @@ __all__ = [
     "dumps",
     "number",
     "read",
+    "read_object",
     "request_of",
     "started",
     "task",

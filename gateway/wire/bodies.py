@@ -58,6 +58,7 @@ class _Envelope(TypedDict, total=False):
     fileName: Any
     slug: Any
     txHash: Any
+    password: Any
 
 
 _DECODER = msgspec.json.Decoder(_Envelope)
@@ -80,20 +81,25 @@ for _body in (GenerationBody, DirectBody):
     _CONVERTER.register_structure_hook(_body, make_dict_structure_fn(_body, _CONVERTER, **_renamed))
 
 
-def read(kind: type[Body], data: bytes) -> Body:
-    """Read a body strictly: JSON in UTF-8, an object, strings that are strings.
-
-    Raises `ValidationError`; unknown fields are ignored.
-    """
+def read_object(data: bytes) -> Mapping[str, Any]:
+    """Read a JSON object in UTF-8; raises `ValidationError` for anything else."""
     if data.count(b"[") + data.count(b"{") > _MAX_BRACKETS:
         raise ValidationError("The body is nested too deeply.")
     try:
         data.decode()  # msgspec skips unknown fields unread, bad UTF-8 in them too
-        envelope: Mapping[str, Any] = _DECODER.decode(data)
+        return _DECODER.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise ValidationError(
             "The body is not the JSON object we need.", details=_why(error)
         ) from None
+
+
+def read(kind: type[Body], data: bytes) -> Body:
+    """Read a body strictly: a JSON object whose strings are strings.
+
+    Raises `ValidationError`; unknown fields are ignored.
+    """
+    envelope = read_object(data)
     for field in attrs.fields(kind):
         name = _NAMES.get(field.name, field.name)
         value = envelope.get(name)
@@ -125,6 +131,8 @@ def _check_specification(body: GenerationBody) -> None:
         return
     if not body.file_name or len(body.file_name) > _MAX_NAME_CHARS:
         raise ValidationError("fileName is required with fileBase64, of 1 to 255 characters.")
+    if not body.file:
+        raise ValidationError("The file is empty.")
     if len(body.file) > MAX_FILE_BYTES:
         raise PayloadTooLarge("The file is larger than 7.5 MB.")
 

@@ -30,6 +30,7 @@ MIN_REMAINING_S = 20  # time to settle before the authorization expires
 MAX_REMAINING_S = 600  # a longer one would keep an unknown outcome open as long
 _HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0  # EIP-2, low s
 _SIGNATURE = "invalid_exact_evm_payload_signature"
+_NOT_YET = "invalid_exact_evm_payload_authorization_valid_after"
 
 
 class X402Verifier:
@@ -67,7 +68,7 @@ class X402Verifier:
             and (proof.pay_to is None or proof.pay_to.lower() == wallet),
             "invalid_exact_evm_payload_authorization_value_mismatch": signed.value_units == price
             and (proof.amount is None or proof.amount == str(price)),
-            "invalid_exact_evm_payload_authorization_valid_after": signed.valid_after <= now,
+            _NOT_YET: signed.valid_after <= now,
             "invalid_exact_evm_payload_authorization_valid_before": now + MIN_REMAINING_S
             <= signed.valid_before
             <= now + MAX_REMAINING_S,
@@ -87,14 +88,17 @@ class X402Verifier:
             await self._chain.call(transfer_calldata(authorization))
         except CallReverted:
             sender = word(authorization.sender)
-            spent, balance = await asyncio.gather(
-                self._chain.call(AUTHORIZATION_STATE + sender + word(authorization.nonce)),
-                self._chain.call(BALANCE_OF + sender),
+            spent, balance, head = await asyncio.gather(
+                self._chain.call_uint(AUTHORIZATION_STATE + sender + word(authorization.nonce)),
+                self._chain.call_uint(BALANCE_OF + sender),
+                self._chain.head(),
             )
-            if int.from_bytes(spent, "big"):
+            if spent:
                 return False
-            if int.from_bytes(balance, "big") < authorization.value_units:
+            if balance < authorization.value_units:
                 raise PaymentRequired("invalid_exact_evm_insufficient_balance") from None
+            if head.timestamp <= authorization.valid_after:  # the contract wants it in the past
+                raise PaymentRequired(_NOT_YET) from None
             raise PaymentRequired(_SIGNATURE) from None  # the token itself refuses the signature
         return True
 

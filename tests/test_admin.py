@@ -1,0 +1,168 @@
+"""The operator's door: the login, its cookie, and the page behind it."""
+
+import asyncio
+import json
+import re
+
+import attrs
+import pytest
+
+from tests.conftest import running
+
+RIGHT = "correct horse"
+
+
+async def log_in(gateway, password=RIGHT, **more):
+    return await gateway.client.post("/admin/login", json={"password": password}, **more)
+
+
+def cookie(answer) -> dict[str, str]:
+    """Return the session cookie's attributes, lower-case names."""
+    (text,) = answer.headers.getlist("Set-Cookie")
+    pairs = (part.strip().partition("=") for part in text.split(";"))
+    return {name.lower(): value for name, _, value in pairs}
+
+
+async def test_the_right_password_opens_a_session_of_an_hour(gateway):
+    answer = await log_in(gateway)
+    assert answer.status_code == 200
+    assert await answer.get_json() == {"success": True, "expiresIn": 3600}
+    flags = cookie(answer)
+    assert {"httponly", "expires", "path"} <= set(flags)
+    assert flags["samesite"] == "Strict"
+    assert "secure" not in flags  # this gateway is plain http
+
+
+async def test_over_https_the_cookie_is_secure(settings, provider):
+    secure = attrs.evolve(settings, base_url="https://gateway.example.com")
+    async with running(secure, provider) as gateway:
+        assert "secure" in cookie(await log_in(gateway))
+
+
+async def test_a_form_leads_to_the_page(gateway):
+    answer = await gateway.client.post("/admin/login", form={"password": RIGHT})
+    assert answer.status_code in (302, 303)
+    assert answer.headers["Location"] == "/admin"
+    assert (await gateway.client.get("/admin")).status_code == 200
+
+
+@pytest.mark.parametrize("way", ["json", "form"])
+async def test_a_wrong_password_is_a_401_and_no_cookie(gateway, way):
+    said = set()
+    for password in ("wrong", "correct horse ", "Correct horse", "x" * 1024):
+        answer = await gateway.client.post("/admin/login", **{way: {"password": password}})
+        assert answer.status_code == 401
+        assert "Set-Cookie" not in answer.headers
+        said.add(json.dumps(await answer.get_json()))
+    (body,) = said
+    assert set(json.loads(body)) == {"error", "code"}
+    assert json.loads(body)["code"] == "INVALID_CREDENTIALS"
+    assert (await gateway.client.get("/admin")).status_code == 401
+
+
+BAD = {
+    "empty": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "null": b"null",
+    "5": b"5",
+    "no password": b"{}",
+    "a number": b'{"password":5}',
+    "no text": b'{"password":""}',
+    "endless": b'{"password":"' + b"x" * 5_000 + b'"}',
+    "no UTF-8": b'{"password":"\xff"}',
+    "a lone surrogate": b'{"password":"\\ud800"}',
+    "nested": b"[" * 60_000,
+}
+
+
+@pytest.mark.parametrize("data", BAD.values(), ids=BAD)
+async def test_a_bad_login_body_is_refused_and_counts(gateway, data):
+    for _ in range(5):
+        answer = await gateway.client.post("/admin/login", data=data)
+        assert answer.status_code in (400, 401), await answer.get_json()
+        assert set(await answer.get_json()) <= {"error", "code", "details"}
+    assert (await log_in(gateway)).status_code == 429
+
+
+async def test_the_page_counts_tasks_and_payments_for_the_operator_only(gateway, payer):
+    stranger = await gateway.client.get("/admin")
+    assert stranger.status_code == 401
+    page = await stranger.get_data(as_text=True)
+    assert 'type="password"' in page
+    assert "<table" not in page
+    answer = await gateway.client.post(
+        "/api/x402/picture", json={"prompt": "a"}, headers={"X-PAYMENT": payer.header()}
+    )
+    await gateway.wait((await answer.get_json())["taskId"])
+    await log_in(gateway)
+    page = await (await gateway.client.get("/admin")).get_data(as_text=True)
+    assert re.search(r"completed</td><td>1<", page)
+    assert re.search(r"settled</td><td>1<", page)
+    assert payer.account.address.lower() not in page.lower()
+
+
+async def test_the_page_runs_nothing_and_is_never_kept(gateway):
+    for _ in range(2):
+        answer = await gateway.client.get("/admin")
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Content-Type"].startswith("text/html")
+        await log_in(gateway)
+
+
+async def test_the_gateways_name_is_text_and_never_markup(settings, provider):
+    named = attrs.evolve(settings, name="<script>alert(1)</script>")
+    async with running(named, provider) as gateway:
+        page = await (await gateway.client.get("/admin")).get_data(as_text=True)
+    assert "<script" not in page
+    assert "&lt;script" in page
+
+
+@pytest.mark.parametrize("value", ["", "x", "eyJhZG1pbiI6IngifQ.aaaa.bbbb"])
+async def test_a_forged_session_opens_nothing(gateway, value):
+    gateway.client.set_cookie("gateway.test", "gateway_admin", value)
+    headers = {"Cookie": f"gateway_admin={value}"}
+    assert (await gateway.client.get("/admin", headers=headers)).status_code == 401
+
+
+async def test_a_session_survives_a_restart_and_ends_with_the_password(settings, provider):
+    async def status(settings, headers):
+        async with running(settings, provider) as gateway:
+            return (await gateway.client.get("/admin", headers=headers)).status_code
+
+    hashed = attrs.evolve(settings, admin_password="", admin_password_hash=await _hash(RIGHT))
+    async with running(hashed, provider) as gateway:
+        value = cookie(await log_in(gateway))["gateway_admin"]
+    headers = {"Cookie": f"gateway_admin={value}"}
+    assert await status(hashed, headers) == 200
+    changed = attrs.evolve(hashed, admin_password_hash=await _hash("another"))
+    assert await status(changed, headers) == 401
+
+
+async def _hash(password: str) -> str:
+    import argon2
+
+    return argon2.PasswordHasher(time_cost=1, memory_cost=64).hash(password)
+
+
+async def test_without_a_password_one_is_made_and_printed_once(settings, provider, capsys):
+    unset = attrs.evolve(settings, admin_password="")
+    printed = ""
+    async with running(unset, provider) as gateway:
+        async with asyncio.timeout(5):
+            while "\n" not in printed:
+                await asyncio.sleep(0.02)
+                printed += capsys.readouterr().out
+        assert (await log_in(gateway)).status_code == 401
+    password = printed.strip().rpartition(" ")[2]
+    assert len(password) >= 12
+    async with running(unset, provider) as gateway:
+        assert (await log_in(gateway, password)).status_code == 200
+    assert password not in capsys.readouterr().out
+    database = (settings.data_dir / "gateway.db").read_bytes()
+    assert password.encode() not in database
+    assert b"$argon2id$" in database

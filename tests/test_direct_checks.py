@@ -1,0 +1,332 @@
+"""POST /api/proxy-generate: the order of checks, the fields of spec §2.2, and silent chains."""
+
+import asyncio
+import base64
+import json
+import time
+
+import attrs
+import pytest
+from werkzeug import Response
+
+from gateway.demo.chain import PlayChain
+from tests.conftest import WALLET, nothing_charged, running
+
+URL = "/api/proxy-generate"
+HASH = "0x" + "ab" * 32
+FILE = {"fileBase64": base64.b64encode(b"hello").decode(), "fileName": "a.txt"}
+BODY = {"slug": "picture", "prompt": "a boat", "txHash": HASH}
+
+
+async def claim(gateway, tx_hash, **changes):
+    body = {**BODY, "txHash": tx_hash, **changes}
+    return await gateway.client.post(URL, json=body)
+
+
+# -- the order of checks: each request breaks two rules, and hears of the earlier one
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"x" * 12_000_000])
+async def test_the_rate_limit_comes_before_the_body(settings, provider, chain, body):
+    async with running(attrs.evolve(settings, limit_direct="1/60s"), provider) as gateway:
+        await gateway.client.post(URL)
+        answer = await gateway.client.post(URL, data=body)
+    assert answer.status_code == 429
+    assert set(await answer.get_json()) == {"error"}
+
+
+async def test_the_body_comes_before_the_slug(gateway):
+    answer = await claim(gateway, "0x12", slug="nothing")
+    assert (await answer.get_json())["code"] == "VALIDATION_ERROR"
+
+
+async def test_the_slug_comes_before_the_payment_and_whether_we_can_serve(gateway, payer):
+    gateway.services.condition.is_draining = True
+    answer = await claim(gateway, payer.transfer(20_000), slug="nothing")
+    assert answer.status_code == 404
+    assert (await answer.get_json())["code"] == "NOT_FOUND"
+
+
+async def test_the_endpoints_choices_come_before_the_payment(gateway):
+    answer = await claim(gateway, HASH, resolution="9K")
+    assert (await answer.get_json())["code"] == "VALIDATION_ERROR"
+
+
+async def test_the_provider_may_refuse_before_the_payment(gateway, payer, provider, chain):
+    tx_hash = payer.transfer(20_000)
+    provider.refuse = "This model draws no boats."
+    async with nothing_charged(gateway, chain):
+        answer = await claim(gateway, tx_hash)
+    assert (await answer.get_json())["code"] == "VALIDATION_ERROR"
+    provider.refuse = None
+    assert (await claim(gateway, tx_hash)).status_code == 200
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_where_we_cannot_serve_no_payment_is_looked_at(gateway, payer, chain, known):
+    tx_hash = payer.transfer(20_000) if known else HASH
+    gateway.services.condition.is_draining = True
+    async with nothing_charged(gateway, chain):
+        answer = await claim(gateway, tx_hash)
+    assert answer.status_code == 500
+    assert (await answer.get_json())["code"] == "EXECUTION_ERROR"
+
+
+async def test_a_full_disk_uses_up_no_hash(settings, provider, payer, chain):
+    async with running(settings, provider) as gateway:
+        await gateway.services.payments.floor_block()
+    tx_hash = payer.transfer(20_000)
+    async with running(attrs.evolve(settings, min_free_disk_mb=10**9), provider) as gateway:
+        assert (await (await claim(gateway, tx_hash)).get_json())["code"] == "EXECUTION_ERROR"
+    async with running(settings, provider) as gateway:
+        assert (await claim(gateway, tx_hash)).status_code == 200
+
+
+# -- spec §2.2
+
+
+WRONG = {
+    "no slug": {"slug": None},
+    "no txHash": {"txHash": None},
+    "no prompt": {"prompt": None},
+    "empty prompt": {"prompt": ""},
+    "endless prompt": {"prompt": "x" * 10_001},
+    "empty prompt beside a file": {"prompt": "", **FILE},
+    "file without name": {"slug": "paper", "fileBase64": FILE["fileBase64"]},
+    "file with an empty name": {"slug": "paper", **FILE, "fileName": ""},
+    "no Base64": {"slug": "paper", **FILE, "fileBase64": "***"},
+    "cut Base64": {"slug": "paper", **FILE, "fileBase64": "aGk"},
+    "unknown ending": {"slug": "paper", **FILE, "fileName": "a.exe"},
+    "a document endpoint without file": {"slug": "paper"},
+    "an image endpoint with file": FILE,
+    "ratio": {"aspect_ratio": "2:1"},
+    "ratio not of this endpoint": {"aspect_ratio": "9:16"},
+    "format": {"output_format": "gif"},
+    "format in capitals": {"output_format": "PNG"},
+    "resolution": {"resolution": "9K"},
+}
+
+
+@pytest.mark.parametrize("changes", WRONG.values(), ids=WRONG)
+async def test_a_body_that_breaks_the_table_is_refused(gateway, payer, chain, changes):
+    tx_hash = payer.transfer(20_000)
+    body = {**BODY, "txHash": tx_hash, **changes}
+    async with nothing_charged(gateway, chain):
+        answer = await gateway.client.post(URL, json=body)
+        assert answer.status_code == 400
+        assert (await answer.get_json())["code"] == "VALIDATION_ERROR"
+    assert (await claim(gateway, tx_hash)).status_code == 200  # the hash is not used up
+
+
+@pytest.mark.parametrize(
+    "tx_hash",
+    [
+        "",
+        "0x",
+        "ab" * 32,
+        "0X" + "ab" * 32,
+        HASH[:-1],
+        HASH + "a",
+        f" {HASH}",
+        f"{HASH}\n",
+        "0x" + "g" * 64,
+    ],
+)
+async def test_a_malformed_hash_is_refused(gateway, tx_hash):
+    answer = await claim(gateway, tx_hash)
+    assert answer.status_code == 400
+    assert (await answer.get_json())["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize("prompt", ["x", "x" * 10_000, "😀" * 10_000, "  ", "[" * 10_000, "\0"])
+async def test_a_prompt_may_be_any_text_up_to_10000_characters(gateway, payer, provider, prompt):
+    answer = await claim(gateway, payer.transfer(20_000), prompt=prompt)
+    assert answer.status_code == 200
+    await gateway.wait((await answer.get_json())["taskId"])
+    assert provider.requests[0].prompt == prompt
+
+
+async def test_the_provider_gets_every_field_and_the_defaults(gateway, payer, provider):
+    chosen = {"aspect_ratio": "16:9", "output_format": "webp", "resolution": "2K"}
+    for fields in (chosen, {}):
+        answer = await claim(gateway, payer.transfer(20_000), **fields)
+        await gateway.wait((await answer.get_json())["taskId"])
+    first, second = (attrs.asdict(request) for request in provider.requests)
+    assert {name: first[name] for name in chosen} == chosen
+    assert {name: second[name] for name in chosen} == {
+        "aspect_ratio": "1:1",
+        "output_format": "png",
+        "resolution": "1K",
+    }
+
+
+# -- files
+
+
+async def test_a_document_is_parsed_without_a_prompt(gateway, payer, provider):
+    body = {"slug": "paper", "txHash": payer.transfer(10_000), **FILE}
+    answer = await gateway.client.post(URL, json=body)
+    assert answer.status_code == 200
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    assert task["result"]["text"] == "# a.txt\n"
+    assert provider.requests[0].attachment.data == b"hello"
+
+
+async def test_x402_takes_a_file_as_well(gateway, payer, provider):
+    answer = await gateway.client.post(
+        "/api/x402/paper", json=FILE, headers={"X-PAYMENT": payer.header(10_000)}
+    )
+    assert answer.status_code == 200
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    assert task["result"]["text"] == "# a.txt\n"
+
+
+def _of_size(count: int) -> str:
+    return base64.b64encode(bytes(count)).decode()
+
+
+@pytest.mark.parametrize("count", [7_500_000, 7_500_001])
+@pytest.mark.parametrize("url", [URL, "/api/x402/paper"])
+async def test_a_file_may_have_7_5_mb_and_no_byte_more(gateway, payer, provider, url, count):
+    body = {**FILE, "fileBase64": _of_size(count), "prompt": "x" * 10_000}
+    if url == URL:
+        body |= {"slug": "paper", "txHash": payer.transfer(10_000)}
+    answer = await gateway.client.post(url, json=body, headers={"X-PAYMENT": payer.header(10_000)})
+    if count == 7_500_000:
+        assert answer.status_code == 200
+        await gateway.wait((await answer.get_json())["taskId"])
+        assert len(provider.requests[0].attachment.data) == count
+    else:
+        assert answer.status_code == 413
+        assert (await answer.get_json())["code"] == "VALIDATION_ERROR"
+
+
+# -- a chain that does not answer
+
+
+@pytest.fixture
+def node(httpserver, chain):
+    """A JSON-RPC endpoint that answers as `node.mode` says, or as the chain does."""
+
+    def answer(request):
+        node.asked += 1
+        if node.mode == "slow":
+            time.sleep(0.4)
+        if node.mode in (None, "slow"):
+            return Response(chain.rpc.answer(request.data), content_type="application/json")
+        return node.mode
+
+    class node:  # noqa: N801 - one object, not a kind
+        mode = None
+        asked = 0
+        url = httpserver.url_for("/rpc")
+
+    httpserver.expect_request("/rpc").respond_with_handler(answer)
+    return node
+
+
+def _json(text: str, status: int = 200) -> Response:
+    return Response(text, status=status, content_type="application/json")
+
+
+def _error(code: int, message: str, status: int = 200) -> Response:
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": message}}
+    return _json(json.dumps(error), status)
+
+
+FAULTS = {
+    "429": _error(-32005, "rate limited", 429),
+    "rate limited with 200": _error(-32016, "over rate limit"),
+    "503": Response("down", status=503),
+    "no JSON": Response("<html>busy</html>", content_type="text/html"),
+    "empty": _json(""),
+    "null": _json("null"),
+    "a list": _json("[]"),
+    "no result": _json('{"jsonrpc":"2.0","id":1}'),
+    "an empty receipt": _json('{"jsonrpc":"2.0","id":1,"result":{}}'),
+    "result is text": _json('{"jsonrpc":"2.0","id":1,"result":"0x1"}'),
+    "hangs": "slow",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+async def test_silence_is_an_internal_error_and_uses_up_nothing(
+    settings, provider, payer, chain, node, fault
+):
+    settings = attrs.evolve(settings, rpc_urls=(node.url,), rpc_timeout=0.2)
+    async with running(settings, provider) as gateway:
+        await gateway.services.payments.floor_block()
+        tx_hash = payer.transfer(20_000)
+        node.mode = fault
+        async with nothing_charged(gateway, chain):
+            answer = await claim(gateway, tx_hash)
+        assert answer.status_code == 500
+        body = await answer.get_json()
+        assert body["code"] == "INTERNAL_ERROR"
+        assert "/rpc" not in json.dumps(body)  # an RPC address may hold a key
+        node.mode = None
+        assert (await claim(gateway, tx_hash)).status_code == 200
+
+
+async def test_a_receipt_of_another_transaction_pays_for_nothing(
+    settings, provider, payer, chain, node
+):
+    settings = attrs.evolve(settings, rpc_urls=(node.url,))
+    async with running(settings, provider) as gateway:
+        await gateway.services.payments.floor_block()
+        receipt = chain.receipt(payer.transfer(20_000))
+        node.mode = _json(json.dumps({"jsonrpc": "2.0", "id": 1, "result": receipt}))
+        answer = await claim(gateway, HASH)
+        assert (await answer.get_json())["code"] == "INTERNAL_ERROR"
+
+
+async def test_the_second_endpoint_answers_where_the_first_does_not(
+    settings, provider, payer, chain, node
+):
+    settings = attrs.evolve(settings, rpc_urls=(node.url, chain.rpc_url), rpc_timeout=0.5)
+    async with running(settings, provider) as gateway:
+        await gateway.services.payments.floor_block()
+        for fault in ("503", "429", "no JSON", "an empty receipt"):
+            node.mode, node.asked = FAULTS[fault], 0
+            assert (await claim(gateway, payer.transfer(20_000))).status_code == 200
+            assert node.asked > 0
+
+
+async def test_an_endpoint_that_lags_behind_is_not_the_last_word(
+    settings, provider, payer, chain, node
+):
+    settings = attrs.evolve(settings, rpc_urls=(node.url, chain.rpc_url))
+    async with running(settings, provider) as gateway:
+        await gateway.services.payments.floor_block()
+        tx_hash = payer.transfer(20_000)
+        node.mode = _json('{"jsonrpc":"2.0","id":1,"result":null}')
+        assert (await claim(gateway, tx_hash)).status_code == 200
+
+
+@pytest.mark.parametrize("chain_id", [1, 84532])
+async def test_an_endpoint_of_another_chain_is_never_believed(
+    settings, provider, payer, chain, chain_id
+):
+    with PlayChain(chain_id=chain_id) as other:
+        other.fund(payer.account.address)
+        tx_hash = other.transfer_usdc(payer.account.key, WALLET, 20_000)
+        settings = attrs.evolve(settings, rpc_urls=(other.rpc_url,))
+        async with running(settings, provider) as gateway:
+            answer = await claim(gateway, tx_hash)
+            assert (await answer.get_json())["code"] == "INTERNAL_ERROR"
+        settings = attrs.evolve(settings, rpc_urls=(other.rpc_url, chain.rpc_url))
+        async with running(settings, provider) as gateway:
+            assert (await (await claim(gateway, tx_hash)).get_json())["code"] == "TX_NOT_FOUND"
+            assert (await claim(gateway, payer.transfer(20_000))).status_code == 200
+
+
+async def test_the_first_buyer_after_a_silent_start_is_not_turned_away(
+    settings, provider, payer, node
+):
+    """The chain was down when the database was made; the transfer is newer than the database."""
+    node.mode = FAULTS["503"]
+    settings = attrs.evolve(settings, rpc_urls=(node.url,))
+    async with running(settings, provider) as gateway:
+        await asyncio.sleep(1.1)  # blocks of this chain carry whole seconds
+        node.mode = None
+        assert (await claim(gateway, payer.transfer(20_000))).status_code == 200

@@ -1,0 +1,352 @@
+"""What an agent finds without paying: manifest, sitemap, health; headers of every answer."""
+
+import re
+from xml.etree import ElementTree as ET
+
+import attrs
+import pytest
+
+from gateway.errors import SettingsError
+from gateway.settings import EndpointOverride
+from tests.conftest import WALLET, running
+
+BASE = "http://gateway.test"
+MANIFEST = "/.well-known/agent-manifest.json"
+PUBLIC = (MANIFEST, "/.well-known/did.json", "/llms.txt", "/sitemap.xml", "/api/health")
+
+
+async def get_json(gateway, path):
+    answer = await gateway.client.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("application/json")
+    return await answer.get_json()
+
+
+async def slugs(gateway) -> list[str]:
+    manifest = await get_json(gateway, MANIFEST)
+    return [endpoint["slug"] for endpoint in manifest["availableEndpoints"]]
+
+
+# -- the manifest, spec §2.7
+
+
+async def test_the_manifest_has_the_fields_of_the_specification(gateway):
+    manifest = await get_json(gateway, MANIFEST)
+    assert set(manifest) == {
+        "did",
+        "name",
+        "version",
+        "specVersion",
+        "authentication",
+        "endpoints",
+        "agentCapabilities",
+        "availableEndpoints",
+        "identity",
+        "created",
+        "updated",
+    }
+    assert manifest["did"] == "did:web:gateway.test"
+    assert isinstance(manifest["name"], str)
+    assert isinstance(manifest["version"], str)
+    assert manifest["specVersion"] == "1.0"
+    assert manifest["identity"] == {"walletAddress": WALLET, "network": "base"}
+    for name in ("created", "updated"):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", manifest[name])
+    assert {"document-parsing", "text-to-image"} <= set(manifest["agentCapabilities"])
+    assert manifest["endpoints"] == {
+        "generate": BASE + "/api/x402/{slug}",
+        "generateDirect": BASE + "/api/proxy-generate",
+        "taskStatus": BASE + "/api/task/{taskId}",
+        "llmstxt": BASE + "/llms.txt",
+        "endpointList": BASE + "/sitemap.xml",
+    }
+
+
+async def test_the_manifest_names_both_ways_to_pay(gateway):
+    x402, direct = (await get_json(gateway, MANIFEST))["authentication"]
+    for way in (x402, direct):
+        assert isinstance(way.pop("description"), str)
+    assert x402.pop("docs").startswith("https://")
+    common = {"network": "base", "asset": "USDC"}
+    assert x402 == {"type": "X402", "paymentHeader": "X-PAYMENT", **common}
+    assert direct == {
+        "type": "DirectUSDC",
+        "endpoint": BASE + "/api/proxy-generate",
+        "requiredFields": ["slug", "prompt", "txHash"],
+        **common,
+    }
+
+
+async def test_the_manifest_lists_what_is_on_sale(gateway):
+    listed = (await get_json(gateway, MANIFEST))["availableEndpoints"]
+    endpoints = {endpoint["slug"]: endpoint for endpoint in listed}
+    assert endpoints["picture"] == {
+        "slug": "picture",
+        "title": "A picture",
+        "description": "One pixel.",
+        "price": 0.02,
+        "priceCurrency": "USDC",
+        "model": "pixel-1",
+        "provider": "scripted",
+        "capability": "text-to-image",
+        "url": BASE + "/api/x402/picture",
+        "requiredFields": ["prompt"],
+    }
+    assert endpoints["paper"]["requiredFields"] == ["fileBase64", "fileName"]
+    assert endpoints["paper"]["capability"] == "document-parsing"
+
+
+async def test_the_dates_are_the_operators(settings, provider):
+    dated = attrs.evolve(settings, created="2025-01-02", updated="2026-03-04")
+    async with running(dated, provider) as gateway:
+        manifest = await get_json(gateway, MANIFEST)
+    assert (manifest["created"], manifest["updated"]) == ("2025-01-02", "2026-03-04")
+
+
+async def test_the_did_resolves(settings, provider):
+    local = attrs.evolve(settings, base_url="http://127.0.0.1:8080")
+    async with running(local, provider) as gateway:
+        did = (await get_json(gateway, MANIFEST))["did"]
+        document = await get_json(gateway, "/.well-known/did.json")
+    assert did == document["id"] == "did:web:127.0.0.1%3A8080"
+    (method,) = document["verificationMethod"]
+    assert method["controller"] == did
+    assert method["blockchainAccountId"] == f"eip155:8453:{WALLET}"
+
+
+async def test_the_sitemap_lists_the_endpoints(gateway):
+    answer = await gateway.client.get("/sitemap.xml")
+    assert "xml" in answer.headers["Content-Type"]
+    root = ET.fromstring(await answer.get_data())
+    locations = [element.text for element in root.iter() if element.tag.endswith("}loc")]
+    assert locations == [f"{BASE}/api/x402/{slug}" for slug in await slugs(gateway)]
+
+
+async def test_llms_txt_names_what_is_on_sale_its_price_and_the_wallet(gateway):
+    answer = await gateway.client.get("/llms.txt")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+    text = (await answer.get_data()).decode()
+    listed = (await get_json(gateway, MANIFEST))["availableEndpoints"]
+    for endpoint in listed:
+        assert endpoint["slug"] in text
+        assert str(endpoint["price"]) in text
+    assert WALLET in text
+
+
+# -- what the operator changes
+
+
+async def test_title_price_and_model_are_the_operators(settings, provider, payer):
+    changes = EndpointOverride(
+        title="Bild", price="0.000001", model="m", description='<"&> in every form'
+    )
+    async with running(attrs.evolve(settings, endpoints={"picture": changes}), provider) as gateway:
+        listed = (await get_json(gateway, MANIFEST))["availableEndpoints"]
+        (shown,) = [endpoint for endpoint in listed if endpoint["slug"] == "picture"]
+        assert (shown["title"], shown["price"], shown["model"]) == ("Bild", 0.000001, "m")
+        answer = await gateway.client.post("/api/x402/picture")
+        body = await answer.get_json()
+        assert body["accepts"][0]["amount"] == "1"
+        assert "0.000001 USDC" in body["error"]
+        text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
+        assert "0.000001" in text
+        assert '<"&> in every form' in text
+        for units, status in ((20_000, 402), (1, 200)):
+            headers = {"X-PAYMENT": payer.header(units)}
+            answer = await gateway.client.post(
+                "/api/x402/picture", json={"prompt": "a"}, headers=headers
+            )
+            assert answer.status_code == status
+
+
+async def test_what_is_switched_off_is_gone_everywhere(settings, provider, payer):
+    off = {"picture": EndpointOverride(enabled=False)}
+    async with running(settings, provider) as gateway:
+        before = await slugs(gateway)
+    async with running(attrs.evolve(settings, endpoints=off), provider) as gateway:
+        assert await slugs(gateway) == [slug for slug in before if slug != "picture"]
+        sitemap = (await (await gateway.client.get("/sitemap.xml")).get_data()).decode()
+        assert "picture" not in sitemap
+        text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
+        assert "### picture" not in text
+        assert (await get_json(gateway, "/api/health"))["endpoints"] == len(before) - 1
+        body = {"slug": "picture", "prompt": "a", "txHash": payer.transfer(20_000)}
+        for path in ("/api/x402/picture", "/api/proxy-generate"):
+            headers = {"X-PAYMENT": payer.header()}
+            answer = await gateway.client.post(path, json=body, headers=headers)
+            assert answer.status_code == 404
+            assert (await answer.get_json())["code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "said"),
+    [
+        ({"pictur": EndpointOverride(price="1")}, "pictur"),
+        ({"picture": EndpointOverride(price="0")}, "price"),
+        ({"picture": EndpointOverride(price="0.0000001")}, "price"),
+        ({"picture": EndpointOverride(price="free")}, "price"),
+    ],
+)
+async def test_a_wrong_change_stops_the_start(settings, provider, endpoints, said):
+    with pytest.raises(SettingsError, match=said):
+        async with running(attrs.evolve(settings, endpoints=endpoints), provider):
+            pass
+
+
+# -- health
+
+
+async def test_health_counts_and_never_asks_the_chain(gateway, chain, payer):
+    chain.stop()
+    body = await get_json(gateway, "/api/health")
+    assert body.pop("uptimeSeconds") >= 0
+    assert isinstance(body.pop("version"), str)
+    assert body == {
+        "status": "ok",
+        "network": "base",
+        "tasks": {"queued": 0, "processing": 0},
+        "endpoints": len(await slugs(gateway)),
+    }
+
+
+async def _ready(gateway) -> tuple[int, dict[str, bool]]:
+    answer = await gateway.client.get("/api/ready")
+    body = await answer.get_json()
+    return answer.status_code, {row["name"]: row["ok"] for row in body["checks"]}
+
+
+async def test_ready_tells_check_by_check(gateway, chain):
+    status, checks = await _ready(gateway)
+    assert status == 200
+    assert all(checks.values())
+    assert {"database", "disk", "draining", "rpc"} <= set(checks)
+    chain.stop()
+    status, checks = await _ready(gateway)
+    assert (status, checks["rpc"], checks["database"]) == (200, False, True)
+    gateway.services.condition.is_draining = True
+    status, checks = await _ready(gateway)
+    assert (status, checks["draining"]) == (503, False)
+
+
+async def test_a_gateway_without_disk_is_not_ready(settings, provider):
+    async with running(attrs.evolve(settings, min_free_disk_mb=10**9), provider) as gateway:
+        status, checks = await _ready(gateway)
+    assert (status, checks["disk"]) == (503, False)
+
+
+# -- errors and headers of every answer
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/nothing",
+        "/api",
+        "/api/x402",
+        "/api/x402/",
+        "/api/task/",
+        "/files/",
+        "/%00",
+        "/api/health/",
+        "/api//health",
+    ],
+)
+async def test_an_unknown_path_is_a_json_404(gateway, path):
+    answer = await gateway.client.get(path)
+    assert answer.status_code == 404
+    body = await answer.get_json()
+    assert body["code"] == "NOT_FOUND"
+    assert body["error"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/api/x402/picture", "POST"),
+        ("GET", "/api/proxy-generate", "POST"),
+        ("POST", "/api/task/x", "GET"),
+        ("DELETE", "/api/task/x", "GET"),
+        ("POST", MANIFEST, "GET"),
+        ("PUT", "/api/health", "GET"),
+        ("GET", "/admin/login", "POST"),
+    ],
+)
+async def test_a_wrong_method_is_a_json_405(gateway, method, path, allowed):
+    answer = await gateway.client.open(path, method=method)
+    assert answer.status_code == 405
+    assert (await answer.get_json())["code"] == "METHOD_NOT_ALLOWED"
+    assert allowed in answer.headers["Allow"]
+
+
+async def test_what_goes_wrong_inside_stays_inside(gateway, monkeypatch):
+    async def fail(_) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(type(gateway.services.store), "queue_depth", fail)
+    answer = await gateway.client.get("/api/health")
+    assert answer.status_code == 500
+    assert await answer.get_json() == {"error": "Internal error", "code": "INTERNAL_ERROR"}
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+ALLOWED = (
+    "Content-Type, X-PAYMENT, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers"
+)
+EXPOSED = "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After"
+
+
+def _words(header: str) -> set[str]:
+    return {word.strip().lower() for word in header.split(",")}
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/x402/picture", "/api/proxy-generate", "/api/task/x", MANIFEST]
+)
+async def test_a_browser_may_ask_from_anywhere(gateway, path):
+    origin = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+    answer = await gateway.client.options(path, headers=origin)
+    assert answer.status_code in (200, 204)
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert "Access-Control-Allow-Credentials" not in answer.headers
+    assert _words(answer.headers["Access-Control-Allow-Headers"]) >= _words(ALLOWED)
+    assert {"get", "post"} <= _words(answer.headers["Access-Control-Allow-Methods"])
+    answer = await gateway.client.post(path, headers=origin)
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert _words(answer.headers["Access-Control-Expose-Headers"]) >= _words(EXPOSED)
+
+
+@pytest.mark.parametrize("path", ["/admin", "/admin/login", "/admin/nothing"])
+async def test_the_admin_pages_are_for_no_other_origin(gateway, path):
+    origin = {"Origin": "https://evil.example"}
+    for answer in (
+        await gateway.client.options(path, headers=origin),
+        await gateway.client.get(path, headers=origin),
+        await gateway.client.post(path, headers=origin, json={"password": "x"}),
+    ):
+        assert not [
+            name for name, _ in answer.headers.items() if name.lower().startswith("access-control")
+        ]
+
+
+@pytest.mark.parametrize("path", [*PUBLIC, "/admin", "/nothing", "/api/x402/picture"])
+async def test_every_answer_has_an_id_and_is_not_sniffed(gateway, path):
+    first, second = [await gateway.client.get(path) for _ in range(2)]
+    assert first.headers["X-Content-Type-Options"] == "nosniff"
+    assert first.headers["X-Request-Id"] != second.headers["X-Request-Id"]
+    assert "Strict-Transport-Security" not in first.headers
+
+
+async def test_a_plain_request_id_is_kept_and_an_odd_one_is_not(gateway):
+    for given, kept in (("abc-123", True), ("a b", False), ("x" * 65, False), ("a\u00e9", False)):
+        answer = await gateway.client.get("/api/health", headers={"X-Request-Id": given})
+        assert (answer.headers["X-Request-Id"] == given) == kept
+
+
+async def test_over_https_browsers_are_told_to_stay_there(settings, provider):
+    secure = attrs.evolve(settings, base_url="https://gateway.example.com")
+    async with running(secure, provider) as gateway:
+        for path in (*PUBLIC, "/nothing"):
+            headers = (await gateway.client.get(path)).headers
+            assert "max-age=" in headers["Strict-Transport-Security"]

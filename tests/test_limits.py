@@ -1,0 +1,282 @@
+"""The four rate limits of spec §8, and that `Retry-After` is exact."""
+
+import random
+
+import attrs
+import pytest
+from werkzeug.datastructures import Headers
+
+from gateway import Settings
+from gateway.errors import TooManyRequests
+from gateway.ratelimit import LoopStorage, RateLimits, client_address
+from tests.conftest import running
+
+PUBLISHED = {"x402": (10, 60), "direct": (5, 60), "task": (5, 1), "login": (5, 300)}
+PATHS = {
+    "x402": "/api/x402/picture",
+    "direct": "/api/proxy-generate",
+    "task": "/api/task/none",
+    "login": "/admin/login",
+}
+ROUTES = pytest.mark.parametrize(
+    ("name", "limit", "window_s"), [(name, *limit) for name, limit in PUBLISHED.items()]
+)
+
+
+@pytest.fixture
+def published(settings):
+    """The settings with the limits nobody has set."""
+    defaults = Settings()
+    names = [f"limit_{name}" for name in PUBLISHED]
+    return attrs.evolve(settings, **{name: getattr(defaults, name) for name in names})
+
+
+@pytest.fixture
+async def limited(published, provider, clock):
+    clock.frozen_at = 1_795_000_000.3
+    async with running(published, provider, now=clock) as gateway:
+        yield gateway
+
+
+async def knock(gateway, name, *, client="203.0.113.1", headers=None, path=None):
+    """Ask a limited route for something cheap; returns the answer."""
+    ask = gateway.client.get if name == "task" else gateway.client.post
+    scope = {"client": (client, 50_000)}
+    return await ask(path or PATHS[name], headers=headers, scope_base=scope)
+
+
+async def exhaust(gateway, name, **more):
+    for _ in range(PUBLISHED[name][0]):
+        assert (await knock(gateway, name, **more)).status_code != 429
+    answer = await knock(gateway, name, **more)
+    assert answer.status_code == 429
+    return int(answer.headers["Retry-After"])
+
+
+@ROUTES
+async def test_the_published_limit_holds_and_retry_after_is_exact(
+    limited, clock, name, limit, window_s
+):
+    wait_s = await exhaust(limited, name)
+    assert wait_s == window_s
+    clock.offset_s = wait_s - 1 if wait_s > 1 else 0.99
+    refused = await knock(limited, name)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    clock.offset_s = wait_s
+    assert await exhaust(limited, name) == window_s  # refused requests did not count
+
+
+@ROUTES
+async def test_the_window_moves(limited, clock, name, limit, window_s):
+    await knock(limited, name)
+    clock.offset_s = window_s / 2
+    for _ in range(limit - 1):
+        assert (await knock(limited, name)).status_code != 429
+    clock.offset_s = window_s * 0.9
+    assert (await knock(limited, name)).status_code == 429
+    clock.offset_s = window_s
+    assert (await knock(limited, name)).status_code != 429  # the first left the window
+    refused = await knock(limited, name)
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) == max(1, window_s // 2)
+
+
+@ROUTES
+async def test_a_refusal_has_no_code(limited, name, limit, window_s):
+    await exhaust(limited, name)
+    answer = await knock(limited, name)
+    body = await answer.get_json()
+    assert set(body) == {"error"}
+    assert body["error"]
+    public = None if name == "login" else "*"
+    assert answer.headers.get("Access-Control-Allow-Origin") == public
+    if public:
+        assert "Retry-After" in answer.headers["Access-Control-Expose-Headers"]
+
+
+@ROUTES
+async def test_each_address_has_its_own_limit(limited, name, limit, window_s):
+    await exhaust(limited, name, client="203.0.113.1")
+    assert (await knock(limited, name, client="203.0.113.2")).status_code != 429
+
+
+@ROUTES
+async def test_each_route_has_its_own_limit(limited, name, limit, window_s):
+    await exhaust(limited, name)
+    for other in set(PUBLISHED) - {name}:
+        assert (await knock(limited, other)).status_code != 429
+
+
+async def test_every_slug_counts_towards_the_same_limit(limited):
+    slugs = ("picture", "paper", "nothing", "x")
+    for number in range(10):
+        path = f"/api/x402/{slugs[number % 4]}"
+        assert (await knock(limited, "x402", path=path)).status_code != 429
+    assert (await knock(limited, "x402")).status_code == 429
+
+
+async def test_a_preflight_costs_nothing(limited):
+    for _ in range(20):
+        assert (await limited.client.options(PATHS["x402"])).status_code == 200
+    assert (await knock(limited, "x402")).status_code == 402
+
+
+async def test_reading_the_catalogue_and_health_is_not_limited(limited):
+    for path in ("/api/health", "/.well-known/agent-manifest.json", "/sitemap.xml"):
+        for _ in range(30):
+            assert (await limited.client.get(path)).status_code == 200
+
+
+# -- whose address
+
+
+@ROUTES
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP", "Forwarded", "Fly-Client-IP"])
+async def test_a_forged_address_is_ignored(limited, name, limit, window_s, header):
+    for number in range(limit):
+        await knock(limited, name, headers={header: f"198.51.100.{number}"})
+    answer = await knock(limited, name, headers={header: "198.51.100.99"})
+    assert answer.status_code == 429
+
+
+@pytest.fixture
+async def behind_proxy(published, provider, clock):
+    clock.frozen_at = 1_795_000_000.3
+    settings = attrs.evolve(published, client_ip_header="X-Forwarded-For")
+    async with running(settings, provider, now=clock) as gateway:
+        yield gateway
+
+
+async def test_behind_a_proxy_its_header_counts(behind_proxy):
+    first, second = {"X-Forwarded-For": "198.51.100.1"}, {"X-Forwarded-For": "198.51.100.2"}
+    await exhaust(behind_proxy, "direct", headers=first)
+    assert (await knock(behind_proxy, "direct", headers=second)).status_code == 400
+    assert (await knock(behind_proxy, "direct")).status_code == 400  # the peer itself
+
+
+async def test_what_a_client_puts_before_the_proxys_word_is_ignored(behind_proxy):
+    for number in range(5):
+        headers = {"X-Forwarded-For": f"192.0.2.{number}, 198.51.100.1"}
+        await knock(behind_proxy, "direct", headers=headers)
+    headers = {"X-Forwarded-For": "192.0.2.77,198.51.100.1"}
+    assert (await knock(behind_proxy, "direct", headers=headers)).status_code == 429
+
+
+async def test_what_a_client_puts_on_a_line_of_its_own_is_ignored(behind_proxy):
+    """A proxy may append its word as a second line of the same header."""
+
+    def lines(forged):
+        return Headers([("X-Forwarded-For", forged), ("X-Forwarded-For", "198.51.100.1")])
+
+    for number in range(5):
+        await knock(behind_proxy, "direct", headers=lines(f"192.0.2.{number}"))
+    answer = await knock(behind_proxy, "direct", headers=lines("192.0.2.77"))
+    assert answer.status_code == 429
+
+
+async def test_one_ipv6_network_is_one_client(limited):
+    await exhaust(limited, "direct", client="2001:db8:1:2::1")
+    for same in ("2001:db8:1:2:ffff:1:2:3", "2001:0DB8:0001:0002::"):
+        assert (await knock(limited, "direct", client=same)).status_code == 429
+    assert (await knock(limited, "direct", client="2001:db8:1:3::1")).status_code == 400
+
+
+async def test_a_mapped_address_is_the_ipv4_address(limited):
+    await exhaust(limited, "direct", client="203.0.113.1")
+    mapped = await knock(limited, "direct", client="::ffff:203.0.113.1")
+    assert mapped.status_code == 429
+    other = await knock(limited, "direct", client="::ffff:203.0.113.2")
+    assert other.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "counted"),
+    [
+        ("203.0.113.1", "", "203.0.113.1"),
+        ("203.0.113.1", "nonsense", "203.0.113.1"),
+        ("203.0.113.1", "198.51.100.1", "198.51.100.1"),
+        ("203.0.113.1", " 192.0.2.1 , 198.51.100.1 ", "198.51.100.1"),
+        ("203.0.113.1", "[2001:db8::5]", "2001:db8::/64"),
+        ("2001:db8::1", "", "2001:db8::/64"),
+        ("::ffff:203.0.113.1", "", "203.0.113.1"),
+        ("<local>", "", "<local>"),
+    ],
+)
+def test_an_address_is_counted_by_network(peer, forwarded, counted):
+    assert client_address(peer, forwarded) == counted
+
+
+# -- the login's limit is durable
+
+
+async def test_a_restart_forgets_no_login_attempt(published, provider, clock):
+    clock.frozen_at = 1_795_000_000.3
+    async with running(published, provider, now=clock) as gateway:
+        for _ in range(5):
+            answer = await gateway.client.post("/admin/login", json={"password": "guess"})
+            assert answer.status_code == 401
+    clock.offset_s = 100
+    right = {"password": "correct horse"}
+    async with running(published, provider, now=clock) as gateway:
+        answer = await gateway.client.post("/admin/login", json=right)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (429, "200")
+        clock.offset_s = 300
+        assert (await gateway.client.post("/admin/login", json=right)).status_code == 200
+
+
+# -- the storage
+
+
+def test_waiting_as_long_as_told_always_succeeds(clock):
+    """Also at the odd fractions of seconds that floating point rounds."""
+    dice = random.Random(7)
+    for _ in range(3_000):
+        clock.frozen_at = 1_795_000_000 + dice.random() * 1e6
+        clock.offset_s = 0.0
+        limits = RateLimits(Settings(limit_x402="1/60s"), clock)
+        limits.hit("x402", "a")
+        clock.offset_s = dice.choice([0, 0.25, 59.999999, 30, dice.random() * 60])
+        try:
+            limits.hit("x402", "a")
+        except TooManyRequests as refusal:
+            clock.offset_s += refusal.retry_after_s
+            limits.hit("x402", "a")
+
+
+def test_addresses_that_went_quiet_are_forgotten(clock):
+    clock.frozen_at = 1_000.0
+    storage = LoopStorage(clock)
+    for number in range(100):
+        storage.acquire_entry(str(number), 5, 60)
+    clock.offset_s = 61
+    storage.acquire_entry("new", 5, 60)
+    assert storage.reset() == 1
+
+
+def test_an_address_in_its_window_is_not_forgotten(clock):
+    clock.frozen_at = 1_000.0
+    storage = LoopStorage(clock)
+    assert storage.acquire_entry("a", 1, 60)
+    clock.offset_s = 59
+    storage.acquire_entry("b", 1, 60)
+    assert not storage.acquire_entry("a", 1, 60)
+    assert storage.get("a") == 1
+
+
+def test_the_number_of_addresses_is_capped(clock, monkeypatch):
+    monkeypatch.setattr("gateway.ratelimit._MAX_KEYS", 3)
+    clock.frozen_at = 1_000.0
+    storage = LoopStorage(clock)
+    for name in "abcd":
+        storage.acquire_entry(name, 1, 60)
+    assert storage.acquire_entry("a", 1, 60)  # the longest known went
+    assert not storage.acquire_entry("d", 1, 60)
+    assert storage.reset() == 3
+
+
+def test_a_storage_forgets_one_address_on_demand(clock):
+    storage = LoopStorage(clock)
+    storage.acquire_entry("a", 1, 60)
+    assert storage.check()
+    storage.clear("a")
+    assert storage.acquire_entry("a", 1, 60)

@@ -1,0 +1,307 @@
+"""GET /api/task/{taskId}: what a caller sees of a generation."""
+
+import asyncio
+import time
+import uuid
+
+import attrs
+import pytest
+
+from gateway import ContentPolicy, InvalidInput, RateLimited, Result, Transient, hookimpl
+from tests.conftest import PNG, ScriptedPlugin, cancel, running
+
+SECRET = "prompt-nobody-may-see"
+FILE = {"fileBase64": "aGVsbG8gc2VjcmV0", "fileName": "secret-name.txt"}
+FIELDS = {
+    "taskId",
+    "status",
+    "done",
+    "slug",
+    "capability",
+    "progress",
+    "attempt",
+    "maxAttempts",
+    "pollAfterSeconds",
+    "createdAt",
+    "startedAt",
+    "completedAt",
+    "expiresAt",
+    "payment",
+    "result",
+    "error",
+    "code",
+    "details",
+    "refund",
+}
+
+
+async def order(gateway, payer, *, slug="picture", **fields) -> str:
+    """Buy by x402 and return the task's id."""
+    units = 20_000 if slug == "picture" else 10_000
+    body = {"prompt": SECRET} | fields
+    answer = await gateway.client.post(
+        f"/api/x402/{slug}", json=body, headers={"X-PAYMENT": payer.header(units)}
+    )
+    assert answer.status_code == 200, await answer.get_json()
+    return (await answer.get_json())["taskId"]
+
+
+async def show(gateway, task_id, wait="0") -> dict:
+    answer = await gateway.client.get(f"/api/task/{task_id}?wait={wait}")
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    body = await answer.get_json()
+    assert set(body) == FIELDS
+    return body
+
+
+@pytest.fixture
+def held(provider):
+    """Keep the provider busy until the event is set."""
+    release = asyncio.Event()
+
+    async def step(request, job):
+        await job.progress(0.5)
+        await release.wait()
+
+    provider.script = [step]
+    return release
+
+
+# -- states
+
+
+async def test_a_completed_task_shows_its_result(gateway, payer):
+    task = await gateway.wait(await order(gateway, payer))
+    assert set(task) == FIELDS
+    assert uuid.UUID(task["taskId"]).version == 4
+    assert (task["status"], task["done"]) == ("completed", True)
+    assert (task["slug"], task["capability"]) == ("picture", "text-to-image")
+    assert (task["attempt"], task["maxAttempts"]) == (1, 4)
+    assert task["pollAfterSeconds"] is None
+    times = [task[name] for name in ("createdAt", "startedAt", "completedAt", "expiresAt")]
+    assert times == sorted(times)
+    assert all(at.endswith("Z") and "T" in at for at in times)
+    transaction = task["payment"].pop("transaction")
+    assert len(transaction) == 66
+    assert task["payment"] == {
+        "flow": "x402",
+        "state": "settled",
+        "amount": 0.02,
+        "network": "base",
+    }
+    assert [task[name] for name in ("error", "code", "details", "refund")] == [None] * 4
+    (output,) = task["result"]["outputs"]
+    assert task["result"]["text"] is None
+    assert output["url"].startswith("http://gateway.test/files/")
+    assert output["mimeType"] == "image/png"
+    assert (output["width"], output["height"], output["bytes"]) == (1, 1, len(PNG))
+    assert len(output["sha256"]) == 64
+
+
+async def test_a_task_is_queued_then_processing_then_completed(settings, provider, payer, held):
+    async with running(attrs.evolve(settings, workers=1), provider) as gateway:
+        first, second = await order(gateway, payer), await order(gateway, payer)
+        for _ in range(25):  # progress is written down once a second
+            if (task := await show(gateway, first))["progress"]:
+                break
+            await asyncio.sleep(0.1)
+        assert (task["status"], task["done"], task["progress"]) == ("processing", False, 0.5)
+        assert (task["attempt"], task["pollAfterSeconds"], task["result"]) == (1, 2, None)
+        waiting = await show(gateway, second)
+        assert (waiting["status"], waiting["attempt"]) == ("queued", 0)
+        assert (waiting["startedAt"], waiting["completedAt"]) == (None, None)
+        assert waiting["payment"]["state"] == "settled"
+        held.set()
+        for task_id in (first, second):
+            assert (await gateway.wait(task_id))["status"] == "completed"
+
+
+async def test_a_direct_task_shows_what_was_paid(gateway, payer):
+    tx_hash = payer.transfer(50_000)
+    body = {"slug": "picture", "prompt": "a", "txHash": tx_hash}
+    answer = await gateway.client.post("/api/proxy-generate", json=body)
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    assert task["payment"] == {
+        "flow": "direct",
+        "state": "settled",
+        "amount": 0.05,
+        "network": "base",
+        "transaction": tx_hash,
+    }
+
+
+async def test_waiting_ends_when_the_task_does(gateway, payer, held):
+    task_id = await order(gateway, payer)
+    waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
+    await asyncio.sleep(0.1)
+    began = time.perf_counter()
+    held.set()
+    assert (await waiting)["status"] == "completed"
+    assert time.perf_counter() - began < 0.5
+
+
+async def test_waiting_ends_after_the_seconds_asked_for(gateway, payer, held):
+    task_id = await order(gateway, payer)
+    began = time.perf_counter()
+    assert (await show(gateway, task_id, wait="0.3"))["status"] == "processing"
+    assert 0.25 < time.perf_counter() - began < 1
+    held.set()
+
+
+@pytest.mark.parametrize("wait", ["-1", "30.1", "1e9", "inf", "nan", "soon", "", "0x1"])
+async def test_waiting_is_a_number_from_0_to_30(gateway, payer, wait):
+    answer = await gateway.client.get(f"/api/task/{await order(gateway, payer)}?wait={wait}")
+    assert answer.status_code == 400
+    assert (await answer.get_json())["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize(
+    "task_id", [str(uuid.uuid4()), "x", "0" * 500, "%27%20OR%201=1", "%00", "é"]
+)
+async def test_an_unknown_task_is_not_found(gateway, task_id):
+    for wait in ("", "?wait=1"):
+        answer = await gateway.client.get(f"/api/task/{task_id}{wait}")
+        assert answer.status_code == 404
+        assert (await answer.get_json())["code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("outcome", [None, ContentPolicy("The filter refused it.")])
+async def test_a_task_tells_neither_prompt_nor_payer_nor_file(gateway, payer, provider, outcome):
+    provider.script = [outcome or Result(text="# parsed")]
+    task_id = await order(gateway, payer, slug="paper", **FILE)
+    await gateway.wait(task_id)
+    text = (await (await gateway.client.get(f"/api/task/{task_id}")).get_data()).decode()
+    for secret in (SECRET, payer.account.address[2:].lower(), *FILE.values()):
+        assert secret not in text.lower()
+    assert secret not in text
+
+
+# -- failures
+
+
+async def test_three_retries_are_automatic(gateway, payer, provider):
+    provider.script = [Transient("busy"), OSError("reset"), ValueError("odd")]
+    task = await gateway.wait(await order(gateway, payer))
+    assert (task["status"], task["attempt"]) == ("completed", 4)
+    assert task["code"] is None
+
+
+FAILURES = {  # (what the provider does each time, attempts, details)
+    "transient": (Transient("api key sk-123 is over quota"), 4, "provider_error"),
+    "unexpected": (RuntimeError("api key sk-123"), 4, "provider_error"),
+    "nothing": (Result(), 4, "provider_error"),
+    "too slow": (TimeoutError(), 4, "timed_out"),
+    "content": (ContentPolicy("The filter refused it."), 1, "content_policy"),
+    "input": (InvalidInput("The page is empty."), 1, "invalid_input"),
+}
+
+
+@pytest.mark.parametrize(("step", "attempts", "details"), FAILURES.values(), ids=FAILURES)
+async def test_a_failure_says_why_and_owes_the_money_back(
+    gateway, payer, provider, step, attempts, details
+):
+    provider.script = [step] * 9
+    task = await gateway.wait(await order(gateway, payer))
+    assert (task["status"], task["done"]) == ("failed", True)
+    assert (task["code"], task["details"]) == ("GENERATION_FAILED", details)
+    assert (task["attempt"], len(provider.requests)) == (attempts, attempts)
+    assert task["error"]
+    assert "sk-123" not in task["error"]
+    assert task["result"] is None
+    assert task["completedAt"] is not None
+    assert task["pollAfterSeconds"] is None
+    assert task["payment"]["state"] == "settled"
+    assert task["refund"] == {"state": "refund_due", "amount": 0.02, "transaction": None}
+
+
+async def test_all_that_was_overpaid_is_owed_back(gateway, payer, provider):
+    provider.script = [ContentPolicy("No.")]
+    body = {"slug": "picture", "prompt": "a", "txHash": payer.transfer(70_000)}
+    answer = await gateway.client.post("/api/proxy-generate", json=body)
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    assert task["refund"]["amount"] == 0.07
+
+
+async def test_being_asked_to_wait_costs_no_attempt(gateway, payer, provider):
+    provider.script = [RateLimited("slow down", retry_after_s=0.02)] * 6
+    task = await gateway.wait(await order(gateway, payer))
+    assert (task["status"], task["attempt"]) == ("completed", 1)
+    assert len(provider.requests) == 7
+
+
+class ImpatientPlugin(ScriptedPlugin):
+    """Sells the same with a tenth of a second for each attempt."""
+
+    __name__ = "impatient-plugin"
+
+    @hookimpl
+    def register_endpoints(self, register, settings) -> None:
+        super().register_endpoints(
+            lambda endpoint, provider: register(attrs.evolve(endpoint, timeout_s=0.1), provider),
+            settings,
+        )
+
+
+async def test_an_attempt_that_hangs_is_cut_off_and_made_again(settings, provider, payer):
+    async def hang(request, job):
+        await asyncio.sleep(60)
+
+    provider.script = [hang]
+    async with running(settings, more=[ImpatientPlugin(provider)]) as gateway:
+        task = await gateway.wait(await order(gateway, payer))
+        assert (task["status"], task["attempt"]) == ("completed", 2)
+        provider.script = [hang] * 4
+        task = await gateway.wait(await order(gateway, payer))
+        assert (task["status"], task["details"]) == ("failed", "timed_out")
+
+
+# -- a payment that does not come
+
+
+@pytest.fixture
+def quick(monkeypatch, chain):
+    """Answer an unknown outcome soon, and look at the chain often."""
+    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 0.2)
+    monkeypatch.setattr("gateway.payments.settlement._LOOK_S", 0.05)
+    chain.set_automine(False)
+
+
+async def _is_dropped(gateway, provider, task_id):
+    task = await show(gateway, task_id, wait="10")
+    assert (task["status"], task["done"]) == ("failed", True)
+    assert task["code"] == "PAYMENT_NOT_SETTLED"
+    assert task["error"]
+    assert task["payment"]["state"] == "released"
+    assert task["payment"]["transaction"] is None
+    assert task["refund"] is None
+    assert provider.requests == []
+
+
+async def test_a_payer_who_cancels_gets_nothing(gateway, payer, provider, chain, quick):
+    signed = payer.authorization()
+    header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
+    answer = await gateway.client.post(
+        "/api/x402/picture", json={"prompt": "a"}, headers={"X-PAYMENT": header}
+    )
+    task_id = (await answer.get_json())["taskId"]
+    task = await show(gateway, task_id)
+    assert (task["status"], task["payment"]["state"]) == ("queued", "settling")
+    assert task["payment"]["transaction"] is None
+    (ours,) = chain.node.pool.waiting
+    assert chain.drop("0x" + ours.hex())
+    cancel(chain, payer, signed.nonce)
+    chain.mine()
+    await _is_dropped(gateway, provider, task_id)
+    again = await gateway.client.post(
+        "/api/x402/picture", json={"prompt": "a"}, headers={"X-PAYMENT": header}
+    )
+    assert again.status_code == 402
+
+
+async def test_an_authorization_that_expires_unmined_takes_nothing(
+    gateway, payer, provider, chain, quick
+):
+    task_id = await order(gateway, payer)
+    chain.advance(400)  # mines our transaction past validBefore, where it reverts
+    await _is_dropped(gateway, provider, task_id)
