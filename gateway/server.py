@@ -4,6 +4,7 @@ import asyncio
 import errno
 import fcntl
 import signal
+import socket
 from typing import Any, TextIO
 
 import uvloop
@@ -18,6 +19,7 @@ from gateway.logs import configure_logs
 from gateway.services import EXTENSION
 from gateway.settings import Settings
 
+_BACKLOG = 2048
 _KEEP_ALIVE_S = 30
 _GRACE_S = 10  # for requests in flight; the app's own draining comes after
 _STOP_S = 115  # for the app's draining; Fly's kill_timeout is 120
@@ -30,10 +32,11 @@ def serve(settings: Settings) -> None:
     """
     configure_logs(settings.log_format)
     lock = _lock(settings)  # noqa: F841 - held as long as this process serves
+    listener = _listen(settings.bind)
     app = create_app(settings)
     app.logger.disabled = True  # a failed start is told below; all other errors our routes log
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(app, settings))
+        runner.run(_serve(app, listener))
 
 
 def _lock(settings: Settings) -> TextIO:
@@ -56,23 +59,32 @@ def _lock(settings: Settings) -> TextIO:
     return lock
 
 
-async def _serve(app: Quart, settings: Settings) -> None:
+def _listen(bind: str) -> socket.socket:
+    """Open the port before anything else: who connects now is answered once the app is up."""
+    host, _, port = bind.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, int(port)), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        is_busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        problem = "is in use" if is_busy else f"cannot be listened on ({error})"
+        raise SettingsError(
+            f"{bind} {problem}. Stop the other program or choose another: "
+            "GATEWAY_BIND=127.0.0.1:8081"
+        ) from None
+
+
+async def _serve(app: Quart, listener: socket.socket) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, _stop, app, stop)
     asgi: Any = app  # Hypercorn's own types know ASGI frameworks only by their shape
     try:
-        await hypercorn_serve(asgi, _config(settings), shutdown_trigger=stop.wait)
+        await hypercorn_serve(asgi, _config(listener), shutdown_trigger=stop.wait)
     except LifespanFailureError as error:
         raise app.extensions.get(FAILURE, error) from None
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        raise SettingsError(
-            f"{settings.bind} is in use. Stop the other program or choose another: "
-            "GATEWAY_BIND=127.0.0.1:8081"
-        ) from None
 
 
 def _stop(app: Quart, stop: asyncio.Event) -> None:
@@ -83,10 +95,10 @@ def _stop(app: Quart, stop: asyncio.Event) -> None:
     stop.set()
 
 
-def _config(settings: Settings) -> Config:
+def _config(listener: socket.socket) -> Config:
     config = Config()
-    config.bind = [settings.bind]
-    config.backlog = 2048
+    config.bind = [f"fd://{listener.detach()}"]
+    config.backlog = _BACKLOG
     config.keep_alive_timeout = _KEEP_ALIVE_S
     config.keep_alive_max_requests = 10_000
     config.read_timeout = _KEEP_ALIVE_S  # a client that sends nothing for so long is cut off

@@ -19,6 +19,7 @@ from gateway.usdc import NETWORKS, Network
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
+_CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 
 
@@ -209,8 +210,7 @@ def check_settings(settings: Settings) -> None:
         "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,
         "rpc_urls": bool(settings.rpc_urls)
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
-        "settlement_key": not settings.settlement_key
-        or bool(_KEY.fullmatch(settings.settlement_key)),
+        "settlement_key": not settings.settlement_key or _is_key(settings.settlement_key),
         "bind": bool(re.fullmatch(r".+:[0-9]{1,5}", settings.bind)),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
@@ -226,6 +226,11 @@ def check_settings(settings: Settings) -> None:
         if not is_right:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise SettingsError(f"{variable(name)} {state}. {_hint(name)}")
+
+
+def _is_key(text: str) -> bool:
+    """Whether this is a private key of secp256k1."""
+    return bool(_KEY.fullmatch(text)) and 0 < int(text, 16) < _CURVE_ORDER
 
 
 def parse_limit(limit: str) -> tuple[int, int]:

@@ -7,6 +7,7 @@ task is due again. Waking is by event, so an accepted task starts at once.
 import asyncio
 import contextlib
 import random
+import traceback
 from collections.abc import Callable
 
 import attrs
@@ -176,7 +177,7 @@ class WorkerPool:
         except TimeoutError:
             await self._retry(lease, "timed_out", "The provider took too long.")
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            _log.warning("task.attempt_failed", task=lease.task_id, error=repr(error))
+            _log.warning("task.attempt_failed", task=lease.task_id, **_where(error))
             await self._retry(lease, "provider_error", "The provider failed after all retries.")
 
     async def _complete(self, lease: Lease, result: Result) -> None:
@@ -202,3 +203,10 @@ class WorkerPool:
     async def _fail(self, lease: Lease, details: str, error: str) -> None:
         if await self.store.fail(lease, details=details, error=error, now=self.now()):
             _log.warning("task.failed", task=lease.task_id, details=details)
+
+
+def _where(error: Exception) -> dict[str, str]:
+    """Return an error's kind and place, not its message: that may quote the prompt."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return {"error": type(error).__name__, "at": place}

@@ -1,4 +1,4 @@
-"""The floor: transfers mined before this database was born may be spent already, and are refused."""
+"""The floor: transfers mined before this database was born may be spent; they are refused."""
 
 from gateway.contracts import Chain, Store
 

@@ -118,7 +118,7 @@ def _run_one(db: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
     db.execute("SAVEPOINT one")
     try:
         outcome = transaction(db)
-    except BaseException as error:  # noqa: BLE001 - it is its caller's answer; the writer lives on
+    except BaseException as error:
         if not db.in_transaction:
             raise  # SQLite rolled all of it back (disk full): nobody may be told it is durable
         db.execute("ROLLBACK TO one")

@@ -127,13 +127,16 @@ def _check_specification(body: GenerationBody) -> None:
     ):
         if value is not None and value not in allowed:
             raise ValidationError(f"{name} must be one of: {', '.join(allowed)}.")
-    if body.file is None:
-        return
-    if not body.file_name or len(body.file_name) > _MAX_NAME_CHARS:
+    if body.file is not None:
+        _check_file(body.file, body.file_name)
+
+
+def _check_file(file: bytes, name: str | None) -> None:
+    if not name or len(name) > _MAX_NAME_CHARS:
         raise ValidationError("fileName is required with fileBase64, of 1 to 255 characters.")
-    if not body.file:
+    if not file:
         raise ValidationError("The file is empty.")
-    if len(body.file) > MAX_FILE_BYTES:
+    if len(file) > MAX_FILE_BYTES:
         raise PayloadTooLarge("The file is larger than 7.5 MB.")
 
 
