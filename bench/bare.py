@@ -1,0 +1,48 @@
+"""The baselines of the HTTP part: one bare route, on the gateway's own Hypercorn settings."""
+
+import asyncio
+import sys
+from typing import Any
+
+import uvloop
+from hypercorn.asyncio import serve
+from quart import Quart
+
+from gateway.server import _config
+from gateway.settings import load_settings
+
+
+def quart_app() -> Quart:
+    """Return an app with one route that answers a small dict, and nothing else."""
+    app = Quart("bare")
+
+    @app.route("/bare", methods=["GET", "POST"])
+    async def bare() -> dict[str, str]:
+        return {"status": "ok"}
+
+    return app
+
+
+async def asgi_app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Answer a small body without any framework."""
+    if scope["type"] == "lifespan":
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"15")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b'{"status":"ok"}'})
+
+
+def main() -> None:
+    kind, port = sys.argv[1:]
+    app: Any = {"quart": quart_app, "asgi": lambda: asgi_app}[kind]()
+    config = _config(load_settings(bind=f"127.0.0.1:{port}"))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(app, config))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Accepted direct payments per second, and the store's group commit against plain inserts."""
+
+import asyncio
+import contextlib
+import json
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import aiosqlite
+import uvloop
+from load import Load, Target, numbers, repeat, request_bytes
+from place import CLIENT_CORE, folder, fsync_us
+from processes import gateway, stub_chain
+from rich.table import Table
+from samples import new_task, new_transfer
+
+from gateway.contracts import NewTask
+from gateway.domain import Transfer
+from gateway.store import SqliteStore
+from gateway.store.rows import dump_request
+
+_CLIENTS = 64
+_SECONDS = 8.0
+_INSERTS = 2_000
+
+
+def _payments() -> Load:
+    """Pay over HTTP, each time with another transaction."""
+    hashes = numbers()
+
+    def next_request() -> bytes:
+        tx_hash = f"0x{next(hashes) % 2**256:064x}"
+        body = {"slug": "instant", "prompt": "A lighthouse at dusk", "txHash": tx_hash}
+        return request_bytes("/api/proxy-generate", json.dumps(body))
+
+    with contextlib.ExitStack() as stack:
+        data = Path(stack.enter_context(folder()))
+        port = stack.enter_context(gateway(data, stack.enter_context(stub_chain())))
+        target = Target(name="direct", port=port, path="/api/proxy-generate")
+        cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {CLIENT_CORE})
+        try:
+            uvloop.run(repeat(target, next_request, connections=_CLIENTS, seconds=1))
+            return uvloop.run(repeat(target, next_request, connections=_CLIENTS, seconds=_SECONDS))
+        finally:
+            os.sched_setaffinity(0, cores)
+
+
+async def _rate(insert: Callable[[], Awaitable[object]], clients: int, inserts: int) -> float:
+    """Return how many inserts a second `clients` make together."""
+
+    async def client() -> None:
+        for _ in range(inserts // clients):
+            await insert()
+
+    began = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return inserts / (time.perf_counter() - began)
+
+
+def _made(number: int) -> Iterator[tuple[NewTask, Transfer]]:
+    """Return tasks and transfers that are ready: making them is not what is measured."""
+    return iter([(new_task(time.time()), new_transfer()) for _ in range(number)])
+
+
+async def _store_rate(data: Path) -> float:
+    async with SqliteStore(data / "gateway.db") as store:
+        inserts = _INSERTS * 4
+        made = _made(inserts)
+
+        def insert() -> Awaitable[object]:
+            task, transfer = next(made)
+            return store.accept_direct(task, transfer.tx_hash, [transfer], None)
+
+        return await _rate(insert, _CLIENTS, inserts)
+
+
+async def _plain_rate(data: Path) -> float:
+    """Return the rate of the same rows, one transaction each, on the store's own schema."""
+    async with aiosqlite.connect(data / "gateway.db", isolation_level=None) as db:
+        await db.execute("PRAGMA synchronous = FULL")
+        await db.execute("PRAGMA foreign_keys = ON")
+        made = _made(_INSERTS)
+        return await _rate(lambda: _insert_plainly(db, *next(made)), 1, _INSERTS)
+
+
+async def _insert_plainly(db: aiosqlite.Connection, task: NewTask, transfer: Transfer) -> None:
+    """Make the inserts of T1', statement by statement."""
+    now = task.created_at
+    await db.execute("BEGIN IMMEDIATE")
+    cursor = await db.execute(
+        """INSERT INTO payments (flow, state, request_hash, price_units, payer, search_from_block,
+               paid_tx, paid_log_index, paid_units, created_at, updated_at)
+           VALUES ('direct', 'settled', ?, 20000, ?, 0, ?, 7, 20000, ?, ?)""",
+        (task.request_hash, transfer.sender, transfer.tx_hash, now, now),
+    )
+    payment_id = cursor.lastrowid
+    await db.execute("INSERT INTO claims VALUES (?, ?)", (f"tx:{transfer.tx_hash}", payment_id))
+    await db.execute(
+        """INSERT INTO tasks (id, payment_id, slug, capability, status, request, due_at, created_at)
+           VALUES (?, ?, ?, ?, 'queued', ?, ?, ?)""",
+        (
+            task.id,
+            payment_id,
+            task.endpoint.slug,
+            task.endpoint.capability,
+            dump_request(task.request),
+            now,
+            now,
+        ),
+    )
+    await db.execute("COMMIT")
+
+
+async def _inserts() -> tuple[float, float]:
+    """Return the rates of the store and of plain aiosqlite, each the middle of three by turns."""
+    store, plain = [], []
+    for _ in range(3):
+        with folder() as name:
+            store.append(await _store_rate(Path(name)))
+            plain.append(await _plain_rate(Path(name)))
+    return sorted(store)[1], sorted(plain)[1]
+
+
+def run() -> list[Table]:
+    """Measure, and return the tables."""
+    paid = _payments()
+    store, plain = uvloop.run(_inserts())
+    table = Table("", "a second", "", title=f"Direct payments, {_CLIENTS} clients")
+    wrong = f" [red]{paid.wrong} refused[/red]" if paid.wrong else ""
+    times = f"p50 {paid.p50_ms:.0f} ms, p99 {paid.p99_ms:.0f} ms{wrong}"
+    table.add_row("accepted over HTTP, two RPC calls each", f"[bold]{paid.rate:,.0f}[/bold]", times)
+    table.add_row("store alone: T1' in group commits", f"{store:,.0f}", "")
+    disk = f"write + fsync here: {fsync_us():,.0f} µs"
+    table.add_row("aiosqlite alone: a transaction each", f"{plain:,.0f}", disk)
+    table.add_row("group commit to plain", f"[bold]{store / plain:.1f}x[/bold]", "target ≥ 5x")
+    return [table]

@@ -1,0 +1,93 @@
+"""Start and memory: from the process's start to the first 200, before and after warm-up."""
+
+import contextlib
+import http.client
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import attrs
+from place import environment, folder
+from processes import free_port, get, process, rss_mb, stub_chain, wait_listening
+from rich.table import Table
+
+_RUNS = 7
+_WARM_RUNS = 2  # runs that also wait for the memory after warm-up
+_WARM_S = 4.0  # by then everything heavy is imported
+_FRAMEWORK = "import quart, hypercorn.asyncio, hypercorn.config, uvloop"
+
+
+@attrs.frozen(kw_only=True)
+class Start:
+    """One start of `gateway serve`."""
+
+    listening_ms: float
+    first_200_ms: float
+    before_mb: float  # nothing answered yet
+    after_mb: float | None
+
+
+def _start(data: Path, rpc_url: str, *, warm: bool) -> Start:
+    port = free_port()
+    env = environment(data_dir=data, rpc_urls=rpc_url, bind=f"127.0.0.1:{port}")
+    began = time.perf_counter()
+    with process(["-m", "gateway", "serve"], env, core=None, log=data / "log") as running:
+        wait_listening(port, running)
+        listening = time.perf_counter()
+        before_mb = rss_mb(running.pid)
+        if get(port, "/api/health")[0] != http.client.OK:
+            raise RuntimeError("/api/health is not well")
+        answered = time.perf_counter()
+        after_mb = None
+        if warm:
+            time.sleep(_WARM_S)
+            after_mb = rss_mb(running.pid)
+    return Start(
+        listening_ms=(listening - began) * 1000,
+        first_200_ms=(answered - began) * 1000,
+        before_mb=before_mb,
+        after_mb=after_mb,
+    )
+
+
+def _python_ms(code: str) -> float:
+    """Return how long Python takes from its start to its end with `code`."""
+    began = time.perf_counter()
+    with process(["-c", code], environment(), core=None) as running:
+        running.wait()
+        ended = time.perf_counter()
+    return (ended - began) * 1000
+
+
+def _measure() -> tuple[list[float], list[float], list[Start]]:
+    """Return the times of plain Python, of the bare framework, and of the gateway, by turns."""
+    plain, framework, starts = [], [], []
+    with contextlib.ExitStack() as stack:
+        data = Path(stack.enter_context(folder()))
+        rpc_url = stack.enter_context(stub_chain())
+        _start(data, rpc_url, warm=True)  # compiles, and makes the database
+        for run in range(_RUNS):
+            plain.append(_python_ms("pass"))
+            framework.append(_python_ms(_FRAMEWORK))
+            starts.append(_start(data, rpc_url, warm=run < _WARM_RUNS))
+    return plain, framework, starts
+
+
+def run() -> list[Table]:
+    """Measure, and return the tables."""
+    plain, framework, starts = _measure()
+    median = statistics.median
+    first = median(start.first_200_ms for start in starts)
+    title = f"Start of `gateway serve`, median of {_RUNS} (Python {sys.version.split()[0]})"
+    table = Table("", "measured", "target", title=title)
+    table.add_row("python -c pass", f"{median(plain):.0f} ms", "")
+    table.add_row("import quart, hypercorn, uvloop", f"{median(framework):.0f} ms", "")
+    table.add_row("gateway: listening", f"{median(s.listening_ms for s in starts):.0f} ms", "")
+    table.add_row("gateway: first 200 of /api/health", f"[bold]{first:.0f} ms[/bold]", "≤ 300 ms")
+    table.add_row("  to the bare framework", f"{first / median(framework):.2f}x", "")
+    before = median(start.before_mb for start in starts)
+    after = max(start.after_mb for start in starts if start.after_mb is not None)
+    table.add_row("memory before the first answer", f"[bold]{before:.0f} MB[/bold]", "≤ 55 MB")
+    table.add_row("memory after warm-up", f"[bold]{after:.0f} MB[/bold]", "≤ 90 MB")
+    return [table]

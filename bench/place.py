@@ -1,0 +1,64 @@
+"""Where the measurements run: the checkout's folders, the processor cores, the settings."""
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+BENCH = Path(__file__).parent
+ROOT = BENCH.parent
+SOURCES = [str(ROOT), str(ROOT / "providers"), str(ROOT / "plugins"), str(BENCH / "plugin")]
+CORES = sorted(os.sched_getaffinity(0))
+SERVER_CORE, CLIENT_CORE = CORES[0], CORES[-1]  # the same one where there is only one
+WALLET = "0x" + "1" * 40
+
+sys.path[:0] = SOURCES  # a checkout that was never installed is measured as well
+
+
+def environment(**settings: object) -> dict[str, str]:
+    """Return the environment of a gateway that is measured; `settings` go on top."""
+    inherited = {name: value for name, value in os.environ.items() if "GATEWAY_" not in name}
+    chosen = {
+        "base_url": "https://gateway.example.com",
+        "wallet": WALLET,
+        "settlement_key": "1" * 64,
+        "admin_password_hash": "x",  # else the first start makes one: 64 MB for argon2
+        "limit_x402": "1000000/1s",
+        "limit_direct": "1000000/1s",
+        "limit_task": "1000000/1s",
+        "min_free_disk_mb": 0,
+        **settings,
+    }
+    named = {f"GATEWAY_{name.upper()}": str(value) for name, value in chosen.items()}
+    return inherited | {"PYTHONPATH": os.pathsep.join(SOURCES)} | named
+
+
+def folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for databases: on a disk, where /tmp may be memory."""
+    return tempfile.TemporaryDirectory(
+        prefix="gateway-bench-", dir="/var/tmp", ignore_cleanup_errors=True
+    )
+
+
+def median_us(measured: Callable[[], object], repeats: int) -> float:
+    """Return the median of a call's duration, in microseconds."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        measured()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times) * 10**6
+
+
+def fsync_us() -> float:
+    """Return what writing 4 KB durably costs on the disk of `folder()`, in microseconds."""
+    with folder() as name, (Path(name) / "probe").open("wb", buffering=0) as file:
+
+        def write() -> None:
+            file.write(b"\0" * 4096)
+            os.fsync(file.fileno())
+
+        return median_us(write, 200)
