@@ -30,8 +30,9 @@ def process(
     if core is not None:
         command = ["taskset", "-c", str(core), *command]
     with log.open("wb") if log else contextlib.nullcontext(subprocess.DEVNULL) as out:
+        errors = out if log else None  # to the console: why a baseline does not start
         # in our folder: a gateway.toml elsewhere is not meant
-        running = subprocess.Popen(command, env=env, stdout=out, stderr=out, cwd=BENCH)
+        running = subprocess.Popen(command, env=env, stdout=out, stderr=errors, cwd=BENCH)
         try:
             yield running
         finally:

@@ -18,7 +18,7 @@ from gateway.artifacts import LocalArtifacts
 from gateway.catalog import Catalog
 from gateway.chain import Web3Chain
 from gateway.contracts import Chain, Clock, PluginContext, Store
-from gateway.errors import ChainUnavailable
+from gateway.errors import ChainUnavailable, SettingsError
 from gateway.notices import Notices
 from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Reconciler, Settlements
@@ -117,6 +117,7 @@ async def _services(
 ) -> Services:
     """Put the parts together over an open store."""
     settings, now = context.settings, context.now
+    await _check_network(settings, store)
     app.secret_key = await store.meta("session_secret", lambda: secrets.token_hex(32))
     file_secret = await store.meta("file_secret", lambda: secrets.token_hex(32))
     artifacts = LocalArtifacts(settings.data_dir / "outputs", file_secret)
@@ -162,6 +163,16 @@ async def _services(
     )
     app.extensions[EXTENSION] = gateway
     return gateway
+
+
+async def _check_network(settings: Settings, store: Store) -> None:
+    """Refuse the data of another network: its nonces and claims mean nothing here."""
+    known = await store.meta("network", lambda: settings.network)
+    if known != settings.network:
+        raise SettingsError(
+            f"The data in {settings.data_dir} is of network {known}, GATEWAY_NETWORK is "
+            f"{settings.network}. Give that a folder of its own: GATEWAY_DATA_DIR=/data2"
+        )
 
 
 @contextlib.asynccontextmanager

@@ -28,9 +28,14 @@ async def sweep(store: Store, artifacts: Artifacts, now: float) -> int:
     Files go first: a crash in between leaves a task to be swept again, never an orphaned file.
     """
     expired = await store.expired_outputs(now=now, limit=_BATCH)
-    for _, outputs in expired:
-        await artifacts.delete(outputs)
-    if expired:
-        await store.forget_outputs([task_id for task_id, _ in expired])
-        _log.info("retention.swept", tasks=len(expired))
-    return len(expired)
+    gone = []
+    for task_id, outputs in expired:
+        try:
+            await artifacts.delete(outputs)
+            gone.append(task_id)
+        except OSError as error:
+            _log.warning("retention.stuck", task=task_id, error=error.strerror)
+    if gone:
+        await store.forget_outputs(gone)
+        _log.info("retention.swept", tasks=len(gone))
+    return len(gone)

@@ -224,7 +224,8 @@ async def test_what_does_not_get_better_is_not_asked_again(shop, error, details)
     assert len(shop.provider.requests) == 1
 
 
-async def test_being_asked_to_wait_costs_no_attempt(shop):
+async def test_being_asked_to_wait_costs_no_attempt(shop, monkeypatch):
+    monkeypatch.setattr("gateway.lane._WAIT_S", (0.01, 1.0))
     shop.provider.script = [RateLimited("later", retry_after_s=0.01)] * 6
     shop.pool.start()
     task = await shop.ended(await shop.accept())
@@ -372,7 +373,7 @@ async def test_the_files_of_a_refused_result_are_deleted(shop):
 
 
 async def test_a_lane_that_lost_its_lease_stops(shop, monkeypatch):
-    monkeypatch.setattr("gateway.worker._EXTEND_S", 0.5)
+    monkeypatch.setattr("gateway.lane._EXTEND_S", 0.5)
     gate = Gate()
     shop.provider.script = [gate]
     shop.pool.start()
@@ -386,8 +387,9 @@ async def test_a_lane_that_lost_its_lease_stops(shop, monkeypatch):
 
 
 async def test_a_lease_is_kept_although_prolonging_it_fails_once(shop, monkeypatch):
-    monkeypatch.setattr("gateway.worker._EXTEND_S", 0.5)
-    monkeypatch.setattr("gateway.worker._LEASE_S", 2.2)
+    monkeypatch.setattr("gateway.lane._EXTEND_S", 0.5)
+    monkeypatch.setattr("gateway.worker.LEASE_S", 2.2)
+    monkeypatch.setattr("gateway.lane.LEASE_S", 2.2)
     extend, calls = shop.store.extend, []
 
     async def fails_once(lease, **more):

@@ -28,8 +28,8 @@ from gateway.payments.settlement import Settlements
 from gateway.usdc import transaction_key
 
 _OUTCOME_S = 20.0  # an unknown outcome is answered after this long, with the task held
-_UNSPENT_MARGIN = 150  # blocks an endpoint may lag behind when it says "unspent"
-_SPENT_MARGIN = 5_000  # blocks (under 3 h) to search back for who spent a nonce before us
+_UNSPENT_MARGIN = 5_000  # blocks (under 3 h) an endpoint may lag behind when it says "unspent"
+_SPENT_MARGIN = 43_200  # blocks (24 h) to search back for who spent a nonce before us
 _SPENT = "invalid_exact_evm_nonce_already_used"
 
 

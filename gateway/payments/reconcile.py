@@ -17,6 +17,7 @@ from gateway.settings import Settings
 from gateway.usdc import AUTHORIZATION_STATE, transfers_to, word
 
 _LOG_RANGE = 2_000  # blocks a query; public endpoints refuse more
+_LOG_SPAN = 60_000  # blocks from the first to look at in which the event must be, if there is one
 _LOG_LAG_S = 120  # past `validBefore`, after which logs still missing do not exist
 
 
@@ -70,12 +71,13 @@ class Reconciler:
     ) -> list[tuple[str, bool]]:
         """Return the events of the nonce up to the pinned block; there is at most one."""
         start = payment.search_from_block
-        for first in range(start, block.number + 1, _LOG_RANGE):
+        last = min(block.number, start + _LOG_SPAN)
+        for first in range(start, last + 1, _LOG_RANGE):
             found = await self._chain.authorization_logs(
                 signed.sender,
                 signed.nonce,
                 from_block=first,
-                to_block=min(first + _LOG_RANGE - 1, block.number),
+                to_block=min(first + _LOG_RANGE - 1, last),
                 known=block,
             )
             if found:

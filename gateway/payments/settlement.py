@@ -111,7 +111,7 @@ class Settlements:
         try:
             return await self._settler.submit(payment)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            _log.warning("payment.not_sent", payment=payment.id, error=repr(error))
+            _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
             return None
 
     async def _look(self, payment: Payment, tx_hash: str | None, look: int) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from gateway.contracts import Lease
 from gateway.domain import PaymentState, StoredResult, TaskStatus
-from gateway.store.rows import dump, lease_of
+from gateway.store.rows import dump, lease_of, load
 
 
 def claim(db: sqlite3.Connection, limit: int, lease_s: float, now: float) -> list[Lease]:
@@ -29,7 +29,8 @@ def _file(db: sqlite3.Connection, task_id: str) -> bytes | None:
 def complete(
     db: sqlite3.Connection, lease: Lease, result: StoredResult, expires_at: float, now: float
 ) -> bool:
-    """T5: the result, before anybody can see it."""
+    """T5: the result, before anybody can see it; one that cannot be read back is refused."""
+    load(dump(result), StoredResult)
     changed = db.execute(
         """UPDATE tasks SET status = ?, result = ?, progress = 1, completed_at = ?, expires_at = ?,
                lease_token = NULL WHERE id = ? AND lease_token = ?""",

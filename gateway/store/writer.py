@@ -7,7 +7,6 @@ transaction to run to its end.
 """
 
 import asyncio
-import contextlib
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -47,10 +46,11 @@ class Writer:
     async def close(self) -> None:
         """Finish what is queued, then stop and close the connection."""
         if self._task is not None:
-            await self._queue.join()
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            finished = asyncio.create_task(self._queue.join(), name="store-finished")
+            await asyncio.wait({finished, self._task}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (finished, self._task):
+                task.cancel()
+            await asyncio.gather(finished, self._task, return_exceptions=True)
         await self._connection.close()
 
     async def run(self, transaction: Transaction[Value]) -> Value:

@@ -59,13 +59,14 @@ class LocalSettler:
         self._affordable_until = 0.0
 
     async def check_ready(self) -> None:
-        """Raise `ExecutionError` where the key is nearly out of gas money."""
+        """Raise `ExecutionError` where the key is nearly out of gas money, or gas over the cap."""
         if self._now() < self._affordable_until:
             return
         balance, (base_fee, priority) = await asyncio.gather(
             self._chain.gas_balance(self.address), self._chain.fees()
         )
-        if balance < self._max_fee(base_fee, priority) * _GAS_LIMIT * _RESERVE_SETTLEMENTS:
+        needed = self._max_fee(base_fee, priority) * _GAS_LIMIT * _RESERVE_SETTLEMENTS
+        if balance < needed or base_fee + priority > self._cap_wei:
             raise ExecutionError(
                 "The gateway cannot settle x402 payments now; nothing was charged. "
                 "A direct USDC transfer works."
@@ -110,8 +111,9 @@ class LocalSettler:
         """Write down the same call with the same nonce and a higher fee, up to the cap."""
         base_fee, _ = await self._chain.fees()
         priority = stuck.max_priority_wei * 9 // 8 + 1  # nodes want at least 12.5 % more
-        fee = max(stuck.max_fee_wei * 9 // 8 + 1, 2 * base_fee + priority)
-        if fee > self._cap_wei:
+        least = stuck.max_fee_wei * 9 // 8 + 1
+        fee = min(max(least, 2 * base_fee + priority), self._cap_wei)
+        if fee < least or priority > fee:
             return stuck
         dearer = await self._sign(_calldata(payment), stuck.nonce, fee, priority)
         await self._journal.add_replacement(payment.id, dearer)
