@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
@@ -210,6 +209,4 @@ async def _warm_up(gateway: Services) -> None:
     except ChainUnavailable as error:
         _log.warning("chain.silent", error=error.message, details=error.details)
     await gateway.password.make_first()
-    gc.collect()
-    gc.enable()
-    gc.freeze()  # what is loaded now stays: the collector need not walk it at every request
+    gateway.warmed.set()

@@ -39,7 +39,7 @@ def main() -> None:
 @_one_sentence
 def serve() -> None:
     """Serve until SIGTERM; settings come from gateway.toml and GATEWAY_* variables."""
-    gc.disable()  # collecting while importing costs 40 ms; the app's warm-up enables it
+    gc.disable()  # collecting while importing costs 40 ms; the server enables it
     with without("rich", "pydantic"):
         from gateway.server import serve as serve_forever  # noqa: PLC0415
         from gateway.settings import load_settings  # noqa: PLC0415

@@ -60,6 +60,7 @@ class Services:
     now: Clock
     started_at: float
     answered: asyncio.Event = attrs.field(factory=asyncio.Event)  # the first answer went out
+    warmed: asyncio.Event = attrs.field(factory=asyncio.Event)  # what is heavy is imported
     password: AdminPassword = attrs.field(repr=False)
 
     def quote(self, endpoint: Endpoint) -> Quote:

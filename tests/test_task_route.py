@@ -157,7 +157,8 @@ async def test_waiting_is_a_number_from_0_to_30(gateway, payer, wait):
 
 
 @pytest.mark.parametrize(
-    "task_id", ["2f1d6a52-7b7c-4c0e-9d43-0a6f5f1f7c11", "x", "0" * 500, "%27%20OR%201=1", "%00", "é"]
+    "task_id",
+    ["2f1d6a52-7b7c-4c0e-9d43-0a6f5f1f7c11", "x", "0" * 500, "%27%20OR%201=1", "%00", "é"],
 )
 async def test_an_unknown_task_is_not_found(gateway, task_id):
     for wait in ("", "?wait=1"):

@@ -13,6 +13,7 @@ from gateway import ContentPolicy, InvalidInput, Output, RateLimited, Result, Tr
 from gateway.artifacts import LocalArtifacts
 from gateway.catalog import Catalog
 from gateway.domain import GenerationRequest, StoredResult
+from gateway.lane import Lane
 from gateway.store import SqliteStore
 from gateway.testing.store_contract import ENDPOINT, new_task, transfer, tx_hash
 from gateway.worker import WorkerPool
@@ -47,9 +48,6 @@ class Shop:
             while not (task := await self.store.task(task_id)).is_done:
                 await asyncio.sleep(0.01)
         return task
-
-    def another_pool(self):
-        return attrs.evolve(self.pool)
 
 
 @contextlib.asynccontextmanager
@@ -329,6 +327,20 @@ async def test_what_a_provider_says_about_the_prompt_is_not_logged(shop):
 # -- leases
 
 
+def lane_of(shop, lease):
+    """Return another process's lane, as far as the store can tell."""
+    pool = shop.pool
+    return Lane(
+        store=pool.store,
+        catalog=pool.catalog,
+        artifacts=pool.artifacts,
+        now=pool.now,
+        retention_s=pool.retention_s,
+        backoff_s=pool.backoff_s,
+        lease=lease,
+    )
+
+
 async def steal(shop, task_id):
     """Take a task's lease away, as after it has expired."""
     _, (lease,) = await asyncio.gather(  # one batch of the writer: no lane comes in between
@@ -345,9 +357,7 @@ async def test_who_lost_the_lease_changes_neither_the_result_nor_its_files(shop)
     shop.pool.start()
     task_id = await shop.accept()
     await passed(gate.entered)
-    lease = await steal(shop, task_id)
-    second = shop.another_pool()
-    await second._complete(lease, PICTURE)
+    await lane_of(shop, await steal(shop, task_id))._complete(PICTURE)
     gate.open.set()
     await settled_down(lambda: not shop.pool._busy)
     task = await shop.store.task(task_id)
@@ -364,7 +374,7 @@ async def test_the_files_of_a_refused_result_are_deleted(shop):
     shop.pool.start()
     task_id = await shop.accept()
     await passed(gate.entered)
-    await shop.another_pool()._complete(await steal(shop, task_id), PICTURE)
+    await lane_of(shop, await steal(shop, task_id))._complete(PICTURE)
     gate.open.set()
     await settled_down(lambda: not shop.pool._busy)
     task = await shop.store.task(task_id)
@@ -451,7 +461,7 @@ async def test_what_does_not_finish_in_time_is_given_back_and_costs_nothing(shop
     await shop.pool.drain(grace_s=0.01)
     task = await shop.store.task(task_id)
     assert (task.status, task.attempt) == ("processing", 0)
-    shop.pool = shop.another_pool()
+    shop.pool = attrs.evolve(shop.pool)
     shop.pool.start()
     task = await shop.ended(task_id)
     assert (task.status, task.attempt) == ("completed", 1)

@@ -113,7 +113,7 @@ class RpcEndpoints:
                 return await self._ask(endpoint, ask)
             except ChainUnavailable as error:
                 _log.warning("rpc.failed", endpoint=endpoint.place, error=error.message)
-                details = error.details
+                details = error.details or error.message
         raise ChainUnavailable(_SILENT, details=details)
 
     async def first_known(
