@@ -17,7 +17,7 @@ demo: install
 	$(BIN)/gateway demo
 
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: install
 	$(BIN)/ruff check .

@@ -96,7 +96,7 @@ async def _collect(app: Quart) -> None:
 
     The command switched it off for the imports; frozen, what is loaded costs no request time.
     """
-    while EXTENSION not in app.extensions:
+    while EXTENSION not in app.extensions:  # noqa: ASYNC110 - the app has no event before its start
         await asyncio.sleep(0.1)
     await app.extensions[EXTENSION].warmed.wait()
     gc.collect()

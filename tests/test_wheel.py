@@ -51,6 +51,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory):
             capture_output=True,
             text=True,
             timeout=60,
+            check=False,
         )
 
     return run

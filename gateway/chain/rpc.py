@@ -61,15 +61,15 @@ def _failure(place: int, method: str, error: Any) -> Exception:
 
 
 def _import_web3() -> Any:
-    """Import web3; of its dependencies py_ecc raises the recursion limit to 100,000.
+    """Import web3 and return our provider; of its dependencies py_ecc raises the recursion limit.
 
-    Under that limit a body of 100 KB of `[` would end the process, so it is put back.
+    Under its limit of 100,000 a body of 100 KB of `[` would end the process, so it is put back.
     """
     limit = sys.getrecursionlimit()
-    web3 = importlib.import_module("web3")
+    ours = importlib.import_module("gateway.chain.provider")
     importlib.import_module("eth_account")
     sys.setrecursionlimit(limit)
-    return web3
+    return ours.KeepAliveProvider
 
 
 class RpcEndpoints:
@@ -86,11 +86,11 @@ class RpcEndpoints:
         """Return the endpoints, importing web3 where that has not happened yet."""
         async with self._connecting:
             if not self._endpoints:
-                web3 = await asyncio.to_thread(_import_web3)
+                provider = await asyncio.to_thread(_import_web3)
                 self._endpoints = [
                     Endpoint(
                         place=place,
-                        provider=web3.AsyncHTTPProvider(url, exception_retry_configuration=None),
+                        provider=provider(url),
                         timeout_s=self._timeout_s,
                     )
                     for place, url in enumerate(self._urls, start=1)

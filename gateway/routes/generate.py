@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, TypeVar, cast
 
-from quart import Blueprint, Response, make_response, request
+from quart import Blueprint, Response, request
 
 from gateway import wire
 from gateway.contracts import Quote, Registered
@@ -120,4 +120,4 @@ async def _started(accepted: Accepted) -> Response:
 
 async def _json(body: dict[str, Any], status: int, headers: dict[str, str]) -> Response:
     headers |= {"Content-Type": "application/json", "Cache-Control": "no-store"}
-    return cast(Response, await make_response(wire.dumps(body), status, headers))
+    return Response(wire.dumps(body), status, headers)

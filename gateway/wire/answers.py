@@ -1,9 +1,10 @@
 """Answers: the generation-started response and the task, as the specification writes them."""
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from gateway.contracts import Artifacts
 from gateway.domain import (
@@ -126,4 +127,4 @@ def _time(at: float | None) -> str | None:
 
 def dumps(body: Mapping[str, Any]) -> str:
     """Return compact JSON."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode(body).decode()

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import documents_pdf as pdf
-from documents_sample import PALE, TABLE, sample_pdf
 
 import gateway
+from gateway.demo.sample import PALE, TABLE, sample_pdf
 
 
 def request(name: str, data: bytes) -> gateway.GenerationRequest:

@@ -1,126 +1,14 @@
-"""A small PDF writer: text in Helvetica, lines, boxes; enough for a report that looks well."""
+"""Encrypted PDFs and PDFs of raw content streams, for the tests; the drawing is the demo's."""
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import attrs
 
-WIDTH, HEIGHT = 595, 842  # A4 in points
-Colour = tuple[float, float, float]
+from gateway.demo.pdf import BOLD, HEIGHT, REGULAR, WIDTH, Colour, Font, Page
 
-BLACK: Colour = (0.13, 0.15, 0.18)
-
-# Widths of the characters 32 to 126, in thousandths of the font size (Adobe's AFM files).
-_REGULAR = (
-    "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 "
-    "556 556 556 278 278 584 584 584 556 1015 667 667 722 722 667 611 778 722 278 500 667 556 833 "
-    "722 778 667 778 722 667 611 722 667 944 667 667 611 278 278 278 469 556 333 556 556 500 556 "
-    "556 278 556 556 222 222 500 222 833 556 556 556 556 333 500 278 556 500 722 500 500 500 334 "
-    "260 334 584"
-)
-_BOLD = (
-    "278 333 474 556 556 889 722 238 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 "
-    "556 556 556 333 333 584 584 584 611 975 722 722 722 722 667 611 778 722 278 556 722 611 833 "
-    "722 778 667 778 722 667 611 722 667 944 667 667 611 333 278 333 584 556 333 556 611 556 611 "
-    "556 333 611 611 278 278 556 278 889 611 611 611 611 389 556 333 611 556 778 556 556 500 389 "
-    "280 389 584"
-)
-_OTHER_WIDTH = 556  # of what lies beyond ASCII: most accented letters
-
-
-@attrs.frozen
-class Font:
-    """One of the fonts that every PDF reader has."""
-
-    resource: str
-    base: str
-    widths: tuple[int, ...]
-
-    def width(self, text: str, size: float) -> float:
-        """Return how wide a line is, in points."""
-        codes = [ord(character) - 32 for character in text]
-        return (
-            sum(self.widths[c] if c < len(self.widths) else _OTHER_WIDTH for c in codes)
-            * size
-            / 1000
-        )
-
-
-REGULAR = Font("F1", "Helvetica", tuple(map(int, _REGULAR.split())))
-BOLD = Font("F2", "Helvetica-Bold", tuple(map(int, _BOLD.split())))
-
-
-@attrs.define
-class Page:
-    """One page; (0, 0) is its lower left corner, as in every PDF."""
-
-    operators: list[str] = attrs.field(factory=list)
-
-    def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        font: Font = REGULAR,
-        size: float = 10,
-        colour: Colour = BLACK,
-        align: str = "left",
-    ) -> None:
-        """Write a line that begins, or ends (`align="right"`), at x."""
-        if align == "right":
-            x -= font.width(text, size)
-        escaped = text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
-        self.operators.append(
-            f"BT {_rgb(colour)} rg /{font.resource} {size} Tf {x:.2f} {y:.2f} Td ({escaped}) Tj ET"
-        )
-
-    def paragraph(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        width: float,
-        size: float = 10,
-        leading: float = 15,
-        colour: Colour = BLACK,
-    ) -> float:
-        """Write text in lines of at most `width` points; returns the y below it."""
-        for line in _wrap(text, width, size):
-            self.text(x, y, line, size=size, colour=colour)
-            y -= leading
-        return y
-
-    def box(self, x: float, y: float, width: float, height: float, colour: Colour) -> None:
-        """Fill a rectangle."""
-        self.operators.append(f"{_rgb(colour)} rg {x:.2f} {y:.2f} {width:.2f} {height:.2f} re f")
-
-    def frame(self, x: float, y: float, width: float, height: float, colour: Colour) -> None:
-        """Draw the outline of a rectangle."""
-        self.operators.append(
-            f"{_rgb(colour)} RG 0.7 w {x:.2f} {y:.2f} {width:.2f} {height:.2f} re S"
-        )
-
-    def line(self, x: float, y: float, to_x: float, colour: Colour) -> None:
-        """Draw a horizontal line."""
-        self.operators.append(f"{_rgb(colour)} RG 0.7 w {x:.2f} {y:.2f} m {to_x:.2f} {y:.2f} l S")
-
-
-def _rgb(colour: Colour) -> str:
-    return " ".join(f"{part:.3f}" for part in colour)
-
-
-def _wrap(text: str, width: float, size: float) -> Iterator[str]:
-    line = ""
-    for word in text.split():
-        longer = f"{line} {word}".strip()
-        if line and REGULAR.width(longer, size) > width:
-            yield line
-            longer = word
-        line = longer
-    yield line
+__all__ = ["BOLD", "HEIGHT", "REGULAR", "WIDTH", "Colour", "Page", "write", "write_contents"]
 
 
 def write(pages: Sequence[Page], *, title: str = "", password: str | None = None) -> bytes:

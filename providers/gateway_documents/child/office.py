@@ -11,7 +11,7 @@ _CHUNK_BYTES = 65_536
 _XML_ENDINGS = (".xml", ".rels")
 
 
-class _Body(Exception):  # noqa: N818 - where the search ends well
+class _Body(Exception):
     """The first element has begun: no declaration can follow."""
 
 
