@@ -81,10 +81,13 @@ class RpcEndpoints:
         self._check = check
         self._endpoints: list[Endpoint] = []
         self._connecting = asyncio.Lock()
+        self._is_closed = False
 
     async def connect(self) -> list[Endpoint]:
         """Return the endpoints, importing web3 where that has not happened yet."""
         async with self._connecting:
+            if self._is_closed:
+                raise ChainUnavailable("The gateway is stopping; nothing was charged.")
             if not self._endpoints:
                 provider = await asyncio.to_thread(_import_web3)
                 self._endpoints = [
@@ -98,9 +101,11 @@ class RpcEndpoints:
         return self._endpoints
 
     async def close(self) -> None:
-        """Close the connections."""
-        for endpoint in self._endpoints:
-            await endpoint.provider.disconnect()
+        """Close the connections; none is opened any more."""
+        async with self._connecting:
+            self._is_closed = True
+            for endpoint in self._endpoints:
+                await endpoint.provider.disconnect()
 
     async def first(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
         """Return the first endpoint's answer that is one.
