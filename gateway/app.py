@@ -27,6 +27,7 @@ from gateway.payments import Payments, Reconciler, Settlements
 from gateway.plugin_manager import PluginManager
 from gateway.ratelimit import RateLimits
 from gateway.routes.admin import SESSION_S
+from gateway.routes.files import FileResponse
 from gateway.routes.generate import ESCAPED_BODY_BYTES, LARGE_BODY_BYTES, SMALL_BODY_BYTES
 from gateway.services import EXTENSION, Condition, Services
 from gateway.settings import Settings, load_settings
@@ -66,6 +67,7 @@ def create_app(
     app.url_map.merge_slashes = False  # `//` is an unknown path, not a redirect in HTML
     app.session_interface = _AdminSessions()
     app.request_class = _request_class(catalog)
+    app.response_class = FileResponse
     app.config.update(
         BODY_TIMEOUT=_BODY_S,
         SESSION_COOKIE_NAME="gateway_admin",

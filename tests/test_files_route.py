@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from gateway import Output, Result
-from tests.conftest import PNG, running
+from tests.conftest import PNG, buy, running
 from tests.test_task_route import FILE, order, show
 
 
@@ -121,3 +121,18 @@ async def test_tasks_and_links_survive_a_restart(settings, provider, payer):
         assert await show(gateway, before["taskId"]) == before
         url = before["result"]["outputs"][0]["url"]
         assert await (await fetch(gateway, url)).get_data() == PNG
+
+
+async def test_a_part_of_a_file_may_be_asked_for(gateway, payer):
+    data = bytes(range(256)) * 4096  # a megabyte: several pieces
+    gateway.services.catalog["picture"].provider.script = [
+        Result(outputs=(Output(data=data, media_type="image/png"),))
+    ]
+    answer = await buy(gateway, payer.header())
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    url = task["result"]["outputs"][0]["url"].removeprefix("http://gateway.test")
+    whole = await gateway.client.get(url)
+    assert (whole.status_code, await whole.get_data()) == (200, data)
+    part = await gateway.client.get(url, headers={"Range": "bytes=300000-900001"})
+    assert (part.status_code, await part.get_data()) == (206, data[300_000:900_002])
+    assert part.headers["Content-Range"] == f"bytes 300000-900001/{len(data)}"
