@@ -105,6 +105,40 @@ def test_a_second_run_replaces_the_files_and_heeds_no_settings(finished, output)
     assert "Quarterly Report" in (output / "document.md").read_text()
 
 
+def test_the_readme_s_purchase_works_against_the_running_demo(tmp_path):
+    example = Path(__file__).parents[2] / "docs" / "examples" / "buy.py"
+    demo = subprocess.Popen(
+        command(tmp_path / "out", *on_free_ports()),
+        stdout=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    )
+    try:
+        said = ""
+        for line in demo.stdout:
+            said += line
+            if line.startswith("Serving"):
+                break
+        address = re.search(r"URL +(http://127\.0\.0\.1:\d+)", said)[1]
+        bought = subprocess.run(
+            [sys.executable, example, "a quiet lake"],
+            cwd=tmp_path,
+            env=environment(GATEWAY=address),
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        demo.send_signal(signal.SIGINT)
+        demo.communicate(timeout=20)
+    assert bought.returncode == 0, bought.stderr
+    assert bought.stdout.startswith("completed paid by 0x")
+    with Image.open(tmp_path / "bought.png") as picture:
+        assert picture.size == (1024, 1024)
+    assert demo.returncode == 0
+
+
 @pytest.mark.parametrize(("option", "other"), [("--port", "--rpc-port"), ("--rpc-port", "--port")])
 def test_a_busy_port_is_said_in_a_sentence_that_names_a_free_one(tmp_path, option, other):
     with socket.create_server(("127.0.0.1", 0)) as busy:

@@ -1,0 +1,66 @@
+"""The gateway's own RPC connections: kept, replaced when they die, never in each other's way."""
+
+import asyncio
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from gateway import ChainUnavailable
+from gateway.chain import Web3Chain
+from gateway.demo.chain import PlayChain
+
+
+@pytest.fixture
+async def reader(settings):
+    chain = Web3Chain(settings)
+    yield chain
+    await chain.close()
+
+
+async def test_a_kept_connection_that_died_is_replaced(chain, reader):
+    port = int(chain.rpc_url.rpartition(":")[2])
+    assert (await reader.head()).number >= 0
+    chain.stop()
+    with PlayChain(port=port):
+        assert (await reader.head()).number >= 0
+
+
+async def test_calls_that_are_cut_off_leave_the_next_ones_an_answer(settings, reader):
+    await reader.head()
+    for _ in range(20):
+        calls = [asyncio.create_task(reader.head()) for _ in range(5)]
+        await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+    assert (await reader.head()).number >= 0
+
+
+async def test_an_endpoint_of_another_chain_is_passed_over(settings, chain):
+    with PlayChain(chain_id=84532) as other:
+        two = Web3Chain(attrs.evolve(settings, rpc_urls=(other.rpc_url, chain.rpc_url)))
+        chain.mine(50)
+        assert (await two.head()).number >= 50
+        await two.close()
+        only = Web3Chain(attrs.evolve(settings, rpc_urls=(other.rpc_url,)))
+        with pytest.raises(ChainUnavailable, match="does not answer"):
+            await only.head()
+        await only.close()
+
+
+async def test_nothing_is_asked_after_closing(reader):
+    await reader.head()
+    await reader.close()
+    with pytest.raises(ChainUnavailable):
+        await reader.head()
+
+
+def test_importing_web3_leaves_the_recursion_limit_as_it_was():
+    """One of its dependencies raises it to 100,000, where nested JSON ends the process."""
+    ask = (
+        "import sys; from gateway.chain.rpc import _import_web3; before = sys.getrecursionlimit(); "
+        "_import_web3(); sys.exit(sys.getrecursionlimit() != before)"
+    )
+    assert subprocess.run([sys.executable, "-c", ask], check=False, timeout=60).returncode == 0
