@@ -27,11 +27,15 @@ Value = TypeVar("Value")
 def _connect(path: Path) -> sqlite3.Connection:
     """Open the database the way money needs it: a COMMIT that returned survives a power cut."""
     db = sqlite3.connect(path, isolation_level=None)
+    try:
+        db.execute("PRAGMA busy_timeout = 5000")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")  # NORMAL loses commits in a power cut
+        db.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.Error:
+        db.close()
+        raise
     db.row_factory = sqlite3.Row
-    db.execute("PRAGMA busy_timeout = 5000")
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")  # NORMAL loses commits in a power cut
-    db.execute("PRAGMA foreign_keys = ON")
     return db
 
 

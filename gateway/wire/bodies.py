@@ -22,7 +22,9 @@ from gateway.domain import (
 from gateway.errors import PayloadTooLarge, ValidationError
 
 _MAX_NAME_CHARS = 255
-_MAX_BRACKETS = 11_000  # a longest prompt of brackets passes; deeper nesting could end the process
+_MAX_DEPTH = 100  # nesting; a parser's own limit differs from Python to Python
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_BRACKET = re.compile(rb"[\[\]{}]")
 _TX_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 Body = TypeVar("Body", bound="GenerationBody")
 
@@ -83,7 +85,7 @@ for _body in (GenerationBody, DirectBody):
 
 def read_object(data: bytes) -> Mapping[str, Any]:
     """Read a JSON object in UTF-8; raises `ValidationError` for anything else."""
-    if data.count(b"[") + data.count(b"{") > _MAX_BRACKETS:
+    if _is_too_deep(data):
         raise ValidationError("The body is nested too deeply.")
     try:
         data.decode()  # msgspec skips unknown fields unread, bad UTF-8 in them too
@@ -92,6 +94,18 @@ def read_object(data: bytes) -> Mapping[str, Any]:
         raise ValidationError(
             "The body is not the JSON object we need.", details=_why(error)
         ) from None
+
+
+def _is_too_deep(data: bytes) -> bool:
+    """Whether brackets outside of strings nest too deeply; most bodies have too few of them."""
+    if data.count(b"[") + data.count(b"{") <= _MAX_DEPTH:
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub(b"", data)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > _MAX_DEPTH:
+            return True
+    return False
 
 
 def read(kind: type[Body], data: bytes) -> Body:
