@@ -12,7 +12,7 @@ from gateway import Output, Result, retention
 from gateway.artifacts import LocalArtifacts
 from gateway.errors import NotFound
 from gateway.store import SqliteStore
-from gateway.testing.store_contract import NOW, leased
+from gateway.testing.store_facts import NOW, leased
 from tests.conftest import PNG
 
 PICTURE = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))

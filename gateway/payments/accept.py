@@ -68,9 +68,8 @@ class Payments:
             raise
         signed = proof.authorization
         key = quote.network.authorization_key(signed.sender, signed.nonce)
-        task = await self.store.find_claim(
-            key
-        )  # before price and window: a lost 200 is given again
+        # Before price and window: a client that lost its 200 may come back late.
+        task = await self.store.find_claim(key)
         if task is None:
             await self._check_can_settle()
             task = await self._reserve(quote, request, proof, key)

@@ -10,9 +10,9 @@ import pytest
 from gateway.domain import Attachment, GenerationRequest
 from gateway.errors import ExecutionError, SettingsError, TxAlreadyUsed
 from gateway.store import SqliteStore, sqlite
-from gateway.testing.store_contract import (
+from gateway.testing.store_contract import StoreContract
+from gateway.testing.store_facts import (
     NOW,
-    StoreContract,
     authorization,
     key_of,
     leased,
