@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import attrs
 
@@ -24,8 +24,14 @@ class DocumentParser:
         request: gateway.GenerationRequest,
         endpoint: gateway.Endpoint,  # noqa: ARG002 - the protocol's
     ) -> None:
-        """Refuse a file that is empty, locked, no document, or not what its name says."""
-        await self._recognise(request)
+        """Refuse a file that is empty, locked, no document, or not what its name says.
+
+        Whether a PDF marked as encrypted can be read all the same, only reading it tells.
+        """
+        kind, data = await self._recognise(request)
+        if kind == "pdf" and b"/Encrypt" in data:
+            with suppress(gateway.Transient), _errors_of_the_gateway():
+                await self._nursery.parse(kind, data)
 
     async def submit(
         self,

@@ -11,6 +11,7 @@ import pytest
 from documents_files import request
 
 import gateway
+import gateway_documents
 from gateway_documents.child import limits
 from gateway_documents.provider import DocumentParser
 
@@ -82,6 +83,11 @@ async def test_a_page_nested_100_000_deep_is_read_or_refused(parser):
 
 async def test_an_encrypted_pdf_is_refused_unless_its_password_is_empty(parser):
     assert "encrypted" in await refusal(parser, "a.pdf", hostile.encrypted_pdf("secret"))
+    with pytest.raises(gateway.InvalidInput, match="encrypted"):  # and nobody has paid for it
+        await parser.validate(
+            request("a.pdf", hostile.encrypted_pdf("secret")), gateway_documents.ENDPOINT
+        )
+    await parser.validate(request("a.pdf", hostile.encrypted_pdf("")), gateway_documents.ENDPOINT)
     text = (await parser.submit(request("a.pdf", hostile.encrypted_pdf("")), None)).text
     assert "Nobody but us" in text
 
