@@ -88,6 +88,7 @@ async def _services(
     workers = _workers(context, catalog, store, artifacts, notices)
     reconciler = Reconciler(store, context.chain, settings, now)
     settlements = Settlements(store, settler, reconciler, workers.wake)
+    born_at = float(await store.meta("born_at", lambda: str(now())))
     gateway = Services(
         settings=settings,
         store=store,
@@ -96,17 +97,7 @@ async def _services(
         catalog=catalog,
         artifacts=artifacts,
         settlements=settlements,
-        payments=Payments(
-            store=store,
-            chain=context.chain,
-            authorizations=manager.authorization_verifier(context),
-            transfers=manager.transfer_verifier(context),
-            settlements=settlements,
-            check_serving=condition.check_serving,
-            on_queued=workers.wake,
-            now=now,
-            born_at=float(await store.meta("born_at", lambda: str(now()))),
-        ),
+        payments=_payments(context, manager, store, settlements, condition, workers, born_at),
         workers=workers,
         limits=RateLimits(settings, now),
         notices=notices,
@@ -117,6 +108,28 @@ async def _services(
     )
     app.extensions[EXTENSION] = gateway
     return gateway
+
+
+def _payments(
+    context: PluginContext,
+    manager: PluginManager,
+    store: Store,
+    settlements: Settlements,
+    condition: Condition,
+    workers: WorkerPool,
+    born_at: float,
+) -> Payments:
+    return Payments(
+        store=store,
+        chain=context.chain,
+        authorizations=manager.authorization_verifier(context),
+        transfers=manager.transfer_verifier(context),
+        settlements=settlements,
+        check_serving=condition.check_serving,
+        on_queued=workers.wake,
+        now=context.now,
+        born_at=born_at,
+    )
 
 
 def _workers(
