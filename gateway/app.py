@@ -93,7 +93,6 @@ async def _services(
         settings=settings,
         store=store,
         chain=context.chain,
-        plugins=manager,
         catalog=catalog,
         artifacts=artifacts,
         settlements=settlements,

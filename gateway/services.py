@@ -14,7 +14,6 @@ from gateway.errors import ExecutionError
 from gateway.notices import Notices
 from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Settlements
-from gateway.plugin_manager import PluginManager
 from gateway.ratelimit import RateLimits
 from gateway.settings import Settings
 from gateway.worker import WorkerPool
@@ -48,7 +47,6 @@ class Services:
     settings: Settings
     store: Store
     chain: Chain
-    plugins: PluginManager
     catalog: Catalog
     artifacts: Artifacts
     settlements: Settlements

@@ -44,9 +44,8 @@ class Web3Chain:
             raise ChainUnavailable(
                 f"RPC endpoint {endpoint.place} is chain {chain_id}, not {network.chain_id}"
             )
-        call = {"to": network.token, "data": "0x" + DOMAIN_SEPARATOR.hex()}
         try:
-            domain = await endpoint.request("eth_call", call, "latest")
+            domain = await endpoint.request("eth_call", self._call(DOMAIN_SEPARATOR), "latest")
         except CallReverted:
             domain = None
         if domain != "0x" + network.domain_separator.hex():
@@ -81,29 +80,26 @@ class Web3Chain:
 
         return await self._rpc.first_known(ask)
 
-    async def call(
-        self, data: bytes, *, at: Block | None = None, sender: str | None = None
-    ) -> bytes:
-        """Call the token without a transaction, at the newest block or at a pinned one."""
-        call = {"to": self._network.token, "data": "0x" + data.hex()}
-        if sender is not None:
-            call["from"] = sender
-        where: Any = "latest" if at is None else {"blockHash": at.hash}
+    async def call(self, data: bytes, *, sender: str | None = None) -> bytes:
+        """Call the token at the newest block, without a transaction."""
+        call = self._call(data) | ({"from": sender} if sender is not None else {})
 
         async def ask(endpoint: Endpoint) -> bytes:
-            return _bytes(await endpoint.request("eth_call", call, where))
+            return _bytes(await endpoint.request("eth_call", call, "latest"))
 
         return await self._rpc.first(ask)
 
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
         """Call the token for one integer; an answer of another length is none."""
-        call = {"to": self._network.token, "data": "0x" + data.hex()}
         where: Any = "latest" if at is None else {"blockHash": at.hash}
 
         async def ask(endpoint: Endpoint) -> int:
-            return uint(_bytes(await endpoint.request("eth_call", call, where)))
+            return uint(_bytes(await endpoint.request("eth_call", self._call(data), where)))
 
         return await self._rpc.first(ask)
+
+    def _call(self, data: bytes) -> dict[str, str]:
+        return {"to": self._network.token, "data": "0x" + data.hex()}
 
     async def authorization_logs(
         self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
@@ -127,14 +123,6 @@ class Web3Chain:
                 (log["transactionHash"].lower(), log["topics"][0] == AUTHORIZATION_USED_TOPIC)
                 for log in logs
             ]
-
-        return await self._rpc.first(ask)
-
-    async def code(self, address: str) -> bytes:
-        """Return an account's code; empty for one without."""
-
-        async def ask(endpoint: Endpoint) -> bytes:
-            return _bytes(await endpoint.request("eth_getCode", address, "latest"))
 
         return await self._rpc.first(ask)
 

@@ -35,10 +35,8 @@ class Chain(Protocol):
         """Return a mined transaction, or None where no endpoint knows one."""
         ...
 
-    async def call(
-        self, data: bytes, *, at: Block | None = None, sender: str | None = None
-    ) -> bytes:
-        """Call the token without a transaction.
+    async def call(self, data: bytes, *, sender: str | None = None) -> bytes:
+        """Call the token at the newest block, without a transaction.
 
         Raises `CallReverted` where the contract refuses.
         """
@@ -55,10 +53,6 @@ class Chain(Protocol):
 
         Only an endpoint that has the block `known` is believed: another may lag behind it.
         """
-        ...
-
-    async def code(self, address: str) -> bytes:
-        """Return an account's code; empty for one without."""
         ...
 
     async def gas_balance(self, address: str) -> int:

@@ -42,7 +42,11 @@ def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTr
 def mark_mined(db: sqlite3.Connection, signer: str, below_nonce: int) -> None:
     """Note that every nonce below is used up on-chain, and no other: blocks may be reorganised."""
     db.execute(
-        """UPDATE settlement_transactions SET mined = (nonce < ?)
-           WHERE signer = ? AND mined != (nonce < ?)""",
-        (below_nonce, signer, below_nonce),
+        "UPDATE settlement_transactions SET mined = 1 WHERE signer = ? AND mined = 0 AND nonce < ?",
+        (signer, below_nonce),
+    )
+    db.execute(
+        """UPDATE settlement_transactions SET mined = 0
+           WHERE signer = ? AND mined = 1 AND nonce >= ?""",
+        (signer, below_nonce),
     )

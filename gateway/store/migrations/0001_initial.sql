@@ -98,8 +98,7 @@ CREATE TABLE settlement_transactions (
     mined INTEGER NOT NULL DEFAULT 0   -- its nonce is used up on-chain
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX settlement_transactions_payment ON settlement_transactions (payment_id);
-CREATE INDEX settlement_transactions_unmined ON settlement_transactions (signer, nonce)
-    WHERE mined = 0;
+CREATE INDEX settlement_transactions_nonce ON settlement_transactions (signer, mined, nonce);
 
 CREATE TABLE signers (
     address TEXT PRIMARY KEY,
