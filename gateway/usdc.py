@@ -165,6 +165,14 @@ def transfer_calldata(authorization: Authorization) -> bytes:
     )
 
 
+TRANSFER_GAS = 150_000  # limit for a plain key's transfer, which uses 60,000 to 90,000
+
+
+def settlement_call(authorization: Authorization, network: Network) -> tuple[str, bytes, int]:
+    """Return (contract, calldata, gas limit) of the call that settles an authorization."""
+    return network.token, transfer_calldata(authorization), TRANSFER_GAS
+
+
 def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transfer]:
     """Return the USDC transfers to `wallet` in a receipt, in log order.
 

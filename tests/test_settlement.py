@@ -272,7 +272,7 @@ async def test_a_stuck_transaction_is_replaced_by_a_dearer_one_of_its_nonce(
     assert (second.nonce, second.data) == (first.nonce, first.data)
     for fee in ("max_fee_per_gas", "max_priority_fee_per_gas"):
         assert getattr(second, fee) * 1000 >= getattr(first, fee) * 1125
-    stored = await gateway.services.store._rows("SELECT tx_hash FROM settlement_transactions")
+    stored = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
     assert {row[0] for row in stored} == {"0x" + tx.hash.hex() for tx in (first, second)}
     chain.mine()
     await ended_as_one_task(gateway, chain, task_id)
@@ -289,7 +289,7 @@ async def test_the_replaced_transaction_may_be_the_one_that_is_mined(
     clock.offset_s += 16
     await until(
         lambda: gateway.services.store._rows(
-            "SELECT 1 FROM settlement_transactions LIMIT 1 OFFSET 1"
+            "SELECT 1 FROM sent_transactions LIMIT 1 OFFSET 1"
         )
     )
     chain.mine()
@@ -498,6 +498,9 @@ class OddSettler:
         register("odd", lambda: self)
 
     async def check_ready(self):
+        return
+
+    async def check(self, authorization, quote):
         return
 
     async def submit(self, payment):
@@ -773,7 +776,7 @@ async def test_the_hash_of_a_settlement_buys_nothing(
         monkeypatch.setattr(Reconciler, "close", unknown)
         monkeypatch.setattr(Reconciler, "close_by_receipt", unknown)
     task_id = await bought(gateway, payer.header())
-    rows = await gateway.services.store._rows("SELECT tx_hash FROM settlement_transactions")
+    rows = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
     refusal = await pay_directly(gateway, rows[0][0])
     assert (refusal.status_code, (await refusal.get_json())["code"]) == (400, "TX_ALREADY_USED")
     monkeypatch.undo()

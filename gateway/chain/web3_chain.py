@@ -3,15 +3,17 @@
 import contextlib
 from typing import Any
 
+from gateway.chain.reading import read_block, read_bytes, read_receipt, read_transfer
 from gateway.chain.rpc import Endpoint, RpcEndpoints
 from gateway.contracts import CallReverted
-from gateway.domain import Block, Log, Receipt
+from gateway.domain import Block, MinedTransfer, Receipt
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 from gateway.usdc import (
     AUTHORIZATION_CANCELED_TOPIC,
     AUTHORIZATION_USED_TOPIC,
     DOMAIN_SEPARATOR,
+    TRANSFER_TOPIC,
     topic,
     uint,
 )
@@ -76,16 +78,25 @@ class Web3Chain:
 
         async def ask(endpoint: Endpoint) -> Receipt | None:
             raw = await endpoint.request("eth_getTransactionReceipt", tx_hash)
-            return _receipt(raw, tx_hash)
+            return read_receipt(raw, tx_hash)
 
         return await self._rpc.first_known(ask)
 
-    async def call(self, data: bytes, *, sender: str | None = None) -> bytes:
-        """Call the token at the newest block, without a transaction."""
-        call = self._call(data) | ({"from": sender} if sender is not None else {})
+    async def call(
+        self,
+        data: bytes,
+        *,
+        sender: str | None = None,
+        to: str | None = None,
+        gas: int | None = None,
+    ) -> bytes:
+        """Call a contract at the newest block, without a transaction."""
+        call = self._call(data, to)
+        call |= {"from": sender} if sender is not None else {}
+        call |= {"gas": hex(gas)} if gas is not None else {}
 
         async def ask(endpoint: Endpoint) -> bytes:
-            return _bytes(await endpoint.request("eth_call", call, "latest"))
+            return read_bytes(await endpoint.request("eth_call", call, "latest"))
 
         return await self._rpc.first(ask)
 
@@ -94,12 +105,42 @@ class Web3Chain:
         where: Any = "latest" if at is None else {"blockHash": at.hash}
 
         async def ask(endpoint: Endpoint) -> int:
-            return uint(_bytes(await endpoint.request("eth_call", self._call(data), where)))
+            return uint(read_bytes(await endpoint.request("eth_call", self._call(data), where)))
 
         return await self._rpc.first(ask)
 
-    def _call(self, data: bytes) -> dict[str, str]:
-        return {"to": self._network.token, "data": "0x" + data.hex()}
+    def _call(self, data: bytes, to: str | None = None) -> dict[str, str]:
+        return {"to": to or self._network.token, "data": "0x" + data.hex()}
+
+    async def code(self, address: str) -> bytes:
+        """Return an account's code at the newest block."""
+
+        async def ask(endpoint: Endpoint) -> bytes:
+            return read_bytes(await endpoint.request("eth_getCode", address, "latest"))
+
+        return await self._rpc.first(ask)
+
+    async def safe_head(self) -> Block:
+        """Return the newest safe block."""
+        return await self._rpc.first(
+            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", "safe")
+        )
+
+    async def transfer_logs(
+        self, recipient: str, *, from_block: int, to_block: int
+    ) -> list[MinedTransfer]:
+        """Return the token's transfers to an address in a range of blocks."""
+        query = {
+            "address": self._network.token,
+            "topics": [TRANSFER_TOPIC, None, topic(recipient)],
+            "fromBlock": hex(from_block),
+            "toBlock": hex(to_block),
+        }
+
+        async def ask(endpoint: Endpoint) -> list[MinedTransfer]:
+            return [read_transfer(log) for log in await endpoint.request("eth_getLogs", query)]
+
+        return await self._rpc.first(ask)
 
     async def authorization_logs(
         self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
@@ -170,37 +211,8 @@ def _is_known(details: str | None) -> bool:
     return any(words in said for words in ("already known", "nonce too low", "already imported"))
 
 
-def _bytes(value: str) -> bytes:
-    return bytes.fromhex(value.removeprefix("0x"))
-
-
 async def _block(endpoint: Endpoint, method: str, which: str) -> Block:
     raw = await endpoint.request(method, which, False)  # noqa: FBT003 - JSON-RPC
     if raw is None:
         raise ChainUnavailable(f"RPC endpoint {endpoint.place} does not know block {which}")
-    return Block(
-        number=int(raw["number"], 16), hash=raw["hash"].lower(), timestamp=int(raw["timestamp"], 16)
-    )
-
-
-def _receipt(raw: Any, tx_hash: str) -> Receipt | None:
-    """Return a receipt, None while missing or pending; `KeyError` for one without status."""
-    if raw is None or raw["blockHash"] is None:
-        return None
-    if raw["transactionHash"].lower() != tx_hash:
-        raise ValueError("the receipt of another transaction")
-    return Receipt(
-        tx_hash=tx_hash,
-        succeeded=int(raw["status"], 16) == 1,
-        block_number=int(raw["blockNumber"], 16),
-        block_hash=raw["blockHash"].lower(),
-        logs=tuple(
-            Log(
-                address=log["address"].lower(),
-                topics=tuple(part.lower() for part in log["topics"]),
-                data=_bytes(log["data"]),
-                index=int(log["logIndex"], 16),
-            )
-            for log in raw["logs"]
-        ),
-    )
+    return read_block(raw)

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from gateway.domain import (
     Block,
+    MinedTransfer,
     Receipt,
 )
 
@@ -35,11 +36,32 @@ class Chain(Protocol):
         """Return a mined transaction, or None where no endpoint knows one."""
         ...
 
-    async def call(self, data: bytes, *, sender: str | None = None) -> bytes:
-        """Call the token at the newest block, without a transaction.
+    async def call(
+        self,
+        data: bytes,
+        *,
+        sender: str | None = None,
+        to: str | None = None,
+        gas: int | None = None,
+    ) -> bytes:
+        """Call the token, or another contract, at the newest block, without a transaction.
 
-        Raises `CallReverted` where the contract refuses.
+        Raises `CallReverted` where the contract refuses, also for want of `gas`.
         """
+        ...
+
+    async def code(self, address: str) -> bytes:
+        """Return an account's code at the newest block; empty for a plain key's account."""
+        ...
+
+    async def safe_head(self) -> Block:
+        """Return the newest block that the network calls safe: it will not be reorganised."""
+        ...
+
+    async def transfer_logs(
+        self, recipient: str, *, from_block: int, to_block: int
+    ) -> list[MinedTransfer]:
+        """Return the token's transfers to an address in a range of blocks, in their order."""
         ...
 
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:

@@ -104,6 +104,14 @@ class Settler(Protocol):
         """Raise `ExecutionError` where settling cannot work now, e.g. for want of gas."""
         ...
 
+    async def check(self, authorization: Authorization, quote: Quote) -> None:
+        """Ask, before anything is written down, whether this one would be settled; pure.
+
+        Raises `PaymentRequired` with the standard reason where it would not, `ExecutionError`
+        where nobody can tell now.
+        """
+        ...
+
     async def submit(self, payment: Payment) -> str | None:
         """Write down (T2), then send; called again for the same payment it sends the same bytes.
 
@@ -131,7 +139,7 @@ class SignedTransaction:
 
 
 class SettlementJournal(Protocol):
-    """The part of the store a settler writes."""
+    """The part of the store that keys of ours write: their nonces, and what they signed."""
 
     async def next_nonce(self, signer: str, chain_nonce: int) -> int:
         """Return the signer's next nonce, never below what the chain says."""
@@ -151,8 +159,8 @@ class SettlementJournal(Protocol):
         """Write down a dearer transaction of the same nonce before it is sent."""
         ...
 
-    async def unmined_of(self, payment_id: int) -> SignedTransaction | None:
-        """Return the newest transaction of a payment whose nonce is not seen used on-chain."""
+    async def unmined_of(self, payment_id: int, signer: str) -> SignedTransaction | None:
+        """Return a signer's newest transaction of a payment whose nonce is not seen used."""
         ...
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:

@@ -17,7 +17,7 @@ from gateway.domain.offers import (
     Result,
     usdc,
 )
-from gateway.domain.onchain import Authorization, Block, Log, Receipt, Transfer
+from gateway.domain.onchain import Authorization, Block, Log, MinedTransfer, Receipt, Transfer
 from gateway.domain.records import (
     Flow,
     Payment,
@@ -46,6 +46,7 @@ __all__ = [
     "Flow",
     "GenerationRequest",
     "Log",
+    "MinedTransfer",
     "Output",
     "Payment",
     "PaymentState",

@@ -45,6 +45,17 @@ class Transfer:
 
 
 @attrs.frozen(kw_only=True)
+class MinedTransfer:
+    """One USDC transfer as a search of the chain's logs finds it."""
+
+    tx_hash: str
+    log_index: int
+    block_number: int
+    sender: str
+    amount_units: int
+
+
+@attrs.frozen(kw_only=True)
 class Authorization:
     """An EIP-3009 `TransferWithAuthorization` somebody signed; hex in lower case."""
 

@@ -94,6 +94,8 @@ class Payments:
         is_unspent, head = await asyncio.gather(
             self.authorizations.check_chain(signed), self.chain.head()
         )
+        if is_unspent:
+            await self.settlements.check(signed, quote)
         margin = _UNSPENT_MARGIN if is_unspent else _SPENT_MARGIN
         task = self._new_task(quote.endpoint, request, quote.price_units)
         reserved = await self.store.reserve(task, signed, key, max(head.number - margin, 0))

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import structlog
 
-from gateway.contracts import Settler, Store
-from gateway.domain import Payment
+from gateway.contracts import Quote, Settler, Store
+from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.reconcile import Reconciler
 
@@ -64,6 +64,10 @@ class Settlements:
             await self._settler.check_ready()
         except ChainUnavailable as error:
             raise ExecutionError(error.message, details=error.details) from error
+
+    async def check(self, authorization: Authorization, quote: Quote) -> None:
+        """Raise `PaymentRequired` or `ExecutionError` where this one would not be settled."""
+        await self._settler.check(authorization, quote)
 
     async def drive(self, payment: Payment, *, wait_s: float) -> None:
         """Settle a payment, or join who does, for at most `wait_s` seconds.

@@ -77,7 +77,7 @@ def insert_transaction(
 ) -> None:
     """Write down a signed transaction; a dearer one of the same nonce stands beside the first."""
     db.execute(
-        """INSERT INTO settlement_transactions (tx_hash, payment_id, signer, nonce, raw,
+        """INSERT INTO sent_transactions (tx_hash, payment_id, signer, nonce, raw,
                max_fee_wei, max_priority_wei, sent_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             transaction.tx_hash,

@@ -88,7 +88,7 @@ def lease_of(row: sqlite3.Row, data: bytes | None) -> Lease:
 
 
 def signed_of(row: sqlite3.Row) -> SignedTransaction:
-    """Return the transaction in a row of `settlement_transactions`."""
+    """Return the transaction in a row of `sent_transactions`."""
     names = [field.name for field in attrs.fields(SignedTransaction)]
     return SignedTransaction(**{name: row[name] for name in names})
 

@@ -1,4 +1,4 @@
-"""What the settlement key signed: nonces that survive a restart, and what is still unmined."""
+"""What keys of ours signed: nonces that survive a restart, and what is still unmined."""
 
 import sqlite3
 
@@ -18,12 +18,12 @@ def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
     return nonce
 
 
-def unmined_of(db: sqlite3.Connection, payment_id: int) -> SignedTransaction | None:
-    """Return the newest transaction of a payment whose nonce is not seen used on-chain."""
+def unmined_of(db: sqlite3.Connection, payment_id: int, signer: str) -> SignedTransaction | None:
+    """Return a signer's newest transaction of a payment whose nonce is not seen used on-chain."""
     row = db.execute(
-        """SELECT * FROM settlement_transactions WHERE payment_id = ? AND mined = 0
+        """SELECT * FROM sent_transactions WHERE payment_id = ? AND signer = ? AND mined = 0
            ORDER BY nonce DESC, max_fee_wei DESC LIMIT 1""",
-        (payment_id,),
+        (payment_id, signer),
     ).fetchone()
     return signed_of(row) if row else None
 
@@ -31,7 +31,7 @@ def unmined_of(db: sqlite3.Connection, payment_id: int) -> SignedTransaction | N
 def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTransaction]]:
     """Return (payment, newest transaction) of each nonce that is not seen used, in order."""
     rows = db.execute(
-        f"""SELECT s.*, {PAYMENT_COLUMNS}, max(s.max_fee_wei) FROM settlement_transactions s
+        f"""SELECT s.*, {PAYMENT_COLUMNS}, max(s.max_fee_wei) FROM sent_transactions s
             JOIN payments p ON p.id = s.payment_id
             WHERE s.signer = ? AND s.mined = 0 GROUP BY s.nonce ORDER BY s.nonce""",  # noqa: S608 - constants
         (signer,),
@@ -42,11 +42,11 @@ def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTr
 def mark_mined(db: sqlite3.Connection, signer: str, below_nonce: int) -> None:
     """Note that every nonce below is used up on-chain, and no other: blocks may be reorganised."""
     db.execute(
-        "UPDATE settlement_transactions SET mined = 1 WHERE signer = ? AND mined = 0 AND nonce < ?",
+        "UPDATE sent_transactions SET mined = 1 WHERE signer = ? AND mined = 0 AND nonce < ?",
         (signer, below_nonce),
     )
     db.execute(
-        """UPDATE settlement_transactions SET mined = 0
+        """UPDATE sent_transactions SET mined = 0
            WHERE signer = ? AND mined = 1 AND nonce >= ?""",
         (signer, below_nonce),
     )

@@ -136,8 +136,8 @@ class SqliteStore:
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
         await self._write(payments.insert_transaction, payment_id, transaction)
 
-    async def unmined_of(self, payment_id: int) -> SignedTransaction | None:
-        return await self._write(signers.unmined_of, payment_id)
+    async def unmined_of(self, payment_id: int, signer: str) -> SignedTransaction | None:
+        return await self._write(signers.unmined_of, payment_id, signer)
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
         return await self._write(signers.unmined, signer)

@@ -39,7 +39,7 @@ class SettlingContract:
         transaction = signed_transaction(3)
         await store.begin_settling(task.payment.id, transaction, now=NOW)
         assert await store.next_nonce(SIGNER, 3) == 4
-        assert await store.unmined_of(task.payment.id) == transaction
+        assert await store.unmined_of(task.payment.id, SIGNER) == transaction
         assert (await known(store, task.id)).payment.state is PaymentState.SETTLING
 
     async def test_the_next_nonce_is_never_below_the_chains(self, store: Store) -> None:
@@ -53,7 +53,7 @@ class SettlingContract:
         task = await reserved(store, 2)
         with pytest.raises(RuntimeError):
             await store.begin_settling(task.payment.id, signed_transaction(0, 200), now=NOW)
-        assert await store.unmined_of(task.payment.id) is None
+        assert await store.unmined_of(task.payment.id, SIGNER) is None
         assert (await known(store, task.id)).payment.state is PaymentState.RESERVED
 
     async def test_a_nonce_never_asked_for_is_refused(self, store: Store) -> None:
@@ -88,13 +88,13 @@ class SettlingContract:
         task = await reserved(store)
         await store.begin_settling(task.payment.id, None, now=NOW)
         assert (await known(store, task.id)).payment.state is PaymentState.SETTLING
-        assert await store.unmined_of(task.payment.id) is None
+        assert await store.unmined_of(task.payment.id, SIGNER) is None
 
     async def test_the_dearest_of_one_nonce_is_the_one_to_send(self, store: Store) -> None:
         task = await settling(store)
         dearer = signed_transaction(0, 150)
         await store.add_replacement(task.payment.id, dearer)
-        assert await store.unmined_of(task.payment.id) == dearer
+        assert await store.unmined_of(task.payment.id, SIGNER) == dearer
         ((payment, transaction),) = await store.unmined(SIGNER)
         assert (payment.id, transaction) == (task.payment.id, dearer)
 
@@ -107,14 +107,14 @@ class SettlingContract:
             (tasks[2].payment.id, 2),
         ]
         assert await store.unmined(WALLET) == []
-        assert await store.unmined_of(tasks[0].payment.id) is None
+        assert await store.unmined_of(tasks[0].payment.id, SIGNER) is None
 
     async def test_a_payment_whose_nonce_another_used_gets_a_second_one(self, store: Store) -> None:
         task = await settling(store)
         await store.mark_mined(SIGNER, 1)
         nonce = await store.next_nonce(SIGNER, 1)
         await store.begin_settling(task.payment.id, signed_transaction(nonce), now=NOW)
-        assert await store.unmined_of(task.payment.id) == signed_transaction(1)
+        assert await store.unmined_of(task.payment.id, SIGNER) == signed_transaction(1)
 
     # -- T3 and TR
 

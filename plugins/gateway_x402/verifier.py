@@ -21,7 +21,7 @@ from gateway.usdc import (
     BALANCE_OF,
     Network,
     authorization_digest,
-    transfer_calldata,
+    settlement_call,
     word,
 )
 from gateway_x402 import messages
@@ -85,7 +85,8 @@ class X402Verifier:
         Returns False where the nonce is spent. Raises `PaymentRequired` otherwise.
         """
         try:
-            await self._chain.call(transfer_calldata(authorization))
+            to, data, gas = settlement_call(authorization, self._network)
+            await self._chain.call(data, to=to, gas=gas)
         except CallReverted:
             sender = word(authorization.sender)
             spent, balance, head = await asyncio.gather(

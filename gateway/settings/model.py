@@ -1,26 +1,15 @@
-"""Every setting: `gateway.toml` (or the file `GATEWAY_CONFIG` names), then the environment.
+"""Every setting: its name, default, unit and what it does.
 
 `docs/settings.md` is generated from this class; a new setting needs nothing else.
 """
 
-import os
-import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import attrs
 import typed_settings as ts
-from typed_settings.converters import TSConverter
-from typed_settings.exceptions import TsError
 
-from gateway.errors import SettingsError
 from gateway.usdc import NETWORKS, Network
-
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
-_KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
-_CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-_LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 
 
 def _setting(default: Any, about: str, *, example: str = "", shown: bool = True) -> Any:
@@ -76,6 +65,52 @@ class Settings:
         "network and no USDC. Required for `local` settlement.",
         example="0x followed by 64 hexadecimal digits",
     )
+    settlement_keystore: Path | None = _setting(
+        None,
+        "Encrypted keystore file (Web3 Secret Storage) instead of the plain settlement key; "
+        "`gateway encrypt-key` writes one.",
+        example="/data/settlement.json",
+    )
+    settlement_keystore_password: ts.SecretStr = _secret("Password of that file.")
+    facilitator_url: str = _setting(
+        "",
+        "Address of the x402 facilitator. Required for `facilitator` settlement.",
+        example="https://facilitator.example.com",
+    )
+    facilitator_token: ts.SecretStr = _secret("Bearer token for the facilitator, if it wants one.")
+    facilitator_key_id: str = _setting(
+        "", "Name of a Coinbase Developer Platform key; a fresh token is signed for each request."
+    )
+    facilitator_key_secret: ts.SecretStr = _secret(
+        "That key's secret: a PEM (ES256), or 64 bytes in Base64 (Ed25519)."
+    )
+    erc6492_factories: tuple[str, ...] = _setting(
+        (),
+        "Factories (ERC-6492) that may deploy a payer's smart wallet while its payment settles, "
+        "at our gas; empty: none.",
+        example="0x0BA5ED0c6AA8c49038F819E587E2633c4A9F428a",
+    )
+    require_payer_signature: bool = _setting(
+        False, "Take direct transfers only with the sender's `payerSignature`."
+    )
+    refunds: str = _setting(
+        "manual",
+        "Who decides about refunds: `manual` (the operator) or `automatic`, up to the daily cap.",
+    )
+    refund_daily_cap: str = _setting(
+        "10", "USDC that automatic refunds may give back in 24 hours.", example="25.50"
+    )
+    refund_key: ts.SecretStr = _secret(
+        "Private key that sends refunds: it holds USDC for them and a little ETH. "
+        "Another than the settlement key.",
+        example="0x followed by 64 hexadecimal digits",
+    )
+    refund_keystore: Path | None = _setting(
+        None,
+        "Encrypted keystore file instead of the plain refund key.",
+        example="/data/refunds.json",
+    )
+    refund_keystore_password: ts.SecretStr = _secret("Password of that file.")
     max_fee_gwei: float = _setting(
         5.0, "Greatest fee per gas, in gwei, a settlement may bid; Base usually asks under 0.1."
     )
@@ -148,94 +183,3 @@ class Settings:
 def variable(name: str) -> str:
     """Return the environment variable of a setting."""
     return f"GATEWAY_{name.upper()}"
-
-
-def load_settings(**overrides: Any) -> Settings:
-    """Read the settings from file and environment; `overrides` win over both.
-
-    Raises `SettingsError` with one sentence for the first mistake.
-    """
-    named = os.environ.get("GATEWAY_CONFIG")
-    if named and not Path(named).is_file():
-        raise SettingsError(f"GATEWAY_CONFIG names {named}, but there is no such file.")
-    try:
-        loaded = ts.load_settings(
-            Settings,
-            loaders=[
-                ts.FileLoader({"*": ts.TomlFormat(None)}, files=[named or "gateway.toml"]),
-                ts.EnvLoader(prefix="GATEWAY_"),
-            ],
-            converter=TSConverter(strlist_sep=","),
-        )
-    except (ExceptionGroup, TsError) as error:
-        raise SettingsError(_one_sentence(error)) from None
-    settings = attrs.evolve(loaded, base_url=loaded.base_url.rstrip("/"), **overrides)
-    check_settings(settings)
-    return settings
-
-
-def _one_sentence(error: Exception) -> str:
-    """Return the first mistake of a failed load in one sentence, without any value."""
-    first: BaseException = error
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    option = re.search(r"option '([\w.]+)'", str(first))
-    if option is None:
-        return f"The settings cannot be read: {first}"
-    return f"{variable(option[1])} has a value of the wrong kind. {_hint(option[1])}"
-
-
-def _hint(name: str) -> str:
-    field = attrs.fields_dict(Settings).get(name.partition(".")[0])
-    if field is None:
-        return ""
-    example = field.metadata["example"] or field.default
-    return f"{field.metadata['about']} Example: {variable(field.name)}={example}"
-
-
-def check_settings(settings: Settings) -> None:
-    """Raise `SettingsError` for the first setting that cannot be right."""
-    url = urlsplit(settings.base_url)
-    one_of = {"network": tuple(NETWORKS), "log_format": ("json", "console")}
-    at_least = {"workers": 1, "confirmations": 1, "min_free_disk_mb": 0}
-    positive = (
-        "rpc_timeout",
-        "max_fee_gwei",
-        "max_transfer_age_hours",
-        "tx_patience",
-        "retention_days",
-    )
-    checks: dict[str, bool] = {
-        "base_url": url.scheme in ("http", "https") and bool(url.hostname) and not url.path,
-        "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,
-        "rpc_urls": bool(settings.rpc_urls)
-        and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
-        "settlement_key": not settings.settlement_key or _is_key(settings.settlement_key),
-        "bind": bool(re.fullmatch(r".+:[0-9]{1,5}", settings.bind)),
-        "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
-        "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
-        **{name: getattr(settings, name) in values for name, values in one_of.items()},
-        **{name: getattr(settings, name) >= least for name, least in at_least.items()},
-        **{name: getattr(settings, name) > 0 for name in positive},
-        **{
-            name: bool(_LIMIT.fullmatch(getattr(settings, name)))
-            for name in ("limit_x402", "limit_direct", "limit_task", "limit_login")
-        },
-    }
-    for name, is_right in checks.items():
-        if not is_right:
-            state = "is not set" if getattr(settings, name) == "" else "is not right"
-            raise SettingsError(f"{variable(name)} {state}. {_hint(name)}")
-
-
-def _is_key(text: str) -> bool:
-    """Whether this is a private key of secp256k1."""
-    return bool(_KEY.fullmatch(text)) and 0 < int(text, 16) < _CURVE_ORDER
-
-
-def parse_limit(limit: str) -> tuple[int, int]:
-    """Return (hits, window in seconds) of a checked limit such as `10/60s`."""
-    match = _LIMIT.fullmatch(limit)
-    if match is None:
-        raise SettingsError(f"{limit!r} is not a rate limit such as 10/60s.")
-    return int(match[1]), int(match[2])

@@ -1,0 +1,53 @@
+"""Private keys: plain from a setting, or from an encrypted keystore file (Web3 Secret Storage)."""
+
+import importlib
+import json
+from pathlib import Path
+
+from gateway.errors import SettingsError
+from gateway.settings import Settings, variable
+
+_ROUNDS = 600_000  # PBKDF2-HMAC-SHA-256; scrypt's default takes 256 MB of a small machine
+
+
+def load_key(settings: Settings, name: str) -> bytes | None:
+    """Return the private key of `settlement` or `refund`, 32 bytes; None where none is set.
+
+    Raises `SettingsError` for a keystore that is missing, damaged or locked by another password.
+    """
+    plain: str = getattr(settings, f"{name}_key")
+    keystore: Path | None = getattr(settings, f"{name}_keystore")
+    if keystore is None:
+        return bytes.fromhex(plain.removeprefix("0x")) if plain else None
+    if plain:
+        raise SettingsError(
+            f"{variable(f'{name}_key')} and {variable(f'{name}_keystore')} are both set. "
+            "Remove one of them."
+        )
+    return _unlock(keystore, getattr(settings, f"{name}_keystore_password"), name)
+
+
+def _unlock(keystore: Path, password: str, name: str) -> bytes:
+    try:
+        content = json.loads(keystore.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(
+            f"{variable(f'{name}_keystore')} names {keystore}, which is no keystore that can be "
+            f"read ({type(error).__name__}). `gateway encrypt-key` writes one."
+        ) from None
+    eth_keyfile = importlib.import_module("eth_keyfile")  # 0.1 s that others need not wait for
+    try:
+        return bytes(eth_keyfile.decode_keyfile_json(content, password.encode()))
+    except (ValueError, KeyError, TypeError, NotImplementedError):
+        raise SettingsError(
+            f"The keystore {keystore} does not open with {variable(f'{name}_keystore_password')}."
+        ) from None
+
+
+def encrypt_key(secret: bytes, password: str) -> str:
+    """Return the JSON of a keystore file."""
+    eth_keyfile = importlib.import_module("eth_keyfile")
+    content = eth_keyfile.create_keyfile_json(
+        secret, password.encode(), kdf="pbkdf2", iterations=_ROUNDS
+    )
+    return json.dumps(content, indent=2)

@@ -1,0 +1,14 @@
+"""What an operator may set, how it is read, and what it must be like."""
+
+from gateway.settings.checks import check_settings, parse_limit
+from gateway.settings.loading import load_settings
+from gateway.settings.model import EndpointOverride, Settings, variable
+
+__all__ = [
+    "EndpointOverride",
+    "Settings",
+    "check_settings",
+    "load_settings",
+    "parse_limit",
+    "variable",
+]

@@ -1,0 +1,91 @@
+"""What settings must be like; a mistake is one sentence with an example."""
+
+import re
+from urllib.parse import urlsplit
+
+import attrs
+
+from gateway.errors import SettingsError
+from gateway.settings.model import Settings, variable
+from gateway.usdc import NETWORKS
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
+_CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+_AMOUNT = re.compile(r"[0-9]+(\.[0-9]{1,6})?")
+_LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
+
+
+def hint(name: str) -> str:
+    """Return what a setting is for, and an example."""
+    field = attrs.fields_dict(Settings).get(name.partition(".")[0])
+    if field is None:
+        return ""
+    example = field.metadata["example"] or field.default
+    return f"{field.metadata['about']} Example: {variable(field.name)}={example}"
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise `SettingsError` for the first setting that cannot be right."""
+    url = urlsplit(settings.base_url)
+    one_of = {
+        "network": tuple(NETWORKS),
+        "log_format": ("json", "console"),
+        "refunds": ("manual", "automatic"),
+    }
+    at_least = {"workers": 1, "confirmations": 1, "min_free_disk_mb": 0}
+    positive = (
+        "rpc_timeout",
+        "max_fee_gwei",
+        "max_transfer_age_hours",
+        "tx_patience",
+        "retention_days",
+    )
+    checks: dict[str, bool] = {
+        "base_url": url.scheme in ("http", "https") and bool(url.hostname) and not url.path,
+        "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,
+        "rpc_urls": bool(settings.rpc_urls)
+        and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
+        **{name: not value or _is_key(value) for name, value in _keys(settings).items()},
+        "facilitator_url": _is_address_of_facilitator(settings.facilitator_url),
+        "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
+        "refund_daily_cap": bool(_AMOUNT.fullmatch(settings.refund_daily_cap)),
+        "bind": bool(re.fullmatch(r".+:[0-9]{1,5}", settings.bind)),
+        "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
+        "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
+        **{name: getattr(settings, name) in values for name, values in one_of.items()},
+        **{name: getattr(settings, name) >= least for name, least in at_least.items()},
+        **{name: getattr(settings, name) > 0 for name in positive},
+        **{
+            name: bool(_LIMIT.fullmatch(getattr(settings, name)))
+            for name in ("limit_x402", "limit_direct", "limit_task", "limit_login")
+        },
+    }
+    for name, is_right in checks.items():
+        if not is_right:
+            state = "is not set" if getattr(settings, name) == "" else "is not right"
+            raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
+
+
+def _keys(settings: Settings) -> dict[str, str]:
+    return {"settlement_key": settings.settlement_key, "refund_key": settings.refund_key}
+
+
+def _is_address_of_facilitator(text: str) -> bool:
+    """Whether this is empty or an address; unencrypted only on this machine."""
+    url = urlsplit(text)
+    is_local = url.hostname in ("127.0.0.1", "localhost", "::1")
+    return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
+
+
+def _is_key(text: str) -> bool:
+    """Whether this is a private key of secp256k1."""
+    return bool(_KEY.fullmatch(text)) and 0 < int(text, 16) < _CURVE_ORDER
+
+
+def parse_limit(limit: str) -> tuple[int, int]:
+    """Return (hits, window in seconds) of a checked limit such as `10/60s`."""
+    match = _LIMIT.fullmatch(limit)
+    if match is None:
+        raise SettingsError(f"{limit!r} is not a rate limit such as 10/60s.")
+    return int(match[1]), int(match[2])

@@ -1,0 +1,165 @@
+"""A key of ours that sends transactions: one at a time, each written down before it is sent.
+
+Both the settlement key and the refund key are such signers. A restart sends the same bytes
+again and never loses a nonce; what is stuck is replaced by a dearer one of the same nonce.
+"""
+
+import asyncio
+import importlib
+from collections.abc import Awaitable, Callable
+
+import attrs
+from coincurve import PrivateKey
+from eth_hash.auto import keccak
+
+from gateway.contracts import CallReverted, PluginContext, SignedTransaction
+from gateway.domain import Payment
+from gateway.errors import ExecutionError
+
+_RESERVE_CALLS = 5  # sell only while the key can pay for this many more
+_STUCK_S = 15  # seconds unmined after which a dearer replacement is sent
+_BALANCE_TTL_S = 15  # seconds a gas balance is believed
+
+WriteDown = Callable[[Payment, SignedTransaction], Awaitable[None]]
+"""Makes a signed transaction durable, its nonce used up, together with its payment's state."""
+
+
+@attrs.frozen(kw_only=True)
+class Call:
+    """What a transaction does: a contract, its calldata, and the gas it may use."""
+
+    to: str
+    data: bytes = attrs.field(repr=False)
+    gas: int
+
+
+def address_of(secret: bytes) -> str:
+    """Return the lower-case address of a private key of 32 bytes."""
+    public = PrivateKey(secret).public_key.format(compressed=False)
+    return "0x" + keccak(public[1:])[12:].hex()
+
+
+class Signer:
+    """One sender at a time, one nonce after the other."""
+
+    def __init__(self, secret: bytes, context: PluginContext, write_down: WriteDown) -> None:
+        self._secret = secret
+        self.address = address_of(secret)
+        self._settings = context.settings
+        self._chain = context.chain
+        self._journal = context.journal
+        self._now = context.now
+        self._write_down = write_down
+        self._sending = asyncio.Lock()
+        self._affordable_until = 0.0
+
+    async def check_funds(self, gas: int) -> None:
+        """Raise `ExecutionError` where the key is nearly out of gas money, or gas over the cap."""
+        if self._now() < self._affordable_until:
+            return
+        balance, (base_fee, priority) = await asyncio.gather(
+            self._chain.gas_balance(self.address), self._chain.fees()
+        )
+        needed = self._max_fee(base_fee, priority) * gas * _RESERVE_CALLS
+        if balance < needed or base_fee + priority > self._cap_wei:
+            raise ExecutionError(
+                "The gateway cannot settle x402 payments now; nothing was charged. "
+                "A direct USDC transfer works."
+            )
+        self._affordable_until = self._now() + _BALANCE_TTL_S
+
+    async def simulate(self, call: Call) -> None:
+        """Make the exact call without a transaction; raises `CallReverted`."""
+        await self._chain.call(call.data, sender=self.address, to=call.to, gas=call.gas)
+
+    async def submit(self, payment: Payment, call: Call) -> str | None:
+        """Send what is written down for the payment, or sign and write down first.
+
+        Returns the hash of what was sent, or None where the chain would refuse the call.
+        """
+        async with self._sending:
+            transaction = await self._journal.unmined_of(payment.id, self.address)
+            if transaction is None:
+                try:
+                    await self.simulate(call)
+                except CallReverted:
+                    return None  # spent or expired meanwhile: reconciliation finds out which
+                transaction = await self._begin(payment, call)
+            await self._chain.send(transaction.raw)
+            return transaction.tx_hash
+
+    async def tend(self, call_of: Callable[[Payment], Call]) -> None:
+        """Send again what is not mined yet; what is stuck is replaced by a dearer one."""
+        async with self._sending:
+            await self._journal.mark_mined(
+                self.address, await self._chain.transaction_count(self.address)
+            )
+            for payment, transaction in await self._journal.unmined(self.address):
+                newest = transaction
+                if self._now() - transaction.sent_at > _STUCK_S:
+                    newest = await self._replace(payment, transaction, call_of(payment))
+                await self._chain.send(newest.raw)
+
+    async def _begin(self, payment: Payment, call: Call) -> SignedTransaction:
+        """Sign with the next nonce, and write down."""
+        base_fee, priority = await self._chain.fees()
+        chain_nonce = await self._chain.transaction_count(self.address)
+        nonce = await self._journal.next_nonce(self.address, chain_nonce)
+        fee = self._max_fee(base_fee, priority)
+        transaction = await self._sign(call, nonce, fee, min(priority, fee))
+        await self._write_down(payment, transaction)
+        return transaction
+
+    async def _replace(
+        self, payment: Payment, stuck: SignedTransaction, call: Call
+    ) -> SignedTransaction:
+        """Write down the same call with the same nonce and a higher fee, up to the cap."""
+        base_fee, _ = await self._chain.fees()
+        priority = stuck.max_priority_wei * 9 // 8 + 1  # nodes want at least 12.5 % more
+        least = stuck.max_fee_wei * 9 // 8 + 1
+        fee = min(max(least, 2 * base_fee + priority), self._cap_wei)
+        if fee < least or priority > fee:
+            return stuck
+        dearer = await self._sign(call, stuck.nonce, fee, priority)
+        await self._journal.add_replacement(payment.id, dearer)
+        return dearer
+
+    @property
+    def _cap_wei(self) -> int:
+        return int(self._settings.max_fee_gwei * 10**9)
+
+    def _max_fee(self, base_fee: int, priority: int) -> int:
+        """Bid twice the base fee, so that it may rise for six full blocks, up to the cap."""
+        return min(2 * base_fee + priority, self._cap_wei)
+
+    async def _sign(self, call: Call, nonce: int, fee: int, priority: int) -> SignedTransaction:
+        transaction = {
+            "chainId": self._settings.chain.chain_id,
+            "to": bytes.fromhex(call.to[2:]),
+            "value": 0,
+            "data": call.data,
+            "gas": call.gas,
+            "nonce": nonce,
+            "maxFeePerGas": fee,
+            "maxPriorityFeePerGas": priority,
+        }
+        tx_hash, raw = await asyncio.to_thread(sign_transaction, self._secret, transaction)
+        return SignedTransaction(
+            signer=self.address,
+            nonce=nonce,
+            tx_hash=tx_hash,
+            raw=raw,
+            max_fee_wei=fee,
+            max_priority_wei=priority,
+            sent_at=self._now(),
+        )
+
+
+def sign_transaction(secret: bytes, transaction: dict[str, object]) -> tuple[str, bytes]:
+    """Return (hash, raw bytes) of a signed EIP-1559 transaction; pure, and slow: in a thread.
+
+    eth_account costs half a second to import and milliseconds to sign.
+    """
+    account = importlib.import_module("eth_account").Account
+    signed = account.sign_transaction(transaction, secret)
+    return "0x" + bytes(signed.hash).hex(), bytes(signed.raw_transaction)
