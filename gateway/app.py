@@ -16,9 +16,10 @@ from gateway.catalog import Catalog
 from gateway.chain import Web3Chain
 from gateway.contracts import Artifacts, Chain, Clock, PluginContext, Settler, Store
 from gateway.errors import ChainUnavailable, SettingsError
+from gateway.keys import load_key
 from gateway.notices import Notices
 from gateway.passwords import AdminPassword
-from gateway.payments import Payments, Reconciler, Settlements
+from gateway.payments import Payments, Reconciler, Refunds, Settlements
 from gateway.plugin_manager import PluginManager
 from gateway.ratelimit import RateLimits
 from gateway.services import EXTENSION, Condition, Services
@@ -53,14 +54,15 @@ def create_app(
     keep = store or SqliteStore(settings.data_dir / "gateway.db")
     base = chain or Web3Chain(settings)
     context = PluginContext(settings=settings, chain=base, journal=keep, now=now)
-    settler = manager.settler(context)  # a wrong settlement key stops here, before anything opens
+    settler = manager.settler(context)  # a wrong key stops here, before anything opens
+    refunds = _refunds(context, keep, settler)
 
     @app.while_serving
     async def serving() -> AsyncGenerator[None, None]:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 await stack.enter_async_context(keep)
-                gateway = await _services(app, context, manager, catalog, keep, settler)
+                gateway = await _services(app, context, manager, catalog, keep, settler, refunds)
                 await stack.enter_async_context(_running(gateway))
                 yield
         except Exception as error:
@@ -77,6 +79,7 @@ async def _services(
     catalog: Catalog,
     store: Store,
     settler: Settler,
+    refunds: Refunds | None,
 ) -> Services:
     """Put the parts together over an open store."""
     settings, now = context.settings, context.now
@@ -96,6 +99,7 @@ async def _services(
         catalog=catalog,
         artifacts=artifacts,
         settlements=settlements,
+        refunds=refunds,
         payments=_payments(context, manager, store, settlements, condition, workers, born_at),
         workers=workers,
         limits=RateLimits(settings, now),
@@ -129,6 +133,25 @@ def _payments(
         now=context.now,
         born_at=born_at,
     )
+
+
+def _refunds(context: PluginContext, store: Store, settler: Settler) -> Refunds | None:
+    """Return who sends refunds; None without a refund key.
+
+    Raises `SettingsError` where the settings cannot work together.
+    """
+    secret = load_key(context.settings, "refund")
+    if secret is None and context.settings.refunds == "automatic":
+        raise SettingsError(
+            "GATEWAY_REFUNDS is automatic, but GATEWAY_REFUND_KEY is not set. It is the private "
+            "key that sends them: it holds USDC for refunds and a little ETH."
+        )
+    refunds = Refunds(store, context, secret) if secret is not None else None
+    if refunds is not None and refunds.address == getattr(settler, "address", None):
+        raise SettingsError(
+            "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
+        )
+    return refunds
 
 
 def _workers(
@@ -177,6 +200,8 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        if gateway.refunds is not None:
+            await gateway.refunds.close()
         await gateway.settlements.close(grace_s=_DRAIN_PAYMENTS_S)
         await gateway.workers.drain(grace_s=_DRAIN_TASKS_S)
         await gateway.chain.close()
@@ -188,6 +213,8 @@ async def _warm_up(gateway: Services) -> None:
         async with asyncio.timeout(_WARM_UP_S):
             await gateway.answered.wait()
     gateway.settlements.start()  # first of all: nothing below may keep open payments from closing
+    if gateway.refunds is not None:
+        gateway.refunds.start()
     try:
         await gateway.chain.start()
         await gateway.payments.floor_block()

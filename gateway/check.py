@@ -13,8 +13,10 @@ from gateway.catalog import Catalog
 from gateway.chain import Web3Chain
 from gateway.contracts import PluginContext
 from gateway.errors import GatewayError, SettingsError
+from gateway.keys import load_key
 from gateway.plugin_manager import PluginManager
 from gateway.settings import Settings, load_settings
+from gateway.signer import address_of
 from gateway.store import SqliteStore
 from gateway.usdc import BALANCE_OF, word
 
@@ -71,6 +73,7 @@ async def _checks(settings: Settings) -> list[Row]:
             ],
             await _row("wallet", lambda: _wallet(settings, chain)),
             await _row("settlement", lambda: _settlement(settings, chain)),
+            await _row("refunds", lambda: _refunds(settings, chain)),
         ]
     finally:
         await chain.close()
@@ -146,3 +149,18 @@ async def _settlement(settings: Settings, chain: Web3Chain) -> str:
     if address is None:
         return f"{settings.settlement} is ready"
     return f"{address} holds {await chain.gas_balance(address) / 10**18:.6f} ETH for gas"
+
+
+async def _refunds(settings: Settings, chain: Web3Chain) -> str:
+    secret = load_key(settings, "refund")
+    if secret is None:
+        if settings.refunds == "automatic":
+            raise ValueError("automatic, but GATEWAY_REFUND_KEY is not set")
+        return "no refund key: `gateway refunds list` shows what is owed"
+    address = address_of(secret)
+    balance = await chain.call_uint(BALANCE_OF + word(address))
+    wei = await chain.gas_balance(address)
+    if not wei:
+        raise ValueError(f"{address} holds no ETH for gas")
+    held = f"{address} holds {balance / 10**6:,.2f} USDC and {wei / 10**18:.6f} ETH"
+    return f"{settings.refunds}, {held}"

@@ -3,30 +3,15 @@
 import gc
 import json
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
 
-from gateway.errors import SettingsError
+from gateway.cli_data import back_up, encrypt_key, restore
+from gateway.cli_money import refunds, transfers
 from gateway.lean import without
+from gateway.terminal import one_sentence, print_rows, print_table
 from gateway.version import VERSION
-
-
-def _one_sentence(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn a mistake in the settings into one sentence and exit code 1."""
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except SettingsError as error:
-            click.echo(f"gateway: {error}", err=True)
-            sys.exit(1)
-
-    return run
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -36,7 +21,7 @@ def main() -> None:
 
 
 @main.command()
-@_one_sentence
+@one_sentence
 def serve() -> None:
     """Serve until SIGTERM; settings come from gateway.toml and GATEWAY_* variables."""
     gc.disable()  # collecting while importing costs 40 ms; the server enables it
@@ -50,7 +35,7 @@ def serve() -> None:
 
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@_one_sentence
+@one_sentence
 def check(*, as_json: bool) -> None:
     """Check settings, chain, wallet, gas, plugins and disk; exit code 1 if any fails."""
     from gateway.check import run_checks  # noqa: PLC0415
@@ -60,7 +45,7 @@ def check(*, as_json: bool) -> None:
         click.echo(json.dumps([row.as_dict() for row in rows], indent=2))
     else:
         marks = {True: "[green]ok[/green]", False: "[red]wrong[/red]"}
-        _table(
+        print_table(
             ("check", "", "what was found"),
             [(row.name, marks[row.ok], row.found) for row in rows],
         )
@@ -69,7 +54,7 @@ def check(*, as_json: bool) -> None:
 
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@_one_sentence
+@one_sentence
 def endpoints(*, as_json: bool) -> None:
     """List what is on sale, and what is switched off."""
     from gateway.check import catalog_of_settings  # noqa: PLC0415
@@ -86,12 +71,12 @@ def endpoints(*, as_json: bool) -> None:
         }
         for registered in catalog.everything()
     ]
-    _rows(rows, as_json=as_json)
+    print_rows(rows, as_json=as_json)
 
 
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@_one_sentence
+@one_sentence
 def plugins(*, as_json: bool) -> None:
     """List the plugins, where they come from, and why one was left out."""
     from gateway.check import catalog_of_settings  # noqa: PLC0415
@@ -109,7 +94,7 @@ def plugins(*, as_json: bool) -> None:
         }
         for plugin in manager.loaded
     ]
-    _rows(rows, as_json=as_json)
+    print_rows(rows, as_json=as_json)
 
 
 @main.command("hash-password")
@@ -132,7 +117,7 @@ def hash_password(password: str) -> None:
     show_default=True,
     help="Folder for the picture and the Markdown.",
 )
-@_one_sentence
+@one_sentence
 def demo(*, once: bool, port: int, rpc_port: int, output: Path) -> None:
     """Buy a picture and a parsed document with play money on an embedded chain."""
     from gateway.demo.guide import run_demo  # noqa: PLC0415 - other commands start faster
@@ -140,23 +125,5 @@ def demo(*, once: bool, port: int, rpc_port: int, output: Path) -> None:
     sys.exit(run_demo(once=once, port=port, rpc_port=rpc_port, output=output))
 
 
-def _rows(rows: list[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    shown = [tuple(_shown(value) for value in row.values()) for row in rows]
-    _table(tuple(rows[0]) if rows else (), shown)
-
-
-def _shown(value: Any) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(*headings, box=None, header_style="bold", pad_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+for _command in (refunds, transfers, back_up, restore, encrypt_key):
+    main.add_command(_command)

@@ -24,6 +24,7 @@ ProviderError                      ends or delays an attempt of a task
 ├── InvalidInput                   fails at once; before payment: VALIDATION_ERROR
 └── ContentPolicy                  fails at once
 
+RefundRefused                      the operator's decision cannot be carried out
 SettingsError                      stops the start with one sentence
 """
 
@@ -177,6 +178,10 @@ class InvalidInput(ProviderError):
 
 class ContentPolicy(ProviderError):
     """The provider refuses the content."""
+
+
+class RefundRefused(Exception):
+    """A refund cannot be decided or sent so; the message says why."""
 
 
 class SettingsError(Exception):

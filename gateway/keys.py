@@ -29,8 +29,8 @@ def load_key(settings: Settings, name: str) -> bytes | None:
 
 def _unlock(keystore: Path, password: str, name: str) -> bytes:
     try:
-        content = json.loads(keystore.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        content = dict(json.loads(keystore.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
         raise SettingsError(
             f"{variable(f'{name}_keystore')} names {keystore}, which is no keystore that can be "
             f"read ({type(error).__name__}). `gateway encrypt-key` writes one."

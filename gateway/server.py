@@ -2,11 +2,10 @@
 
 import asyncio
 import errno
-import fcntl
 import gc
 import signal
 import socket
-from typing import Any, TextIO
+from typing import Any
 
 import uvloop
 from hypercorn.asyncio import serve as hypercorn_serve
@@ -15,6 +14,7 @@ from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
 from gateway.app import FAILURE, create_app
+from gateway.data_lock import lock_data
 from gateway.errors import SettingsError
 from gateway.logs import configure_logs
 from gateway.services import EXTENSION
@@ -32,32 +32,12 @@ def serve(settings: Settings) -> None:
     Raises `SettingsError` for what an operator can mend: a busy port, a bad folder.
     """
     configure_logs(settings.log_format)
-    lock = _lock(settings)  # noqa: F841 - held as long as this process serves
+    lock = lock_data(settings)  # noqa: F841 - held as long as this process serves
     listener = _listen(settings.bind)
     app = create_app(settings)
     app.logger.disabled = True  # a failed start is told below; all other errors our routes log
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listener))
-
-
-def _lock(settings: Settings) -> TextIO:
-    """Keep a second gateway off the same data: it would take this one's tasks for a dead one's."""
-    try:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
-        lock = (settings.data_dir / "gateway.lock").open("w")
-    except OSError as error:
-        raise SettingsError(
-            f"The folder {settings.data_dir} cannot be written ({error.strerror}). "
-            "Name another: GATEWAY_DATA_DIR=/data"
-        ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise SettingsError(
-            f"Another gateway runs on {settings.data_dir}. Stop it, or give this one a folder of "
-            "its own: GATEWAY_DATA_DIR=/data2"
-        ) from None
-    return lock
 
 
 def _listen(bind: str) -> socket.socket:

@@ -13,7 +13,7 @@ from gateway.domain import Endpoint
 from gateway.errors import ExecutionError
 from gateway.notices import Notices
 from gateway.passwords import AdminPassword
-from gateway.payments import Payments, Settlements
+from gateway.payments import Payments, Refunds, Settlements
 from gateway.ratelimit import RateLimits
 from gateway.settings import Settings
 from gateway.worker import WorkerPool
@@ -50,6 +50,7 @@ class Services:
     catalog: Catalog
     artifacts: Artifacts
     settlements: Settlements
+    refunds: Refunds | None  # None without a refund key
     payments: Payments
     workers: WorkerPool
     limits: RateLimits

@@ -14,7 +14,6 @@ from eth_hash.auto import keccak
 
 from gateway.contracts import CallReverted, PluginContext, SignedTransaction
 from gateway.domain import Payment
-from gateway.errors import ExecutionError
 
 _RESERVE_CALLS = 5  # sell only while the key can pay for this many more
 _STUCK_S = 15  # seconds unmined after which a dearer replacement is sent
@@ -42,7 +41,14 @@ def address_of(secret: bytes) -> str:
 class Signer:
     """One sender at a time, one nonce after the other."""
 
-    def __init__(self, secret: bytes, context: PluginContext, write_down: WriteDown) -> None:
+    def __init__(
+        self,
+        secret: bytes,
+        context: PluginContext,
+        write_down: WriteDown,
+        *,
+        most_nonces: int | None = None,  # a payment may use up; None: as many as it takes
+    ) -> None:
         self._secret = secret
         self.address = address_of(secret)
         self._settings = context.settings
@@ -50,23 +56,24 @@ class Signer:
         self._journal = context.journal
         self._now = context.now
         self._write_down = write_down
+        self._most_nonces = most_nonces
         self._sending = asyncio.Lock()
         self._affordable_until = 0.0
+        self._affordable_gas = 0
 
-    async def check_funds(self, gas: int) -> None:
-        """Raise `ExecutionError` where the key is nearly out of gas money, or gas over the cap."""
-        if self._now() < self._affordable_until:
-            return
+    async def can_pay(self, gas: int) -> bool:
+        """Return whether gas is under the cap and the key pays for several more such calls."""
+        if self._now() < self._affordable_until and gas <= self._affordable_gas:
+            return True
         balance, (base_fee, priority) = await asyncio.gather(
             self._chain.gas_balance(self.address), self._chain.fees()
         )
         needed = self._max_fee(base_fee, priority) * gas * _RESERVE_CALLS
         if balance < needed or base_fee + priority > self._cap_wei:
-            raise ExecutionError(
-                "The gateway cannot settle x402 payments now; nothing was charged. "
-                "A direct USDC transfer works."
-            )
+            return False
         self._affordable_until = self._now() + _BALANCE_TTL_S
+        self._affordable_gas = gas
+        return True
 
     async def simulate(self, call: Call) -> None:
         """Make the exact call without a transaction; raises `CallReverted`."""
@@ -80,6 +87,8 @@ class Signer:
         async with self._sending:
             transaction = await self._journal.unmined_of(payment.id, self.address)
             if transaction is None:
+                if await self._is_used_up(payment):
+                    return None
                 try:
                     await self.simulate(call)
                 except CallReverted:
@@ -88,7 +97,14 @@ class Signer:
             await self._chain.send(transaction.raw)
             return transaction.tx_hash
 
-    async def tend(self, call_of: Callable[[Payment], Call]) -> None:
+    async def _is_used_up(self, payment: Payment) -> bool:
+        """Whether a call that passes simulations and reverts may burn no more of our gas."""
+        if self._most_nonces is None:
+            return False
+        used = await self._journal.nonces_of(payment.id, self.address)
+        return used >= self._most_nonces
+
+    async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
         """Send again what is not mined yet; what is stuck is replaced by a dearer one."""
         async with self._sending:
             await self._journal.mark_mined(
@@ -97,7 +113,7 @@ class Signer:
             for payment, transaction in await self._journal.unmined(self.address):
                 newest = transaction
                 if self._now() - transaction.sent_at > _STUCK_S:
-                    newest = await self._replace(payment, transaction, call_of(payment))
+                    newest = await self._replace(payment, transaction, await call_of(payment))
                 await self._chain.send(newest.raw)
 
     async def _begin(self, payment: Payment, call: Call) -> SignedTransaction:

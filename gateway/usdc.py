@@ -41,6 +41,9 @@ _TRANSFER_VRS = selector(
     "transferWithAuthorization"
     "(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
 )
+_TRANSFER_BYTES = selector(
+    "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)"
+)
 
 
 def word(value: str | int | bytes) -> bytes:
@@ -49,6 +52,11 @@ def word(value: str | int | bytes) -> bytes:
         return value.to_bytes(32, "big")
     raw = bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else value
     return raw.rjust(32, b"\0")
+
+
+def encoded_bytes(value: bytes) -> bytes:
+    """Return `bytes` as the ABI does: the length, then the content in whole words."""
+    return word(len(value)) + value + b"\0" * (-len(value) % 32)
 
 
 def uint(answer: bytes) -> int:
@@ -143,13 +151,11 @@ def authorization_digest(authorization: Authorization, network: Network) -> byte
 
 
 def transfer_calldata(authorization: Authorization) -> bytes:
-    """Return the call of `transferWithAuthorization(…, v, r, s)` for a 65-byte signature."""
-    r, s, v = (
-        authorization.signature[:32],
-        authorization.signature[32:64],
-        authorization.signature[64],
-    )
-    return _TRANSFER_VRS + b"".join(
+    """Return the call of `transferWithAuthorization`: with v, r, s for a signature of 65 bytes.
+
+    Any other signature goes into the overload that takes `bytes`.
+    """
+    head = b"".join(
         word(part)
         for part in (
             authorization.sender,
@@ -158,19 +164,12 @@ def transfer_calldata(authorization: Authorization) -> bytes:
             authorization.valid_after,
             authorization.valid_before,
             authorization.nonce,
-            v,
-            r,
-            s,
         )
     )
-
-
-TRANSFER_GAS = 150_000  # limit for a plain key's transfer, which uses 60,000 to 90,000
-
-
-def settlement_call(authorization: Authorization, network: Network) -> tuple[str, bytes, int]:
-    """Return (contract, calldata, gas limit) of the call that settles an authorization."""
-    return network.token, transfer_calldata(authorization), TRANSFER_GAS
+    signature = authorization.signature
+    if len(signature) == 65:  # noqa: PLR2004 - r ‖ s ‖ v
+        return _TRANSFER_VRS + head + word(signature[64]) + signature[:64]
+    return _TRANSFER_BYTES + head + word(len(head) + 32) + encoded_bytes(signature)
 
 
 def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transfer]:

@@ -7,6 +7,7 @@ import takes most of a second, and the server answers before that.
 
 import asyncio
 import importlib
+import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -52,10 +53,19 @@ class Endpoint:
         return answer["result"]
 
 
+# What nodes say of a call that fails without a revert: geth, reth, Nethermind.
+_FAILED_CALL = re.compile(
+    r"out of gas|invalid opcode|invalid jump destination|stack (under|over)flow|stack limit reached"
+    r"|write protection|return data out of bounds|evm error|vm execution error",
+    re.IGNORECASE,
+)
+
+
 def _failure(place: int, method: str, error: Any) -> Exception:
     message = str(error.get("message", "")) if isinstance(error, dict) else str(error)
     code = error.get("code") if isinstance(error, dict) else None
-    if code == _REVERTED or "revert" in message.lower():
+    is_failed_call = method == "eth_call" and _FAILED_CALL.search(message) is not None
+    if code == _REVERTED or "revert" in message.lower() or is_failed_call:
         return CallReverted(message)
     return ChainUnavailable(f"RPC endpoint {place}: {method} failed", details=message[:200])
 

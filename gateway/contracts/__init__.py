@@ -14,6 +14,7 @@ from gateway.contracts.paying import (
     TransferVerifier,
 )
 from gateway.contracts.providing import Clock, Job, Provider, Registered
+from gateway.contracts.refunding import RefundLedger
 
 __all__ = [
     "Artifacts",
@@ -29,6 +30,7 @@ __all__ = [
     "Proof",
     "Provider",
     "Quote",
+    "RefundLedger",
     "Registered",
     "SettlementJournal",
     "Settler",

@@ -8,6 +8,7 @@ from typing import Protocol
 import attrs
 
 from gateway.contracts.paying import SettlementJournal
+from gateway.contracts.refunding import RefundLedger
 from gateway.domain import (
     Authorization,
     Endpoint,
@@ -48,6 +49,11 @@ class Lease:
 class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     """Everything durable. Each method is one transaction, durable when it returns."""
 
+    @property
+    def refunds(self) -> RefundLedger:
+        """The part that keeps what is owed back."""
+        ...
+
     # -- payments; the names T1 … TR are those of docs/payments.md
     async def find_claim(self, key: str) -> Task | None:
         """Return the task of the payment that claimed `key`."""
@@ -58,9 +64,18 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         ...
 
     async def reserve(
-        self, task: NewTask, authorization: Authorization, key: str, search_from_block: int
+        self,
+        task: NewTask,
+        authorization: Authorization,
+        key: str,
+        search_from_block: int,
+        idempotency_hash: str | None = None,
     ) -> Task | None:
-        """T1: payment `reserved`, its claim, task `held`; None where the key is claimed."""
+        """T1: payment `reserved`, its claim, task `held`; None where `key` is claimed.
+
+        Where another authorization has the Idempotency-Key, nothing is written, and its task
+        is returned. Raises `IdempotencyConflict` where that is of another request.
+        """
         ...
 
     async def settle(self, payment_id: int, transfer: Transfer, *, now: float) -> bool:
@@ -73,15 +88,20 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         tx_hash: str,
         transfers: Sequence[Transfer],
         idempotency_hash: str | None,
+        *,
+        is_proven: bool = False,
     ) -> Task:
-        """T1': claims, payment settled, task queued.
+        """T1': claims, payment settled, task queued; `is_proven`: the transfers' sender signed.
 
         Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
         """
         ...
 
     async def release(self, payment_id: int, *, now: float) -> bool:
-        """TR: payment released, task dropped; False where the payment is closed already."""
+        """TR: payment released, task dropped; False where the payment is closed already.
+
+        Its Idempotency-Key is free again.
+        """
         ...
 
     async def open_payments(self) -> list[Payment]:

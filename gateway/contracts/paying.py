@@ -66,14 +66,14 @@ class AuthorizationVerifier(Protocol):
         ...
 
     def check_terms(self, proof: Proof, quote: Quote, now: float) -> None:
-        """Compare scheme, network, asset, amount, recipient, time window and signature; pure.
+        """Compare scheme, network, asset, amount, recipient and time window; pure.
 
         Raises `PaymentRequired` with the standard reason.
         """
         ...
 
     async def check_chain(self, authorization: Authorization) -> bool:
-        """Ask the chain whether the authorization can be settled; writes nothing.
+        """Find out who signed, and whether the chain would settle it; writes nothing.
 
         Returns False where its nonce is spent already: whether for us, the chain's logs tell.
         Raises `PaymentRequired` with the standard reason.
@@ -105,7 +105,7 @@ class Settler(Protocol):
         ...
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Ask, before anything is written down, whether this one would be settled; pure.
+        """Ask whether this one would be settled, before anything is written down.
 
         Raises `PaymentRequired` with the standard reason where it would not, `ExecutionError`
         where nobody can tell now.
@@ -161,6 +161,10 @@ class SettlementJournal(Protocol):
 
     async def unmined_of(self, payment_id: int, signer: str) -> SignedTransaction | None:
         """Return a signer's newest transaction of a payment whose nonce is not seen used."""
+        ...
+
+    async def nonces_of(self, payment_id: int, signer: str) -> int:
+        """Return how many nonces of a signer a payment has used up."""
         ...
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:

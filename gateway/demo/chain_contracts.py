@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import attrs
 
-CONTRACT_NAMES: Final = ("PlayUSDC", "Multicall", "SmartAccount")
+CONTRACT_NAMES: Final = ("PlayUSDC", "Multicall", "SmartAccount", "AccountFactory")
 # What Vyper does not let an argument be called, and what USDC calls it.
 _REAL_NAMES: Final = {"frm": "from", "amount": "value"}
 _INIT_CODE_LENGTH: Final = 10  # bytes

@@ -19,10 +19,12 @@ from gateway.domain.offers import (
 )
 from gateway.domain.onchain import Authorization, Block, Log, MinedTransfer, Receipt, Transfer
 from gateway.domain.records import (
+    Decision,
     Flow,
     Payment,
     PaymentState,
     Refund,
+    RefundCase,
     StoredOutput,
     StoredResult,
     Task,
@@ -42,6 +44,7 @@ __all__ = [
     "Authorization",
     "Block",
     "Choice",
+    "Decision",
     "Endpoint",
     "Flow",
     "GenerationRequest",
@@ -52,6 +55,7 @@ __all__ = [
     "PaymentState",
     "Receipt",
     "Refund",
+    "RefundCase",
     "Result",
     "StoredOutput",
     "StoredResult",

@@ -71,6 +71,7 @@ class Payment:
     authorization: Authorization | None  # x402 only
     search_from_block: int  # no earlier block can hold the transfer of an x402 payment
     paid_tx: str | None
+    paid_log_index: int | None
     paid_units: int | None
 
 
@@ -81,6 +82,34 @@ class Refund:
     state: PaymentState
     amount_units: int
     tx_hash: str | None
+
+
+class Decision(enum.StrEnum):
+    """What the operator said about a refund."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+@attrs.frozen(kw_only=True)
+class RefundCase:
+    """A refund with everything that deciding about it and sending it takes."""
+
+    task_id: str
+    slug: str
+    payment: Payment
+    payer_proven: bool  # the payer signed: who sent the money may get it back unasked
+    amount_units: int
+    recipient: str
+    reason: str  # why the task failed
+    decision: Decision | None
+    note: str | None  # why it was decided so
+    problem: str | None  # why it is not sent yet, or failed
+    sender: str | None  # the refund key's address, once signed
+    tx_hash: str | None  # once it is on-chain
+    search_from_block: int | None  # no earlier block can hold it
+    created_at: float
+    updated_at: float
 
 
 @attrs.frozen(kw_only=True)

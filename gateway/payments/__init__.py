@@ -2,6 +2,7 @@
 
 from gateway.payments.accept import Accepted, Payments
 from gateway.payments.reconcile import Reconciler
+from gateway.payments.refunds import Refunds
 from gateway.payments.settlement import Settlements
 
-__all__ = ["Accepted", "Payments", "Reconciler", "Settlements"]
+__all__ = ["Accepted", "Payments", "Reconciler", "Refunds", "Settlements"]

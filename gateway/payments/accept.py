@@ -1,7 +1,7 @@
 """Accepts payments: from a proof to a task, in the order of checks that keeps money safe.
 
-X402: known authorization → can serve → terms → chain → T1 → settlement → the task.
-Direct: known key → can serve → transaction on-chain → T1' → the task.
+X402: known authorization → known key → can serve → terms → chain → T1 → settlement → the task.
+Direct: known key → can serve → transaction on-chain → payer's proof → T1' → the task.
 """
 
 import asyncio
@@ -24,13 +24,17 @@ from gateway.contracts import (
 from gateway.domain import Endpoint, GenerationRequest, PaymentState, Task
 from gateway.errors import IdempotencyConflict, PaymentRequired, TxAlreadyUsed
 from gateway.payments.floor import floor_block
+from gateway.payments.payer_proof import PayerProof, signed_transfers
 from gateway.payments.settlement import Settlements
-from gateway.usdc import transaction_key
+from gateway.signatures import is_signed_by
+from gateway.smart_wallets import unwrapped_authorization
+from gateway.usdc import authorization_digest, transaction_key
 
 _OUTCOME_S = 20.0  # an unknown outcome is answered after this long, with the task held
 _UNSPENT_MARGIN = 5_000  # blocks (under 3 h) an endpoint may lag behind when it says "unspent"
 _SPENT_MARGIN = 43_200  # blocks (24 h) to search back for who spent a nonce before us
 _SPENT = "invalid_exact_evm_nonce_already_used"
+_CONFLICT = "This Idempotency-Key was used with another request."
 
 
 @attrs.frozen(kw_only=True)
@@ -55,38 +59,74 @@ class Payments:
     now: Clock
     born_at: float  # when the database was made
 
-    async def accept_x402(self, quote: Quote, request: GenerationRequest, header: str) -> Accepted:
+    async def accept_x402(
+        self,
+        quote: Quote,
+        request: GenerationRequest,
+        header: str,
+        idempotency_key: str | None = None,
+    ) -> Accepted:
         """Take a signed authorization; the same one with the same request gives the same task.
 
-        Raises `PaymentRequired` with the standard reason, `ExecutionError` where settling
-        cannot work now. An unknown outcome is no error: the task is held until the chain tells.
+        So does a fresh one under the payer's same Idempotency-Key; it is then not used.
+        Raises `PaymentRequired` with the standard reason, `IdempotencyConflict`,
+        `ExecutionError` where settling cannot work now. An unknown outcome is no error: the
+        task is held until the chain tells.
         """
+        proof = await self._read(header)
+        key_hash = _payer_key_hash(proof.authorization.sender, idempotency_key)
+        while True:
+            task = await self._outcome(await self._task_for(quote, request, proof, key_hash))
+            if task.payment.state is not PaymentState.RELEASED:
+                headers = self.authorizations.receipt_headers(proof, task.payment)
+                return Accepted(task=task, headers=headers)
+            if task.payment.authorization == proof.authorization:
+                raise PaymentRequired(_SPENT)
+            # Nothing was taken by who had the key: it is free for this authorization.
+
+    async def _read(self, header: str) -> Proof:
         try:
-            proof = self.authorizations.read(header)
+            return self.authorizations.read(header)
         except PaymentRequired:
             await self._check_can_settle()
             raise
-        signed = proof.authorization
-        key = quote.network.authorization_key(signed.sender, signed.nonce)
+
+    async def _task_for(
+        self, quote: Quote, request: GenerationRequest, proof: Proof, key_hash: str | None
+    ) -> Task:
+        """Return the task of this authorization, else that of its key, else a new one (T1)."""
+        new = self._new_task(quote.endpoint, request, quote.price_units)
+        claim = quote.network.authorization_key(
+            proof.authorization.sender, proof.authorization.nonce
+        )
         # Before price and window: a client that lost its 200 may come back late.
-        task = await self.store.find_claim(key)
-        if task is None:
-            await self._check_can_settle()
-            task = await self._reserve(quote, request, proof, key)
-        fingerprint = request.fingerprint(quote.endpoint.slug)
-        is_same = (task.payment.authorization, task.payment.request_hash) == (signed, fingerprint)
-        if not is_same:  # also where only the public nonce is known, without the signature
-            raise PaymentRequired(_SPENT)
-        task = await self._outcome(task)
-        headers = self.authorizations.receipt_headers(proof, task.payment)
-        return Accepted(task=task, headers=headers)
+        if task := await self.store.find_claim(claim):
+            return _claimed(task, proof, new)
+        if key_hash is not None and (task := await self.store.find_idempotent(key_hash)):
+            await self._check_signed(quote, proof)  # before its payer is told anything
+            if task.payment.request_hash != new.request_hash:
+                raise IdempotencyConflict(_CONFLICT)
+            return task
+        await self._check_can_settle()
+        return await self._reserve(quote, proof, claim, new, key_hash)
 
     async def _check_can_settle(self) -> None:
         self.check_serving()
         await self.settlements.check_ready()
 
+    async def _check_signed(self, quote: Quote, proof: Proof) -> None:
+        """Refuse what the payer did not sign for us now; it need not have the money once more."""
+        signed = proof.authorization
+        self.authorizations.check_terms(proof, quote, self.now())
+        digest = authorization_digest(signed, quote.network)
+        signature = unwrapped_authorization(signed).signature
+        if await is_signed_by(self.chain, signed.sender, digest, signature):
+            return
+        if not await self.authorizations.check_chain(signed):  # a wallet not deployed yet may do
+            raise PaymentRequired(_SPENT)
+
     async def _reserve(
-        self, quote: Quote, request: GenerationRequest, proof: Proof, key: str
+        self, quote: Quote, proof: Proof, claim: str, new: NewTask, key_hash: str | None
     ) -> Task:
         """Check, then T1. Whoever claims first has the task; the other is given it as well."""
         signed = proof.authorization
@@ -97,21 +137,21 @@ class Payments:
         if is_unspent:
             await self.settlements.check(signed, quote)
         margin = _UNSPENT_MARGIN if is_unspent else _SPENT_MARGIN
-        task = self._new_task(quote.endpoint, request, quote.price_units)
-        reserved = await self.store.reserve(task, signed, key, max(head.number - margin, 0))
-        claimed = reserved or await self.store.find_claim(key)
-        if claimed is None:
+        # What was used below the floor was used for a task that a restored database forgot.
+        first = max(head.number - margin, await self.floor_block() + 1)
+        if reserved := await self.store.reserve(new, signed, claim, first, key_hash):
+            return reserved
+        task = await self.store.find_claim(claim)
+        if task is None:
             raise RuntimeError("a claim cannot vanish")
-        return claimed
+        return _claimed(task, proof, new)
 
     async def _outcome(self, task: Task) -> Task:
-        """Wait for a payment that is on its way; refuse one proven not to have happened."""
-        if task.payment.state in (PaymentState.RESERVED, PaymentState.SETTLING):
-            await self.settlements.drive(task.payment, wait_s=_OUTCOME_S)
-            task = await self.store.task(task.id) or task
-        if task.payment.state is PaymentState.RELEASED:
-            raise PaymentRequired(_SPENT)
-        return task
+        """Wait for a payment that is on its way; give up waiting after some seconds."""
+        if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
+            return task
+        await self.settlements.drive(task.payment, wait_s=_OUTCOME_S)
+        return await self.store.task(task.id) or task
 
     async def accept_direct(
         self,
@@ -119,15 +159,17 @@ class Payments:
         request: GenerationRequest,
         tx_hash: str,
         idempotency_key: str | None,
+        proof: PayerProof | None = None,
     ) -> Accepted:
         """Take a mined transfer; its transaction pays once, unless an Idempotency-Key repeats.
 
+        With a proof only the transfers count whose sender made it.
         Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ChainUnavailable`.
         """
         key_hash = hashlib.sha256(idempotency_key.encode()).hexdigest() if idempotency_key else None
         if key_hash is not None and (known := await self.store.find_idempotent(key_hash)):
             if known.payment.request_hash != direct_fingerprint(endpoint, request, tx_hash):
-                raise IdempotencyConflict("This Idempotency-Key was used with another request.")
+                raise IdempotencyConflict(_CONFLICT)
             return Accepted(task=known)
         self.check_serving()
         if await self.store.find_claim(transaction_key(tx_hash)):
@@ -135,11 +177,15 @@ class Payments:
         transfers = await self.transfers.find_transfers(
             tx_hash, floor_block=await self.floor_block(), now=self.now()
         )
+        if proof is not None:
+            transfers = await signed_transfers(self.chain, transfers, proof)
         new = attrs.evolve(
             self._new_task(endpoint, request, endpoint.price_units),
             request_hash=direct_fingerprint(endpoint, request, tx_hash),
         )
-        task = await self.store.accept_direct(new, tx_hash, transfers, key_hash)
+        task = await self.store.accept_direct(
+            new, tx_hash, transfers, key_hash, is_proven=proof is not None
+        )
         self.on_queued()
         return Accepted(task=task)
 
@@ -158,6 +204,27 @@ class Payments:
             price_units=price_units,
             created_at=self.now(),
         )
+
+
+def _claimed(task: Task, proof: Proof, new: NewTask) -> Task:
+    """Return the task a claim leads to, where it is of the same authorization and request.
+
+    Raises `PaymentRequired` also where only the public nonce is known, without the signature.
+    """
+    same = (task.payment.authorization, task.payment.request_hash)
+    if same != (proof.authorization, new.request_hash):
+        raise PaymentRequired(_SPENT)
+    return task
+
+
+def _payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
+    """Return what an x402 payment's key is stored as: everybody's keys are their own.
+
+    No UTF-8 holds the byte between: no key of the direct flow has the same hash.
+    """
+    if idempotency_key is None:
+        return None
+    return hashlib.sha256(payer.lower().encode() + b"\xff" + idempotency_key.encode()).hexdigest()
 
 
 def direct_fingerprint(endpoint: Endpoint, request: GenerationRequest, tx_hash: str) -> str:

@@ -13,12 +13,12 @@ async def floor_block(store: Store, chain: Chain, born_at: float) -> int:
     """
     known = await store.known_meta(_META)
     if known is None:
-        found = await _last_before(chain, born_at)
+        found = await last_block_before(chain, born_at)
         known = await store.meta(_META, lambda: str(found))
     return int(known)
 
 
-async def _last_before(chain: Chain, at: float) -> int:
+async def last_block_before(chain: Chain, at: float) -> int:
     """Return the number of the newest block whose time is not after `at`; block times rise."""
     head = await chain.head()
     if head.timestamp <= at:

@@ -13,11 +13,9 @@ else with it. A log that is not found proves nothing either while the endpoint m
 
 from gateway.contracts import Chain, Clock, Store
 from gateway.domain import Authorization, Block, Payment, Receipt
+from gateway.payments.events import find_events, find_transfer, is_spent
 from gateway.settings import Settings
-from gateway.usdc import AUTHORIZATION_STATE, transfers_to, word
 
-_LOG_RANGE = 2_000  # blocks a query; public endpoints refuse more
-_LOG_SPAN = 60_000  # blocks from the first to look at in which the event must be, if there is one
 _LOG_LAG_S = 120  # past `validBefore`, after which logs still missing do not exist
 
 
@@ -39,7 +37,7 @@ class Reconciler:
         """Return whether the outcome is known now and written down."""
         signed = _signed(payment)
         block = await self._chain.head()
-        if await self._is_spent(signed, block):
+        if await is_spent(self._chain, signed, block):
             return await self._close_spent(payment, signed, block)
         if block.timestamp < signed.valid_before:
             return False
@@ -48,7 +46,9 @@ class Reconciler:
 
     async def _close_spent(self, payment: Payment, signed: Authorization, block: Block) -> bool:
         """Close by the event that spent the nonce: settled where it paid us, else released."""
-        for tx_hash, was_used in await self._events(payment, signed, block):
+        for tx_hash, was_used in await find_events(
+            self._chain, signed, from_block=payment.search_from_block, known=block
+        ):
             if was_used:
                 receipt = await self._chain.receipt(tx_hash)
                 if receipt is None:
@@ -62,40 +62,13 @@ class Reconciler:
         await self._store.release(payment.id, now=self._now())
         return True
 
-    async def _is_spent(self, signed: Authorization, block: Block) -> bool:
-        call = AUTHORIZATION_STATE + word(signed.sender) + word(signed.nonce)
-        return bool(await self._chain.call_uint(call, at=block))
-
-    async def _events(
-        self, payment: Payment, signed: Authorization, block: Block
-    ) -> list[tuple[str, bool]]:
-        """Return the events of the nonce up to the pinned block; there is at most one."""
-        start = payment.search_from_block
-        last = min(block.number, start + _LOG_SPAN)
-        for first in range(start, last + 1, _LOG_RANGE):
-            found = await self._chain.authorization_logs(
-                signed.sender,
-                signed.nonce,
-                from_block=first,
-                to_block=min(first + _LOG_RANGE - 1, last),
-                known=block,
-            )
-            if found:
-                return found
-        return []
-
     async def _settle_by(self, payment: Payment, receipt: Receipt) -> bool:
         """T3 where the receipt holds this authorization's transfer, of at least the price."""
-        signed, network = _signed(payment), self._settings.chain
-        if not receipt.succeeded:
+        transfer = find_transfer(_signed(payment), receipt, self._settings.chain)
+        if transfer is None or transfer.amount_units < payment.price_units:
             return False
-        key = network.authorization_key(signed.sender, signed.nonce)
-        for transfer in transfers_to(self._settings.wallet_key, receipt, network):
-            pays = transfer.amount_units >= payment.price_units
-            if transfer.authorization_key == key and pays:
-                await self._store.settle(payment.id, transfer, now=self._now())
-                return True
-        return False
+        await self._store.settle(payment.id, transfer, now=self._now())
+        return True
 
 
 def _signed(payment: Payment) -> Authorization:

@@ -43,6 +43,7 @@ async def manifest() -> dict[str, Any]:
 def _authentication(gateway: Services) -> list[dict[str, Any]]:
     settings = gateway.settings
     common = {"network": settings.network, "asset": "USDC"}
+    proof = "must" if settings.require_payer_signature else "may"
     return [
         {
             "type": "X402",
@@ -53,7 +54,8 @@ def _authentication(gateway: Services) -> list[dict[str, Any]]:
         },
         {
             "type": "DirectUSDC",
-            "description": "Transfer USDC to the wallet, then send the transaction's hash.",
+            "description": "Transfer USDC to the wallet, then send the transaction's hash. The "
+            f"transfer's sender {proof} sign it: `payerSignature`, see /llms.txt.",
             **common,
             "endpoint": f"{settings.base_url}/api/proxy-generate",
             "requiredFields": ["slug", "prompt", "txHash"],

@@ -10,6 +10,7 @@ from gateway.contracts import Quote, Registered
 from gateway.domain import GenerationRequest
 from gateway.errors import InvalidInput, PayloadTooLarge, PaymentRequired, ValidationError
 from gateway.payments import Accepted
+from gateway.payments.payer_proof import PayerProof, proof_digest
 from gateway.routes.limited import limited
 from gateway.services import services
 
@@ -36,11 +37,12 @@ async def generate_x402(slug: str) -> Response:
     body = await _read(wire.GenerationBody, data)
     if not registered.endpoint.takes_file:
         _check_small(body, data)
+    key = _idempotency_key()
     generation = await _checked(body, registered)
     if header is None:
         return await _challenge(quote, None)
     try:
-        accepted = await gateway.payments.accept_x402(quote, generation, header)
+        accepted = await gateway.payments.accept_x402(quote, generation, header, key)
     except PaymentRequired as refusal:
         return await _challenge(quote, refusal.reason)
     return await _started(accepted)
@@ -52,12 +54,32 @@ async def generate_direct() -> Response:
     """Start a generation paid for by an earlier USDC transfer (spec §4.2)."""
     gateway = services()
     body = await _read(wire.DirectBody, await _body())
+    if gateway.settings.require_payer_signature and body.payer_signature is None:
+        raise ValidationError(
+            "payerSignature is missing: this gateway takes a transfer only with its sender's "
+            "signature. /llms.txt says how to sign."
+        )
     registered = gateway.catalog[body.slug]
     generation = await _checked(body, registered)
+    proof = await _payer_proof(body, gateway.quote(registered.endpoint))
     accepted = await gateway.payments.accept_direct(
-        registered.endpoint, generation, body.tx_hash.lower(), _idempotency_key()
+        registered.endpoint, generation, body.tx_hash.lower(), _idempotency_key(), proof
     )
     return await _started(accepted)
+
+
+async def _payer_proof(body: wire.DirectBody, quote: Quote) -> PayerProof | None:
+    """Return the body's `payerSignature` with what it must sign."""
+    if body.payer_signature is None:
+        return None
+    if body.file is None:
+        request_hash = wire.request_hash(body)
+    else:  # hashes the file
+        request_hash = await asyncio.to_thread(wire.request_hash, body)
+    return PayerProof(
+        digest=proof_digest(quote, body.tx_hash, request_hash),
+        signature=bytes.fromhex(body.payer_signature[2:]),
+    )
 
 
 def _payment_header() -> str | None:

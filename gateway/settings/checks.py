@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
+from gateway.domain import usdc
 from gateway.errors import SettingsError
 from gateway.settings.model import Settings, variable
 from gateway.usdc import NETWORKS
@@ -12,7 +13,6 @@ from gateway.usdc import NETWORKS
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
 _CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-_AMOUNT = re.compile(r"[0-9]+(\.[0-9]{1,6})?")
 _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 
 
@@ -49,7 +49,7 @@ def check_settings(settings: Settings) -> None:
         **{name: not value or _is_key(value) for name, value in _keys(settings).items()},
         "facilitator_url": _is_address_of_facilitator(settings.facilitator_url),
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
-        "refund_daily_cap": bool(_AMOUNT.fullmatch(settings.refund_daily_cap)),
+        "refund_daily_cap": _is_amount(settings.refund_daily_cap),
         "bind": bool(re.fullmatch(r".+:[0-9]{1,5}", settings.bind)),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
@@ -76,6 +76,14 @@ def _is_address_of_facilitator(text: str) -> bool:
     url = urlsplit(text)
     is_local = url.hostname in ("127.0.0.1", "localhost", "::1")
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
+
+
+def _is_amount(text: str) -> bool:
+    """Whether this is a positive amount of USDC."""
+    try:
+        return usdc(text) > 0
+    except ValueError:
+        return False
 
 
 def _is_key(text: str) -> bool:

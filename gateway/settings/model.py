@@ -19,6 +19,7 @@ def _setting(default: Any, about: str, *, example: str = "", shown: bool = True)
 def _secret(about: str, *, example: str = "") -> Any:
     return attrs.field(
         default=ts.SecretStr(""),
+        repr=False,
         metadata={"about": about, "example": example},
     )
 

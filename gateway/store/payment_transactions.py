@@ -26,18 +26,22 @@ def reserve(
     authorization: Authorization,
     key: str,
     search_from_block: int,
+    idempotency_hash: str | None,
 ) -> Task | None:
     """T1: payment `reserved`, its claim and the task `held`, before anything is signed or sent."""
     if _is_claimed(db, key):
         return None
+    if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
+        return _same_request(known, task)
     payment_id = db.execute(
-        """INSERT INTO payments (flow, state, request_hash, price_units, payer, authorization,
-               search_from_block, created_at, updated_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id""",
+        """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
+               payer_proven, authorization, search_from_block, created_at, updated_at)
+           VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?) RETURNING id""",
         (
             Flow.X402,
             PaymentState.RESERVED,
             task.request_hash,
+            idempotency_hash,
             task.price_units,
             authorization.sender,
             dump(authorization),
@@ -61,15 +65,19 @@ def begin_settling(
     ).rowcount
     if not changed:
         raise RuntimeError(f"payment {payment_id} is closed")
-    if transaction is None:
-        return
+    if transaction is not None:
+        use_nonce(db, transaction)
+        insert_transaction(db, payment_id, transaction)
+
+
+def use_nonce(db: sqlite3.Connection, transaction: SignedTransaction) -> None:
+    """Use up a signer's nonce; `RuntimeError` where another transaction took it meanwhile."""
     advanced = db.execute(
         "UPDATE signers SET next_nonce = ? WHERE address = ? AND next_nonce = ?",
         (transaction.nonce + 1, transaction.signer, transaction.nonce),
     ).rowcount
     if not advanced:
         raise RuntimeError(f"nonce {transaction.nonce} of {transaction.signer} is taken")
-    insert_transaction(db, payment_id, transaction)
 
 
 def insert_transaction(
@@ -116,9 +124,13 @@ def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: flo
 
 
 def release(db: sqlite3.Connection, payment_id: int, now: float) -> bool:
-    """TR: proven that no transfer happened or can happen; the task is dropped with it."""
+    """TR: proven that no transfer happened or can happen; the task is dropped with it.
+
+    Its Idempotency-Key is free again: nothing was taken under it.
+    """
     changed = db.execute(
-        "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",
+        """UPDATE payments SET state = ?, idempotency_hash = NULL, updated_at = ?
+           WHERE id = ? AND state IN (?, ?)""",
         (PaymentState.RELEASED, now, payment_id, *_OPEN),
     ).rowcount
     if changed:
@@ -138,6 +150,7 @@ def accept_direct(
     tx_hash: str,
     transfers: Sequence[Transfer],
     idempotency_hash: str | None,
+    is_proven: bool,  # noqa: FBT001 - a fact that is written down
 ) -> Task:
     """T1': claim the transaction and the transfer used, payment settled, task queued; in one."""
     if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
@@ -147,8 +160,9 @@ def accept_direct(
     transfer = _choose(db, transfers, task.price_units)
     payment_id = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
-               search_from_block, paid_tx, paid_log_index, paid_units, created_at, updated_at)
-           VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) RETURNING id""",
+               payer_proven, search_from_block, paid_tx, paid_log_index, paid_units, created_at,
+               updated_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) RETURNING id""",
         (
             Flow.DIRECT,
             PaymentState.SETTLED,
@@ -156,6 +170,7 @@ def accept_direct(
             idempotency_hash,
             task.price_units,
             transfer.sender,
+            is_proven,
             transfer.tx_hash,
             transfer.log_index,
             transfer.amount_units,

@@ -11,11 +11,13 @@ from gateway.contracts import Lease, SignedTransaction
 from gateway.domain import (
     Attachment,
     Authorization,
+    Decision,
     Flow,
     GenerationRequest,
     Payment,
     PaymentState,
     Refund,
+    RefundCase,
     StoredOutput,
     StoredResult,
     Task,
@@ -29,7 +31,7 @@ _CONVERTER.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))
 _CONVERTER.register_unstructure_hook(bytes, lambda value: value.hex())
 
 PAYMENT_COLUMNS = """p.id AS payment_id, p.flow, p.state, p.request_hash, p.price_units, p.payer,
-    p.authorization, p.search_from_block, p.paid_tx, p.paid_units"""
+    p.authorization, p.search_from_block, p.paid_tx, p.paid_log_index, p.paid_units"""
 
 SELECT_TASK = f"""SELECT t.id, t.slug, t.capability, t.status, t.attempt, t.progress, t.result,
     t.code, t.error, t.details, t.created_at, t.started_at, t.completed_at, t.expires_at,
@@ -51,6 +53,7 @@ def payment_of(row: sqlite3.Row) -> Payment:
         authorization=load(signed, Authorization) if signed is not None else None,
         search_from_block=row["search_from_block"],
         paid_tx=row["paid_tx"],
+        paid_log_index=row["paid_log_index"],
         paid_units=row["paid_units"],
     )
 
@@ -72,6 +75,18 @@ def task_of(row: sqlite3.Row) -> Task:
         outputs_gone=bool(row["outputs_gone"]),
         payment=payment,
         refund=refund,
+    )
+
+
+def refund_case_of(row: sqlite3.Row) -> RefundCase:
+    """Return the refund in a row of `SELECT_CASE`."""
+    same = ("task_id", "slug", "amount_units", "recipient", "reason", "note", "problem", "sender")
+    return RefundCase(
+        **{name: row[name] for name in (*same, "tx_hash", "created_at", "updated_at")},
+        payment=payment_of(row),
+        payer_proven=bool(row["payer_proven"]),
+        decision=Decision(row["decision"]) if row["decision"] is not None else None,
+        search_from_block=row["refund_from_block"],
     )
 
 

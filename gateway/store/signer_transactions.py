@@ -28,6 +28,16 @@ def unmined_of(db: sqlite3.Connection, payment_id: int, signer: str) -> SignedTr
     return signed_of(row) if row else None
 
 
+def nonces_of(db: sqlite3.Connection, payment_id: int, signer: str) -> int:
+    """Return how many nonces of a signer a payment has used up."""
+    count: int = db.execute(
+        """SELECT count(DISTINCT nonce) FROM sent_transactions
+           WHERE payment_id = ? AND signer = ?""",
+        (payment_id, signer),
+    ).fetchone()[0]
+    return count
+
+
 def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTransaction]]:
     """Return (payment, newest transaction) of each nonce that is not seen used, in order."""
     rows = db.execute(

@@ -18,6 +18,7 @@ from gateway.store import payment_transactions as payments
 from gateway.store import signer_transactions as signers
 from gateway.store import task_transactions as tasks
 from gateway.store.migrations import migrate
+from gateway.store.refund_ledger import SqliteRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, outputs_of, payment_of, task_of
 from gateway.store.writer import WriteConnection, Writer
 
@@ -51,6 +52,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.refunds = SqliteRefunds(self._write, self._rows)
 
     async def __aenter__(self) -> Self:
         writer = WriteConnection(partial(_connect, self._path), 64)
@@ -97,9 +99,16 @@ class SqliteStore:
         return await self._task("WHERE p.idempotency_hash = ?", idempotency_hash)
 
     async def reserve(
-        self, task: NewTask, authorization: Authorization, key: str, search_from_block: int
+        self,
+        task: NewTask,
+        authorization: Authorization,
+        key: str,
+        search_from_block: int,
+        idempotency_hash: str | None = None,
     ) -> Task | None:
-        return await self._write(payments.reserve, task, authorization, key, search_from_block)
+        return await self._write(
+            payments.reserve, task, authorization, key, search_from_block, idempotency_hash
+        )
 
     async def begin_settling(
         self, payment_id: int, transaction: SignedTransaction | None, *, now: float
@@ -115,8 +124,12 @@ class SqliteStore:
         tx_hash: str,
         transfers: Sequence[Transfer],
         idempotency_hash: str | None,
+        *,
+        is_proven: bool = False,
     ) -> Task:
-        return await self._write(payments.accept_direct, task, tx_hash, transfers, idempotency_hash)
+        return await self._write(
+            payments.accept_direct, task, tx_hash, transfers, idempotency_hash, is_proven
+        )
 
     async def release(self, payment_id: int, *, now: float) -> bool:
         return await self._write(payments.release, payment_id, now)
@@ -138,6 +151,9 @@ class SqliteStore:
 
     async def unmined_of(self, payment_id: int, signer: str) -> SignedTransaction | None:
         return await self._write(signers.unmined_of, payment_id, signer)
+
+    async def nonces_of(self, payment_id: int, signer: str) -> int:
+        return await self._write(signers.nonces_of, payment_id, signer)
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
         return await self._write(signers.unmined, signer)

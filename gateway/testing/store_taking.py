@@ -157,6 +157,18 @@ class TakingContract:
             await store.settle(second.payment.id, transfer(), now=NOW)
         assert (await known(store, second.id)).payment.state is PaymentState.RESERVED
 
+    @pytest.mark.parametrize("is_proven", [True, False])
+    async def test_a_refund_knows_whether_the_payer_signed(
+        self, store: Store, *, is_proven: bool
+    ) -> None:
+        paid = [transfer()]
+        task = await store.accept_direct(new_task(), tx_hash(1), paid, None, is_proven=is_proven)
+        (lease,) = await store.claim_tasks(1, lease_s=60, now=NOW)
+        await store.fail(lease, details="timed_out", error="Too late.", now=NOW)
+        case = await store.refunds.case(task.id)
+        assert case is not None
+        assert case.payer_proven is is_proven
+
     # -- idempotency
 
     async def test_an_idempotency_key_repeats_its_task(self, store: Store) -> None:
@@ -184,3 +196,52 @@ class TakingContract:
         with pytest.raises(InsufficientPayment):
             await store.accept_direct(new_task(), tx_hash(1), [transfer(units=1)], "key")
         await store.accept_direct(new_task(), tx_hash(2), [transfer(2)], "key")
+
+    async def test_a_key_of_an_authorization_gives_its_task_to_the_next(self, store: Store) -> None:
+        first, second = authorization(1), authorization(2)
+        task = new_task()
+        reserved = await store.reserve(task, first, key_of(first), 0, "key")
+        again = attrs.evolve(task, id="another")
+        assert await store.reserve(again, second, key_of(second), 0, "key") == reserved
+        assert await store.find_idempotent("key") == reserved
+        assert await store.find_claim(key_of(second)) is None
+        assert await store.reserve(again, first, key_of(first), 0, "key") is None  # claimed
+
+    async def test_a_key_of_an_authorization_means_one_request(self, store: Store) -> None:
+        first, second = authorization(1), authorization(2)
+        await store.reserve(new_task(), first, key_of(first), 0, "key")
+        other = new_task(request_hash="other")
+        with pytest.raises(IdempotencyConflict):
+            await store.reserve(other, second, key_of(second), 0, "key")
+        assert await store.find_claim(key_of(second)) is None
+
+    async def test_of_fifty_authorizations_at_once_one_has_the_key(self, store: Store) -> None:
+        signed = [authorization(nonce) for nonce in range(50)]
+        outcomes = await asyncio.gather(
+            *(store.reserve(new_task(), one, key_of(one), 0, "key") for one in signed)
+        )
+        assert len({task.id for task in outcomes if task is not None}) == 1
+        assert await store.counts() == {"tasks": {"held": 1}, "payments": {"reserved": 1}}
+        claims = [await store.find_claim(key_of(one)) for one in signed]
+        assert sum(claim is not None for claim in claims) == 1
+
+    async def test_a_released_payment_frees_its_key_and_a_settled_one_never(
+        self, store: Store
+    ) -> None:
+        first, second, third = (authorization(nonce) for nonce in (1, 2, 3))
+        task = await store.reserve(new_task(), first, key_of(first), 0, "key")
+        assert task is not None
+        await store.release(task.payment.id, now=NOW)
+        assert await store.find_idempotent("key") is None
+        next_task = await store.reserve(new_task(), second, key_of(second), 0, "key")
+        assert next_task is not None
+        assert next_task.id != task.id
+        assert await store.settle(next_task.payment.id, transfer(), now=NOW)
+        assert not await store.release(next_task.payment.id, now=NOW)
+        known_task = await store.reserve(new_task(), third, key_of(third), 0, "key")
+        assert known_task is not None
+        assert known_task.id == next_task.id
+
+    async def test_without_a_key_every_authorization_has_its_own_task(self, store: Store) -> None:
+        tasks = [await reserved(store, nonce) for nonce in (1, 2)]
+        assert tasks[0].id != tasks[1].id

@@ -1,7 +1,15 @@
 """The specification's JSON and the domain's nouns: camelCase and floats live only here."""
 
 from gateway.wire.answers import POLL_S, dumps, number, started, task
-from gateway.wire.bodies import Body, DirectBody, GenerationBody, read, read_object, request_of
+from gateway.wire.bodies import (
+    Body,
+    DirectBody,
+    GenerationBody,
+    read,
+    read_object,
+    request_hash,
+    request_of,
+)
 
 __all__ = [
     "POLL_S",
@@ -12,6 +20,7 @@ __all__ = [
     "number",
     "read",
     "read_object",
+    "request_hash",
     "request_of",
     "started",
     "task",

@@ -1,5 +1,8 @@
 """Request bodies: read strictly, checked against specification and endpoint."""
 
+import base64
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, TypedDict, TypeVar
@@ -26,6 +29,9 @@ _MAX_DEPTH = 100  # nesting; a parser's own limit differs from Python to Python
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _BRACKET = re.compile(rb"[\[\]{}]")
 _TX_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
+_SIGNATURE = re.compile(
+    r"0x([0-9a-fA-F]{2}){1,4096}"
+)  # smart accounts' may have some hundred bytes
 Body = TypeVar("Body", bound="GenerationBody")
 
 
@@ -43,10 +49,11 @@ class GenerationBody:
 
 @attrs.frozen(kw_only=True)
 class DirectBody(GenerationBody):
-    """Body of `POST /api/proxy-generate` (spec §2.2)."""
+    """Body of `POST /api/proxy-generate` (spec §2.2, and the payer's proof)."""
 
     slug: str
     tx_hash: str
+    payer_signature: str | None = None
 
 
 class _Envelope(TypedDict, total=False):
@@ -60,11 +67,17 @@ class _Envelope(TypedDict, total=False):
     fileName: Any
     slug: Any
     txHash: Any
+    payerSignature: Any
     password: Any
 
 
 _DECODER = msgspec.json.Decoder(_Envelope)
-_NAMES = {"file": "fileBase64", "file_name": "fileName", "tx_hash": "txHash"}
+_NAMES = {
+    "file": "fileBase64",
+    "file_name": "fileName",
+    "tx_hash": "txHash",
+    "payer_signature": "payerSignature",
+}
 _CONVERTER = cattrs.Converter(detailed_validation=False)
 
 
@@ -131,6 +144,8 @@ def _check_specification(body: GenerationBody) -> None:
     if isinstance(body, DirectBody):
         if not _TX_HASH.fullmatch(body.tx_hash):
             raise ValidationError("txHash must be 0x followed by 64 hexadecimal characters.")
+        if body.payer_signature is not None and not _SIGNATURE.fullmatch(body.payer_signature):
+            raise ValidationError("payerSignature must be 0x followed by hexadecimal digits.")
         if body.prompt is None and body.file is None:
             raise ValidationError("prompt is missing.")
     if body.prompt is not None and not 1 <= len(body.prompt) <= MAX_PROMPT_CHARS:
@@ -156,6 +171,23 @@ def _check_file(file: bytes, name: str | None) -> None:
 
 def _why(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+
+
+def request_hash(body: GenerationBody) -> bytes:
+    """Return the SHA-256 of a request's fields as they were sent: what a `payerSignature` signs.
+
+    Hashed is their JSON in UTF-8 as JavaScript writes it with sorted keys: no spaces, nothing
+    escaped that need not be. Of a file, the Base64 of its bytes as every encoder writes it.
+    """
+    fields = {}
+    for field in attrs.fields(GenerationBody):
+        value = getattr(body, field.name)
+        if value is not None:
+            is_file = isinstance(value, bytes)
+            text = base64.b64encode(value).decode() if is_file else value
+            fields[_NAMES.get(field.name, field.name)] = text
+    written = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(written.encode()).digest()
 
 
 def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:

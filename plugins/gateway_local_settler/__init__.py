@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from gateway import (
     Authorization,
+    ExecutionError,
     Payment,
     PluginContext,
     Quote,
@@ -18,7 +19,9 @@ from gateway import (
 )
 from gateway.keys import load_key
 from gateway.signer import Call, Signer
-from gateway.usdc import TRANSFER_GAS, settlement_call
+from gateway.smart_wallets import KEY_GAS, settlement_call
+
+_MOST_NONCES = 3  # for one payment: one taken elsewhere, one overtaken, one more
 
 
 @hookimpl
@@ -40,19 +43,21 @@ class LocalSettler:
                 "x402 settlements. Example: GATEWAY_SETTLEMENT_KEY=0x<64 hexadecimal digits>"
             )
         self._context = context
-        self._signer = Signer(secret, context, self._write_down)
+        self._signer = Signer(secret, context, self._write_down, most_nonces=_MOST_NONCES)
         self.address = self._signer.address
 
     async def check_ready(self) -> None:
         """Raise `ExecutionError` where the key is nearly out of gas money, or gas over the cap."""
-        await self._signer.check_funds(TRANSFER_GAS)
+        await self._check_funds(KEY_GAS)
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Accept what the verifier accepted: it simulated the call that we send."""
+        """Accept what the verifier accepted, if the key can pay for a smart wallet's gas."""
+        call = await settlement_call(authorization, quote.network, self._context.chain)
+        await self._check_funds(call.gas)
 
     async def submit(self, payment: Payment) -> str | None:
         """Send what is written down for the payment, or sign and write down (T2) first."""
-        return await self._signer.submit(payment, self._call(payment))
+        return await self._signer.submit(payment, await self._call(payment))
 
     async def tend(self) -> None:
         """Send again what is not mined yet, dearer where it is stuck."""
@@ -63,8 +68,15 @@ class LocalSettler:
         now = self._context.now()
         await self._context.journal.begin_settling(payment.id, transaction, now=now)
 
-    def _call(self, payment: Payment) -> Call:
+    async def _call(self, payment: Payment) -> Call:
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
-        to, data, gas = settlement_call(payment.authorization, self._context.settings.chain)
-        return Call(to=to, data=data, gas=gas)
+        context = self._context
+        return await settlement_call(payment.authorization, context.settings.chain, context.chain)
+
+    async def _check_funds(self, gas: int) -> None:
+        if not await self._signer.can_pay(gas):
+            raise ExecutionError(
+                "The gateway cannot settle x402 payments now; nothing was charged. "
+                "A direct USDC transfer works."
+            )

@@ -11,4 +11,5 @@ def register_authorization_verifier(
     register: Callable[[AuthorizationVerifier], None], context: PluginContext
 ) -> None:
     """Offer the X402 flow on the configured network."""
-    register(X402Verifier(context.settings.chain, context.chain))
+    settings = context.settings
+    register(X402Verifier(settings.chain, context.chain, settings.erc6492_factories))

@@ -3,9 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from coincurve import PublicKey
-from eth_hash.auto import keccak
-
 from gateway import (
     Authorization,
     CallReverted,
@@ -16,20 +13,29 @@ from gateway import (
     Proof,
     Quote,
 )
+from gateway.signatures import is_signed_by
+from gateway.signer import Call
+from gateway.smart_wallets import (
+    deployment_call,
+    is_signed_by_key,
+    key_call,
+    unwrapped,
+    unwrapped_authorization,
+    wallet_call,
+)
 from gateway.usdc import (
     AUTHORIZATION_STATE,
     BALANCE_OF,
     Network,
     authorization_digest,
-    settlement_call,
     word,
 )
 from gateway_x402 import messages
 
 MIN_REMAINING_S = 20  # time to settle before the authorization expires
 MAX_REMAINING_S = 600  # a longer one would keep an unknown outcome open as long
-_HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0  # EIP-2, low s
 _SIGNATURE = "invalid_exact_evm_payload_signature"
+_SPENT = "invalid_exact_evm_nonce_already_used"
 _NOT_YET = "invalid_exact_evm_payload_authorization_valid_after"
 
 
@@ -38,9 +44,10 @@ class X402Verifier:
 
     header_names: Sequence[str] = ("X-PAYMENT", "PAYMENT-SIGNATURE")
 
-    def __init__(self, network: Network, chain: Chain) -> None:
+    def __init__(self, network: Network, chain: Chain, factories: Sequence[str] = ()) -> None:
         self._network = network
         self._chain = chain
+        self._factories = {factory.lower() for factory in factories}
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
         """Return the 402 for a quote."""
@@ -76,49 +83,60 @@ class X402Verifier:
         for reason, holds in checks.items():
             if not holds:
                 raise PaymentRequired(reason)
-        if _signer(signed, self._network) != signed.sender:
-            raise PaymentRequired(_SIGNATURE)
 
     async def check_chain(self, authorization: Authorization) -> bool:
-        """Simulate the exact call; where the token refuses it, find out why.
+        """Find out whose signature it is, then simulate the exact call.
 
         Returns False where the nonce is spent. Raises `PaymentRequired` otherwise.
         """
+        is_by_key = is_signed_by_key(authorization, self._network)
+        if is_by_key:
+            call = key_call(authorization, self._network)
+        else:
+            call = await self._wallet_call(authorization)
         try:
-            to, data, gas = settlement_call(authorization, self._network)
-            await self._chain.call(data, to=to, gas=gas)
+            await self._chain.call(call.data, to=call.to, gas=call.gas)
         except CallReverted:
-            sender = word(authorization.sender)
-            spent, balance, head = await asyncio.gather(
-                self._chain.call_uint(AUTHORIZATION_STATE + sender + word(authorization.nonce)),
-                self._chain.call_uint(BALANCE_OF + sender),
-                self._chain.head(),
-            )
-            if spent:
-                return False
-            if balance < authorization.value_units:
-                raise PaymentRequired("invalid_exact_evm_insufficient_balance") from None
-            if head.timestamp <= authorization.valid_after:  # the contract wants it in the past
-                raise PaymentRequired(_NOT_YET) from None
-            raise PaymentRequired(_SIGNATURE) from None  # the token itself refuses the signature
+            await self._explain_unless_spent(authorization)
+            if not is_by_key:
+                await self._check_wallet_signed(authorization)
+            return False
         return True
 
+    async def _wallet_call(self, authorization: Authorization) -> Call:
+        """Return the call for a signature that is not of the sender's own key.
 
-def _signer(authorization: Authorization, network: Network) -> str:
-    """Return the address whose key signed, under the token contract's own strict rules.
+        Without code, only a wallet that an allowed factory deploys can have signed.
+        """
+        if await self._chain.code(authorization.sender):
+            return wallet_call(authorization, self._network)
+        deployment = unwrapped(authorization.signature)
+        if deployment is None or deployment.factory not in self._factories:
+            raise PaymentRequired(_SIGNATURE)
+        return deployment_call(authorization, self._network, deployment)
 
-    Raises `PaymentRequired` where the contract would refuse: not 65 bytes, v not 27 or 28,
-    high s. Library recovery alone is laxer than the contract.
-    """
-    signature = authorization.signature
-    if len(signature) != 65 or signature[64] not in (27, 28):  # noqa: PLR2004 - r ‖ s ‖ v
-        raise PaymentRequired(_SIGNATURE)
-    if int.from_bytes(signature[32:64], "big") > _HALF_N:
-        raise PaymentRequired(_SIGNATURE)
-    recoverable = signature[:64] + bytes([signature[64] - 27])
-    digest = authorization_digest(authorization, network)
-    try:
-        key = PublicKey.from_signature_and_message(recoverable, digest, hasher=None)
-    except ValueError:
-        raise PaymentRequired(_SIGNATURE) from None
-    return "0x" + keccak(key.format(compressed=False)[1:])[12:].hex()
+    async def _explain_unless_spent(self, authorization: Authorization) -> None:
+        """Raise why the token refused the call; return where the nonce is spent."""
+        sender = word(authorization.sender)
+        spent, balance, head = await asyncio.gather(
+            self._chain.call_uint(AUTHORIZATION_STATE + sender + word(authorization.nonce)),
+            self._chain.call_uint(BALANCE_OF + sender),
+            self._chain.head(),
+        )
+        if spent:
+            return
+        if balance < authorization.value_units:
+            raise PaymentRequired("invalid_exact_evm_insufficient_balance")
+        if head.timestamp <= authorization.valid_after:  # the contract wants it in the past
+            raise PaymentRequired(_NOT_YET)
+        raise PaymentRequired(_SIGNATURE)  # the token or the account's code refuses the signature
+
+    async def _check_wallet_signed(self, authorization: Authorization) -> None:
+        """Ask the wallet itself, now that the token looks at nothing but the spent nonce.
+
+        That nonce is public: without this, whoever saw it could claim the wallet's payment.
+        """
+        digest = authorization_digest(authorization, self._network)
+        signature = unwrapped_authorization(authorization).signature
+        if not await is_signed_by(self._chain, authorization.sender, digest, signature):
+            raise PaymentRequired(_SPENT)

@@ -13,6 +13,7 @@ UPDATE payments SET payer_proven = 1 WHERE flow = 'x402';
 
 ALTER TABLE refunds ADD COLUMN decision TEXT CHECK (decision IN ('approved', 'rejected'));
 ALTER TABLE refunds ADD COLUMN note TEXT;          -- why it was decided so, for the operator
+ALTER TABLE refunds ADD COLUMN sender TEXT;        -- the address of the key that signed it
 ALTER TABLE refunds ADD COLUMN problem TEXT;       -- why it is not sent yet, or failed
 ALTER TABLE refunds ADD COLUMN begun_at REAL;      -- when it was first signed: counts for the cap
 ALTER TABLE refunds ADD COLUMN search_from_block INTEGER;  -- no earlier block can hold it

@@ -1,0 +1,103 @@
+"""Copies the database while the gateway runs, and puts a copy back without forgetting the risk.
+
+A restored database does not know what was paid since its copy was made: those transfers would
+pay a second time. So it is born anew, and refuses every transfer that is already on-chain.
+"""
+
+import contextlib
+import sqlite3
+import time
+from pathlib import Path
+
+from gateway.data_lock import lock_data
+from gateway.errors import SettingsError
+from gateway.settings import Settings
+from gateway.store.migrations import migrate
+
+_SIDE_FILES = ("-wal", "-shm")
+
+
+def back_up(settings: Settings, target: Path) -> int:
+    """Write a consistent copy of the database to a new file; returns its bytes."""
+    source = _database(settings)
+    if not source.exists():
+        raise SettingsError(
+            f"There is no database in {settings.data_dir}. Name the gateway's folder: "
+            "GATEWAY_DATA_DIR=/data"
+        )
+    if target.exists():
+        raise SettingsError(f"{target} exists already. Name a new file.")
+    try:
+        with contextlib.closing(sqlite3.connect(source)) as db:
+            db.execute("VACUUM INTO ?", (str(target),))
+    except sqlite3.Error as error:
+        raise SettingsError(f"The copy {target} cannot be written ({error}).") from None
+    return target.stat().st_size
+
+
+def restore(settings: Settings, copy: Path, *, now: float) -> Path | None:
+    """Put a copy in the database's place; returns where the old one lies now, if there was one.
+
+    Raises `SettingsError` while a gateway runs on the folder, or where the copy is no database
+    of this network.
+    """
+    lock = lock_data(settings)
+    try:
+        fresh = settings.data_dir / "gateway.db.restoring"
+        _copy(copy, fresh)
+        _bear_anew(fresh, settings, now)
+        old = _put_aside(settings, now)
+        fresh.replace(_database(settings))
+        return old
+    finally:
+        lock.close()
+
+
+def _copy(copy: Path, fresh: Path) -> None:
+    if not copy.is_file():
+        raise SettingsError(f"There is no file {copy}.")
+    fresh.unlink(missing_ok=True)
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(f"file:{copy}?mode=ro", uri=True)) as source,
+            contextlib.closing(sqlite3.connect(fresh)) as target,
+        ):
+            source.backup(target)
+    except sqlite3.Error as error:
+        raise SettingsError(f"{copy} is not a database that can be read ({error}).") from None
+
+
+def _bear_anew(fresh: Path, settings: Settings, now: float) -> None:
+    """Check the copy, bring it up to date, and raise its floor to this moment."""
+    with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
+        found = db.execute("PRAGMA integrity_check").fetchone()[0]
+        if found != "ok":
+            raise SettingsError(f"The copy is damaged: {found}. Take an older one.")
+        migrate(db)
+        network = db.execute("SELECT value FROM meta WHERE key = 'network'").fetchone()
+        if network is not None and network[0] != settings.network:
+            raise SettingsError(
+                f"The copy is of network {network[0]}, GATEWAY_NETWORK is {settings.network}."
+            )
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("DELETE FROM meta WHERE key IN ('floor_block', 'born_at')")
+        db.execute("INSERT INTO meta (key, value) VALUES ('born_at', ?)", (str(now),))
+        db.execute("COMMIT")
+
+
+def _put_aside(settings: Settings, now: float) -> Path | None:
+    """Rename the database that is replaced, with its side files; it is not deleted."""
+    current = _database(settings)
+    if not current.exists():
+        return None
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    old = current.with_name(f"gateway.db.before-restore-{stamp}")
+    for suffix in ("", *_SIDE_FILES):
+        part = Path(f"{current}{suffix}")
+        if part.exists():
+            part.rename(f"{old}{suffix}")
+    return old
+
+
+def _database(settings: Settings) -> Path:
+    return settings.data_dir / "gateway.db"

@@ -1,0 +1,77 @@
+"""The payer's proof in the direct flow: a transfer's sender signs what it shall pay for (EIP-712).
+
+A transaction's hash is public, and whoever submits it first has the generation. The signature
+binds the hash to one request, and shows that the sender of the money is who asks.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+from eth_hash.auto import keccak
+
+from gateway.contracts import Chain, Quote
+from gateway.domain import Transfer
+from gateway.errors import InvalidPayment
+from gateway.signatures import is_signed_by, recovered
+from gateway.usdc import word
+
+_DOMAIN_TYPEHASH = keccak(
+    b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+)
+_PROOF_TYPEHASH = keccak(b"PayerProof(bytes32 txHash,string slug,bytes32 requestHash)")
+_NAME, _VERSION = b"Generation Gateway", b"1"
+_MAX_ASKED = 8  # accounts whose code is asked; a transaction may hold a thousand dust transfers
+
+
+@attrs.frozen(kw_only=True)
+class PayerProof:
+    """A `payerSignature`, unchecked, and the 32 bytes it must sign."""
+
+    digest: bytes
+    signature: bytes = attrs.field(repr=False)
+
+
+def proof_digest(quote: Quote, tx_hash: str, request_hash: bytes) -> bytes:
+    """Return the 32 bytes that the sender of a transfer signs.
+
+    The wallet stands for the verifying contract: a signature for one gateway is none for another.
+    """
+    domain = keccak(
+        _DOMAIN_TYPEHASH
+        + keccak(_NAME)
+        + keccak(_VERSION)
+        + word(quote.network.chain_id)
+        + word(quote.wallet)
+    )
+    struct = keccak(
+        _PROOF_TYPEHASH + word(tx_hash) + keccak(quote.endpoint.slug.encode()) + request_hash
+    )
+    return keccak(b"\x19\x01" + domain + struct)
+
+
+async def signed_transfers(
+    chain: Chain, transfers: Sequence[Transfer], proof: PayerProof
+) -> list[Transfer]:
+    """Return the transfers whose sender made the proof: a key, or a smart account (EIP-1271).
+
+    Raises `InvalidPayment` where there is none, `ChainUnavailable` without an answer.
+    """
+    largest_first = sorted(transfers, key=lambda transfer: transfer.amount_units, reverse=True)
+    senders = list(dict.fromkeys(transfer.sender for transfer in largest_first))
+    signer = recovered(proof.digest, proof.signature)
+    if signer not in senders:
+        signer = await _smart_signer(chain, senders[:_MAX_ASKED], proof)
+    signed = [transfer for transfer in transfers if transfer.sender == signer]
+    if not signed:
+        raise InvalidPayment(
+            "The payerSignature is not by the sender of this transaction's transfer, or signs "
+            "another transaction, slug or request.",
+        )
+    return signed
+
+
+async def _smart_signer(chain: Chain, senders: Iterable[str], proof: PayerProof) -> str | None:
+    for sender in senders:
+        if await is_signed_by(chain, sender, proof.digest, proof.signature):
+            return sender
+    return None

@@ -1,0 +1,180 @@
+"""Gives money back: refunds that are approved, or that settings pay by themselves, sent once.
+
+A refund is itself an EIP-3009 authorization, signed by the refund key under a nonce that only
+this payment's transfer can have. The token takes a nonce once, so no crash, second process or
+restored backup can pay a refund twice; what is unknown is closed by the token's own events.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Collection
+
+import structlog
+
+from gateway.contracts import CallReverted, Chain, PluginContext, SignedTransaction, Store
+from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
+from gateway.errors import ChainUnavailable, RefundRefused
+from gateway.payments.events import find_events, is_spent
+from gateway.payments.floor import last_block_before
+from gateway.payments.refund_authorization import sign_refund
+from gateway.signer import Call, Signer
+from gateway.smart_wallets import KEY_GAS, key_call
+from gateway.usdc import BALANCE_OF, word
+
+_SWEEP_S = 15.0  # between two looks at what is owed
+_LAG_S = 120.0  # after which every endpoint knows a transaction that was mined
+_NOBODY = "0x" + "0" * 40  # who a mint came from
+_log = structlog.get_logger()
+
+
+class Refunds:
+    """Sends refunds with the refund key, and follows each to its end."""
+
+    def __init__(self, store: Store, context: PluginContext, secret: bytes) -> None:
+        self._store = store
+        self._ledger = store.refunds
+        self._chain: Chain = context.chain
+        self._settings = context.settings
+        self._now = context.now
+        self._secret = secret
+        self._signer = Signer(secret, context, self._write_down)
+        self._sweeper: asyncio.Task[None] | None = None
+        self.address = self._signer.address
+
+    def start(self) -> None:
+        """Begin to sweep: at once, and every few seconds."""
+        self._sweeper = asyncio.create_task(self._sweep_forever(), name="refund-sweep")
+
+    async def close(self) -> None:
+        """Stop; what is on its way is durable."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+
+    async def _sweep_forever(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except ChainUnavailable as error:
+                _log.warning("refunds.chain_silent", error=error.message)
+            except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
+                _log.exception("refunds.sweep_failed")
+            await asyncio.sleep(_SWEEP_S)
+
+    async def sweep(self, only: Collection[str] | None = None) -> None:
+        """Follow what was sent, then send what may be sent; `only` limits both to these tasks."""
+        await self._signer.tend(self._call_of)
+        for case in await self._ledger.cases(PaymentState.REFUNDING, PaymentState.REFUND_DUE):
+            if only is None or case.task_id in only:
+                await self._advance(case)
+
+    async def _advance(self, case: RefundCase) -> None:
+        """Take one refund a step further; its failure is no other's."""
+        try:
+            if case.payment.state is PaymentState.REFUNDING:
+                await self._follow(case)
+            elif self.may_send(case):
+                await self._send(case)
+        except RefundRefused as refusal:
+            await self._ledger.note_problem(case.payment.id, str(refusal))
+        except ChainUnavailable as error:
+            _log.warning("refund.chain_silent", task=case.task_id, error=error.message)
+        except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
+            _log.exception("refund.not_advanced", task=case.task_id)
+
+    def may_send(self, case: RefundCase) -> bool:
+        """Whether the operator said so, or settings do for a payer who proved themselves."""
+        is_automatic = self._settings.refunds == "automatic" and case.payer_proven
+        return case.decision is Decision.APPROVED or (case.decision is None and is_automatic)
+
+    async def problem_of(self, case: RefundCase) -> str | None:
+        """Return why a refund cannot be sent now, or None; a pure look."""
+        if case.recipient == _NOBODY:
+            return "Nobody sent this money: approve it with --to ADDRESS."
+        if case.sender not in (None, self.address):
+            return f"It was begun by another refund key, {case.sender}: set that one again."
+        if not await self._signer.can_pay(KEY_GAS):
+            return f"The refund key {self.address} has too little ETH, or gas is over the cap."
+        try:
+            await self._signer.simulate(self._call(case))
+        except CallReverted as refusal:
+            holds = await self._chain.call_uint(BALANCE_OF + word(self.address))
+            if holds < case.amount_units:
+                return f"The refund key {self.address} holds only {holds / 10**6:g} USDC."
+            return f"The token refuses it: {refusal}"
+        return None
+
+    async def _send(self, case: RefundCase) -> None:
+        """Sign, write down, send; or note why not. One found paid already is only closed."""
+        if await is_spent(self._chain, self._signed(case), await self._chain.head()):
+            await self._begin(case.payment, None)
+        elif problem := await self.problem_of(case):
+            await self._ledger.note_problem(case.payment.id, problem)
+        else:
+            await self._signer.submit(case.payment, self._call(case))
+
+    async def _follow(self, case: RefundCase) -> None:
+        """Close a refund by its event; one whose nonce went to another is signed anew."""
+        block, signed = await self._chain.head(), self._signed(case)
+        if await is_spent(self._chain, signed, block):
+            await self._close(case, signed, block)
+        elif case.sender != self.address:
+            await self._ledger.note_problem(case.payment.id, await self.problem_of(case))
+        elif await self._signer.submit(case.payment, self._call(case)) is None:
+            await self._give_up(case)
+
+    async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
+        """Note the transaction that spent the nonce; only our key can have signed for it."""
+        start = case.search_from_block or 0
+        for tx_hash, was_used in await find_events(
+            self._chain, signed, from_block=start, known=block
+        ):
+            if was_used:
+                await self._ledger.end(case.payment.id, tx_hash, now=self._now())
+                _log.info("refund.paid", task=case.task_id, transaction=tx_hash)
+            else:
+                problem = "Its authorization was cancelled with the refund key."
+                await self._ledger.fail(case.payment.id, problem, now=self._now())
+
+    async def _give_up(self, case: RefundCase) -> None:
+        """Leave a refund that the token refuses to the operator, once no endpoint can lag."""
+        problem = await self.problem_of(case)
+        if problem is None:
+            return
+        if self._now() - case.updated_at < _LAG_S:
+            await self._ledger.note_problem(case.payment.id, problem)
+            return
+        await self._ledger.fail(case.payment.id, problem, now=self._now())
+        _log.error("refund.failed", task=case.task_id, problem=problem)
+
+    async def _write_down(self, payment: Payment, transaction: SignedTransaction) -> None:
+        await self._begin(payment, transaction)
+
+    async def _begin(self, payment: Payment, transaction: SignedTransaction | None) -> None:
+        case = await self._case_of(payment)
+        start = await last_block_before(self._chain, case.created_at)
+        await self._ledger.begin(
+            payment.id,
+            transaction,
+            sender=self.address,
+            search_from_block=start,
+            cap_units=usdc(self._settings.refund_daily_cap),
+            now=self._now(),
+        )
+
+    async def _call_of(self, payment: Payment) -> Call:
+        return self._call(await self._case_of(payment))
+
+    async def _case_of(self, payment: Payment) -> RefundCase:
+        case = await self._ledger.case_of(payment.id)
+        if case is None:
+            raise RuntimeError(f"payment {payment.id} has no refund")
+        return case
+
+    def _signed(self, case: RefundCase) -> Authorization:
+        """Return the authorization; begun by another key, it has that one's address."""
+        return sign_refund(self._secret, case.sender or self.address, case, self._settings.chain)
+
+    def _call(self, case: RefundCase) -> Call:
+        return key_call(self._signed(case), self._settings.chain)

@@ -1,0 +1,82 @@
+"""The refund ledger on SQLite: reads on the reading connection, writes through the one writer."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from gateway.contracts import SignedTransaction
+from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
+from gateway.store import refund_transactions as refunds
+from gateway.store.refund_transactions import SELECT_CASE
+from gateway.store.rows import refund_case_of
+
+Write = Callable[..., Awaitable[Any]]
+Rows = Callable[..., Awaitable[list[sqlite3.Row]]]
+
+
+class SqliteRefunds:
+    """Refunds from owed to paid. Implements `contracts.RefundLedger`."""
+
+    def __init__(self, write: Write, rows: Rows) -> None:
+        self._write = write
+        self._rows = rows
+
+    async def cases(self, *states: PaymentState) -> list[RefundCase]:
+        wanted = states or tuple(PaymentState)
+        marks = ", ".join("?" * len(wanted))
+        rows = await self._rows(
+            f"{SELECT_CASE} WHERE p.state IN ({marks}) ORDER BY r.payment_id", *wanted
+        )
+        return [refund_case_of(row) for row in rows]
+
+    async def case(self, task_id: str) -> RefundCase | None:
+        return await self._one("t.id = ?", task_id)
+
+    async def case_of(self, payment_id: int) -> RefundCase | None:
+        return await self._one("p.id = ?", payment_id)
+
+    async def _one(self, where: str, value: object) -> RefundCase | None:
+        rows = await self._rows(f"{SELECT_CASE} WHERE {where}", value)
+        return refund_case_of(rows[0]) if rows else None
+
+    async def decide(
+        self, task_id: str, decision: Decision, *, recipient: str | None, note: str, now: float
+    ) -> RefundCase:
+        case: RefundCase = await self._write(
+            refunds.decide, task_id, decision, recipient, note, now
+        )
+        return case
+
+    async def begin(
+        self,
+        payment_id: int,
+        transaction: SignedTransaction | None,
+        *,
+        sender: str,
+        search_from_block: int,
+        cap_units: int,
+        now: float,
+    ) -> None:
+        await self._write(
+            refunds.begin, payment_id, transaction, sender, search_from_block, cap_units, now
+        )
+
+    async def end(self, payment_id: int, tx_hash: str, *, now: float) -> bool:
+        return bool(await self._write(refunds.end, payment_id, tx_hash, now))
+
+    async def fail(self, payment_id: int, problem: str, *, now: float) -> bool:
+        return bool(await self._write(refunds.fail, payment_id, problem, now))
+
+    async def note_problem(self, payment_id: int, problem: str | None) -> None:
+        await self._write(refunds.note_problem, payment_id, problem)
+
+    async def unclaimed(self, transfers: Sequence[MinedTransfer]) -> list[MinedTransfer]:
+        return [
+            transfer
+            for transfer in transfers
+            if not await self._rows(
+                "SELECT 1 FROM payments WHERE paid_tx = ? AND paid_log_index = ?",
+                transfer.tx_hash,
+                transfer.log_index,
+            )
+        ]

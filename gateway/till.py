@@ -1,0 +1,125 @@
+"""What the operator does about money from the command line: refunds, and unclaimed transfers.
+
+Works beside a running gateway: the database decides every race, and a refund's nonce lets the
+token pay it once.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+
+import attrs
+
+from gateway.chain import Web3Chain
+from gateway.contracts import Chain, PluginContext, Store
+from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
+from gateway.errors import RefundRefused, SettingsError
+from gateway.keys import load_key
+from gateway.payments import Refunds
+from gateway.payments.floor import last_block_before
+from gateway.settings import Settings
+from gateway.store import SqliteStore
+
+OPEN = (PaymentState.REFUND_DUE, PaymentState.REFUNDING, PaymentState.REFUND_FAILED)
+_LOOK_S = 1.0  # half of Base's block time
+_RANGE = 2_000  # blocks a query; public endpoints refuse more
+
+
+@attrs.frozen(kw_only=True)
+class Till:
+    """An open store and chain, and who sends refunds."""
+
+    settings: Settings
+    store: Store
+    chain: Chain
+    refunds: Refunds | None  # None without a refund key
+
+    def sender(self) -> Refunds:
+        """Return who sends refunds; raises `SettingsError` without a key."""
+        if self.refunds is None:
+            raise SettingsError(
+                "GATEWAY_REFUND_KEY is not set. It is the private key that sends refunds: it "
+                "holds USDC for them and a little ETH."
+            )
+        return self.refunds
+
+
+@contextlib.asynccontextmanager
+async def open_till(settings: Settings) -> AsyncIterator[Till]:
+    """Open the gateway's own database and chain; raises `SettingsError` where there is none."""
+    path = settings.data_dir / "gateway.db"
+    if not path.exists():
+        raise SettingsError(
+            f"There is no database in {settings.data_dir}. Name the gateway's folder: "
+            "GATEWAY_DATA_DIR=/data"
+        )
+    secret = load_key(settings, "refund")
+    chain = Web3Chain(settings)
+    async with SqliteStore(path) as store:
+        context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
+        refunds = Refunds(store, context, secret) if secret is not None else None
+        try:
+            yield Till(settings=settings, store=store, chain=chain, refunds=refunds)
+        finally:
+            await chain.close()
+
+
+async def decide(
+    till: Till, task_ids: Sequence[str], decision: Decision, *, recipient: str | None, note: str
+) -> list[RefundCase]:
+    """Note one decision about several refunds; raises `RefundRefused` at the first that cannot."""
+    ledger, now = till.store.refunds, time.time()
+    return [
+        await ledger.decide(task_id, decision, recipient=recipient, note=note, now=now)
+        for task_id in task_ids
+    ]
+
+
+async def payable(till: Till, task_ids: Sequence[str]) -> list[RefundCase]:
+    """Return the refunds to send: those named, or every one that is approved or on its way."""
+    if not task_ids:
+        cases = await till.store.refunds.cases(PaymentState.REFUND_DUE, PaymentState.REFUNDING)
+        return [case for case in cases if till.sender().may_send(case)]
+    found = [await till.store.refunds.case(task_id) for task_id in task_ids]
+    for task_id, case in zip(task_ids, found, strict=True):
+        if case is None:
+            raise RefundRefused(f"Nothing is owed for task {task_id}.")
+    return [case for case in found if case is not None]
+
+
+async def preview(till: Till, cases: Sequence[RefundCase]) -> list[tuple[RefundCase, str | None]]:
+    """Return each refund with what keeps it from being sent now; sends nothing."""
+    sender = till.sender()
+    return [(case, await sender.problem_of(case)) for case in cases]
+
+
+async def pay(till: Till, cases: Sequence[RefundCase], *, wait_s: float) -> list[RefundCase]:
+    """Send refunds and wait until each is on-chain or stuck, at most `wait_s` seconds."""
+    sender, ledger = till.sender(), till.store.refunds
+    task_ids = [case.task_id for case in cases]
+    deadline = time.monotonic() + wait_s
+    while True:
+        await sender.sweep(only=task_ids)
+        shown = [case for task_id in task_ids if (case := await ledger.case(task_id))]
+        waits = any(case.payment.state is PaymentState.REFUNDING for case in shown)
+        if not waits or time.monotonic() > deadline:
+            return shown
+        await asyncio.sleep(_LOOK_S)
+
+
+async def unclaimed_transfers(till: Till, *, days: float, hours: float) -> list[MinedTransfer]:
+    """Return transfers to the wallet of the last `days`, older than `hours`, that paid nothing.
+
+    Looks only below the safe head: what is listed will not be reorganised away.
+    """
+    head, now = await till.chain.safe_head(), time.time()
+    first = await last_block_before(till.chain, now - days * 86_400) + 1
+    last = min(head.number, await last_block_before(till.chain, now - hours * 3600))
+    found: list[MinedTransfer] = []
+    for start in range(first, last + 1, _RANGE):
+        transfers = await till.chain.transfer_logs(
+            till.settings.wallet_key, from_block=start, to_block=min(start + _RANGE - 1, last)
+        )
+        found += await till.store.refunds.unclaimed(transfers)
+    return found

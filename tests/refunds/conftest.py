@@ -1,0 +1,47 @@
+"""Fixtures of refunds: a refund key with play money, and buyers whose tasks fail."""
+
+import attrs
+import pytest
+from eth_account import Account
+
+from gateway import ContentPolicy
+from tests.conftest import Payer, buy
+
+
+@pytest.fixture
+def refund_key(chain):
+    account = Account.create()
+    chain.fund(account.address, eth_wei=10**18, usdc_units=1_000_000)
+    return account
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch):
+    monkeypatch.setattr("gateway.payments.refunds._SWEEP_S", 0.05)
+    monkeypatch.setattr("gateway.till._LOOK_S", 0.05)
+
+
+@pytest.fixture
+def settings(settings, refund_key):
+    return attrs.evolve(settings, refund_key=refund_key.key.hex())
+
+
+@pytest.fixture
+def automatic(settings):
+    return attrs.evolve(settings, refunds="automatic")
+
+
+async def fail_once(gateway, payer: Payer, provider) -> dict:
+    """Buy a picture by x402 whose generation fails; return its task."""
+    provider.script = [ContentPolicy("No boats.")]
+    answer = await buy(gateway, payer.header())
+    return await gateway.wait((await answer.get_json())["taskId"])
+
+
+async def fail_directly(gateway, payer: Payer, provider) -> dict:
+    """The same, paid by a plain transfer."""
+    provider.script = [ContentPolicy("No boats.")]
+    await gateway.services.payments.floor_block()
+    body = {"slug": "picture", "prompt": "a boat", "txHash": payer.transfer(20_000)}
+    answer = await gateway.client.post("/api/proxy-generate", json=body)
+    return await gateway.wait((await answer.get_json())["taskId"])
