@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .PHONY: install demo test check bench format docs clean
+.PHONY: sim mutants crash races faults clients fuzz
 
 install: $(VENV)/.installed
 
@@ -25,6 +26,29 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
+
+# The proof that money is safe; `make test` runs a short form of each (docs/payments.md).
+sim: install
+	$(BIN)/python -m tests.simulation
+
+mutants: install
+	$(BIN)/python -m tests.simulation.mutants
+
+crash: install
+	$(BIN)/python -m tests.crashes
+	$(BIN)/python -m tests.crashes.power
+
+races: install
+	$(BIN)/python -m tests.races
+
+faults: install
+	$(BIN)/python -m pytest -q -n auto tests/faults
+
+clients: install
+	$(BIN)/python -m tests.clients
+
+fuzz: install
+	$(BIN)/python -m tests.fuzz
 
 bench: install
 	$(BIN)/python bench/run.py

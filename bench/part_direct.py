@@ -26,8 +26,8 @@ _SECONDS = 8.0
 _INSERTS = 2_000
 
 
-def _payments() -> Load:
-    """Pay over HTTP, each time with another transaction."""
+def next_payment() -> Callable[[], bytes]:
+    """Return what makes one request after the other, each with another transaction."""
     hashes = numbers()
 
     def next_request() -> bytes:
@@ -35,6 +35,12 @@ def _payments() -> Load:
         body = {"slug": "instant", "prompt": "A lighthouse at dusk", "txHash": tx_hash}
         return request_bytes("/api/proxy-generate", json.dumps(body))
 
+    return next_request
+
+
+def _payments() -> Load:
+    """Pay over HTTP, each time with another transaction."""
+    next_request = next_payment()
     with contextlib.ExitStack() as stack:
         data = Path(stack.enter_context(folder()))
         port = stack.enter_context(gateway(data, stack.enter_context(stub_chain())))

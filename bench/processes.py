@@ -83,6 +83,13 @@ def stub_chain() -> Iterator[str]:
 @contextlib.contextmanager
 def gateway(data: Path, rpc_url: str, **settings: object) -> Iterator[int]:
     """Run `gateway serve` on the server's core within the block, warmed up; gives its port."""
+    with gateway_process(data, rpc_url, **settings) as (port, _):
+        yield port
+
+
+@contextlib.contextmanager
+def gateway_process(data: Path, rpc_url: str, **settings: object) -> Iterator[tuple[int, int]]:
+    """Run `gateway serve` as `gateway` does; gives its port and process id."""
     port = free_port()
     env = environment(data_dir=data, rpc_urls=rpc_url, bind=f"127.0.0.1:{port}", **settings)
     log = data / "gateway.log"
@@ -93,7 +100,7 @@ def gateway(data: Path, rpc_url: str, **settings: object) -> Iterator[int]:
         if status != http.client.OK:
             raise RuntimeError(f"/api/health answers {status}: {body!r}; see {log}")
         time.sleep(3)  # what is heavy is imported after the first answer
-        yield port
+        yield port, running.pid
 
 
 @contextlib.contextmanager

@@ -1,0 +1,57 @@
+"""The rows of the matrix: which client, in which version, buys with which script."""
+
+from pathlib import Path
+
+import attrs
+
+BUYERS = Path(__file__).parent / "buyers"
+_VIEM = "2.38.0"  # the packages name a range; its newest versions cannot be installed everywhere
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """One client. `packages` are installed for it; the first is the client itself."""
+
+    name: str
+    buyer: Path
+    packages: tuple[tuple[str, str], ...] = ()
+    extras: str = ""  # of the first package, as pip writes them
+
+    @property
+    def runtime(self) -> str:
+        """What runs the script: Python or Node."""
+        return "Node" if self.buyer.suffix == ".mjs" else "Python"
+
+
+def _python(name: str, buyer: str, version: str = "", extras: str = "") -> Row:
+    """Return a row of the Python package `x402`; without a version, of the one that is here."""
+    packages = (("x402", version),) if version else ()
+    return Row(name=name, buyer=BUYERS / buyer, packages=packages, extras=extras)
+
+
+def _node(name: str, buyer: str, *packages: tuple[str, str]) -> Row:
+    return Row(name=name, buyer=BUYERS / buyer, packages=(*packages, ("viem", _VIEM)))
+
+
+def _scoped(client: str, version: str) -> tuple[tuple[str, str], ...]:
+    """Return a client of x402 2.x with the packages of its own version."""
+    return tuple((f"@x402/{part}", version) for part in (client, "core", "evm"))
+
+
+_AXIOS = ("axios", "1.13.2")
+_EXTRAS = "[evm,httpx,requests]"
+
+ROWS: tuple[Row, ...] = (
+    _python("httpx", "python_httpx.py"),  # what `make install` installs, the newest we know
+    _python("requests", "python_requests.py"),
+    _python("httpx-2.0.0", "python_httpx.py", "2.0.0", _EXTRAS),
+    _python("requests-2.0.0", "python_requests.py", "2.0.0", _EXTRAS),
+    _node("fetch-2.27.0", "fetch.mjs", *_scoped("fetch", "2.27.0")),
+    _node("fetch-2.0.0", "fetch.mjs", *_scoped("fetch", "2.0.0")),
+    _node("axios-2.11.0", "axios.mjs", *_scoped("axios", "2.11.0"), _AXIOS),
+    _node("axios-2.2.0", "axios.mjs", *_scoped("axios", "2.2.0"), _AXIOS),
+    _python("v1-httpx-1.0.0", "python_v1_httpx.py", "1.0.0"),
+    _python("v1-requests-1.0.0", "python_v1_requests.py", "1.0.0"),
+    _node("v1-fetch-1.2.0", "v1_fetch.mjs", ("x402-fetch", "1.2.0")),
+    _node("v1-axios-0.7.2", "v1_axios.mjs", ("x402-axios", "0.7.2"), _AXIOS),
+)

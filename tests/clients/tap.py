@@ -1,0 +1,111 @@
+"""A tap on the wire: passes every byte on unchanged, and writes down the HTTP it hears."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import attrs
+import h11
+
+_PAYMENT_HEADERS = (b"x-payment", b"payment-signature")
+_CHUNK_BYTES = 65_536
+
+
+@attrs.define
+class Exchange:
+    """A request and what was answered. Header names are as they were sent."""
+
+    method: str
+    target: str
+    payments: dict[str, str]
+    status: int = 0
+    body: bytes = b""
+
+
+@attrs.define
+class Tap:
+    """Listens on one port, talks to another."""
+
+    url: str
+    heard: list[Exchange] = attrs.field(factory=list)
+
+
+@contextlib.asynccontextmanager
+async def tapping(port: int) -> AsyncIterator[Tap]:
+    """Listen in front of a port of this machine."""
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            there = await asyncio.open_connection("127.0.0.1", port)
+            ear = _Ear(tap.heard)
+            await asyncio.gather(
+                _pass_on(reader, there[1], ear.hear_request),
+                _pass_on(there[0], writer, ear.hear_answer),
+                return_exceptions=True,
+            )
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    host, own_port = server.sockets[0].getsockname()[:2]
+    tap = Tap(f"http://{host}:{own_port}")
+    async with server:
+        yield tap
+
+
+async def _pass_on(reader, writer, hear) -> None:
+    try:
+        while data := await reader.read(_CHUNK_BYTES):
+            hear(data)
+            writer.write(data)
+            await writer.drain()
+    finally:
+        writer.close()
+
+
+class _Ear:
+    """Follows one connection: each side's parser is told what the other side said."""
+
+    def __init__(self, heard: list[Exchange]) -> None:
+        self._heard = heard
+        self._current: Exchange | None = None
+        self._asking = h11.Connection(h11.SERVER)
+        self._answering = h11.Connection(h11.CLIENT)
+
+    def hear_request(self, data: bytes) -> None:
+        self._asking.receive_data(data)
+        for event in _events(self._asking):
+            self._answering.send(event)
+            if isinstance(event, h11.Request):
+                self._current = _asked(event)
+                self._heard.append(self._current)
+
+    def hear_answer(self, data: bytes) -> None:
+        self._answering.receive_data(data)
+        for event in _events(self._answering):
+            self._asking.send(event)
+            if isinstance(event, h11.Response):
+                self._current.status = event.status_code
+            if isinstance(event, h11.Data):
+                self._current.body += bytes(event.data)
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        both = (self._asking, self._answering)
+        if all(side.our_state is side.their_state is h11.DONE for side in both):
+            for side in both:
+                side.start_next_cycle()
+
+
+def _events(side: h11.Connection) -> list:
+    events = []
+    while (event := side.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
+        events.append(event)
+    return events
+
+
+def _asked(event: h11.Request) -> Exchange:
+    payments = {
+        name.decode(): value.decode()
+        for name, value in event.headers.raw_items()
+        if name.lower() in _PAYMENT_HEADERS
+    }
+    return Exchange(event.method.decode(), event.target.decode(), payments)
