@@ -8,7 +8,7 @@ COPY plugins plugins
 COPY static static
 # Bytecode is compiled here: without it every start would take a second longer.
 RUN python -m venv /venv \
-    && /venv/bin/pip install --no-cache-dir --constraint constraints.txt . \
+    && /venv/bin/pip install --no-cache-dir --constraint constraints.txt ".[facilitator]" \
     && /venv/bin/python -m compileall -q /venv/lib
 
 FROM python:3.12-slim

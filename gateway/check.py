@@ -147,7 +147,7 @@ async def _settlement(settings: Settings, chain: Web3Chain) -> str:
     await settler.check_ready()
     address = getattr(settler, "address", None)
     if address is None:
-        return f"{settings.settlement} is ready"
+        return getattr(settler, "about", f"{settings.settlement} is ready")
     return f"{address} holds {await chain.gas_balance(address) / 10**18:.6f} ETH for gas"
 
 

@@ -26,6 +26,7 @@ BUNDLED = (
     "gateway_x402",
     "gateway_usdc_direct",
     "gateway_local_settler",
+    "gateway_facilitator_settler",
     "gateway_sandbox_image",
     "gateway_documents",
 )

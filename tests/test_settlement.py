@@ -509,6 +509,9 @@ class OddSettler:
     async def tend(self):
         raise LookupError("a bug")
 
+    async def close(self):
+        return
+
 
 async def test_a_settler_that_raises_anything_leaves_the_facts_to_the_chain(
     settings, payer, chain, clock, provider

@@ -74,7 +74,7 @@ def test_it_runs_from_the_wheel(installed) -> None:
     assert "site-packages" in where.stdout, where.stderr
     plugins = installed("-m", "gateway", "plugins", "--json")
     assert plugins.returncode == 0, plugins.stderr
-    assert [row["problem"] for row in json.loads(plugins.stdout)] == [""] * 5
+    assert [row["problem"] for row in json.loads(plugins.stdout)] == [""] * 6
     endpoints = json.loads(installed("-m", "gateway", "endpoints", "--json").stdout)
     assert {row["slug"] for row in endpoints} == {"document-parser", "sandbox-image"}
 

@@ -124,6 +124,10 @@ class Settler(Protocol):
         """Resend and, where stuck, replace what was sent earlier; called every few seconds."""
         ...
 
+    async def close(self) -> None:
+        """Stop what still runs; what is written down is taken up at the next start."""
+        ...
+
 
 @attrs.frozen(kw_only=True)
 class SignedTransaction:

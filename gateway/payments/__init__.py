@@ -1,8 +1,9 @@
 """Money: how a payment is accepted, settled and, where its outcome is unknown, closed by facts."""
 
-from gateway.payments.accept import Accepted, Payments
+from gateway.payments.accept import Payments
 from gateway.payments.reconcile import Reconciler
 from gateway.payments.refunds import Refunds
+from gateway.payments.repeats import Accepted
 from gateway.payments.settlement import Settlements
 
 __all__ = ["Accepted", "Payments", "Reconciler", "Refunds", "Settlements"]

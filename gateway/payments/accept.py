@@ -5,9 +5,8 @@ Direct: known key → can serve → transaction on-chain → payer's proof → T
 """
 
 import asyncio
-import hashlib
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import attrs
 
@@ -21,28 +20,37 @@ from gateway.contracts import (
     Store,
     TransferVerifier,
 )
-from gateway.domain import Endpoint, GenerationRequest, PaymentState, Task
-from gateway.errors import IdempotencyConflict, PaymentRequired, TxAlreadyUsed
+from gateway.domain import (
+    Authorization,
+    Endpoint,
+    GenerationRequest,
+    PaymentState,
+    Task,
+    Transfer,
+)
+from gateway.errors import PaymentRequired, TxAlreadyUsed
 from gateway.payments.floor import floor_block
 from gateway.payments.payer_proof import PayerProof, signed_transfers
+from gateway.payments.repeats import (
+    SPENT,
+    Accepted,
+    claimed,
+    direct_fingerprint,
+    direct_key_hash,
+    new_task,
+    payer_key_hash,
+    repeated,
+)
 from gateway.payments.settlement import Settlements
 from gateway.signatures import is_signed_by
 from gateway.smart_wallets import unwrapped_authorization
 from gateway.usdc import authorization_digest, transaction_key
 
+Value = TypeVar("Value")
+
 _OUTCOME_S = 20.0  # an unknown outcome is answered after this long, with the task held
 _UNSPENT_MARGIN = 5_000  # blocks (under 3 h) an endpoint may lag behind when it says "unspent"
 _SPENT_MARGIN = 43_200  # blocks (24 h) to search back for who spent a nonce before us
-_SPENT = "invalid_exact_evm_nonce_already_used"
-_CONFLICT = "This Idempotency-Key was used with another request."
-
-
-@attrs.frozen(kw_only=True)
-class Accepted:
-    """A paid request: its task, and headers for the 200."""
-
-    task: Task
-    headers: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.define(kw_only=True)
@@ -58,6 +66,7 @@ class Payments:
     check_serving: Callable[[], None]  # raises ExecutionError where nothing may be sold now
     now: Clock
     born_at: float  # when the database was made
+    _accepting: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     async def accept_x402(
         self,
@@ -74,14 +83,14 @@ class Payments:
         task is held until the chain tells.
         """
         proof = await self._read(header)
-        key_hash = _payer_key_hash(proof.authorization.sender, idempotency_key)
+        key_hash = payer_key_hash(proof.authorization.sender, idempotency_key)
         while True:
             task = await self._outcome(await self._task_for(quote, request, proof, key_hash))
             if task.payment.state is not PaymentState.RELEASED:
                 headers = self.authorizations.receipt_headers(proof, task.payment)
                 return Accepted(task=task, headers=headers)
             if task.payment.authorization == proof.authorization:
-                raise PaymentRequired(_SPENT)
+                raise PaymentRequired(SPENT)
             # Nothing was taken by who had the key: it is free for this authorization.
 
     async def _read(self, header: str) -> Proof:
@@ -95,18 +104,23 @@ class Payments:
         self, quote: Quote, request: GenerationRequest, proof: Proof, key_hash: str | None
     ) -> Task:
         """Return the task of this authorization, else that of its key, else a new one (T1)."""
-        new = self._new_task(quote.endpoint, request, quote.price_units)
+        fingerprint = request.fingerprint(quote.endpoint.slug)
+        new = new_task(
+            quote.endpoint,
+            request,
+            price_units=quote.price_units,
+            fingerprint=fingerprint,
+            now=self.now(),
+        )
         claim = quote.network.authorization_key(
             proof.authorization.sender, proof.authorization.nonce
         )
         # Before price and window: a client that lost its 200 may come back late.
         if task := await self.store.find_claim(claim):
-            return _claimed(task, proof, new)
+            return claimed(task, proof, new)
         if key_hash is not None and (task := await self.store.find_idempotent(key_hash)):
             await self._check_signed(quote, proof)  # before its payer is told anything
-            if task.payment.request_hash != new.request_hash:
-                raise IdempotencyConflict(_CONFLICT)
-            return task
+            return repeated(task, new.request_hash)
         await self._check_can_settle()
         return await self._reserve(quote, proof, claim, new, key_hash)
 
@@ -123,7 +137,7 @@ class Payments:
         if await is_signed_by(self.chain, signed.sender, digest, signature):
             return
         if not await self.authorizations.check_chain(signed):  # a wallet not deployed yet may do
-            raise PaymentRequired(_SPENT)
+            raise PaymentRequired(SPENT)
 
     async def _reserve(
         self, quote: Quote, proof: Proof, claim: str, new: NewTask, key_hash: str | None
@@ -139,12 +153,22 @@ class Payments:
         margin = _UNSPENT_MARGIN if is_unspent else _SPENT_MARGIN
         # What was used below the floor was used for a task that a restored database forgot.
         first = max(head.number - margin, await self.floor_block() + 1)
-        if reserved := await self.store.reserve(new, signed, claim, first, key_hash):
+        beginning = self._begin(new, signed, claim, first, key_hash)
+        if reserved := await self._to_its_end(beginning):
             return reserved
         task = await self.store.find_claim(claim)
         if task is None:
             raise RuntimeError("a claim cannot vanish")
-        return _claimed(task, proof, new)
+        return claimed(task, proof, new)
+
+    async def _begin(
+        self, new: NewTask, signed: Authorization, claim: str, first: int, key_hash: str | None
+    ) -> Task | None:
+        """T1, then start to settle: both, also where the client leaves meanwhile."""
+        reserved = await self.store.reserve(new, signed, claim, first, key_hash)
+        if reserved is not None and reserved.payment.state is PaymentState.RESERVED:
+            await self.settlements.drive(reserved.payment, wait_s=0)
+        return reserved
 
     async def _outcome(self, task: Task) -> Task:
         """Wait for a payment that is on its way; give up waiting after some seconds."""
@@ -166,68 +190,58 @@ class Payments:
         With a proof only the transfers count whose sender made it.
         Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ChainUnavailable`.
         """
-        key_hash = hashlib.sha256(idempotency_key.encode()).hexdigest() if idempotency_key else None
-        if key_hash is not None and (known := await self.store.find_idempotent(key_hash)):
-            if known.payment.request_hash != direct_fingerprint(endpoint, request, tx_hash):
-                raise IdempotencyConflict(_CONFLICT)
+        key_hash = direct_key_hash(idempotency_key)
+        fingerprint = direct_fingerprint(endpoint, request, tx_hash)
+        if known := await self._repeated(key_hash, fingerprint):
             return Accepted(task=known)
         self.check_serving()
         if await self.store.find_claim(transaction_key(tx_hash)):
+            # The first try of this very request may have committed since the look above.
+            if known := await self._repeated(key_hash, fingerprint):
+                return Accepted(task=known)
             raise TxAlreadyUsed("This transaction already paid for a generation.")
         transfers = await self.transfers.find_transfers(
             tx_hash, floor_block=await self.floor_block(), now=self.now()
         )
         if proof is not None:
             transfers = await signed_transfers(self.chain, transfers, proof)
-        new = attrs.evolve(
-            self._new_task(endpoint, request, endpoint.price_units),
-            request_hash=direct_fingerprint(endpoint, request, tx_hash),
+        new = new_task(
+            endpoint,
+            request,
+            price_units=endpoint.price_units,
+            fingerprint=fingerprint,
+            now=self.now(),
         )
+        taking = self._take(new, tx_hash, transfers, key_hash, is_proven=proof is not None)
+        return Accepted(task=await self._to_its_end(taking))
+
+    async def _take(
+        self,
+        new: NewTask,
+        tx_hash: str,
+        transfers: Sequence[Transfer],
+        key_hash: str | None,
+        *,
+        is_proven: bool,
+    ) -> Task:
+        """T1', then wake a lane: both, also where the client leaves meanwhile."""
         task = await self.store.accept_direct(
-            new, tx_hash, transfers, key_hash, is_proven=proof is not None
+            new, tx_hash, transfers, key_hash, is_proven=is_proven
         )
         self.on_queued()
-        return Accepted(task=task)
+        return task
+
+    async def _repeated(self, key_hash: str | None, fingerprint: str) -> Task | None:
+        known = await self.store.find_idempotent(key_hash) if key_hash is not None else None
+        return repeated(known, fingerprint) if known is not None else None
+
+    async def _to_its_end(self, work: Coroutine[None, None, Value]) -> Value:
+        """Run what must not stop halfway in a task of ours: the client may leave meanwhile."""
+        task = asyncio.create_task(work, name="accept")
+        self._accepting.add(task)
+        task.add_done_callback(self._accepting.discard)
+        return await asyncio.shield(task)
 
     async def floor_block(self) -> int:
         """Return the block after which transfers count."""
         return await floor_block(self.store, self.chain, self.born_at)
-
-    def _new_task(
-        self, endpoint: Endpoint, request: GenerationRequest, price_units: int
-    ) -> NewTask:
-        return NewTask(
-            id=str(uuid.uuid4()),
-            endpoint=endpoint,
-            request=request,
-            request_hash=request.fingerprint(endpoint.slug),
-            price_units=price_units,
-            created_at=self.now(),
-        )
-
-
-def _claimed(task: Task, proof: Proof, new: NewTask) -> Task:
-    """Return the task a claim leads to, where it is of the same authorization and request.
-
-    Raises `PaymentRequired` also where only the public nonce is known, without the signature.
-    """
-    same = (task.payment.authorization, task.payment.request_hash)
-    if same != (proof.authorization, new.request_hash):
-        raise PaymentRequired(_SPENT)
-    return task
-
-
-def _payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
-    """Return what an x402 payment's key is stored as: everybody's keys are their own.
-
-    No UTF-8 holds the byte between: no key of the direct flow has the same hash.
-    """
-    if idempotency_key is None:
-        return None
-    return hashlib.sha256(payer.lower().encode() + b"\xff" + idempotency_key.encode()).hexdigest()
-
-
-def direct_fingerprint(endpoint: Endpoint, request: GenerationRequest, tx_hash: str) -> str:
-    """Return what makes two direct requests the same: also the transaction they name."""
-    facts = request.fingerprint(endpoint.slug) + tx_hash
-    return hashlib.sha256(facts.encode()).hexdigest()

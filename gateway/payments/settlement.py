@@ -57,6 +57,7 @@ class Settlements:
             driver.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await driver
+        await self._settler.close()
 
     async def check_ready(self) -> None:
         """Raise `ExecutionError` where an x402 payment could not be settled now."""

@@ -77,6 +77,7 @@ class Settings:
         "",
         "Address of the x402 facilitator. Required for `facilitator` settlement.",
         example="https://facilitator.example.com",
+        shown=False,  # some put a key into the path
     )
     facilitator_token: ts.SecretStr = _secret("Bearer token for the facilitator, if it wants one.")
     facilitator_key_id: str = _setting(

@@ -63,6 +63,9 @@ class LocalSettler:
         """Send again what is not mined yet, dearer where it is stuck."""
         await self._signer.tend(self._call)
 
+    async def close(self) -> None:
+        """Stop nothing: each call of ours ends with its caller."""
+
     async def _write_down(self, payment: Payment, transaction: SignedTransaction) -> None:
         """T2."""
         now = self._context.now()

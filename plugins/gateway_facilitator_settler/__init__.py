@@ -1,0 +1,21 @@
+"""Settlement by an x402 facilitator: it sends the transfer and pays the gas, we look ourselves.
+
+Nothing it says closes a payment. Its hash only tells where to look first; the receipt, or the
+authorization's own event, is read from the chain as for any other settlement.
+"""
+
+from collections.abc import Callable
+
+from gateway import PluginContext, Settler, hookimpl
+from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorSilent
+from gateway_facilitator_settler.settler import FacilitatorSettler
+
+__all__ = ["Answer", "FacilitatorClient", "FacilitatorSettler", "FacilitatorSilent"]
+
+
+@hookimpl
+def register_settlers(
+    register: Callable[[str, Callable[[], Settler]], None], context: PluginContext
+) -> None:
+    """Offer settlement by the facilitator that `GATEWAY_FACILITATOR_URL` names."""
+    register("facilitator", lambda: FacilitatorSettler(context))

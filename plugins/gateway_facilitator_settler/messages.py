@@ -1,0 +1,154 @@
+"""The JSON a facilitator is sent and answers, x402 v1 and v2, scheme `exact` on EVM.
+
+The token is named by its address and never as "USDC". Addresses go out with their checksum,
+which some facilitators demand; what comes back is taken for hearsay.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gateway import Authorization, Settings
+from gateway.usdc import Network, checksum_address
+
+_V1, _V2 = 1, 2
+_SCHEME = "exact"
+_MAX_TIMEOUT_S = 300  # as in the challenge that the payer answered
+_ROUTE = "/api/x402"  # what was asked for in it, a facilitator need not know
+_JSON = "application/json"
+_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
+
+_UNKNOWN = "invalid_payload"
+_PREFIX = "invalid_exact_evm_payload_"
+_SIGNATURE = _PREFIX + "signature"
+_VALUE = _PREFIX + "authorization_value_mismatch"
+_BALANCE = "invalid_exact_evm_insufficient_balance"
+SPENT = "invalid_exact_evm_nonce_already_used"
+_STANDARD = {
+    _SIGNATURE,
+    _VALUE,
+    _BALANCE,
+    SPENT,
+    _UNKNOWN,
+    _PREFIX + "recipient_mismatch",
+    _PREFIX + "authorization_valid_before",
+    _PREFIX + "authorization_valid_after",
+    "invalid_network",
+    "unsupported_scheme",
+    "invalid_x402_version",
+}
+_SAME_AS = {
+    "insufficient_funds": _BALANCE,
+    "insufficient_balance": _BALANCE,
+    "nonce_already_used": SPENT,
+    "authorization_already_used": SPENT,
+    "invalid_exact_evm_authorization_already_used": SPENT,
+    "invalid_scheme": "unsupported_scheme",
+    _PREFIX + "authorization_value": _VALUE,
+    _PREFIX + "authorization_value_too_low": _VALUE,
+    _PREFIX + "authorization_typed_data_message": _SIGNATURE,
+    _PREFIX + "signature_address": _SIGNATURE,
+    _PREFIX + "undeployed_smart_wallet": _SIGNATURE,
+    "invalid_exact_evm_failed_to_verify_signature": _SIGNATURE,
+    "eip6492_factory_not_allowed": _SIGNATURE,
+}
+# These speak of the facilitator or of us: no other signature would help the payer.
+_NOT_THE_PAYERS = {
+    "unexpected_verify_error",
+    "unexpected_settle_error",
+    "unexpected_error",
+    "internal_error",
+    "network_mismatch",
+    "missing_eip712_domain",
+    "asset_not_deployed_contract",
+    "invalid_payment_requirements",
+    "invalid_exact_evm_failed_to_get_network_config",
+    "invalid_exact_evm_failed_to_get_asset_info",
+    "invalid_exact_evm_token_name_mismatch",
+    "invalid_exact_evm_token_version_mismatch",
+    "invalid_exact_evm_eip3009_not_supported",
+    "facilitator_insufficient_gas",
+}
+
+
+def version_of(supported: Mapping[str, Any], network: Network) -> int | None:
+    """Return the newest x402 version in which our scheme and network are listed, or None."""
+    kinds = supported.get("kinds")
+    listed = [kind for kind in kinds if isinstance(kind, dict)] if isinstance(kinds, list) else []
+    for version in (_V2, _V1):
+        ours = {"x402Version": version, "scheme": _SCHEME, "network": _name(network, version)}
+        if any(kind | ours == kind for kind in listed):
+            return version
+    return None
+
+
+def request_of(
+    settings: Settings, version: int, signed: Authorization, price_units: int
+) -> dict[str, Any]:
+    """Return the body of `/verify` and `/settle`; both get the same for one authorization."""
+    network = settings.chain
+    signature = {"signature": "0x" + signed.signature.hex(), "authorization": _signed(signed)}
+    terms = {
+        "scheme": _SCHEME,
+        "network": _name(network, version),
+        "asset": checksum_address(network.token),
+        "payTo": checksum_address(settings.wallet_key),
+        "maxTimeoutSeconds": _MAX_TIMEOUT_S,
+        "extra": {"name": network.token_name, "version": network.token_version},
+    }
+    url, about = settings.base_url + _ROUTE, {"description": settings.name, "mimeType": _JSON}
+    if version == _V1:
+        payload = {"scheme": _SCHEME, "network": network.name, "payload": signature}
+        amount = {"maxAmountRequired": str(price_units)}
+        return _request(_V1, payload, terms | amount | about | {"resource": url})
+    requirements = terms | {"amount": str(price_units)}
+    resource = about | {"url": url}
+    payload = {"payload": signature, "accepted": requirements, "resource": resource}
+    return _request(_V2, payload, requirements)
+
+
+def _request(
+    version: int, payload: Mapping[str, Any], requirements: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "x402Version": version,
+        "paymentPayload": {"x402Version": version, **payload},
+        "paymentRequirements": dict(requirements),
+    }
+
+
+def refusal_of(reason: Any) -> str | None:
+    """Return the standard reason for a facilitator's `invalidReason`.
+
+    None where it is no fault of the payer's. A reason nobody knows becomes `invalid_payload`.
+    """
+    text = reason if isinstance(reason, str) else ""
+    if text in _NOT_THE_PAYERS:
+        return None
+    known = _SAME_AS.get(text, text)
+    return known if known in _STANDARD else _UNKNOWN
+
+
+def hash_of(settled: Mapping[str, Any], network: Network) -> str | None:
+    """Return the transaction that `/settle` names, if it is one of our network."""
+    tx_hash = settled.get("transaction")
+    if settled.get("network") not in (network.name, network.caip2):
+        return None
+    if not isinstance(tx_hash, str) or not _HASH.fullmatch(tx_hash):
+        return None
+    return tx_hash.lower()
+
+
+def _name(network: Network, version: int) -> str:
+    return network.name if version == _V1 else network.caip2
+
+
+def _signed(signed: Authorization) -> dict[str, str]:
+    return {
+        "from": checksum_address(signed.sender),
+        "to": checksum_address(signed.recipient),
+        "value": str(signed.value_units),
+        "validAfter": str(signed.valid_after),
+        "validBefore": str(signed.valid_before),
+        "nonce": signed.nonce,
+    }
