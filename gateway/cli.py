@@ -9,6 +9,7 @@ import click
 
 from gateway.cli_data import back_up, encrypt_key, restore
 from gateway.cli_money import refunds, transfers
+from gateway.cli_tasks import tasks
 from gateway.lean import without
 from gateway.terminal import one_sentence, print_rows, print_table
 from gateway.version import VERSION
@@ -125,5 +126,5 @@ def demo(*, once: bool, port: int, rpc_port: int, output: Path) -> None:
     sys.exit(run_demo(once=once, port=port, rpc_port=rpc_port, output=output))
 
 
-for _command in (refunds, transfers, back_up, restore, encrypt_key):
+for _command in (tasks, refunds, transfers, back_up, restore, encrypt_key):
     main.add_command(_command)

@@ -18,6 +18,7 @@ from gateway.domain import (
     StoredOutput,
     StoredResult,
     Task,
+    TaskStatus,
     Transfer,
 )
 
@@ -145,6 +146,10 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
 
     async def task(self, task_id: str) -> Task | None:
         """Return a task."""
+        ...
+
+    async def recent_tasks(self, limit: int, status: TaskStatus | None) -> list[Task]:
+        """Return the newest tasks first, of one status or of all."""
         ...
 
     async def expired_outputs(

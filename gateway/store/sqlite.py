@@ -12,7 +12,15 @@ from typing import Self, TypeVar
 import aiosqlite
 
 from gateway.contracts import Lease, NewTask, SignedTransaction
-from gateway.domain import Authorization, Payment, StoredOutput, StoredResult, Task, Transfer
+from gateway.domain import (
+    Authorization,
+    Payment,
+    StoredOutput,
+    StoredResult,
+    Task,
+    TaskStatus,
+    Transfer,
+)
 from gateway.errors import SettingsError
 from gateway.store import payment_transactions as payments
 from gateway.store import signer_transactions as signers
@@ -193,15 +201,17 @@ class SqliteStore:
     async def task(self, task_id: str) -> Task | None:
         return await self._task("WHERE t.id = ?", task_id)
 
+    async def recent_tasks(self, limit: int, status: TaskStatus | None) -> list[Task]:
+        where = "WHERE t.status = ?" if status is not None else "WHERE ? IS NULL"
+        sql = f"{SELECT_TASK} {where} ORDER BY t.rowid DESC LIMIT ?"
+        return [task_of(row) for row in await self._rows(sql, status, limit)]
+
     async def expired_outputs(
         self, *, now: float, limit: int
     ) -> list[tuple[str, list[StoredOutput]]]:
-        rows = await self._rows(
-            """SELECT id, result FROM tasks WHERE expires_at IS NOT NULL AND outputs_gone = 0
-               AND expires_at <= ? ORDER BY expires_at LIMIT ?""",
-            now,
-            limit,
-        )
+        sql = """SELECT id, result FROM tasks WHERE expires_at IS NOT NULL AND outputs_gone = 0
+            AND expires_at <= ? ORDER BY expires_at LIMIT ?"""
+        rows = await self._rows(sql, now, limit)
         return [(row["id"], outputs_of(row["result"])) for row in rows]
 
     async def forget_outputs(self, task_ids: Sequence[str]) -> None:

@@ -129,6 +129,14 @@ def test_transfers_that_nobody_claimed_are_listed(run, owed, payer, chain):
     assert row["from"] == payer.account.address.lower()
 
 
+def test_tasks_are_listed_with_their_payments(run, owed):
+    (row,) = rows(run("tasks", "--json"))
+    assert (row["task"], row["status"], row["payment"]) == (owed, "failed", "refund_due")
+    assert (row["endpoint"], row["amount"], row["details"]) == ("picture", "0.02", "content_policy")
+    assert rows(run("tasks", "--status", "completed", "--json")) == []
+    assert run("tasks", "--status", "queued").stdout == "There are no such tasks.\n"
+
+
 def test_a_young_transfer_may_still_be_claimed(run, owed, payer):
     payer.transfer(30_000)
     result = run("transfers", "unclaimed")

@@ -10,7 +10,9 @@ from eth_account import Account
 from gateway.demo.chain import FAUCET_KEY
 from gateway.demo.token import call_data
 from gateway.domain import Decision
+from gateway.errors import SettingsError
 from gateway.payments.refunds import Refunds
+from gateway.settings import check_settings
 from tests.conftest import Payer, running
 from tests.refunds.conftest import fail_directly, fail_once
 
@@ -96,9 +98,7 @@ async def test_automatic_refunds_stop_at_the_days_cap(automatic, provider, chain
         await until_state(gateway, tasks[2], "refunded")
 
 
-async def test_an_empty_refund_key_pays_once_it_is_filled(
-    automatic, provider, payer, chain, clock
-):
+async def test_an_empty_refund_key_pays_once_it_is_filled(automatic, provider, payer, chain, clock):
     poor = Account.create()
     chain.fund(poor.address, eth_wei=10**18, usdc_units=0)
     settings = attrs.evolve(automatic, refund_key=poor.key.hex())
@@ -155,9 +155,7 @@ async def test_a_dropped_refund_is_sent_again(automatic, provider, payer, chain,
     assert chain.usdc_balance(payer.account.address) == 100_000_000
 
 
-async def test_two_processes_pay_a_refund_once(
-    settings, provider, payer, chain, clock, refund_key
-):
+async def test_two_processes_pay_a_refund_once(settings, provider, payer, chain, clock, refund_key):
     """The operator's command runs beside the gateway."""
     async with running(settings, provider, now=clock) as gateway:
         task = await fail_once(gateway, payer, provider)
@@ -265,23 +263,27 @@ def spend_all(chain, account) -> None:
 FAUCET_ADDRESS = Account.from_key(FAUCET_KEY).address
 
 
+SAME = "the settlement key"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"refunds": "automatic", "refund_key": ""}, "GATEWAY_REFUND_KEY is not set"),
-        ({"same": True}, "is the settlement key"),
+        ({"refund_key": SAME}, "is the settlement key"),
         ({"refunds": "sometimes"}, "GATEWAY_REFUNDS is not right"),
         ({"refund_daily_cap": "lots"}, "GATEWAY_REFUND_DAILY_CAP is not right"),
     ],
 )
 async def test_settings_that_cannot_work_stop_the_start(settings, changes, words):
-    from gateway.errors import SettingsError
-    from gateway.settings import check_settings
-
-    if changes.pop("same", None):
-        changes["refund_key"] = settings.settlement_key
+    wrong = attrs.evolve(settings, **changes)
+    if wrong.refund_key == SAME:
+        wrong = attrs.evolve(wrong, refund_key=settings.settlement_key)
     with pytest.raises(SettingsError, match=words):
-        wrong = attrs.evolve(settings, **changes)
-        check_settings(wrong)
-        async with running(wrong):
-            pass
+        await start(wrong)
+
+
+async def start(settings) -> None:
+    check_settings(settings)
+    async with running(settings):
+        pass
