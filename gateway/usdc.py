@@ -24,6 +24,7 @@ _TRANSFER_TYPEHASH = keccak(
     b"TransferWithAuthorization(address from,address to,uint256 value,"
     b"uint256 validAfter,uint256 validBefore,bytes32 nonce)"
 )
+_MOST_UNITS = 2**63  # what the database holds; far more than all USDC, so a lie
 _DOMAIN_TYPEHASH = keccak(
     b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
 )
@@ -186,7 +187,7 @@ def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transf
         if not is_transfer or len(log.data) != 32 or log.topics[2] != topic(wallet):  # noqa: PLR2004
             continue
         sender, amount = "0x" + log.topics[1][-40:], int.from_bytes(log.data, "big")
-        if amount == 0 or sender == wallet:
+        if not 0 < amount < _MOST_UNITS or sender == wallet:
             continue
         before = logs.get(log.index - 1)
         is_settlement = (

@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 from quart import Quart, Request
 from quart.json.provider import DefaultJSONProvider
 from quart.sessions import SecureCookieSessionInterface
+from werkzeug.exceptions import BadHost, BadRequest
 
 from gateway import routes
 from gateway.catalog import Catalog
@@ -27,7 +28,7 @@ def static_folder() -> Path:
 
 def bare_app(settings: Settings, catalog: Catalog) -> Quart:
     """Return the bare app: its limits, its cookies, its routes."""
-    app = Quart("gateway", template_folder=str(static_folder()), static_folder=None)
+    app = _App("gateway", template_folder=str(static_folder()), static_folder=None)
     app.url_map.merge_slashes = False  # `//` is an unknown path, not a redirect in HTML
     app.session_interface = _AdminSessions()
     app.request_class = _request_class(catalog)
@@ -43,6 +44,25 @@ def bare_app(settings: Settings, catalog: Catalog) -> Quart:
     app.json = _Json(app)
     routes.register(app)
     return app
+
+
+class _App(Quart):
+    """Quart, with an answer for a `Host` that is no host name: its own is a traceback."""
+
+    def create_url_adapter(self, request: Any) -> Any:
+        """Return what finds a request's route."""
+        try:
+            return super().create_url_adapter(request)
+        except BadHost:
+            return _Nowhere()
+
+
+class _Nowhere:
+    """Finds no route."""
+
+    def match(self, **_: Any) -> NoReturn:
+        """Refuse."""
+        raise BadRequest("The Host header is not a host name.")
 
 
 class _Json(DefaultJSONProvider):

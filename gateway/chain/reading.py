@@ -1,9 +1,13 @@
 """JSON-RPC's answers as the domain's nouns; anything malformed raises, and counts as no answer."""
 
+import re
 from typing import Any
 
 from gateway.domain import Block, Log, MinedTransfer, Receipt
 from gateway.usdc import uint
+
+_WORD = re.compile(r"0x[0-9a-fA-F]{64}")
+_MOST = 2**63  # what a column and a float hold; no block, time or amount of USDC comes near
 
 
 def read_bytes(value: str) -> bytes:
@@ -11,10 +15,27 @@ def read_bytes(value: str) -> bytes:
     return bytes.fromhex(value.removeprefix("0x"))
 
 
+def read_count(value: str) -> int:
+    """Return a number of blocks, seconds or logs; `ValueError` for what cannot be one."""
+    count = int(value, 16)
+    if not 0 <= count < _MOST:
+        raise ValueError("a number out of range")
+    return count
+
+
+def read_word(value: str) -> str:
+    """Return a hash or topic in lower case; `ValueError` for anything but 32 bytes."""
+    if not _WORD.fullmatch(value):
+        raise ValueError("not 32 bytes")
+    return value.lower()
+
+
 def read_block(raw: Any) -> Block:
     """Return a block's head."""
     return Block(
-        number=int(raw["number"], 16), hash=raw["hash"].lower(), timestamp=int(raw["timestamp"], 16)
+        number=read_count(raw["number"]),
+        hash=read_word(raw["hash"]),
+        timestamp=read_count(raw["timestamp"]),
     )
 
 
@@ -27,8 +48,8 @@ def read_receipt(raw: Any, tx_hash: str) -> Receipt | None:
     return Receipt(
         tx_hash=tx_hash,
         succeeded=int(raw["status"], 16) == 1,
-        block_number=int(raw["blockNumber"], 16),
-        block_hash=raw["blockHash"].lower(),
+        block_number=read_count(raw["blockNumber"]),
+        block_hash=read_word(raw["blockHash"]),
         logs=tuple(_log(log) for log in raw["logs"]),
     )
 
@@ -36,9 +57,9 @@ def read_receipt(raw: Any, tx_hash: str) -> Receipt | None:
 def _log(raw: Any) -> Log:
     return Log(
         address=raw["address"].lower(),
-        topics=tuple(part.lower() for part in raw["topics"]),
+        topics=tuple(read_word(part) for part in raw["topics"]),
         data=read_bytes(raw["data"]),
-        index=int(raw["logIndex"], 16),
+        index=read_count(raw["logIndex"]),
     )
 
 
@@ -46,9 +67,9 @@ def read_transfer(raw: Any) -> MinedTransfer:
     """Return the transfer in an entry of `eth_getLogs`."""
     log = _log(raw)
     return MinedTransfer(
-        tx_hash=raw["transactionHash"].lower(),
+        tx_hash=read_word(raw["transactionHash"]),
         log_index=log.index,
-        block_number=int(raw["blockNumber"], 16),
+        block_number=read_count(raw["blockNumber"]),
         sender="0x" + log.topics[1][-40:],
         amount_units=uint(log.data),
     )

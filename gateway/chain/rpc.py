@@ -22,6 +22,7 @@ Answer = TypeVar("Answer")
 Check = Callable[["Endpoint"], Awaitable[None]]
 
 _REVERTED = 3  # JSON-RPC error code of geth for "execution reverted"
+_MAY_REVERT = ("eth_call", "eth_sendRawTransaction")  # other methods run no contract
 _SILENT = "The chain does not answer now. Nothing was charged; try again."
 _log = structlog.get_logger()
 
@@ -64,8 +65,9 @@ _FAILED_CALL = re.compile(
 def _failure(place: int, method: str, error: Any) -> Exception:
     message = str(error.get("message", "")) if isinstance(error, dict) else str(error)
     code = error.get("code") if isinstance(error, dict) else None
+    is_reverted = code == _REVERTED or "revert" in message.lower()
     is_failed_call = method == "eth_call" and _FAILED_CALL.search(message) is not None
-    if code == _REVERTED or "revert" in message.lower() or is_failed_call:
+    if (is_reverted and method in _MAY_REVERT) or is_failed_call:
         return CallReverted(message)
     return ChainUnavailable(f"RPC endpoint {place}: {method} failed", details=message[:200])
 
@@ -155,10 +157,10 @@ class RpcEndpoints:
     async def _ask(
         self, endpoint: Endpoint, ask: Callable[[Endpoint], Awaitable[Answer]]
     ) -> Answer:
-        if not endpoint.is_checked:
-            await self._check(endpoint)
-            endpoint.is_checked = True
         try:
+            if not endpoint.is_checked:
+                await self._check(endpoint)
+                endpoint.is_checked = True
             return await ask(endpoint)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             kind = type(error).__name__

@@ -36,6 +36,7 @@ MIN_REMAINING_S = 20  # time to settle before the authorization expires
 MAX_REMAINING_S = 600  # a longer one would keep an unknown outcome open as long
 _SIGNATURE = "invalid_exact_evm_payload_signature"
 _SPENT = "invalid_exact_evm_nonce_already_used"
+_IS_SPENT = "authorization is used or canceled"  # USDC's own words
 _NOT_YET = "invalid_exact_evm_payload_authorization_valid_after"
 
 
@@ -96,8 +97,9 @@ class X402Verifier:
             call = await self._wallet_call(authorization)
         try:
             await self._chain.call(call.data, to=call.to, gas=call.gas)
-        except CallReverted:
-            await self._explain_unless_spent(authorization)
+        except CallReverted as refusal:
+            if _IS_SPENT not in str(refusal):  # a state that is read elsewhere may be older
+                await self._explain_unless_spent(authorization)
             if not is_by_key:
                 await self._check_wallet_signed(authorization)
             return False

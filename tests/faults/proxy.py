@@ -1,0 +1,235 @@
+"""A JSON-RPC proxy in front of the embedded chain that breaks chosen calls in chosen ways."""
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from gateway.demo.chain import PlayChain
+from gateway.usdc import AUTHORIZATION_STATE, BALANCE_OF, DOMAIN_SEPARATOR
+
+_HANG_S = 30.0  # longer than anybody waits
+_SELECTORS = {
+    AUTHORIZATION_STATE: "authorizationState",
+    BALANCE_OF: "balanceOf",
+    DOMAIN_SEPARATOR: "DOMAIN_SEPARATOR",
+}
+_SIMULATED = {False: "simulation, checked", True: "simulation, signed"}
+
+
+EVERY = "every call"
+
+
+class HangUp(Exception):
+    """The connection is reset instead of answered."""
+
+
+def call_name(request: dict) -> str:
+    """Return what docs/faults.md calls a request; `eth_call` by the function it calls."""
+    if request["method"] != "eth_call":
+        return request["method"]
+    call = request["params"][0]
+    name = _SELECTORS.get(bytes.fromhex(call["data"][2:10]))
+    return f"eth_call {name or _SIMULATED['from' in call]}"
+
+
+class FaultProxy:
+    """Forwards to the chain; `faults` says per call what happens instead."""
+
+    def __init__(self, chain: PlayChain) -> None:
+        self.chain = chain
+        self.faults: dict[str, Callable] = {}
+        self.seen: list[str] = []
+        self.healed = threading.Event()
+        self._http = _Server(("127.0.0.1", 0), _Handler)
+        self._http.proxy = self
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.heal()
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+        self._http.close_connections()
+
+    def break_call(self, call: str, fault: Callable) -> None:
+        """Let a call fail from now on."""
+        self.healed = threading.Event()
+        self.faults[call] = fault
+
+    def heal(self) -> None:
+        """Forward everything from now on; who hangs is hung up on."""
+        self.faults.clear()
+        self.healed.set()
+
+    def answer(self, body: bytes) -> tuple[int, bytes]:
+        """Return (status, body); raises `HangUp`."""
+        request = json.loads(body)
+        name = call_name(request)
+        self.seen += [name, *([EVERY] if EVERY in self.faults else [])]
+        fault = self.faults.get(name) or self.faults.get(EVERY)
+        if fault is None:
+            return 200, self.chain.rpc.answer(body)
+        return fault(self, request, body)
+
+    def hang(self) -> None:
+        """Wait until healed."""
+        self.healed.wait(_HANG_S)
+        raise HangUp
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    proxy: FaultProxy
+
+    def __init__(self, *args) -> None:
+        super().__init__(*args)
+        self._open: set[socket.socket] = set()
+
+    def process_request(self, request, client_address) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def close_connections(self) -> None:
+        for connection in list(self._open):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+    def handle_error(self, request, client_address) -> None:
+        """Say nothing about connections that end."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    server: _Server
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        try:
+            status, answer = self.server.proxy.answer(body)
+        except HangUp:
+            self._reset()
+            return
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+        self.wfile.flush()
+
+    def _reset(self) -> None:
+        """Close with a RST, as a dead load balancer does."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+
+    def log_message(self, *args) -> None:
+        """Keep quiet."""
+
+
+# -- the columns of docs/faults.md
+
+
+def says(result) -> Callable:
+    """Return a fault that answers with a result."""
+    return lambda proxy, request, body: (200, _json(request, result=result))
+
+
+def null(proxy, request, body):
+    return 200, _json(request, result=None)
+
+
+def time_out(proxy, request, body):
+    proxy.hang()
+
+
+def reset(proxy, request, body):
+    raise HangUp
+
+
+def too_many(proxy, request, body):
+    return 429, _json(request, error={"code": -32005, "message": "rate limit exceeded"})
+
+
+def unavailable(proxy, request, body):
+    return 503, b"Service Unavailable"
+
+
+def error(proxy, request, body):
+    return 200, _json(request, error={"code": -32000, "message": "internal error"})
+
+
+def garbage(proxy, request, body):
+    return 200, b"<html>502 Bad Gateway</html>"
+
+
+def answer_lost(proxy, request, body):
+    """Does what was asked and fails afterwards."""
+    proxy.chain.rpc.answer(body)
+    return 500, b"upstream failed"
+
+
+def never_lands(proxy, request, body):
+    """Takes a transaction, says its hash and loses it."""
+    from eth_utils.crypto import keccak
+
+    raw = bytes.fromhex(request["params"][0][2:])
+    return 200, _json(request, result="0x" + keccak(raw).hex())
+
+
+_FIELDS = {
+    "eth_getTransactionReceipt": "status",
+    "eth_getBlockByNumber": "timestamp",
+    "eth_getBlockByHash": "timestamp",
+    "eth_getLogs": "transactionHash",
+}
+
+
+def missing_field(proxy, request, body):
+    """Leaves out what the answer is asked for."""
+    answer = json.loads(proxy.chain.rpc.answer(body))
+    entries = answer["result"] if isinstance(answer["result"], list) else [answer["result"]]
+    for entry in entries:
+        if entry is not None:
+            del entry[_FIELDS[request["method"]]]
+    return 200, json.dumps(answer).encode()
+
+
+def wrong_chain(proxy, request, body):
+    return 200, _json(request, result="0x1")
+
+
+FAULTS = {
+    "null": null,
+    "time-out": time_out,
+    "reset": reset,
+    "429": too_many,
+    "503": unavailable,
+    "error": error,
+    "garbage": garbage,
+    "missing field": missing_field,
+    "wrong chain": wrong_chain,
+    "answer lost": answer_lost,
+    "never lands": never_lands,
+}
+
+
+def _json(request, **answer) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}).encode()
