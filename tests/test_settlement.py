@@ -718,6 +718,17 @@ async def test_whatever_fails_while_warming_up_open_payments_are_closed(
                 await asyncio.sleep(0.05)
 
 
+async def test_an_endpoint_that_once_counted_too_many_nonces_leaves_no_gap_for_ever(
+    gateway, rpc, chain, payer, clock
+):
+    rpc.faults["eth_getTransactionCount"] = says("0x63")
+    stuck = await bought(gateway, payer.header())
+    rpc.heal()
+    await ended_as_one_task(gateway, chain, await bought(gateway, payer.header()))
+    later(chain, clock, 301)
+    assert (await done(gateway, stuck))["code"] == "PAYMENT_NOT_SETTLED"
+
+
 # -- clients
 
 

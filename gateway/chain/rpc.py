@@ -94,6 +94,7 @@ class RpcEndpoints:
         self._endpoints: list[Endpoint] = []
         self._connecting = asyncio.Lock()
         self._is_closed = False
+        self._asking: set[asyncio.Task[Any]] = set()
 
     async def connect(self) -> list[Endpoint]:
         """Return the endpoints, importing web3 where that has not happened yet."""
@@ -116,6 +117,8 @@ class RpcEndpoints:
         """Close the connections; none is opened any more."""
         async with self._connecting:
             self._is_closed = True
+            for question in self._asking:
+                question.cancel()
             for endpoint in self._endpoints:
                 await endpoint.provider.disconnect()
 
@@ -153,6 +156,34 @@ class RpcEndpoints:
         if not answered:
             raise ChainUnavailable(_SILENT)
         return None
+
+    async def everywhere(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
+        """Ask every endpoint at once and return the first answer; the others are still asked.
+
+        Raises `ChainUnavailable` where none has one; a `CallReverted` is an answer.
+        """
+        asked = [
+            asyncio.create_task(self._ask(endpoint, ask), name=f"rpc-{endpoint.place}")
+            for endpoint in await self.connect()
+        ]
+        for question in asked:
+            self._asking.add(question)
+            question.add_done_callback(self._asked)
+        details = None
+        for answer in asyncio.as_completed(asked):
+            try:
+                return await answer
+            except ChainUnavailable as error:
+                details = error.details or error.message
+        raise ChainUnavailable(_SILENT, details=details)
+
+    def _asked(self, question: asyncio.Task[Any]) -> None:
+        """Forget a question that was asked everywhere, and look at its error: nobody else may."""
+        self._asking.discard(question)
+        if not question.cancelled() and isinstance(question.exception(), ChainUnavailable):
+            _log.warning(
+                "rpc.failed", endpoint=question.get_name(), error=str(question.exception())
+            )
 
     async def _ask(
         self, endpoint: Endpoint, ask: Callable[[Endpoint], Awaitable[Answer]]

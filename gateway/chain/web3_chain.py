@@ -3,7 +3,7 @@
 import contextlib
 from typing import Any
 
-from gateway.chain.reading import read_block, read_bytes, read_receipt, read_transfer
+from gateway.chain.reading import read_block, read_bytes, read_receipt, read_transfer, read_word
 from gateway.chain.rpc import Endpoint, RpcEndpoints
 from gateway.contracts import CallReverted
 from gateway.domain import Block, MinedTransfer, Receipt
@@ -186,17 +186,17 @@ class Web3Chain:
         return await self._rpc.first(ask)
 
     async def send(self, raw: bytes) -> None:
-        """Broadcast; a transaction that is already known or mined counts as sent."""
+        """Broadcast to every endpoint; what is already known or mined counts as sent."""
 
         async def ask(endpoint: Endpoint) -> None:
             try:
-                await endpoint.request("eth_sendRawTransaction", "0x" + raw.hex())
+                read_word(await endpoint.request("eth_sendRawTransaction", "0x" + raw.hex()))
             except ChainUnavailable as error:
                 if not _is_known(error.details):
                     raise
 
         with contextlib.suppress(CallReverted):  # refused in simulation; the receipt will tell
-            await self._rpc.first(ask)
+            await self._rpc.everywhere(ask)
 
     async def _number(self, method: str, *params: str) -> int:
         async def ask(endpoint: Endpoint) -> int:

@@ -146,7 +146,7 @@ class SettlementJournal(Protocol):
     """The part of the store that keys of ours write: their nonces, and what they signed."""
 
     async def next_nonce(self, signer: str, chain_nonce: int) -> int:
-        """Return the signer's next nonce, never below what the chain says."""
+        """Return the first nonce from `chain_nonce` on under which the signer signed nothing."""
         ...
 
     async def begin_settling(

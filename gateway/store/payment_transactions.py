@@ -72,11 +72,11 @@ def begin_settling(
 
 def use_nonce(db: sqlite3.Connection, transaction: SignedTransaction) -> None:
     """Use up a signer's nonce; `RuntimeError` where another transaction took it meanwhile."""
-    advanced = db.execute(
-        "UPDATE signers SET next_nonce = ? WHERE address = ? AND next_nonce = ?",
-        (transaction.nonce + 1, transaction.signer, transaction.nonce),
-    ).rowcount
-    if not advanced:
+    taken = db.execute(
+        "SELECT 1 FROM sent_transactions WHERE signer = ? AND nonce = ?",
+        (transaction.signer, transaction.nonce),
+    ).fetchone()
+    if taken:
         raise RuntimeError(f"nonce {transaction.nonce} of {transaction.signer} is taken")
 
 

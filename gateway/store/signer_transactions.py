@@ -8,13 +8,20 @@ from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
 
 
 def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
-    """Return the signer's next nonce, never below what the chain says."""
-    nonce: int = db.execute(
-        """INSERT INTO signers (address, next_nonce) VALUES (?, ?)
-           ON CONFLICT (address) DO UPDATE SET next_nonce = max(next_nonce, excluded.next_nonce)
-           RETURNING next_nonce""",
+    """Return the signer's first nonce from `chain_nonce` on under which it signed nothing yet.
+
+    Not the one after the highest: where an endpoint once said too much, the gap would stay for
+    ever, and nothing above it would ever be mined.
+    """
+    nonce = chain_nonce
+    for (used,) in db.execute(
+        """SELECT DISTINCT nonce FROM sent_transactions
+           WHERE signer = ? AND nonce >= ? ORDER BY nonce""",
         (signer, chain_nonce),
-    ).fetchone()[0]
+    ):
+        if used > nonce:
+            break
+        nonce = used + 1
     return nonce
 
 

@@ -5,7 +5,9 @@ ALTER TABLE settlement_transactions RENAME TO sent_transactions;
 DROP INDEX settlement_transactions_payment;
 DROP INDEX settlement_transactions_nonce;
 CREATE INDEX sent_transactions_payment ON sent_transactions (payment_id);
-CREATE INDEX sent_transactions_nonce ON sent_transactions (signer, mined, nonce);
+CREATE INDEX sent_transactions_nonce ON sent_transactions (signer, nonce);
+CREATE INDEX sent_transactions_mined ON sent_transactions (signer, mined, nonce);
+DROP TABLE signers;  -- what was signed tells which nonces are used
 
 -- The payer of an x402 payment signed it; of a direct transfer only a payerSignature proves one.
 ALTER TABLE payments ADD COLUMN payer_proven INTEGER NOT NULL DEFAULT 0;
