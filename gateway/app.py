@@ -15,6 +15,7 @@ from gateway.artifacts import LocalArtifacts
 from gateway.catalog import Catalog
 from gateway.chain import Web3Chain
 from gateway.contracts import Artifacts, Chain, Clock, PluginContext, Settler, Store
+from gateway.data_lock import check_network
 from gateway.errors import ChainUnavailable, SettingsError
 from gateway.keys import load_key
 from gateway.notices import Notices
@@ -83,7 +84,7 @@ async def _services(
 ) -> Services:
     """Put the parts together over an open store."""
     settings, now = context.settings, context.now
-    await _check_network(settings, store)
+    await check_network(settings, store)
     app.secret_key = await store.meta("session_secret", lambda: secrets.token_hex(32))
     file_secret = await store.meta("file_secret", lambda: secrets.token_hex(32))
     artifacts = LocalArtifacts(settings.data_dir / "outputs", file_secret)
@@ -170,16 +171,6 @@ def _workers(
         retention_s=context.settings.retention_days * 86400,
         on_done=notices.post,
     )
-
-
-async def _check_network(settings: Settings, store: Store) -> None:
-    """Refuse the data of another network: its nonces and claims mean nothing here."""
-    known = await store.meta("network", lambda: settings.network)
-    if known != settings.network:
-        raise SettingsError(
-            f"The data in {settings.data_dir} is of network {known}, GATEWAY_NETWORK is "
-            f"{settings.network}. Give that a folder of its own: GATEWAY_DATA_DIR=/data2"
-        )
 
 
 @contextlib.asynccontextmanager

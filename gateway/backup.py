@@ -57,9 +57,10 @@ def _copy(copy: Path, fresh: Path) -> None:
     if not copy.is_file():
         raise SettingsError(f"There is no file {copy}.")
     fresh.unlink(missing_ok=True)
+    readable = f"{copy.resolve().as_uri()}?mode=ro"
     try:
         with (
-            contextlib.closing(sqlite3.connect(f"file:{copy}?mode=ro", uri=True)) as source,
+            contextlib.closing(sqlite3.connect(readable, uri=True)) as source,
             contextlib.closing(sqlite3.connect(fresh)) as target,
         ):
             source.backup(target)
@@ -73,6 +74,8 @@ def _bear_anew(fresh: Path, settings: Settings, now: float) -> None:
         found = db.execute("PRAGMA integrity_check").fetchone()[0]
         if found != "ok":
             raise SettingsError(f"The copy is damaged: {found}. Take an older one.")
+        if db.execute("PRAGMA user_version").fetchone()[0] == 0:
+            raise SettingsError("The copy is no gateway's database. Take one of `backup`.")
         migrate(db)
         network = db.execute("SELECT value FROM meta WHERE key = 'network'").fetchone()
         if network is not None and network[0] != settings.network:
@@ -92,6 +95,8 @@ def _put_aside(settings: Settings, now: float) -> Path | None:
         return None
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     old = current.with_name(f"gateway.db.before-restore-{stamp}")
+    if old.exists():
+        raise SettingsError(f"{old} exists already. Try again in a second.")
     for suffix in ("", *_SIDE_FILES):
         part = Path(f"{current}{suffix}")
         if part.exists():

@@ -1,7 +1,6 @@
 """The commands `gateway backup`, `gateway restore` and `gateway encrypt-key`."""
 
 import os
-import re
 import time
 from pathlib import Path
 
@@ -49,16 +48,19 @@ def restore(*, file: Path) -> None:
 def encrypt_key(*, file: Path, key: str, password: str) -> None:
     """Write a private key into an encrypted keystore FILE, for GATEWAY_SETTLEMENT_KEYSTORE."""
     from gateway import keys  # noqa: PLC0415
+    from gateway.settings import is_key  # noqa: PLC0415
     from gateway.signer import address_of  # noqa: PLC0415
 
-    if not re.fullmatch(r"(0x)?[0-9a-fA-F]{64}", key):
-        raise click.BadParameter("a private key is 64 hexadecimal digits")
+    if not is_key(key):
+        raise click.BadParameter("a private key is 64 hexadecimal digits, of secp256k1")
     secret = bytes.fromhex(key.removeprefix("0x"))
     content = keys.encrypt_key(secret, password)
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise click.UsageError(f"{file} exists already. Name a new file.") from None
+    except OSError as error:
+        raise click.UsageError(f"{file} cannot be written ({error.strerror}).") from None
     with os.fdopen(opened, "w", encoding="utf-8") as keystore:
         keystore.write(content)
     click.echo(f"{file} holds the key of {address_of(secret)}.")

@@ -13,6 +13,7 @@ from gateway.terminal import one_sentence, print_rows
 if TYPE_CHECKING:
     from gateway.domain import RefundCase
 
+_AMOUNT = click.FloatRange(0, 3650)
 _TASKS = click.argument("task_ids", nargs=-1, metavar="[TASK_ID]...")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
@@ -118,7 +119,8 @@ def pay(*, task_ids: Sequence[str], dry_run: bool, wait_s: float, as_json: bool)
         click.echo("Nothing is approved. `gateway refunds list` shows what is owed.")
         return
     print_rows(cases, as_json=as_json)
-    sys.exit(0 if all(not row["problem"] for row in cases) else 1)
+    is_done = (row["state"] == "refunded" or (dry_run and not row["problem"]) for row in cases)
+    sys.exit(0 if all(is_done) else 1)
 
 
 async def _preview(task_ids: Sequence[str]) -> list[dict[str, Any]]:
@@ -132,13 +134,17 @@ async def _preview(task_ids: Sequence[str]) -> list[dict[str, Any]]:
 
 async def _pay(task_ids: Sequence[str], wait_s: float) -> list[dict[str, Any]]:
     from gateway import till  # noqa: PLC0415
-    from gateway.domain import Decision  # noqa: PLC0415
+    from gateway.domain import Decision, PaymentState  # noqa: PLC0415
     from gateway.settings import load_settings  # noqa: PLC0415
 
     async with till.open_till(load_settings()) as opened:
         opened.sender()  # without a key nothing is approved either
-        await till.decide(opened, task_ids, Decision.APPROVED, recipient=None, note="")
         cases = await till.payable(opened, task_ids)
+        moving = PaymentState.REFUNDING
+        new = [case.task_id for case in cases if case.payment.state is not moving]
+        await till.decide(
+            opened, new if task_ids else (), Decision.APPROVED, recipient=None, note=""
+        )
         return [_row(case) for case in await till.pay(opened, cases, wait_s=wait_s)]
 
 
@@ -148,11 +154,11 @@ def transfers() -> None:
 
 
 @transfers.command()
-@click.option("--days", default=7.0, show_default=True, help="How far to look back.")
-@click.option("--hours", default=24.0, show_default=True, help="Leave out what is younger.")
+@click.option("--days", default=7.0, show_default=True, type=_AMOUNT, help="How far to look back.")
+@click.option("--hours", type=_AMOUNT, help="Leave out what is younger.  [default: too old to pay]")
 @_JSON
 @one_sentence
-def unclaimed(*, days: float, hours: float, as_json: bool) -> None:
+def unclaimed(*, days: float, hours: float | None, as_json: bool) -> None:
     """List USDC transfers to the wallet that paid for nothing: nobody sent their hash."""
     from gateway import till  # noqa: PLC0415
     from gateway.settings import load_settings  # noqa: PLC0415

@@ -3,6 +3,7 @@
 import fcntl
 from typing import TextIO
 
+from gateway.contracts import Store
 from gateway.errors import SettingsError
 from gateway.settings import Settings
 
@@ -26,3 +27,13 @@ def lock_data(settings: Settings) -> TextIO:
             "its own: GATEWAY_DATA_DIR=/data2"
         ) from None
     return lock
+
+
+async def check_network(settings: Settings, store: Store) -> None:
+    """Refuse the data of another network: its nonces and claims mean nothing here."""
+    known = await store.meta("network", lambda: settings.network)
+    if known != settings.network:
+        raise SettingsError(
+            f"The data in {settings.data_dir} is of network {known}, GATEWAY_NETWORK is "
+            f"{settings.network}. Give that a folder of its own: GATEWAY_DATA_DIR=/data2"
+        )

@@ -6,13 +6,16 @@ token pay it once.
 
 import asyncio
 import contextlib
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import attrs
 
 from gateway.chain import Web3Chain
 from gateway.contracts import Chain, PluginContext, Store
+from gateway.data_lock import check_network
 from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
 from gateway.errors import RefundRefused, SettingsError
 from gateway.keys import load_key
@@ -20,8 +23,10 @@ from gateway.payments import Refunds
 from gateway.payments.floor import last_block_before
 from gateway.settings import Settings
 from gateway.store import SqliteStore
+from gateway.store.migrations import migrations
 
 OPEN = (PaymentState.REFUND_DUE, PaymentState.REFUNDING, PaymentState.REFUND_FAILED)
+DECIDABLE = (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED)
 _LOOK_S = 1.0  # half of Base's block time
 _RANGE = 2_000  # blocks a query; public endpoints refuse more
 
@@ -55,8 +60,14 @@ async def open_till(settings: Settings) -> AsyncIterator[Till]:
             "GATEWAY_DATA_DIR=/data"
         )
     secret = load_key(settings, "refund")
+    if secret is not None and secret == load_key(settings, "settlement"):
+        raise SettingsError(
+            "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
+        )
     chain = Web3Chain(settings)
+    _check_version(path)
     async with SqliteStore(path) as store:
+        await check_network(settings, store)
         context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
         refunds = Refunds(store, context, secret) if secret is not None else None
         try:
@@ -65,11 +76,25 @@ async def open_till(settings: Settings) -> AsyncIterator[Till]:
             await chain.close()
 
 
+def _check_version(path: Path) -> None:
+    """Refuse an older database: a gateway that runs on it would lose its tables under its feet."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version < migrations()[-1][0]:
+        raise SettingsError("The database is of an older version. Start this gateway once first.")
+
+
 async def decide(
     till: Till, task_ids: Sequence[str], decision: Decision, *, recipient: str | None, note: str
 ) -> list[RefundCase]:
     """Note one decision about several refunds; raises `RefundRefused` at the first that cannot."""
     ledger, now = till.store.refunds, time.time()
+    for task_id in task_ids:  # all or none: what is approved is sent by the running gateway
+        case = await ledger.case(task_id)
+        if case is None:
+            raise RefundRefused(f"Nothing is owed for task {task_id}.")
+        if case.payment.state not in DECIDABLE:
+            raise RefundRefused(f"The refund of task {task_id} is {case.payment.state} already.")
     return [
         await ledger.decide(task_id, decision, recipient=recipient, note=note, now=now)
         for task_id in task_ids
@@ -102,24 +127,37 @@ async def pay(till: Till, cases: Sequence[RefundCase], *, wait_s: float) -> list
     while True:
         await sender.sweep(only=task_ids)
         shown = [case for task_id in task_ids if (case := await ledger.case(task_id))]
-        waits = any(case.payment.state is PaymentState.REFUNDING for case in shown)
+        waits = any(_is_moving(case) for case in shown)
         if not waits or time.monotonic() > deadline:
             return shown
         await asyncio.sleep(_LOOK_S)
 
 
-async def unclaimed_transfers(till: Till, *, days: float, hours: float) -> list[MinedTransfer]:
+def _is_moving(case: RefundCase) -> bool:
+    """Whether looking again may change it: on its way, or not sent for no known reason."""
+    state = case.payment.state
+    is_due = state is PaymentState.REFUND_DUE and case.problem is None
+    return is_due or state is PaymentState.REFUNDING
+
+
+async def unclaimed_transfers(
+    till: Till, *, days: float, hours: float | None
+) -> list[MinedTransfer]:
     """Return transfers to the wallet of the last `days`, older than `hours`, that paid nothing.
 
+    None for `hours` means those that are too old to pay for anything any more.
     Looks only below the safe head: what is listed will not be reorganised away.
     """
     head, now = await till.chain.safe_head(), time.time()
+    if hours is None:
+        hours = max(24.0, till.settings.max_transfer_age_hours)
     first = await last_block_before(till.chain, now - days * 86_400) + 1
     last = min(head.number, await last_block_before(till.chain, now - hours * 3600))
-    found: list[MinedTransfer] = []
+    wallet, found = till.settings.wallet_key, list[MinedTransfer]()
     for start in range(first, last + 1, _RANGE):
         transfers = await till.chain.transfer_logs(
-            till.settings.wallet_key, from_block=start, to_block=min(start + _RANGE - 1, last)
+            wallet, from_block=start, to_block=min(start + _RANGE - 1, last)
         )
-        found += await till.store.refunds.unclaimed(transfers)
+        paying = [each for each in transfers if each.amount_units and each.sender != wallet]
+        found += await till.store.refunds.unclaimed(paying)
     return found

@@ -104,17 +104,22 @@ class Network:
     @property
     def domain_separator(self) -> bytes:
         """The EIP-712 domain separator the contract must answer with."""
-        return keccak(
-            _DOMAIN_TYPEHASH
-            + keccak(self.token_name.encode())
-            + keccak(self.token_version.encode())
-            + word(self.chain_id)
-            + word(self.token)
-        )
+        return _domain_separator(self)
 
     def authorization_key(self, sender: str, nonce: str) -> str:
         """Return the claim key of one EIP-3009 nonce; nonces are per payer."""
         return f"auth:{self.token}:{sender}:{nonce}".lower()
+
+
+@functools.lru_cache(maxsize=8)
+def _domain_separator(network: Network) -> bytes:
+    return keccak(
+        _DOMAIN_TYPEHASH
+        + keccak(network.token_name.encode())
+        + keccak(network.token_version.encode())
+        + word(network.chain_id)
+        + word(network.token)
+    )
 
 
 BASE = Network(

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from gateway.domain import Block, Log, MinedTransfer, Receipt
-from gateway.usdc import uint
+from gateway.usdc import AUTHORIZATION_USED_TOPIC, uint
 
 _WORD = re.compile(r"0x[0-9a-fA-F]{64}")
 _MOST = 2**63  # what a column and a float hold; no block, time or amount of USDC comes near
@@ -61,6 +61,12 @@ def _log(raw: Any) -> Log:
         data=read_bytes(raw["data"]),
         index=read_count(raw["logIndex"]),
     )
+
+
+def read_event(raw: Any) -> tuple[str, bool]:
+    """Return (transaction, was it used rather than cancelled) of an authorization's event."""
+    is_use = read_word(raw["topics"][0]) == AUTHORIZATION_USED_TOPIC
+    return read_word(raw["transactionHash"]), is_use
 
 
 def read_transfer(raw: Any) -> MinedTransfer:

@@ -3,7 +3,14 @@
 import contextlib
 from typing import Any
 
-from gateway.chain.reading import read_block, read_bytes, read_receipt, read_transfer, read_word
+from gateway.chain.reading import (
+    read_block,
+    read_bytes,
+    read_event,
+    read_receipt,
+    read_transfer,
+    read_word,
+)
 from gateway.chain.rpc import Endpoint, RpcEndpoints
 from gateway.contracts import CallReverted
 from gateway.domain import Block, MinedTransfer, Receipt
@@ -160,10 +167,7 @@ class Web3Chain:
         async def ask(endpoint: Endpoint) -> list[tuple[str, bool]]:
             await _block(endpoint, "eth_getBlockByHash", known.hash)  # one that lags is passed over
             logs = await endpoint.request("eth_getLogs", query)
-            return [
-                (log["transactionHash"].lower(), log["topics"][0] == AUTHORIZATION_USED_TOPIC)
-                for log in logs
-            ]
+            return [read_event(log) for log in logs]
 
         return await self._rpc.first(ask)
 

@@ -88,9 +88,12 @@ class AuthorizationVerifier(Protocol):
 class TransferVerifier(Protocol):
     """The direct flow: finds in a mined transaction the transfers that may pay."""
 
-    async def find_transfers(self, tx_hash: str, *, floor_block: int, now: float) -> list[Transfer]:
+    async def find_transfers(
+        self, tx_hash: str, *, floor_block: int, born_at: float, now: float
+    ) -> list[Transfer]:
         """Return the USDC transfers to the wallet in a mined transaction, at least one.
 
+        Those of a block up to `floor_block`, or from before `born_at`, may be spent already.
         Whether they are still unclaimed, and whether they suffice, the store decides.
         Raises `TxNotFound`, `TxFailed`, `InvalidPayment`, `ChainUnavailable`.
         """

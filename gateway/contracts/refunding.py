@@ -37,6 +37,7 @@ class RefundLedger(Protocol):
         transaction: SignedTransaction | None,
         *,
         sender: str,
+        recipient: str,
         search_from_block: int,
         cap_units: int,
         now: float,

@@ -201,7 +201,7 @@ class Payments:
                 return Accepted(task=known)
             raise TxAlreadyUsed("This transaction already paid for a generation.")
         transfers = await self.transfers.find_transfers(
-            tx_hash, floor_block=await self.floor_block(), now=self.now()
+            tx_hash, floor_block=await self.floor_block(), born_at=self.born_at, now=self.now()
         )
         if proof is not None:
             transfers = await signed_transfers(self.chain, transfers, proof)

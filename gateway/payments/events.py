@@ -2,10 +2,17 @@
 
 from gateway.contracts import Chain
 from gateway.domain import Authorization, Block, Receipt, Transfer
-from gateway.usdc import AUTHORIZATION_STATE, Network, transfers_to, word
+from gateway.usdc import (
+    AUTHORIZATION_STATE,
+    AUTHORIZATION_USED_TOPIC,
+    Network,
+    topic,
+    transfers_to,
+    word,
+)
 
 _RANGE = 2_000  # blocks a query; public endpoints refuse more
-_SPAN = 60_000  # blocks from the first to look at in which the event must be, if there is one
+SPAN = 60_000  # blocks (33 h) in which the event of an authorization that expires must be
 
 
 async def is_spent(chain: Chain, signed: Authorization, block: Block) -> bool:
@@ -15,10 +22,13 @@ async def is_spent(chain: Chain, signed: Authorization, block: Block) -> bool:
 
 
 async def find_events(
-    chain: Chain, signed: Authorization, *, from_block: int, known: Block
+    chain: Chain, signed: Authorization, *, from_block: int, known: Block, span: int | None = None
 ) -> list[tuple[str, bool]]:
-    """Return (transaction, was it used rather than cancelled) up to a block; at most one."""
-    last = min(known.number, from_block + _SPAN)
+    """Return (transaction, was it used rather than cancelled) up to a block; at most one.
+
+    `span` limits the search to that many blocks; what does not expire may be in any.
+    """
+    last = known.number if span is None else min(known.number, from_block + span)
     for first in range(from_block, last + 1, _RANGE):
         found = await chain.authorization_logs(
             signed.sender,
@@ -30,6 +40,12 @@ async def find_events(
         if found:
             return found
     return []
+
+
+def uses(receipt: Receipt, signed: Authorization, network: Network) -> bool:
+    """Return whether this transaction, as it is mined now, is the one that used the nonce."""
+    event = (AUTHORIZATION_USED_TOPIC, topic(signed.sender), signed.nonce)
+    return any(log.address == network.token and log.topics == event for log in receipt.logs)
 
 
 def find_transfer(signed: Authorization, receipt: Receipt, network: Network) -> Transfer | None:

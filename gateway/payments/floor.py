@@ -1,8 +1,10 @@
 """The floor: transfers mined before this database was born may be spent; they are refused."""
 
 from gateway.contracts import Chain, Store
+from gateway.domain import Block
 
 _META = "floor_block"
+_STALE_S = 60  # a head this much older than now is of an endpoint that lags
 
 
 async def floor_block(store: Store, chain: Chain, born_at: float) -> int:
@@ -13,14 +15,20 @@ async def floor_block(store: Store, chain: Chain, born_at: float) -> int:
     """
     known = await store.known_meta(_META)
     if known is None:
-        found = await last_block_before(chain, born_at)
+        head = await chain.head()
+        found = await _last_before(chain, head, born_at)
+        if head.timestamp < born_at - _STALE_S:
+            return found  # an endpoint that lags says too low a number: it is not kept
         known = await store.meta(_META, lambda: str(found))
     return int(known)
 
 
 async def last_block_before(chain: Chain, at: float) -> int:
     """Return the number of the newest block whose time is not after `at`; block times rise."""
-    head = await chain.head()
+    return await _last_before(chain, await chain.head(), at)
+
+
+async def _last_before(chain: Chain, head: Block, at: float) -> int:
     if head.timestamp <= at:
         return head.number
     low, high = 0, head.number  # `high` is after `at`

@@ -13,7 +13,7 @@ else with it. A log that is not found proves nothing either while the endpoint m
 
 from gateway.contracts import Chain, Clock, Store
 from gateway.domain import Authorization, Block, Payment, Receipt
-from gateway.payments.events import find_events, find_transfer, is_spent
+from gateway.payments.events import SPAN, find_events, find_transfer, is_spent, uses
 from gateway.settings import Settings
 
 _LOG_LAG_S = 120  # past `validBefore`, after which logs still missing do not exist
@@ -47,7 +47,7 @@ class Reconciler:
     async def _close_spent(self, payment: Payment, signed: Authorization, block: Block) -> bool:
         """Close by the event that spent the nonce: settled where it paid us, else released."""
         for tx_hash, was_used in await find_events(
-            self._chain, signed, from_block=payment.search_from_block, known=block
+            self._chain, signed, from_block=payment.search_from_block, known=block, span=SPAN
         ):
             if was_used:
                 receipt = await self._chain.receipt(tx_hash)
@@ -55,6 +55,8 @@ class Reconciler:
                     return False  # the endpoint knows the log but not its transaction yet
                 if await self._settle_by(payment, receipt):
                     return True
+                if not uses(receipt, signed, self._settings.chain):
+                    return False  # its block was replaced between the two reads: look again
             await self._store.release(payment.id, now=self._now())
             return True
         if block.timestamp < signed.valid_before + _LOG_LAG_S:

@@ -13,12 +13,15 @@ _FOR_EVER = 2**256 - 1  # a refund does not expire: its nonce is its only end
 def refund_nonce(payment: Payment, network: Network) -> str:
     """Return the nonce of a payment's refund: the same from whichever database it is computed.
 
-    Hash over chain, token, and the transaction and log index of the transfer that paid.
+    Hash over chain, token, and what paid: payer and nonce of an authorization, or a transaction.
+    Never a log's index, which changes where its block is replaced.
     """
-    if payment.paid_tx is None or payment.paid_log_index is None:
+    if payment.paid_tx is None:
         raise ValueError("nothing was paid")
-    place = word(payment.paid_tx) + word(payment.paid_log_index)
-    return "0x" + keccak(b"refund" + network.domain_separator + place).hex()
+    paid = word(payment.paid_tx)
+    if payment.authorization is not None:
+        paid = word(payment.payer) + word(payment.authorization.nonce)
+    return "0x" + keccak(b"refund" + network.domain_separator + paid).hex()
 
 
 def sign_refund(secret: bytes, sender: str, case: RefundCase, network: Network) -> Authorization:

@@ -18,11 +18,12 @@ from gateway.payments.events import find_events, is_spent
 from gateway.payments.floor import last_block_before
 from gateway.payments.refund_authorization import sign_refund
 from gateway.signer import Call, Signer
-from gateway.smart_wallets import KEY_GAS, key_call
+from gateway.smart_wallets import KEY_GAS, key_call, settlement_call
 from gateway.usdc import BALANCE_OF, word
 
 _SWEEP_S = 15.0  # between two looks at what is owed
 _LAG_S = 120.0  # after which every endpoint knows a transaction that was mined
+_UNSPENT_MARGIN = 5_000  # blocks (under 3 h) an endpoint may lag behind when it says "unspent"
 _NOBODY = "0x" + "0" * 40  # who a mint came from
 _log = structlog.get_logger()
 
@@ -39,6 +40,7 @@ class Refunds:
         self._secret = secret
         self._signer = Signer(secret, context, self._write_down)
         self._sweeper: asyncio.Task[None] | None = None
+        self._submitting: dict[int, RefundCase] = {}  # by payment, as they were looked at
         self.address = self._signer.address
 
     def start(self) -> None:
@@ -64,13 +66,25 @@ class Refunds:
 
     async def sweep(self, only: Collection[str] | None = None) -> None:
         """Follow what was sent, then send what may be sent; `only` limits both to these tasks."""
-        await self._signer.tend(self._call_of)
+        await self._tend()
+        is_capped = False  # the rest of the automatic ones need not be asked about
         for case in await self._ledger.cases(PaymentState.REFUNDING, PaymentState.REFUND_DUE):
-            if only is None or case.task_id in only:
-                await self._advance(case)
+            waits = is_capped and case.decision is None and case.sender is None
+            if (only is None or case.task_id in only) and not waits:
+                is_capped = await self._advance(case) or is_capped
 
-    async def _advance(self, case: RefundCase) -> None:
-        """Take one refund a step further; its failure is no other's."""
+    async def _tend(self) -> None:
+        """Send again what is unmined; an endpoint that refuses it keeps nothing from closing."""
+        try:
+            await self._signer.tend(self._call_of)
+        except ChainUnavailable as error:
+            _log.warning("refunds.not_sent", error=error.message, details=error.details)
+
+    async def _advance(self, case: RefundCase) -> bool:
+        """Take one refund a step further; returns whether the day's cap keeps it.
+
+        Its failure is no other's.
+        """
         try:
             if case.payment.state is PaymentState.REFUNDING:
                 await self._follow(case)
@@ -78,10 +92,12 @@ class Refunds:
                 await self._send(case)
         except RefundRefused as refusal:
             await self._ledger.note_problem(case.payment.id, str(refusal))
+            return True
         except ChainUnavailable as error:
             _log.warning("refund.chain_silent", task=case.task_id, error=error.message)
         except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
             _log.exception("refund.not_advanced", task=case.task_id)
+        return False
 
     def may_send(self, case: RefundCase) -> bool:
         """Whether the operator said so, or settings do for a payer who proved themselves."""
@@ -108,11 +124,12 @@ class Refunds:
     async def _send(self, case: RefundCase) -> None:
         """Sign, write down, send; or note why not. One found paid already is only closed."""
         if await is_spent(self._chain, self._signed(case), await self._chain.head()):
-            await self._begin(case.payment, None)
+            start = await last_block_before(self._chain, case.created_at)
+            await self._begin(case, None, start)
         elif problem := await self.problem_of(case):
             await self._ledger.note_problem(case.payment.id, problem)
         else:
-            await self._signer.submit(case.payment, self._call(case))
+            await self._submit(case)
 
     async def _follow(self, case: RefundCase) -> None:
         """Close a refund by its event; one whose nonce went to another is signed anew."""
@@ -121,7 +138,7 @@ class Refunds:
             await self._close(case, signed, block)
         elif case.sender != self.address:
             await self._ledger.note_problem(case.payment.id, await self.problem_of(case))
-        elif await self._signer.submit(case.payment, self._call(case)) is None:
+        elif await self._submit(case) is None:
             await self._give_up(case)
 
     async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
@@ -140,7 +157,9 @@ class Refunds:
     async def _give_up(self, case: RefundCase) -> None:
         """Leave a refund that the token refuses to the operator, once no endpoint can lag."""
         problem = await self.problem_of(case)
-        if problem is None:
+        if problem is None or await is_spent(
+            self._chain, self._signed(case), await self._chain.head()
+        ):
             return
         if self._now() - case.updated_at < _LAG_S:
             await self._ledger.note_problem(case.payment.id, problem)
@@ -148,29 +167,40 @@ class Refunds:
         await self._ledger.fail(case.payment.id, problem, now=self._now())
         _log.error("refund.failed", task=case.task_id, problem=problem)
 
-    async def _write_down(self, payment: Payment, transaction: SignedTransaction) -> None:
-        await self._begin(payment, transaction)
+    async def _submit(self, case: RefundCase) -> str | None:
+        self._submitting[case.payment.id] = case
+        try:
+            return await self._signer.submit(case.payment, self._call(case))
+        finally:
+            del self._submitting[case.payment.id]
 
-    async def _begin(self, payment: Payment, transaction: SignedTransaction | None) -> None:
-        case = await self._case_of(payment)
-        start = await last_block_before(self._chain, case.created_at)
+    async def _write_down(self, payment: Payment, transaction: SignedTransaction) -> None:
+        head = await self._chain.head()  # the nonce was unspent a moment ago
+        case = self._submitting[payment.id]
+        await self._begin(case, transaction, max(head.number - _UNSPENT_MARGIN, 0))
+
+    async def _begin(
+        self, case: RefundCase, transaction: SignedTransaction | None, start: int
+    ) -> None:
+        """R2; refused where the operator named another address since we looked."""
         await self._ledger.begin(
-            payment.id,
+            case.payment.id,
             transaction,
-            sender=self.address,
+            sender=case.sender or self.address,
+            recipient=case.recipient,
             search_from_block=start,
             cap_units=usdc(self._settings.refund_daily_cap),
             now=self._now(),
         )
 
     async def _call_of(self, payment: Payment) -> Call:
-        return self._call(await self._case_of(payment))
-
-    async def _case_of(self, payment: Payment) -> RefundCase:
+        """Return what a transaction of this key does; it may have been the settlement key once."""
         case = await self._ledger.case_of(payment.id)
-        if case is None:
+        if case is not None:
+            return self._call(case)
+        if payment.authorization is None:
             raise RuntimeError(f"payment {payment.id} has no refund")
-        return case
+        return await settlement_call(payment.authorization, self._settings.chain, self._chain)
 
     def _signed(self, case: RefundCase) -> Authorization:
         """Return the authorization; begun by another key, it has that one's address."""

@@ -64,7 +64,7 @@ class Settlements:
         try:
             await self._settler.check_ready()
         except ChainUnavailable as error:
-            raise ExecutionError(error.message, details=error.details) from error
+            raise ExecutionError(error.message) from error
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
         """Raise `PaymentRequired` or `ExecutionError` where this one would not be settled."""
@@ -109,7 +109,7 @@ class Settlements:
             except ChainUnavailable as error:
                 _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LOOK_S)
+            pause_s = min(2 * pause_s, _SWEEP_S if tx_hash is None else _LOOK_S)
 
     async def _submit(self, payment: Payment) -> str | None:
         """Send; a settler that fails is no news about the payment, only the chain is."""

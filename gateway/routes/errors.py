@@ -7,6 +7,7 @@ from quart import Quart, request
 from werkzeug.exceptions import HTTPException
 
 from gateway.errors import (
+    ChainUnavailable,
     GatewayError,
     MethodNotAllowed,
     NotFound,
@@ -30,7 +31,8 @@ async def _gateway_error(error: GatewayError) -> Answer:
     body: dict[str, Any] = {"error": error.message}
     if error.code is not None:
         body["code"] = error.code
-    if error.details is not None:
+    # What an RPC endpoint says may hold the operator's key: it is for the log and `gateway check`.
+    if error.details is not None and not isinstance(error, ChainUnavailable):
         body["details"] = error.details
     headers = {"Cache-Control": "no-store"}
     if isinstance(error, TooManyRequests):

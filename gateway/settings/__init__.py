@@ -1,6 +1,6 @@
 """What an operator may set, how it is read, and what it must be like."""
 
-from gateway.settings.checks import check_settings, parse_limit
+from gateway.settings.checks import check_settings, is_key, parse_limit
 from gateway.settings.loading import load_settings
 from gateway.settings.model import EndpointOverride, Settings, variable
 
@@ -8,6 +8,7 @@ __all__ = [
     "EndpointOverride",
     "Settings",
     "check_settings",
+    "is_key",
     "load_settings",
     "parse_limit",
     "variable",

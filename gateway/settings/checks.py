@@ -1,5 +1,6 @@
 """What settings must be like; a mistake is one sentence with an example."""
 
+import math
 import re
 from urllib.parse import urlsplit
 
@@ -46,7 +47,7 @@ def check_settings(settings: Settings) -> None:
         "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,
         "rpc_urls": bool(settings.rpc_urls)
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
-        **{name: not value or _is_key(value) for name, value in _keys(settings).items()},
+        **{name: not value or is_key(value) for name, value in _keys(settings).items()},
         "facilitator_url": _is_address_of_facilitator(settings.facilitator_url),
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
@@ -55,7 +56,7 @@ def check_settings(settings: Settings) -> None:
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
         **{name: getattr(settings, name) in values for name, values in one_of.items()},
         **{name: getattr(settings, name) >= least for name, least in at_least.items()},
-        **{name: getattr(settings, name) > 0 for name in positive},
+        **{name: 0 < getattr(settings, name) < math.inf for name in positive},
         **{
             name: bool(_LIMIT.fullmatch(getattr(settings, name)))
             for name in ("limit_x402", "limit_direct", "limit_task", "limit_login")
@@ -86,7 +87,7 @@ def _is_amount(text: str) -> bool:
         return False
 
 
-def _is_key(text: str) -> bool:
+def is_key(text: str) -> bool:
     """Whether this is a private key of secp256k1."""
     return bool(_KEY.fullmatch(text)) and 0 < int(text, 16) < _CURVE_ORDER
 

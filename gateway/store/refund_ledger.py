@@ -53,12 +53,20 @@ class SqliteRefunds:
         transaction: SignedTransaction | None,
         *,
         sender: str,
+        recipient: str,
         search_from_block: int,
         cap_units: int,
         now: float,
     ) -> None:
         await self._write(
-            refunds.begin, payment_id, transaction, sender, search_from_block, cap_units, now
+            refunds.begin,
+            payment_id,
+            transaction,
+            sender,
+            recipient,
+            search_from_block,
+            cap_units,
+            now,
         )
 
     async def end(self, payment_id: int, tx_hash: str, *, now: float) -> bool:

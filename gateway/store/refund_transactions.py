@@ -28,6 +28,11 @@ def decide(
     case = _case(db, task_id)
     if case.payment.state not in (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED):
         raise RefundRefused(f"The refund of task {task_id} is {case.payment.state} already.")
+    if case.sender is not None and recipient not in (None, case.recipient):
+        raise RefundRefused(
+            f"The refund of task {task_id} was signed for {case.recipient} before, and who has "
+            "that signature may use it. Approve it without --to."
+        )
     is_approved = decision is Decision.APPROVED
     state = PaymentState.REFUND_DUE if is_approved else PaymentState.REFUND_FAILED
     db.execute(
@@ -44,13 +49,15 @@ def begin(
     payment_id: int,
     transaction: SignedTransaction | None,
     sender: str,
+    recipient: str,
     search_from_block: int,
     cap_units: int,
     now: float,
 ) -> None:
     """Write down what is about to be sent, its nonce used up, before it is sent."""
     row = db.execute(
-        """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender FROM refunds r
+        """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender,
+                  r.recipient FROM refunds r
            JOIN payments p ON p.id = r.payment_id WHERE r.payment_id = ?""",
         (payment_id,),
     ).fetchone()
@@ -58,6 +65,8 @@ def begin(
         raise RuntimeError(f"the refund of payment {payment_id} is {row['state']}")
     if row["sender"] not in (None, sender):
         raise RuntimeError(f"the refund of payment {payment_id} was begun by another key")
+    if row["recipient"] != recipient:
+        raise RuntimeError(f"the refund of payment {payment_id} goes to another address meanwhile")
     if row["decision"] is None and row["begun_at"] is None:
         _check_cap(db, row["amount_units"], cap_units, now)
     db.execute(

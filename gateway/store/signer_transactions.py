@@ -28,7 +28,7 @@ def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
 def unmined_of(db: sqlite3.Connection, payment_id: int, signer: str) -> SignedTransaction | None:
     """Return a signer's newest transaction of a payment whose nonce is not seen used on-chain."""
     row = db.execute(
-        """SELECT * FROM sent_transactions WHERE payment_id = ? AND signer = ? AND mined = 0
+        """SELECT * FROM sent_transactions WHERE payment_id = ? AND +signer = ? AND +mined = 0
            ORDER BY nonce DESC, max_fee_wei DESC LIMIT 1""",
         (payment_id, signer),
     ).fetchone()
@@ -39,7 +39,7 @@ def nonces_of(db: sqlite3.Connection, payment_id: int, signer: str) -> int:
     """Return how many nonces of a signer a payment has used up."""
     count: int = db.execute(
         """SELECT count(DISTINCT nonce) FROM sent_transactions
-           WHERE payment_id = ? AND signer = ?""",
+           WHERE payment_id = ? AND +signer = ?""",
         (payment_id, signer),
     ).fetchone()[0]
     return count

@@ -22,6 +22,7 @@ from gateway.domain import (
     Transfer,
 )
 from gateway.errors import SettingsError
+from gateway.store import direct_transactions as direct
 from gateway.store import payment_transactions as payments
 from gateway.store import signer_transactions as signers
 from gateway.store import task_transactions as tasks
@@ -136,7 +137,7 @@ class SqliteStore:
         is_proven: bool = False,
     ) -> Task:
         return await self._write(
-            payments.accept_direct, task, tx_hash, transfers, idempotency_hash, is_proven
+            direct.accept_direct, task, tx_hash, transfers, idempotency_hash, is_proven
         )
 
     async def release(self, payment_id: int, *, now: float) -> bool:

@@ -96,6 +96,12 @@ def transfer(tx: int = 1, index: int = 0, units: int = PRICE, key: str | None = 
     )
 
 
+def paying(task: Task, tx: int = 1, index: int = 0, units: int = PRICE) -> Transfer:
+    """Return a transfer by a task's own authorization."""
+    signed = task.payment.authorization
+    return transfer(tx, index, units, key=key_of(signed) if signed is not None else None)
+
+
 def signed_transaction(nonce: int, fee: int = 100, *, signer: str = SIGNER) -> SignedTransaction:
     """Return a transaction of a settlement key; hash and bytes follow from nonce and fee."""
     return SignedTransaction(

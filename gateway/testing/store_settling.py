@@ -18,11 +18,11 @@ from gateway.testing.store_facts import (
     WALLET,
     kinds,
     known,
+    paying,
     queued,
     reserved,
     settling,
     signed_transaction,
-    transfer,
     tx_hash,
 )
 
@@ -121,8 +121,8 @@ class SettlingContract:
     @pytest.mark.parametrize("prepare", [reserved, settling])
     async def test_settling_queues_the_task_once(self, store: Store, prepare: Any) -> None:
         task = await prepare(store)
-        assert await store.settle(task.payment.id, transfer(5, index=3), now=NOW + 1)
-        assert not await store.settle(task.payment.id, transfer(6), now=NOW + 2)
+        assert await store.settle(task.payment.id, paying(task, 5, index=3), now=NOW + 1)
+        assert not await store.settle(task.payment.id, paying(task, 6), now=NOW + 2)
         assert not await store.release(task.payment.id, now=NOW + 2)
         after = await known(store, task.id)
         assert (after.status, after.payment.state) == (TaskStatus.QUEUED, PaymentState.SETTLED)
@@ -134,7 +134,7 @@ class SettlingContract:
         task = await prepare(store)
         assert await store.release(task.payment.id, now=NOW + 1)
         assert not await store.release(task.payment.id, now=NOW + 2)
-        assert not await store.settle(task.payment.id, transfer(), now=NOW + 2)
+        assert not await store.settle(task.payment.id, paying(task), now=NOW + 2)
         after = await known(store, task.id)
         assert (after.status, after.payment.state) == (TaskStatus.DROPPED, PaymentState.RELEASED)
         assert (after.code, after.completed_at) == ("PAYMENT_NOT_SETTLED", NOW + 1)
@@ -145,7 +145,7 @@ class SettlingContract:
     async def test_a_settlement_and_a_release_at_once_have_one_winner(self, store: Store) -> None:
         task = await reserved(store)
         outcomes = await asyncio.gather(
-            store.settle(task.payment.id, transfer(), now=NOW),
+            store.settle(task.payment.id, paying(task), now=NOW),
             store.release(task.payment.id, now=NOW),
         )
         assert sorted(outcomes) == [False, True]
@@ -153,13 +153,13 @@ class SettlingContract:
     async def test_a_transfer_below_the_price_never_settles(self, store: Store) -> None:
         task = await reserved(store)
         with pytest.raises(Exception, match=r"(?i)check"):
-            await store.settle(task.payment.id, transfer(units=PRICE - 1), now=NOW)
+            await store.settle(task.payment.id, paying(task, units=PRICE - 1), now=NOW)
         assert (await known(store, task.id)).status is TaskStatus.HELD
 
     async def test_a_direct_payment_is_closed_from_the_start(self, store: Store) -> None:
         task = await queued(store)
         assert not await store.release(task.payment.id, now=NOW)
-        assert not await store.settle(task.payment.id, transfer(8), now=NOW)
+        assert not await store.settle(task.payment.id, paying(task, 8), now=NOW)
 
     async def test_open_payments_come_oldest_first(self, store: Store) -> None:
         tasks = [await reserved(store, nonce) for nonce in (3, 1, 2)]

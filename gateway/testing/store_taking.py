@@ -22,6 +22,7 @@ from gateway.testing.store_facts import (
     kinds,
     known,
     new_task,
+    paying,
     queued,
     reserved,
     transfer,
@@ -148,13 +149,14 @@ class TakingContract:
     async def test_one_transaction_settles_many_authorizations(self, store: Store) -> None:
         for nonce in (1, 2):
             task = await reserved(store, nonce)
-            assert await store.settle(task.payment.id, transfer(9, index=nonce), now=NOW)
+            assert await store.settle(task.payment.id, paying(task, 9, index=nonce), now=NOW)
 
     async def test_one_transfer_never_settles_two(self, store: Store) -> None:
         first, second = await reserved(store, 1), await reserved(store, 2)
-        assert await store.settle(first.payment.id, transfer(), now=NOW)
-        with pytest.raises(Exception, match=r"(?i)unique"):
-            await store.settle(second.payment.id, transfer(), now=NOW)
+        assert await store.settle(first.payment.id, paying(first), now=NOW)
+        for strange in (paying(first), transfer()):
+            with pytest.raises(RuntimeError, match="not of payment"):
+                await store.settle(second.payment.id, strange, now=NOW)
         assert (await known(store, second.id)).payment.state is PaymentState.RESERVED
 
     @pytest.mark.parametrize("is_proven", [True, False])
@@ -236,7 +238,7 @@ class TakingContract:
         next_task = await store.reserve(new_task(), second, key_of(second), 0, "key")
         assert next_task is not None
         assert next_task.id != task.id
-        assert await store.settle(next_task.payment.id, transfer(), now=NOW)
+        assert await store.settle(next_task.payment.id, paying(next_task), now=NOW)
         assert not await store.release(next_task.payment.id, now=NOW)
         known_task = await store.reserve(new_task(), third, key_of(third), 0, "key")
         assert known_task is not None

@@ -33,7 +33,9 @@ class DirectVerifier:
         self._settings = context.settings
         self._chain = context.chain
 
-    async def find_transfers(self, tx_hash: str, *, floor_block: int, now: float) -> list[Transfer]:
+    async def find_transfers(
+        self, tx_hash: str, *, floor_block: int, born_at: float, now: float
+    ) -> list[Transfer]:
         """Return the transfers to the wallet that the transaction holds, at least one.
 
         Only the receipt's logs count, never the transaction's own `to`: routers and smart
@@ -45,7 +47,7 @@ class DirectVerifier:
         transfers = transfers_to(self._settings.wallet_key, receipt, self._settings.chain)
         if not transfers:
             raise InvalidPayment("The transaction holds no USDC transfer to the gateway wallet.")
-        await self._check_age(receipt, floor_block, now)
+        await self._check_age(receipt, floor_block, born_at, now)
         return transfers
 
     async def _confirmed(self, tx_hash: str) -> Receipt:
@@ -66,14 +68,21 @@ class DirectVerifier:
         head = await self._chain.head()
         return head.number - receipt.block_number + 1 >= needed
 
-    async def _check_age(self, receipt: Receipt, floor_block: int, now: float) -> None:
-        """Refuse transfers from before this database, which cannot know whether they are spent."""
+    async def _check_age(
+        self, receipt: Receipt, floor_block: int, born_at: float, now: float
+    ) -> None:
+        """Refuse transfers from before this database, which cannot know whether they are spent.
+
+        By block and by time: an endpoint that lagged at the birth named too low a block.
+        """
         if receipt.block_number <= floor_block:
             raise InvalidPayment(
                 "The transfer is older than this gateway's records.",
                 details=f"block {receipt.block_number} is not after block {floor_block}",
             )
         block = await self._chain.block(receipt.block_hash)
+        if block.timestamp < int(born_at):
+            raise InvalidPayment("The transfer is older than this gateway's records.")
         hours = self._settings.max_transfer_age_hours
         if now - block.timestamp > hours * 3600:
             raise InvalidPayment(f"The transfer is more than {hours:g} hours old.")

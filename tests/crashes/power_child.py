@@ -46,7 +46,7 @@ async def settled(store: SqliteStore, number: int, signing: asyncio.Lock) -> Non
     async with signing:  # as the settler does: one nonce after the other
         task = await facts.settling(store, number)
     acknowledged(f"payment {task.id} reserved", f"payment {task.id} settling")
-    await store.settle(task.payment.id, facts.transfer(number), now=facts.NOW)
+    await store.settle(task.payment.id, facts.paying(task, number), now=facts.NOW)
     acknowledged(f"payment {task.id} settled")
 
 

@@ -17,6 +17,7 @@ from gateway.testing.store_facts import (
     key_of,
     leased,
     new_task,
+    paying,
     queued,
     reserved,
     transfer,
@@ -174,7 +175,7 @@ async def test_every_change_of_a_payment_leaves_a_trace(store):
     task = await reserved(store)
     await store.begin_settling(task.payment.id, None, now=NOW + 1)
     await store.begin_settling(task.payment.id, None, now=NOW + 2)
-    await store.settle(task.payment.id, transfer(), now=NOW + 3)
+    await store.settle(task.payment.id, paying(task), now=NOW + 3)
     rows = await store._rows("SELECT old_state, new_state, at FROM payment_events ORDER BY id")
     assert [tuple(row) for row in rows] == [
         (None, "reserved", NOW),

@@ -34,3 +34,9 @@ WHEN NOT (
 BEGIN
     SELECT RAISE(ABORT, 'illegal change of a payment');
 END;
+
+-- Of an x402 payment its authorization's claim decides. A log's index is counted in its block, and
+-- a batch that is mined again in a replaced block has others: they must not look like double use.
+DROP INDEX payments_one_use;
+CREATE UNIQUE INDEX payments_one_use ON payments (paid_tx) WHERE flow = 'direct';
+CREATE INDEX payments_paid_tx ON payments (paid_tx) WHERE paid_tx IS NOT NULL;

@@ -1,0 +1,69 @@
+"""What the money transactions share: claims, Idempotency-Keys, and the task's own row."""
+
+import sqlite3
+
+from gateway.contracts import NewTask
+from gateway.domain import Task, TaskStatus, Transfer
+from gateway.errors import IdempotencyConflict
+from gateway.store.rows import SELECT_TASK, dump_request, task_of
+
+
+def is_claimed(db: sqlite3.Connection, key: str) -> bool:
+    """Return whether a payment has claimed a key."""
+    return db.execute("SELECT 1 FROM claims WHERE key = ?", (key,)).fetchone() is not None
+
+
+def claim(db: sqlite3.Connection, key: str, payment_id: int) -> None:
+    """Claim a key; the primary key fails the whole transaction where it is taken."""
+    db.execute("INSERT INTO claims (key, payment_id) VALUES (?, ?)", (key, payment_id))
+
+
+def insert_task(db: sqlite3.Connection, task: NewTask, payment_id: int, status: TaskStatus) -> None:
+    """Write down a task of a payment, with its request's file."""
+    db.execute(
+        """INSERT INTO tasks (id, payment_id, slug, capability, status, request, due_at, created_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            task.id,
+            payment_id,
+            task.endpoint.slug,
+            task.endpoint.capability,
+            status,
+            dump_request(task.request),
+            task.created_at,
+            task.created_at,
+        ),
+    )
+    if task.request.attachment is not None:
+        db.execute(
+            "INSERT INTO task_files (task_id, data) VALUES (?, ?)",
+            (task.id, task.request.attachment.data),
+        )
+
+
+def find_task(db: sqlite3.Connection, task_id: str) -> Task:
+    """Return a task that is known to exist."""
+    return task_of(db.execute(f"{SELECT_TASK} WHERE t.id = ?", (task_id,)).fetchone())
+
+
+def find_idempotent(db: sqlite3.Connection, idempotency_hash: str) -> Task | None:
+    """Return the task accepted under an Idempotency-Key."""
+    row = db.execute(f"{SELECT_TASK} WHERE p.idempotency_hash = ?", (idempotency_hash,)).fetchone()
+    return task_of(row) if row else None
+
+
+def same_request(known: Task, task: NewTask) -> Task:
+    """Return the task of an Idempotency-Key; another request under it is a conflict."""
+    if known.payment.request_hash != task.request_hash:
+        raise IdempotencyConflict("This Idempotency-Key was used with another request.")
+    return known
+
+
+def check_own(db: sqlite3.Connection, transfer: Transfer, payment_id: int) -> None:
+    """Raise `RuntimeError` for a transfer whose authorization this payment did not claim."""
+    own = db.execute(
+        "SELECT 1 FROM claims WHERE key = ? AND payment_id = ?",
+        (transfer.authorization_key, payment_id),
+    ).fetchone()
+    if own is None:
+        raise RuntimeError(f"transfer {transfer.tx_hash} is not of payment {payment_id}")

@@ -1,0 +1,206 @@
+"""An event loop in virtual time: it never waits, and it can forget everything a dead process left.
+
+Handles run one by one in a fixed order, so a history stops between any two of them. Whose a handle
+is, its context tells: all that a process starts inherits `OWNER`.
+"""
+
+import asyncio
+import contextvars
+import heapq
+import itertools
+from asyncio import events
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+OWNER: contextvars.ContextVar[object] = contextvars.ContextVar("owner", default=None)
+
+
+class Handle:
+    """A callback that waits for its turn."""
+
+    __slots__ = ("arguments", "callback", "context", "is_cancelled", "moment")
+
+    def __init__(self, callback, arguments, context, moment=0.0):
+        self.callback = callback
+        self.arguments = arguments
+        self.context = context
+        self.moment = moment
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+    def when(self) -> float:
+        return self.moment
+
+
+class SimTask(asyncio.Task):
+    """A task whose place in a set does not depend on its address."""
+
+    number = 0
+    owner: object = None
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """Runs what is ready; when nothing is, the clock jumps to what comes next."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._ready: deque[Handle] = deque()
+        self._scheduled: list[tuple[float, int, Handle]] = []
+        self._order = itertools.count()
+        self._numbers = itertools.count(1)
+        self._tasks: dict[int, SimTask] = {}
+        self.steps = 0
+        self._stops: list[tuple[int, int, Callable[[], None]]] = []
+        self.complaints: list[str] = []
+        self._has_forgotten = False
+
+    # -- what asyncio asks of a loop
+
+    def time(self) -> float:
+        return self._now
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro, *, name=None, context=None) -> SimTask:
+        context = contextvars.copy_context() if context is None else context
+        task = SimTask(coro, loop=self, name=name or "task", context=context)
+        task.number, task.owner = next(self._numbers), context.get(OWNER)
+        task._log_destroy_pending = False
+        self._tasks[task.number] = task
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: SimTask) -> None:
+        self._tasks.pop(task.number, None)
+
+    def call_soon(self, callback, *args, context=None) -> Handle:
+        context = contextvars.copy_context() if context is None else context
+        handle = Handle(callback, args, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(self, delay, callback, *args, context=None) -> Handle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(self, when, callback, *args, context=None) -> Handle:
+        context = contextvars.copy_context() if context is None else context
+        handle = Handle(callback, args, context, when)
+        heapq.heappush(self._scheduled, (when, next(self._order), handle))
+        return handle
+
+    def run_in_executor(self, executor, func, *args) -> asyncio.Future[Any]:
+        """Run at once; the answer comes a turn later, as a thread's would."""
+        answer = self.create_future()
+        try:
+            result = func(*args)
+        except Exception as error:  # noqa: BLE001 - the caller hears of it
+            self.call_soon(_tell_error, answer, error)
+        else:
+            self.call_soon(_tell, answer, result)
+        return answer
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self._has_forgotten:
+            return  # what a dead process's tasks had to say, nobody hears
+        error = context.get("exception")
+        self.complaints.append(f"{context.get('message')} {error!r}")
+
+    # -- the history's side
+
+    def run(self, main: Coroutine[Any, Any, Any]) -> Any:
+        """Run until `main` is done; returns what it returns."""
+        before = events._get_running_loop()
+        events._set_running_loop(self)
+        try:
+            task = self.create_task(main, name="main")
+            while not task.done():
+                self._step()
+            return task.result()
+        finally:
+            self._close()
+            events._set_running_loop(before)
+
+    def _step(self) -> None:
+        ready, scheduled = self._ready, self._scheduled
+        while scheduled and (not ready or scheduled[0][0] <= self._now):
+            moment, _, handle = heapq.heappop(scheduled)
+            if not handle.is_cancelled:
+                self._now = max(self._now, moment)
+                ready.append(handle)
+        if not ready:
+            raise RuntimeError("the history waits for something that never happens")
+        handle = ready.popleft()
+        if handle.is_cancelled:
+            return
+        self.steps += 1
+        handle.context.run(handle.callback, *handle.arguments)
+        while self._stops and self._stops[0][0] <= self.steps:
+            heapq.heappop(self._stops)[2]()
+
+    def after_steps(self, steps: int, stop: Callable[[], None]) -> None:
+        """Call `stop` between two steps, so many steps from now; 0 is after the current one."""
+        heapq.heappush(self._stops, (self.steps + steps, next(self._order), stop))
+
+    def forget(self, owner: object) -> None:
+        """Let a process die: none of its code runs on, and nothing of it is left to run.
+
+        Its coroutines are closed so that the interpreter does not do that later; their `finally`
+        may run then, and whoever owns the seams must have made them dead before.
+        """
+        self._has_forgotten = True
+        while dead := [task for task in self._tasks.values() if task.owner is owner]:
+            for task in dead:  # closing one may start others
+                _close(task.get_coro())
+                self._tasks.pop(task.number, None)
+        self._ready = deque(h for h in self._ready if h.context.get(OWNER) is not owner)
+        for _, _, handle in self._scheduled:
+            if handle.context.get(OWNER) is owner:
+                handle.is_cancelled = True
+
+    def _close(self) -> None:
+        """End what is left of a history."""
+        while self._tasks:
+            _close(self._tasks.popitem()[1].get_coro())
+        self._ready.clear()
+        self._scheduled.clear()
+
+
+def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Close a coroutine, also one whose `finally` waits for something."""
+    for _ in range(1000):
+        try:
+            coroutine.close()
+        except RuntimeError:
+            continue  # it awaited while it was closed: once more
+        except BaseException:  # noqa: BLE001 - it is dead, whatever it says
+            return
+        return
+
+
+def _tell(answer: asyncio.Future[Any], result: Any) -> None:
+    if not answer.done():
+        answer.set_result(result)
+
+
+def _tell_error(answer: asyncio.Future[Any], error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)

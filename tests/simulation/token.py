@@ -1,0 +1,191 @@
+"""USDC as far as money moves here: transfer, transferWithAuthorization, cancelAuthorization.
+
+Of people's signatures the chain was told when they were made; the gateway's own it checks.
+"""
+
+from collections.abc import Callable
+
+import attrs
+
+from gateway import Authorization, CallReverted
+from gateway.domain import Log
+from gateway.signatures import recovered
+from gateway.usdc import (
+    AUTHORIZATION_CANCELED_TOPIC,
+    AUTHORIZATION_STATE,
+    AUTHORIZATION_USED_TOPIC,
+    BALANCE_OF,
+    BASE,
+    TRANSFER_TOPIC,
+    authorization_digest,
+    selector,
+    topic,
+    word,
+)
+
+TOKEN = BASE.token
+OTHER_TOKEN = "0x" + "fa" * 20  # somebody's coin that is no USDC
+TRANSFER = selector("transfer(address,uint256)")
+TRANSFER_VRS = selector(
+    "transferWithAuthorization"
+    "(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
+)
+CANCEL_VRS = selector("cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)")
+
+
+@attrs.define
+class State:
+    """What a block leaves behind; shared with the block before where nothing changed."""
+
+    used: dict[tuple[str, str], tuple[str, bool]]  # (payer, nonce) → (transaction, paid)
+    balances: dict[str, int]
+    counts: dict[str, int]  # transactions of an account
+    mined: dict[str, object]  # hash → Receipt
+
+    def copy(self) -> "State":
+        return State(dict(self.used), dict(self.balances), dict(self.counts), dict(self.mined))
+
+
+@attrs.frozen
+class Call:
+    """One call inside a transaction."""
+
+    caller: str
+    data: bytes
+    target: str = TOKEN
+
+
+@attrs.frozen
+class Signed:
+    """The arguments of transferWithAuthorization."""
+
+    sender: str
+    recipient: str
+    units: int
+    valid_after: int
+    valid_before: int
+    nonce: str
+
+
+def transfer_call(caller: str, to: str, units: int, target: str = TOKEN) -> Call:
+    return Call(caller, TRANSFER + word(to) + word(units), target)
+
+
+def cancel_call(signed: Authorization) -> Call:
+    return Call(signed.sender, CANCEL_VRS + word(signed.sender) + word(signed.nonce) + bytes(96))
+
+
+def read_signed(data: bytes) -> Signed:
+    words = [data[at : at + 32] for at in range(4, 4 + 6 * 32, 32)]
+    return Signed(
+        "0x" + words[0][12:].hex(),
+        "0x" + words[1][12:].hex(),
+        *(int.from_bytes(part, "big") for part in words[2:5]),
+        "0x" + words[5].hex(),
+    )
+
+
+class Token:
+    """The contract: runs calls on a state."""
+
+    def __init__(self) -> None:
+        self.signatures: set[bytes] = set()  # call data whose signature is its payer's
+
+    def run(self, call: Call, state: State, timestamp: int, tx_hash: str) -> list[tuple]:
+        """Change the state; return (address, topics, data) of each log. Raises `CallReverted`."""
+        if call.target != TOKEN:
+            return [_transfer_log(call.target, call.caller, *_to_and_units(call.data))]
+        runners: dict[bytes, Callable] = {
+            TRANSFER: self._transfer,
+            TRANSFER_VRS: self._transfer_signed,
+            CANCEL_VRS: self._cancel,
+        }
+        return runners[call.data[:4]](call, state, timestamp, tx_hash)
+
+    def _transfer(self, call: Call, state: State, timestamp: int, tx_hash: str) -> list[tuple]:
+        to, units = _to_and_units(call.data)
+        _move(state, call.caller, to, units)
+        return [_transfer_log(TOKEN, call.caller, to, units)]
+
+    def _transfer_signed(
+        self, call: Call, state: State, timestamp: int, tx_hash: str
+    ) -> list[tuple]:
+        signed = read_signed(call.data)
+        self.check(call.data, signed, state, timestamp)
+        state.used[signed.sender, signed.nonce] = (tx_hash, True)
+        _move(state, signed.sender, signed.recipient, signed.units)
+        return [
+            (TOKEN, (AUTHORIZATION_USED_TOPIC, topic(signed.sender), signed.nonce), b""),
+            _transfer_log(TOKEN, signed.sender, signed.recipient, signed.units),
+        ]
+
+    def _cancel(self, call: Call, state: State, timestamp: int, tx_hash: str) -> list[tuple]:
+        nonce = "0x" + call.data[36:68].hex()
+        if (call.caller, nonce) in state.used:
+            raise CallReverted("authorization is used or canceled")
+        state.used[call.caller, nonce] = (tx_hash, False)
+        return [(TOKEN, (AUTHORIZATION_CANCELED_TOPIC, topic(call.caller), nonce), b"")]
+
+    def check(self, data: bytes, signed: Signed, state: State, timestamp: int) -> None:
+        """Raise `CallReverted` where the contract would."""
+        if not signed.valid_after < timestamp < signed.valid_before:
+            raise CallReverted("authorization is expired or not yet valid")
+        if (signed.sender, signed.nonce) in state.used:
+            raise CallReverted("authorization is used or canceled")
+        if data not in self.signatures and not self._is_signed(data, signed):
+            raise CallReverted("invalid signature")
+        if state.balances.get(signed.sender, 0) < signed.units:
+            raise CallReverted("ERC20: transfer amount exceeds balance")
+
+    def _is_signed(self, data: bytes, signed: Signed) -> bool:
+        """Recover who signed, of what nobody told; a good one is known from then on."""
+        v, r, s = (data[at : at + 32] for at in range(4 + 6 * 32, 4 + 9 * 32, 32))
+        authorization = Authorization(
+            sender=signed.sender,
+            recipient=signed.recipient,
+            value_units=signed.units,
+            valid_after=signed.valid_after,
+            valid_before=signed.valid_before,
+            nonce=signed.nonce,
+            signature=r + s + v[31:],
+        )
+        is_signed = recovered(authorization_digest(authorization, BASE), authorization.signature)
+        if is_signed != signed.sender:
+            return False
+        self.signatures.add(data)
+        return True
+
+    def view(self, data: bytes, state: State, timestamp: int) -> bytes:
+        """Answer an `eth_call`."""
+        head = data[:4]
+        account = "0x" + data[16:36].hex()
+        if head == AUTHORIZATION_STATE:
+            return word(int((account, "0x" + data[36:68].hex()) in state.used))
+        if head == BALANCE_OF:
+            return word(state.balances.get(account, 0))
+        if head == TRANSFER_VRS:
+            self.check(data, read_signed(data), state, timestamp)
+            return b""
+        raise CallReverted("unknown function")
+
+
+def receipt_logs(raw: list[tuple], first_index: int) -> tuple[Log, ...]:
+    return tuple(
+        Log(address=address, topics=topics, data=data, index=first_index + place)
+        for place, (address, topics, data) in enumerate(raw)
+    )
+
+
+def _to_and_units(data: bytes) -> tuple[str, int]:
+    return "0x" + data[16:36].hex(), int.from_bytes(data[36:68], "big")
+
+
+def _transfer_log(address: str, sender: str, to: str, units: int) -> tuple:
+    return (address, (TRANSFER_TOPIC, topic(sender), topic(to)), word(units))
+
+
+def _move(state: State, sender: str, to: str, units: int) -> None:
+    if state.balances.get(sender, 0) < units:
+        raise CallReverted("ERC20: transfer amount exceeds balance")
+    state.balances[sender] = state.balances.get(sender, 0) - units
+    state.balances[to] = state.balances.get(to, 0) + units
