@@ -41,9 +41,7 @@ def run() -> list[Table]:
                     readings.append((accepted, rss_mb(pid)))
         finally:
             os.sched_setaffinity(0, cores)
-    table = Table(
-        "payments accepted", "memory", title="Memory over 100,000 payments"
-    )
+    table = Table("payments accepted", "memory", title="Memory over 100,000 payments")
     for accepted, used_mb in readings:
         table.add_row(f"{accepted:,}", f"{used_mb:.0f} MB")
     return [table]

@@ -5,8 +5,6 @@ this payment's transfer can have. The token takes a nonce once, so no crash, sec
 restored backup can pay a refund twice; what is unknown is closed by the token's own events.
 """
 
-import asyncio
-import contextlib
 from collections.abc import Collection
 
 import structlog
@@ -19,6 +17,7 @@ from gateway.payments.floor import last_block_before
 from gateway.payments.refund_authorization import sign_refund
 from gateway.signer import Call, Signer
 from gateway.smart_wallets import KEY_GAS, key_call, settlement_call
+from gateway.sweeper import Sweeper
 from gateway.usdc import BALANCE_OF, word
 
 _SWEEP_S = 15.0  # between two looks at what is owed
@@ -39,39 +38,29 @@ class Refunds:
         self._now = context.now
         self._secret = secret
         self._signer = Signer(secret, context, self._write_down)
-        self._sweeper: asyncio.Task[None] | None = None
+        self._sweeper = Sweeper("refund-sweep", self.sweep, _SWEEP_S)
         self._submitting: dict[int, RefundCase] = {}  # by payment, as they were looked at
         self.address = self._signer.address
 
     def start(self) -> None:
         """Begin to sweep: at once, and every few seconds."""
-        self._sweeper = asyncio.create_task(self._sweep_forever(), name="refund-sweep")
+        self._sweeper.start()
 
     async def close(self) -> None:
         """Stop; what is on its way is durable."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
-
-    async def _sweep_forever(self) -> None:
-        while True:
-            try:
-                await self.sweep()
-            except ChainUnavailable as error:
-                _log.warning("refunds.chain_silent", error=error.message)
-            except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
-                _log.exception("refunds.sweep_failed")
-            await asyncio.sleep(_SWEEP_S)
+        await self._sweeper.stop()
 
     async def sweep(self, only: Collection[str] | None = None) -> None:
         """Follow what was sent, then send what may be sent; `only` limits both to these tasks."""
         await self._tend()
-        is_capped = False  # the rest of the automatic ones need not be asked about
+        refusal = None  # of the day's cap: the other automatic ones need no look at the chain
         for case in await self._ledger.cases(PaymentState.REFUNDING, PaymentState.REFUND_DUE):
-            waits = is_capped and case.decision is None and case.sender is None
-            if (only is None or case.task_id in only) and not waits:
-                is_capped = await self._advance(case) or is_capped
+            if only is not None and case.task_id not in only:
+                continue
+            if refusal is None or case.decision is not None or case.sender is not None:
+                refusal = await self._advance(case) or refusal
+            elif self.may_send(case) and case.problem is None:
+                await self._ledger.note_problem(case.payment.id, refusal)
 
     async def _tend(self) -> None:
         """Send again what is unmined; an endpoint that refuses it keeps nothing from closing."""
@@ -80,8 +69,8 @@ class Refunds:
         except ChainUnavailable as error:
             _log.warning("refunds.not_sent", error=error.message, details=error.details)
 
-    async def _advance(self, case: RefundCase) -> bool:
-        """Take one refund a step further; returns whether the day's cap keeps it.
+    async def _advance(self, case: RefundCase) -> str | None:
+        """Take one refund a step further; returns the refusal where the day's cap keeps it.
 
         Its failure is no other's.
         """
@@ -92,12 +81,12 @@ class Refunds:
                 await self._send(case)
         except RefundRefused as refusal:
             await self._ledger.note_problem(case.payment.id, str(refusal))
-            return True
+            return str(refusal)
         except ChainUnavailable as error:
             _log.warning("refund.chain_silent", task=case.task_id, error=error.message)
         except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
             _log.exception("refund.not_advanced", task=case.task_id)
-        return False
+        return None
 
     def may_send(self, case: RefundCase) -> bool:
         """Whether the operator said so, or settings do for a payer who proved themselves."""

@@ -15,6 +15,7 @@ from gateway.contracts import Quote, Settler, Store
 from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.reconcile import Reconciler
+from gateway.sweeper import Sweeper
 
 _FIRST_LOOK_S = 0.1  # after sending; doubles up to the next
 _LOOK_S = 1.0  # half of Base's block time
@@ -39,18 +40,15 @@ class Settlements:
         self._reconciler = reconciler
         self._on_settled = on_settled
         self._drivers: dict[int, asyncio.Task[None]] = {}
-        self._sweeper: asyncio.Task[None] | None = None
+        self._sweeper = Sweeper("settlement-sweep", self._sweep, _SWEEP_S)
 
     def start(self) -> None:
         """Begin to sweep: at once, and every few seconds."""
-        self._sweeper = asyncio.create_task(self._sweep_forever(), name="settlement-sweep")
+        self._sweeper.start()
 
     async def close(self, *, grace_s: float) -> None:
         """Let the drivers finish for `grace_s` seconds; what stays open is durable."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
+        await self._sweeper.stop()
         if self._drivers:
             await asyncio.wait(self._drivers.values(), timeout=grace_s)
         for driver in list(self._drivers.values()):
@@ -127,16 +125,6 @@ class Settlements:
         if tx_hash is not None and not _is_full(look):
             return False
         return await self._reconciler.close(payment)
-
-    async def _sweep_forever(self) -> None:
-        while True:
-            try:
-                await self._sweep()
-            except ChainUnavailable as error:
-                _log.warning("settlement.chain_silent", error=error.message)
-            except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
-                _log.exception("settlement.sweep_failed")
-            await asyncio.sleep(_SWEEP_S)
 
     async def _sweep(self) -> None:
         open_payments = await self._store.open_payments()

@@ -30,6 +30,8 @@ def run_many(first: int, count: int, *, processes: int, mutant: str | None = Non
     chunks = [seeds[at : at + _CHUNK] for at in range(0, count, _CHUNK)]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for part in pool.imap_unordered(partial(run_chunk, mutant=mutant), chunks):
+            for violation in part.violations:
+                click.echo(f"broken: {violation}", err=True)
             report.merge(part)
             if time.monotonic() - shown > _PROGRESS_S:
                 shown = time.monotonic()

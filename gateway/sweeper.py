@@ -1,0 +1,43 @@
+"""Does one thing at once and every few seconds, whatever goes wrong in between."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+import attrs
+import structlog
+
+from gateway.errors import ChainUnavailable
+
+_log = structlog.get_logger()
+
+
+@attrs.define
+class Sweeper:
+    """A task that is owned, named, cancelled and awaited."""
+
+    name: str
+    work: Callable[[], Awaitable[None]]
+    every_s: float
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin, the first time at once."""
+        self._task = asyncio.create_task(self._repeat(), name=self.name)
+
+    async def stop(self) -> None:
+        """Stop, also in the middle."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _repeat(self) -> None:
+        while True:
+            try:
+                await self.work()
+            except ChainUnavailable as error:
+                _log.warning("sweep.chain_silent", sweep=self.name, error=error.message)
+            except Exception:  # noqa: BLE001 - a lane's edge: the next one tries again
+                _log.exception("sweep.failed", sweep=self.name)
+            await asyncio.sleep(self.every_s)
