@@ -1,6 +1,7 @@
 """The commands `gateway refunds` and `gateway transfers`."""
 
 import asyncio
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,18 @@ from gateway.terminal import one_sentence, print_rows
 if TYPE_CHECKING:
     from gateway.domain import RefundCase
 
-_AMOUNT = click.FloatRange(0, 3650)
+
+class _Amount(click.FloatRange):
+    """A number in a range; `nan` is none, though it is not below or above any."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        amount = float(super().convert(value, param, ctx))
+        if math.isnan(amount):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return amount
+
+
+_AMOUNT = _Amount(0, 3650)
 _TASKS = click.argument("task_ids", nargs=-1, metavar="[TASK_ID]...")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
@@ -109,7 +121,14 @@ async def _decide(decision: str, task_ids: Sequence[str], recipient: str | None,
 @refunds.command()
 @_TASKS
 @click.option("--dry-run", is_flag=True, help="Only show what would be sent.")
-@click.option("--wait", "wait_s", default=60.0, show_default=True, help="Seconds to wait at most.")
+@click.option(
+    "--wait",
+    "wait_s",
+    default=60.0,
+    show_default=True,
+    type=_Amount(0),
+    help="Seconds to wait at most.",
+)
 @_JSON
 @one_sentence
 def pay(*, task_ids: Sequence[str], dry_run: bool, wait_s: float, as_json: bool) -> None:

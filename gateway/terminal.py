@@ -1,6 +1,7 @@
 """How commands speak: tables or JSON, and one sentence for a person's mistake."""
 
 import json
+import sqlite3
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -20,6 +21,9 @@ def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **kwargs)
         except (SettingsError, RefundRefused, ChainUnavailable) as error:
             click.echo(f"gateway: {error}", err=True)
+            sys.exit(1)
+        except sqlite3.OperationalError as error:
+            click.echo(f"gateway: The database does not answer ({error}). Try again.", err=True)
             sys.exit(1)
 
     return run

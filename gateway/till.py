@@ -78,8 +78,11 @@ async def open_till(settings: Settings) -> AsyncIterator[Till]:
 
 def _check_version(path: Path) -> None:
     """Refuse an older database: a gateway that runs on it would lose its tables under its feet."""
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        version = db.execute("PRAGMA user_version").fetchone()[0]
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error as error:
+        raise SettingsError(f"The database {path} cannot be opened ({error}).") from None
     if version < migrations()[-1][0]:
         raise SettingsError("The database is of an older version. Start this gateway once first.")
 
@@ -95,6 +98,8 @@ async def decide(
             raise RefundRefused(f"Nothing is owed for task {task_id}.")
         if case.payment.state not in DECIDABLE:
             raise RefundRefused(f"The refund of task {task_id} is {case.payment.state} already.")
+        if case.sender is not None and recipient not in (None, case.recipient):
+            raise RefundRefused(f"The refund of task {task_id} was signed for {case.recipient}.")
     return [
         await ledger.decide(task_id, decision, recipient=recipient, note=note, now=now)
         for task_id in task_ids

@@ -1,6 +1,7 @@
 """The refund ledger on SQLite: reads on the reading connection, writes through the one writer."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -79,12 +80,18 @@ class SqliteRefunds:
         await self._write(refunds.note_problem, payment_id, problem)
 
     async def unclaimed(self, transfers: Sequence[MinedTransfer]) -> list[MinedTransfer]:
-        return [
-            transfer
-            for transfer in transfers
-            if not await self._rows(
-                "SELECT 1 FROM payments WHERE paid_tx = ? AND paid_log_index = ?",
-                transfer.tx_hash,
-                transfer.log_index,
+        # By sender and amount: a log's index changes where its block is replaced.
+        paid: Counter[tuple[str, str, int]] = Counter()
+        for tx_hash in {transfer.tx_hash for transfer in transfers}:
+            rows = await self._rows(
+                "SELECT payer, paid_units FROM payments WHERE paid_tx = ?", tx_hash
             )
-        ]
+            paid.update((tx_hash, row["payer"], row["paid_units"]) for row in rows)
+        found = []
+        for transfer in transfers:
+            key = (transfer.tx_hash, transfer.sender, transfer.amount_units)
+            if paid[key] == 0:
+                found.append(transfer)
+            else:
+                paid[key] -= 1
+        return found

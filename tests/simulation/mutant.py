@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-ONE_USE = "DROP INDEX payments_one_use"  # at most one payment a transfer: a guard of its own
+ONE_USE = "DROP INDEX payments_one_use"  # of direct payments: a guard of its own
 
 
 @attrs.frozen

@@ -1,0 +1,74 @@
+"""`gateway transfers unclaimed`: only money that came in, from somebody else, and paid nothing."""
+
+import asyncio
+import json
+
+import pytest
+from click.testing import CliRunner
+from eth_account import Account
+
+from gateway.cli import main
+from gateway.demo.chain import FAUCET_KEY, OTHER_TOKEN
+from gateway.demo.token import call_data
+from gateway.settings import variable
+from tests.conftest import WALLET, running
+
+NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
+NOW = ("--hours", "0", "--json")
+
+
+@pytest.fixture
+def run(settings, provider):
+    """Run `gateway transfers unclaimed` beside a gateway that was started once."""
+
+    async def start_once() -> None:
+        async with running(settings, provider):
+            pass
+
+    asyncio.run(start_once())
+    env = {variable(name): str(getattr(settings, name)) for name in NAMES}
+    env["GATEWAY_RPC_URLS"] = ",".join(settings.rpc_urls)
+    arguments = ["transfers", "unclaimed"]
+    return lambda *words, **more: CliRunner().invoke(main, arguments + list(words), env=env | more)
+
+
+def from_anybody(chain, sender: str, units: int) -> None:
+    """Let a stranger log a transfer in another's name: of nothing, that needs no allowance."""
+    data = call_data("transferFrom", ["address", "address", "uint256"], sender, WALLET, units)
+    chain.send_transaction(FAUCET_KEY, chain.usdc, data)
+
+
+def senders(result) -> list[str]:
+    assert result.exit_code == 0, result.output
+    return [row["from"] for row in json.loads(result.stdout)]
+
+
+def test_transfers_of_nothing_are_left_out(run, chain, payer):
+    """Anybody can write one in anybody's name, to have the operator send money back there."""
+    victim = Account.create().address
+    from_anybody(chain, victim, 0)
+    from_anybody(chain, WALLET, 0)
+    payer.transfer(0)
+    assert senders(run(*NOW)) == []
+    payer.transfer(1)
+    assert senders(run(*NOW)) == [payer.account.address.lower()]
+
+
+def test_what_the_wallet_sent_to_itself_is_left_out(run, payer):
+    own = payer.account.address
+    payer.transfer(30_000, to=own)
+    assert senders(run(*NOW, GATEWAY_WALLET=own)) == []
+
+
+def test_transfers_of_another_token_are_left_out(run, chain, payer):
+    chain.mint(WALLET, 30_000, asset=OTHER_TOKEN)
+    payer.transfer(30_000)
+    assert senders(run(*NOW)) == [payer.account.address.lower()]
+
+
+@pytest.mark.parametrize("option", ["--days", "--hours"])
+@pytest.mark.parametrize("amount", ["nan", "inf", "-1", "much"])
+def test_a_time_that_is_none_is_a_mistake(run, option, amount):
+    result = run(option, amount)
+    assert (result.exit_code, option in result.output) == (2, True), result.output
+    assert "Traceback" not in result.output
