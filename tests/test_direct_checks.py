@@ -253,7 +253,7 @@ FAULTS = {
 async def test_silence_is_an_internal_error_and_uses_up_nothing(
     settings, provider, payer, chain, node, fault
 ):
-    settings = attrs.evolve(settings, rpc_urls=(node.url,), rpc_timeout=0.2)
+    settings = attrs.evolve(settings, rpc_urls=(node.url,), rpc_timeout=1.5)
     async with running(settings, provider) as gateway:
         await gateway.services.payments.floor_block()
         tx_hash = payer.transfer(20_000)

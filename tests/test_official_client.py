@@ -175,8 +175,7 @@ async def test_a_client_that_leaves_while_we_settle_loses_nothing(site, payer, c
     headers = {"X-PAYMENT": payer.header()}
     async with httpx.AsyncClient(timeout=0.3) as client:
         with pytest.raises(httpx.ReadTimeout):
-            early = await client.post(f"{site.url}/api/x402/picture", json=BODY, headers=headers)
-            pytest.fail(f"answered before it can be settled: {early.status_code} {early.text}")
+            await client.post(f"{site.url}/api/x402/picture", json=BODY, headers=headers)
     chain.set_automine(True)
     async with httpx.AsyncClient(timeout=20) as client:
         answer = await client.post(f"{site.url}/api/x402/picture", json=BODY, headers=headers)

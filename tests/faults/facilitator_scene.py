@@ -21,7 +21,7 @@ from tests.facilitator.facilitators import (
 )
 from tests.faults.scene import Scene
 
-_FAST = {
+FAST = {
     "_ANSWER_S": 0.2,
     "_PAUSE_S": 0.1,
     "_HASH_PAUSE_S": 0.2,
@@ -98,8 +98,6 @@ class FacilitatorScene(Scene):
         self._server.start()
         self._site = FacilitatorSite(self._server)
         super().__init__(endpoints=1, settlement="facilitator", facilitator_url=self._site.url)
-        for name, seconds in _FAST.items():
-            self.patch.setattr(f"gateway_facilitator_settler.settler.{name}", seconds)
         self._site.official = OfficialFacilitator(self.chain)
         self.facilitator = FacilitatorProxy(self._site)
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults import tables
-from tests.faults.facilitator_scene import FAULTS, FacilitatorScene
+from tests.faults.facilitator_scene import FAST, FAULTS, FacilitatorScene
 from tests.faults.play import ENDS, play_with
-from tests.faults.scene import Case
+from tests.faults.scene import Case, patience
 
 (_TABLE,) = [table for table in tables.tables() if table.chapter == "X402, by a facilitator"]
 
@@ -30,9 +30,10 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    opened = Stage()
-    yield opened
-    opened.drop()
+    with patience(**FAST):
+        opened = Stage()
+        yield opened
+        opened.drop()
 
 
 @pytest.mark.parametrize(("call", "fault", "end"), _TABLE.cells)

@@ -7,7 +7,7 @@ import pytest
 from tests.faults import tables
 from tests.faults.play import ENDS, RUNS, play
 from tests.faults.proxy import FAULTS
-from tests.faults.scene import Case, Scene
+from tests.faults.scene import Case, Scene, patience
 
 _ENDPOINTS = {"one endpoint": 1, "a second endpoint that works": 2}
 _RUNS = {
@@ -43,9 +43,10 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    opened = Stage()
-    yield opened
-    opened.close()
+    with patience():
+        opened = Stage()
+        yield opened
+        opened.close()
 
 
 def _cells() -> list:
