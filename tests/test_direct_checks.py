@@ -1,4 +1,5 @@
 """POST /api/proxy-generate: the order of checks, the fields of spec §2.2, and silent chains."""
+# ruff: noqa: ASYNC110 - a test looks from outside, where no event tells
 
 import asyncio
 import base64
