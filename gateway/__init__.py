@@ -31,6 +31,7 @@ from gateway.domain import (
     usdc,
 )
 from gateway.errors import (
+    AccountProblem,
     ChainUnavailable,
     ContentPolicy,
     ExecutionError,
@@ -39,15 +40,19 @@ from gateway.errors import (
     PaymentRequired,
     RateLimited,
     SettingsError,
+    SubmitUncertain,
     Transient,
     TxFailed,
     TxNotFound,
 )
 from gateway.hookspecs import hookimpl
+from gateway.outbound import Answer, Outbound
 from gateway.settings import Settings
 from gateway.version import VERSION as __version__  # noqa: N811 - Python's name for it
 
 __all__ = [
+    "AccountProblem",
+    "Answer",
     "Attachment",
     "Authorization",
     "AuthorizationVerifier",
@@ -64,6 +69,7 @@ __all__ = [
     "InvalidInput",
     "InvalidPayment",
     "Job",
+    "Outbound",
     "Output",
     "Payment",
     "PaymentRequired",
@@ -79,6 +85,7 @@ __all__ = [
     "SettlementJournal",
     "Settler",
     "SignedTransaction",
+    "SubmitUncertain",
     "Task",
     "Transfer",
     "TransferVerifier",

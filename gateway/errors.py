@@ -22,7 +22,9 @@ ProviderError                      ends or delays an attempt of a task
 ├── Transient                      costs one of the retries
 ├── RateLimited                    waits, costs no attempt
 ├── InvalidInput                   fails at once; before payment: VALIDATION_ERROR
-└── ContentPolicy                  fails at once
+├── ContentPolicy                  fails at once
+├── AccountProblem                 fails at once, and the operator must act
+└── SubmitUncertain                fails at once: sent, no answer, perhaps billed
 
 RefundRefused                      the operator's decision cannot be carried out
 SettingsError                      stops the start with one sentence
@@ -178,6 +180,17 @@ class InvalidInput(ProviderError):
 
 class ContentPolicy(ProviderError):
     """The provider refuses the content."""
+
+
+class AccountProblem(ProviderError):
+    """The operator's key, credit or settings are not right; every request fails until they are.
+
+    Its message goes to the operator's log: never a key, never what the buyer sent.
+    """
+
+
+class SubmitUncertain(ProviderError):
+    """Sent, and no answer: it may have been made and billed, so it is not sent again."""
 
 
 class RefundRefused(Exception):

@@ -12,7 +12,15 @@ import structlog
 from gateway.catalog import Catalog
 from gateway.contracts import Artifacts, Clock, Lease, Registered, Store
 from gateway.domain import MAX_ATTEMPTS, Endpoint, Result
-from gateway.errors import ContentPolicy, InvalidInput, NotFound, RateLimited, Transient
+from gateway.errors import (
+    AccountProblem,
+    ContentPolicy,
+    InvalidInput,
+    NotFound,
+    RateLimited,
+    SubmitUncertain,
+    Transient,
+)
 
 LEASE_S = 60.0  # extended while the provider works; what a dead lane's task waits for
 _EXTEND_S = 20.0  # between two extensions
@@ -97,6 +105,12 @@ class Lane:
             await self._fail("invalid_input", str(error))
         except ContentPolicy as error:
             await self._fail("content_policy", str(error))
+        except AccountProblem as error:
+            _log.error("provider.account_problem", slug=self.lease.slug, reason=str(error))
+            await self._fail("provider_error", "The provider does not serve this gateway now.")
+        except SubmitUncertain as error:
+            _log.warning("task.uncertain", task=self.lease.task_id, **_where(error))
+            await self._fail("uncertain_submit", "The provider was asked and never answered.")
         except NotFound:
             await self._fail("provider_error", "The endpoint is not on sale any more.")
         except RateLimited as error:

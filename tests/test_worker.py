@@ -9,7 +9,16 @@ import attrs
 import pytest
 import structlog
 
-from gateway import ContentPolicy, InvalidInput, Output, RateLimited, Result, Transient
+from gateway import (
+    AccountProblem,
+    ContentPolicy,
+    InvalidInput,
+    Output,
+    RateLimited,
+    Result,
+    SubmitUncertain,
+    Transient,
+)
 from gateway.artifacts import LocalArtifacts
 from gateway.catalog import Catalog
 from gateway.domain import GenerationRequest, StoredResult
@@ -220,6 +229,29 @@ async def test_what_does_not_get_better_is_not_asked_again(shop, error, details)
     task = await shop.ended(await shop.accept())
     assert (task.status, task.details, task.error) == ("failed", details, "No boats.")
     assert len(shop.provider.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "details"),
+    [
+        (SubmitUncertain("Sent, no answer."), "uncertain_submit"),
+        (AccountProblem("402: no credit left"), "provider_error"),
+    ],
+)
+async def test_what_may_have_been_billed_or_cannot_work_is_asked_once_and_owed_back(
+    shop, error, details
+):
+    shop.provider.script = [error]
+    with structlog.testing.capture_logs() as lines:
+        shop.pool.start()
+        task = await shop.ended(await shop.accept())
+    assert (task.status, task.details, task.refund.amount_units) == ("failed", details, 20_000)
+    assert str(error) not in task.error
+    assert len(shop.provider.requests) == 1
+    told = [line for line in lines if line["log_level"] == "error"]
+    assert [line.get("reason") for line in told] == (
+        ["402: no credit left"] if isinstance(error, AccountProblem) else []
+    )
 
 
 async def test_being_asked_to_wait_costs_no_attempt(shop, monkeypatch):

@@ -43,7 +43,8 @@ class Provider(Protocol):
         """Generate once.
 
         Raises `Transient` (one of the retries), `RateLimited` (waits, costs none),
-        `InvalidInput` or `ContentPolicy` (fails at once). Anything else counts as transient.
+        `InvalidInput` or `ContentPolicy` (fails at once), `AccountProblem` (the same; the operator
+        must act), `SubmitUncertain` (never sent again). Anything else counts as transient.
         """
         ...
 

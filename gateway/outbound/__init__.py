@@ -1,0 +1,6 @@
+"""The HTTP client that providers are given, and where it may go."""
+
+from gateway.outbound.answer import Answer
+from gateway.outbound.client import Outbound
+
+__all__ = ["Answer", "Outbound"]

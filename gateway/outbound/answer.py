@@ -1,0 +1,60 @@
+"""What an API answered, and the error that its status stands for."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from gateway.errors import AccountProblem, InvalidInput, ProviderError, RateLimited, Transient
+
+REDIRECTS = range(300, 400)
+_RETRY_AFTER_S = 10.0  # where a "too many requests" names no time
+_ACCOUNT = (401, 402, 403, 404, 405)  # 404: the model or the address in the settings is wrong
+_INPUT = (400, 413, 415, 422)
+_TOO_MANY = 429
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """An answer with whatever status."""
+
+    status: int
+    headers: Mapping[str, str] = attrs.field(repr=False)  # names in lower case
+    body: bytes = attrs.field(repr=lambda body: f"<{len(body)} bytes>")
+
+    def json(self) -> Any:
+        """Return the body as JSON; raises `Transient` where it is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise Transient("The provider's answer is not JSON.") from None
+
+    def check(self) -> None:
+        """Raise the error that the status stands for; nothing for 2xx.
+
+        An adapter that knows its API better looks at the body first.
+        """
+        error = _refusal(self)
+        if error is not None:
+            raise error
+
+
+def _refusal(answer: Answer) -> ProviderError | None:
+    status = answer.status
+    if status in range(200, 300):
+        return None
+    if status in _ACCOUNT or status in REDIRECTS:
+        return AccountProblem(f"The provider answers with status {status}.")
+    if status in _INPUT:
+        return InvalidInput("The provider cannot work with this input.")
+    if status == _TOO_MANY:
+        wait_s = _seconds(answer.headers.get("retry-after", ""))
+        return RateLimited("The provider asks to wait.", retry_after_s=wait_s)
+    return Transient(f"The provider answers with status {status}.")
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a Retry-After; a date, which few send, counts as none named."""
+    is_number = text.isascii() and text.isdigit() and len(text) < 9  # noqa: PLR2004 - three years
+    return float(text) if is_number else _RETRY_AFTER_S

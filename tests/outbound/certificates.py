@@ -1,0 +1,61 @@
+"""A certificate authority of the tests' own, and servers' contexts signed by it."""
+
+import datetime as dt
+import ssl
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+_NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tests")])
+
+
+class Authority:
+    """Signs certificates for host names."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._own = self._sign(
+            self._key.public_key(), x509.BasicConstraints(ca=True, path_length=0), is_ca=True
+        )
+
+    def _sign(self, public, extension, *, is_ca):
+        now = dt.datetime.now(dt.UTC)
+        name = _NAME if is_ca else x509.Name([])
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(_NAME)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - dt.timedelta(days=1))
+            .not_valid_after(now + dt.timedelta(days=1))
+            .add_extension(extension, critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+
+    def server(self, *names: str) -> ssl.SSLContext:
+        """Return a server's context with a certificate for these names."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        alternatives = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
+        chain = self._folder / f"{names[0]}.pem"
+        chain.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+            + self._sign(key.public_key(), alternatives, is_ca=False).public_bytes(
+                serialization.Encoding.PEM
+            )
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(chain)
+        return context
+
+    def client(self) -> ssl.SSLContext:
+        """Return a client's context that trusts this authority and no other."""
+        pem = self._own.public_bytes(serialization.Encoding.PEM).decode()
+        return ssl.create_default_context(cadata=pem)

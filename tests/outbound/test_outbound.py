@@ -1,0 +1,252 @@
+"""What the providers' HTTP client sends, refuses, and says when no answer comes."""
+
+import asyncio
+import contextlib
+import gzip
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Response
+
+from gateway import (
+    AccountProblem,
+    Answer,
+    InvalidInput,
+    Outbound,
+    RateLimited,
+    SubmitUncertain,
+    Transient,
+)
+
+SECRET = "sk-never-to-be-seen"
+
+
+@pytest.fixture
+def site():
+    with HTTPServer(threaded=True) as server:
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def opened(url, **options):
+    options.setdefault("headers", {"Authorization": f"Bearer {SECRET}"})
+    outbound = Outbound(url, **options)
+    try:
+        yield outbound
+    finally:
+        await outbound.close()
+
+
+@contextlib.asynccontextmanager
+async def scripted(behave):
+    """Serve raw connections: `behave(reader, writer)` decides."""
+
+    conversations = []
+
+    async def connected(reader, writer):
+        conversations.append(asyncio.current_task())
+        try:
+            await behave(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        if conversations:
+            await asyncio.wait(conversations, timeout=20)
+
+
+async def read_request(reader):
+    head = await reader.readuntil(b"\r\n\r\n")
+    for line in head.split(b"\r\n"):
+        if line.lower().startswith(b"content-length:"):
+            await reader.readexactly(int(line.split(b":")[1]))
+    return head
+
+
+async def test_an_answer_has_status_headers_body_and_json(site):
+    seen = []
+
+    def answer(request):
+        seen.append((request.headers["Authorization"], request.json))
+        return Response('{"ok": true}', 418, {"X-Mark": "1"})
+
+    site.expect_request("/v1/make", method="POST").respond_with_handler(answer)
+    async with opened(site.url_for("/v1/")) as outbound:
+        got = await outbound.request("POST", "/make", json={"a": 1})
+    assert (got.status, got.headers["x-mark"], got.json()) == (418, "1", {"ok": True})
+    assert seen == [(f"Bearer {SECRET}", {"a": 1})]
+    assert SECRET not in repr(outbound)
+
+
+async def test_connections_are_kept_and_cookies_are_not():
+    heads, connections = [], []
+
+    async def behave(reader, writer):
+        connections.append(writer)
+        while True:
+            heads.append(await read_request(reader))
+            writer.write(b"HTTP/1.1 200 OK\r\nSet-Cookie: buyer=1\r\nContent-Length: 2\r\n\r\n{}")
+            await writer.drain()
+
+    async with scripted(behave) as url, opened(url) as outbound:
+        for _ in range(3):
+            await outbound.request("GET", "/")
+    assert (len(connections), len(heads)) == (1, 3)
+    assert not any(b"cookie" in head.lower() for head in heads)
+
+
+async def test_proxies_of_the_environment_are_not_asked(site, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    site.expect_request("/").respond_with_data("here")
+    async with opened(site.url_for("/")) as outbound:
+        assert (await outbound.request("GET", "/")).body == b"here"
+
+
+async def test_a_redirect_is_an_answer_and_is_not_followed(site):
+    site.expect_request("/").respond_with_data("", 302, {"Location": site.url_for("/secret")})
+    async with opened(site.url_for("/")) as outbound:
+        got = await outbound.request("GET", "/")
+    assert got.status == 302
+    assert len(site.log) == 1
+    with pytest.raises(AccountProblem):
+        got.check()
+
+
+async def test_a_path_cannot_name_another_host():
+    async with opened("http://127.0.0.1:9") as outbound:
+        for path in ("@evil.example/", "https://evil.example/", ".evil.example/"):
+            with pytest.raises(ValueError, match="slash"):
+                await outbound.request("GET", path)
+
+
+# -- no answer
+
+
+async def test_what_never_went_out_may_be_tried_again():
+    async with scripted(lambda reader, writer: asyncio.sleep(0)) as url:
+        pass  # nobody listens any more
+    async with opened(url) as outbound:
+        with pytest.raises(Transient):
+            await outbound.request("POST", "/", json={})
+
+
+async def hangs_up(reader, writer):
+    await read_request(reader)
+
+
+async def stays_silent(reader, writer):
+    await read_request(reader)
+    await reader.read()
+
+
+async def stops_in_the_middle(reader, writer):
+    await read_request(reader)
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+    await writer.drain()
+
+
+async def talks_nonsense(reader, writer):
+    await read_request(reader)
+    writer.write(b"SSH-2.0-hello\r\n")
+    await writer.drain()
+
+
+@pytest.mark.parametrize("behave", [hangs_up, stays_silent, stops_in_the_middle, talks_nonsense])
+async def test_what_went_out_and_was_not_answered_is_uncertain(behave):
+    calls = []
+
+    async def counted(reader, writer):
+        calls.append(1)
+        await behave(reader, writer)
+
+    async with scripted(counted) as url, opened(url) as outbound:
+        with pytest.raises(SubmitUncertain) as raised:
+            await outbound.request("POST", "/", json={"prompt": "boat"}, timeout_s=1.0)
+        assert calls == [1]
+        assert not any(word in str(raised.value) for word in (SECRET, "boat", url))
+        with pytest.raises(Transient):  # asking for the state of a job does no harm
+            await outbound.request("GET", "/", timeout_s=1.0)
+
+
+async def test_an_attempt_cut_off_in_mid_submit_is_uncertain_too():
+    entered = asyncio.Event()
+
+    async def behave(reader, writer):
+        await read_request(reader)
+        entered.set()
+        await reader.read()
+
+    async with scripted(behave) as url, opened(url) as outbound:
+        asking = asyncio.create_task(outbound.request("POST", "/", json={}))
+        await asyncio.wait_for(entered.wait(), 20)
+        asking.cancel()
+        with pytest.raises(SubmitUncertain):
+            await asking
+
+
+async def test_a_body_past_the_limit_is_not_read_to_its_end():
+    async def behave(reader, writer):
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:  # without an end
+            writer.write(b"x" * 10_000)
+            await writer.drain()
+
+    async with scripted(behave) as url, opened(url, max_bytes=50_000) as outbound:
+        with pytest.raises(Transient, match="more than 50000 bytes"):
+            await outbound.request("GET", "/", timeout_s=20)
+
+
+async def test_a_packed_body_is_refused(site):
+    packed = gzip.compress(b"0" * 1_000_000)
+    site.expect_request("/").respond_with_data(packed, headers={"Content-Encoding": "gzip"})
+    async with opened(site.url_for("/")) as outbound:
+        with pytest.raises(Transient, match="packed"):
+            await outbound.request("GET", "/")
+
+
+# -- what a status stands for
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        *((status, Transient) for status in (408, 409, 500, 502, 503, 504, 529)),
+        *((status, AccountProblem) for status in (301, 308, 401, 402, 403, 404)),
+        *((status, InvalidInput) for status in (400, 413, 422)),
+    ],
+)
+def test_a_status_stands_for_an_error(status, error):
+    with pytest.raises(error) as raised:
+        Answer(status=status, headers={}, body=b"SECRET").check()
+    assert type(raised.value) is error
+    assert "SECRET" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "wait_s"),
+    [("7", 7.0), ("", 10.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 10.0), ("-5", 10.0), ("1e9", 10.0)],
+)
+def test_too_many_requests_says_how_long_to_wait(header, wait_s):
+    with pytest.raises(RateLimited) as raised:
+        Answer(status=429, headers={"retry-after": header}, body=b"").check()
+    assert raised.value.retry_after_s == wait_s
+
+
+def test_success_stands_for_none():
+    Answer(status=201, headers={}, body=b"").check()
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[" * 200_000, b"\xff"])
+def test_what_is_not_json_is_a_failure_of_the_provider(body):
+    with pytest.raises(Transient):
+        Answer(status=200, headers={}, body=body).json()
