@@ -11,7 +11,7 @@ import structlog
 
 from gateway.catalog import Catalog
 from gateway.contracts import Artifacts, Clock, Lease, Registered, Store
-from gateway.domain import MAX_ATTEMPTS, Endpoint, Result
+from gateway.domain import MAX_ATTEMPTS, TEXT_TO_IMAGE, Endpoint, Result
 from gateway.errors import (
     AccountProblem,
     ContentPolicy,
@@ -21,6 +21,7 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
+from gateway.images import Pictures
 
 LEASE_S = 60.0  # extended while the provider works; what a dead lane's task waits for
 _EXTEND_S = 20.0  # between two extensions
@@ -55,6 +56,7 @@ class Lane:
     retention_s: float
     backoff_s: float
     lease: Lease
+    pictures: Pictures = attrs.field(factory=Pictures)
     _progress: list[float] = attrs.field(factory=list, init=False)
 
     async def run(self) -> None:
@@ -97,10 +99,7 @@ class Lane:
             await self._fail("provider_error", _GAVE_UP)
             return
         try:
-            registered = self.catalog[self.lease.slug]
-            async with asyncio.timeout(registered.endpoint.timeout_s):
-                result = await self._submit(registered)
-            await self._complete(result)
+            await self._complete(await self._generate())
         except InvalidInput as error:
             await self._fail("invalid_input", str(error))
         except ContentPolicy as error:
@@ -121,6 +120,15 @@ class Lane:
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             _log.warning("task.attempt_failed", task=self.lease.task_id, **_where(error))
             await self._retry("provider_error", _GAVE_UP)
+
+    async def _generate(self) -> Result:
+        """Ask the provider within its time, and look at its pictures."""
+        registered = self.catalog[self.lease.slug]
+        async with asyncio.timeout(registered.endpoint.timeout_s):
+            result = await self._submit(registered)
+        if registered.endpoint.capability != TEXT_TO_IMAGE:
+            return result
+        return await self.pictures.check(result, self.lease.request.output_format)
 
     async def _submit(self, registered: Registered) -> Result:
         """Ask the provider; a cancellation that nobody asked for is its failure, not our stop."""

@@ -13,6 +13,7 @@ import structlog
 
 from gateway.catalog import Catalog
 from gateway.contracts import Artifacts, Clock, Lease, Store
+from gateway.images import Pictures
 from gateway.lane import LEASE_S, Lane
 
 _BACKOFF_S = 2.0  # before the second attempt; doubles, with jitter
@@ -32,6 +33,7 @@ class WorkerPool:
     retention_s: float
     on_done: Callable[[str], None]
     backoff_s: float = _BACKOFF_S
+    pictures: Pictures = attrs.field(factory=Pictures)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _busy: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -104,6 +106,7 @@ class WorkerPool:
             retention_s=self.retention_s,
             backoff_s=self.backoff_s,
             lease=lease,
+            pictures=self.pictures,
         )
         work = asyncio.create_task(lane.run(), name=f"task-{lease.task_id}")
         self._busy.add(work)

@@ -1,8 +1,11 @@
 """GET /files/…: outputs behind signed links that expire."""
 
+import io
+import os
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from PIL import Image
 
 from gateway import Output, Result
 from tests.conftest import PNG, buy, running
@@ -51,7 +54,7 @@ async def test_only_harmless_kinds_are_served_as_what_they_are(
     gateway, payer, provider, kind, served
 ):
     provider.script = [Result(outputs=(Output(data=b"<script>", media_type=kind),))]
-    task = await gateway.wait(await order(gateway, payer))
+    task = await gateway.wait(await order(gateway, payer, slug="paper", **FILE))
     (output,) = task["result"]["outputs"]
     assert output["mimeType"] == kind
     answer = await fetch(gateway, output["url"])
@@ -124,7 +127,9 @@ async def test_tasks_and_links_survive_a_restart(settings, provider, payer):
 
 
 async def test_a_part_of_a_file_may_be_asked_for(gateway, payer):
-    data = bytes(range(256)) * 4096  # a megabyte: several pieces
+    file = io.BytesIO()
+    Image.frombytes("RGB", (600, 600), os.urandom(1_080_000)).save(file, "PNG")
+    data = file.getvalue()  # a megabyte: several pieces
     gateway.services.catalog["picture"].provider.script = [
         Result(outputs=(Output(data=data, media_type="image/png"),))
     ]

@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from tests.conftest import WALLET, Payer
+from tests.conftest import PNG, WALLET, Payer
 
 ROOT = Path(__file__).parent.parent
 PROMPT = "MARKER-PROMPT-a-boat"
 RPC_MARKER = "MARKER-RPC-KEY"
-PLUGIN = '''
+PLUGIN = (
+    f"PNG = {PNG!r}"
+    '''
 import asyncio, json, os, pathlib
 from gateway import Choice, Endpoint, Output, Result, Transient, hookimpl, usdc
 
@@ -43,7 +45,7 @@ class Slow:
             raise Transient(f"upstream refused the prompt {request.prompt!r}")
         while not (FOLDER / "go").exists():
             await asyncio.sleep(0.02)
-        return Result(outputs=(Output(data=b"picture", media_type="image/png"),))
+        return Result(outputs=(Output(data=PNG, media_type="image/png"),))
 
 @hookimpl
 def register_endpoints(register, settings):
@@ -53,6 +55,7 @@ def register_endpoints(register, settings):
         Slow(),
     )
 '''
+)
 
 
 class Gateway:

@@ -191,7 +191,7 @@ async def test_three_retries_are_automatic(gateway, payer, provider):
 FAILURES = {  # (what the provider does each time, attempts, details)
     "transient": (Transient("api key sk-123 is over quota"), 4, "provider_error"),
     "unexpected": (RuntimeError("api key sk-123"), 4, "provider_error"),
-    "nothing": (Result(), 4, "provider_error"),
+    "nothing": (Result(), 1, "content_policy"),
     "too slow": (TimeoutError(), 4, "timed_out"),
     "content": (ContentPolicy("The filter refused it."), 1, "content_policy"),
     "input": (InvalidInput("The page is empty."), 1, "invalid_input"),

@@ -10,7 +10,7 @@ INSTANT = Endpoint(
     description="Answers with one word.",
     model="none",
     provider="bench",
-    capability="text-to-image",
+    capability="document-parsing",
     price_units=usdc("0.02"),
 )
 

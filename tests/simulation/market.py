@@ -102,7 +102,7 @@ class MarketPlugin:
             description="Nothing to see.",
             model="dice",
             provider="dice",
-            capability="text-to-image",
+            capability="document-parsing",
             price_units=PRICE_UNITS,
         )
         register(endpoint, DiceProvider())
