@@ -195,6 +195,7 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
             await gateway.refunds.close()
         await gateway.settlements.close(grace_s=_DRAIN_PAYMENTS_S)
         await gateway.workers.drain(grace_s=_DRAIN_TASKS_S)
+        await gateway.catalog.close()
         await gateway.chain.close()
 
 

@@ -1,13 +1,17 @@
 """What is on sale: slug to endpoint, provider and the plugin they came from."""
 
+import inspect
 from collections.abc import Iterator, Mapping
 
 import attrs
+import structlog
 
 from gateway.contracts import Provider, Registered
 from gateway.domain import Endpoint, usdc
 from gateway.errors import NotFound, SettingsError
 from gateway.settings import EndpointOverride
+
+_log = structlog.get_logger()
 
 
 class Catalog:
@@ -59,6 +63,16 @@ class Catalog:
     def everything(self) -> list[Registered]:
         """Return all that was registered, also what is switched off."""
         return list(self._registered.values())
+
+    async def close(self) -> None:
+        """Let every provider that has a `close`, plain or async, end what it keeps open."""
+        for provider in {id(one.provider): one.provider for one in self.everything()}.values():
+            try:
+                closed = getattr(provider, "close", lambda: None)()
+                if inspect.isawaitable(closed):
+                    await closed
+            except Exception:  # noqa: BLE001 - the other providers' turn comes all the same
+                _log.exception("provider.close_failed", provider=provider.name)
 
     def is_enabled(self, slug: str) -> bool:
         """Whether the operator has not switched a slug off."""

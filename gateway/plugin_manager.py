@@ -29,6 +29,7 @@ BUNDLED = (
     "gateway_facilitator_settler",
     "gateway_sandbox_image",
     "gateway_documents",
+    "gateway_openai",
 )
 _log = structlog.get_logger()
 

@@ -61,7 +61,13 @@ def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     tops = {name.split("/")[0] for name in names}
-    assert {"gateway", "gateway_x402", "gateway_documents", "gateway_sandbox_image"} <= tops
+    assert {
+        "gateway",
+        "gateway_x402",
+        "gateway_documents",
+        "gateway_openai",
+        "gateway_sandbox_image",
+    } <= tops
     assert not tops & {"plugins", "providers", "static", "tests", "docs", "bench"}
     assert "gateway/static/llms.txt" in names
     assert "gateway/store/migrations/0001_initial.sql" in names
@@ -74,7 +80,7 @@ def test_it_runs_from_the_wheel(installed) -> None:
     assert "site-packages" in where.stdout, where.stderr
     plugins = installed("-m", "gateway", "plugins", "--json")
     assert plugins.returncode == 0, plugins.stderr
-    assert [row["problem"] for row in json.loads(plugins.stdout)] == [""] * 6
+    assert [row["problem"] for row in json.loads(plugins.stdout)] == [""] * 7
     endpoints = json.loads(installed("-m", "gateway", "endpoints", "--json").stdout)
     assert {row["slug"] for row in endpoints} == {"document-parser", "sandbox-image"}
 

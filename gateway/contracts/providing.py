@@ -28,7 +28,10 @@ class Job(Protocol):
 
 
 class Provider(Protocol):
-    """Generates. One object serves every endpoint it was registered with."""
+    """Generates. One object serves every endpoint it was registered with.
+
+    A method `close`, plain or async, is called where there is one when the gateway stops.
+    """
 
     name: str
 

@@ -48,6 +48,7 @@ def check_settings(settings: Settings) -> None:
         "rpc_urls": bool(settings.rpc_urls)
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
         **{name: not value or is_key(value) for name, value in _keys(settings).items()},
+        "openai_base_url": _is_web_address(settings.openai_base_url),
         "facilitator_url": _is_address_of_facilitator(settings.facilitator_url),
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
@@ -77,6 +78,11 @@ def _is_address_of_facilitator(text: str) -> bool:
     url = urlsplit(text)
     is_local = url.hostname in ("127.0.0.1", "localhost", "::1")
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
+
+
+def _is_web_address(text: str) -> bool:
+    url = urlsplit(text)
+    return url.scheme in ("http", "https") and bool(url.hostname) and not url.query
 
 
 def _is_amount(text: str) -> bool:

@@ -136,6 +136,25 @@ class Settings:
     sandbox: bool = _setting(
         False, "Put the sandbox image model on sale; it draws, it is not an AI model."
     )
+    openai_api_key: ts.SecretStr = _secret(
+        "Key of OpenAI, or of a server with the same images API. It puts `openai-image` on sale.",
+        example="sk-...",
+    )
+    openai_base_url: str = _setting(
+        "https://api.openai.com/v1",
+        "Address of that API. Another than OpenAI's own is on sale without a key, too.",
+        example="http://127.0.0.1:8000/v1",
+        shown=False,  # some put a key into the path
+    )
+    openai_image_model: str = _setting(
+        "gpt-image-2", "Model that is asked; it must take any size whose sides divide by 16."
+    )
+    openai_image_price: str = _setting(
+        "0.08", "USDC for one picture, whatever its resolution; see what the model costs you."
+    )
+    openai_image_resolutions: tuple[str, ...] = _setting(
+        ("1K",), "Resolutions on sale, of 1K, 2K and 4K. Large ones cost you several times as much."
+    )
     confirmations: int = _setting(
         1, "Blocks a direct transfer must be deep, its own block included."
     )
