@@ -80,7 +80,8 @@ async def test_a_new_picture_tells_nothing_but_its_colours():
 async def test_a_picture_that_lies_on_its_side_is_put_upright():
     exif = Image.Exif()
     exif[0x0112] = 6
-    output = await check(picture("jpg", exif=exif), "jpg")
+    output = await check(picture("jpg", exif=exif, comment="the buyer's prompt"), "jpg")
+    assert b"prompt" not in output.data
     assert (output.width, output.height) == (48, 64)
     assert opened(output).size == (48, 64)
 
@@ -131,8 +132,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
 async def test_what_is_no_whole_picture_is_another_attempt(data):
-    with pytest.raises(Transient):
-        await check(data)
+    for wanted in ("png", None):  # also where nothing would have to be converted
+        with pytest.raises(Transient):
+            await check(data, wanted)
 
 
 async def test_the_largest_allowed_picture_is_sold():

@@ -1,6 +1,7 @@
 """Links that an API returned: where they may lead, and what is connected to."""
 
 import asyncio
+import contextlib
 import socket
 import ssl
 
@@ -14,6 +15,7 @@ from gateway.outbound.addresses import is_public
 from tests.outbound.certificates import Authority
 
 HOST = "cdn.example"
+SIBLING = "sibling.example"  # the same certificate is right for it
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture
 def site(authority):
-    with HTTPServer(ssl_context=authority.server(HOST), threaded=True) as server:
+    with HTTPServer(ssl_context=authority.server(HOST, SIBLING), threaded=True) as server:
         yield server
 
 
@@ -147,6 +149,43 @@ async def test_a_redirect_elsewhere_is_refused(site, names, client, target):
     with pytest.raises(Transient):
         await client.download(link(site))
     assert len(site.log) == 1
+
+
+async def test_a_redirect_to_another_host_is_refused_although_that_would_answer(
+    site, names, client
+):
+    names[SIBLING] = ["127.0.0.1"]
+    site.expect_request("/b.png").respond_with_data("picture")
+    elsewhere = link(site, "/b.png", host=SIBLING)
+    assert await client.download(elsewhere) == b"picture"
+    site.expect_request("/a.png").respond_with_data("", 302, {"Location": elsewhere})
+    with pytest.raises(Transient, match="another host"):
+        await client.download(link(site))
+
+
+async def test_no_connection_is_kept_for_another_name(authority, names, client):
+    """A kept one was opened with another name's certificate."""
+    names["other.example"] = ["127.0.0.1"]
+    conversations = []
+
+    async def connected(reader, writer):
+        conversations.append(asyncio.current_task())
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+                await writer.drain()
+        writer.close()
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=authority.server(HOST))
+    port = server.sockets[0].getsockname()[1]
+    assert await client.download(f"https://{HOST}:{port}/") == b"hi"
+    with pytest.raises(Transient):
+        await client.download(f"https://other.example:{port}/")
+    await client.close()
+    server.close()
+    await asyncio.wait(conversations, timeout=20)
 
 
 async def test_a_circle_of_redirects_ends(site, names, client):
