@@ -9,7 +9,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from gateway.data_lock import lock_data
+from gateway.data_lock import existing_database, lock_data
 from gateway.errors import SettingsError
 from gateway.settings import Settings
 from gateway.store.migrations import migrate
@@ -19,12 +19,7 @@ _SIDE_FILES = ("-wal", "-shm")
 
 def back_up(settings: Settings, target: Path) -> int:
     """Write a consistent copy of the database to a new file; returns its bytes."""
-    source = _database(settings)
-    if not source.exists():
-        raise SettingsError(
-            f"There is no database in {settings.data_dir}. Name the gateway's folder: "
-            "GATEWAY_DATA_DIR=/data"
-        )
+    source = existing_database(settings)
     if target.exists():
         raise SettingsError(f"{target} exists already. Name a new file.")
     try:

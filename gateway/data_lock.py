@@ -1,11 +1,23 @@
-"""The lock on the data folder: one gateway at a time."""
+"""The data folder: whose it is, and one gateway at a time."""
 
 import fcntl
+from pathlib import Path
 from typing import TextIO
 
 from gateway.contracts import Store
 from gateway.errors import SettingsError
 from gateway.settings import Settings
+
+
+def existing_database(settings: Settings) -> Path:
+    """Return the path of the gateway's database; raises `SettingsError` where there is none."""
+    path = settings.data_dir / "gateway.db"
+    if not path.exists():
+        raise SettingsError(
+            f"There is no database in {settings.data_dir}. Name the gateway's folder: "
+            "GATEWAY_DATA_DIR=/data"
+        )
+    return path
 
 
 def lock_data(settings: Settings) -> TextIO:

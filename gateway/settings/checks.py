@@ -28,6 +28,14 @@ def hint(name: str) -> str:
 
 def check_settings(settings: Settings) -> None:
     """Raise `SettingsError` for the first setting that cannot be right."""
+    for name, is_right in _verdicts(settings).items():
+        if not is_right:
+            state = "is not set" if getattr(settings, name) == "" else "is not right"
+            raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
+
+
+def _verdicts(settings: Settings) -> dict[str, bool]:
+    """Return which settings are right."""
     url = urlsplit(settings.base_url)
     one_of = {
         "network": tuple(NETWORKS),
@@ -42,7 +50,7 @@ def check_settings(settings: Settings) -> None:
         "tx_patience",
         "retention_days",
     )
-    checks: dict[str, bool] = {
+    return {
         "base_url": url.scheme in ("http", "https") and bool(url.hostname) and not url.path,
         "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,
         "rpc_urls": bool(settings.rpc_urls)
@@ -63,10 +71,6 @@ def check_settings(settings: Settings) -> None:
             for name in ("limit_x402", "limit_direct", "limit_task", "limit_login")
         },
     }
-    for name, is_right in checks.items():
-        if not is_right:
-            state = "is not set" if getattr(settings, name) == "" else "is not right"
-            raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
 
 
 def _keys(settings: Settings) -> dict[str, str]:
