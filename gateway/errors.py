@@ -23,8 +23,10 @@ ProviderError                      ends or delays an attempt of a task
 ├── RateLimited                    waits, costs no attempt
 ├── InvalidInput                   fails at once; before payment: VALIDATION_ERROR
 ├── ContentPolicy                  fails at once
-├── AccountProblem                 fails at once, and the operator must act
-└── SubmitUncertain                fails at once: sent, no answer, perhaps billed
+├── AccountProblem                 fails at once; the endpoint is off sale until it is solved
+├── SubmitUncertain                fails at once: sent, no answer, perhaps billed
+├── JobFailed                      costs one of the retries: the job ended without a result
+└── HandleLost                     fails at once: the API does not know its own job any more
 
 RefundRefused                      the operator's decision cannot be carried out
 SettingsError                      stops the start with one sentence
@@ -191,6 +193,14 @@ class AccountProblem(ProviderError):
 
 class SubmitUncertain(ProviderError):
     """Sent, and no answer: it may have been made and billed, so it is not sent again."""
+
+
+class JobFailed(ProviderError):
+    """The API says that a job ended without a result: it may be submitted anew."""
+
+
+class HandleLost(ProviderError):
+    """The API does not know a job it accepted: perhaps made and billed, so not submitted anew."""
 
 
 class RefundRefused(Exception):

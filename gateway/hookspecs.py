@@ -24,10 +24,23 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Name settings of your own: `register("acme", AcmeSettings)`, a frozen attrs class.
+
+    Its fields are made with `gateway.setting` and `gateway.secret`. Field `api_key` is read from
+    `GATEWAY_ACME_API_KEY`, or `acme_api_key` in the file; `settings.section("acme", AcmeSettings)`
+    returns them. A field that nothing is sold without has `switches_on=True`, so that
+    `gateway plugins` names it where it is not set; without such a field, the secrets are named.
+    """
+
+
+@hookspec
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
     """Offer endpoints for sale: call `register(endpoint, provider)` once for each.
 
-    A slug that is already taken raises `ValueError` and the app does not start.
+    `register` raises `ValueError` for an endpoint or a provider that cannot be right. A plugin that
+    raises is left out, whatever it has registered before, and the gateway starts without it. A
+    `SettingsError` stops the start, and so does a slug that another plugin sells.
     """
 
 

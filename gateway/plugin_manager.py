@@ -1,8 +1,16 @@
-"""Loads plugins: those of the entry-point group `gateway`, and any handed in by tests."""
+"""Loads plugins: those of the entry-point group `gateway`, and any handed in by tests.
 
+A third party's plugin that cannot be imported, that fails in a hook, or that registers what cannot
+be right is left out with one clear line, and everything else starts. What the operator must decide
+stops the start with a `SettingsError`: a wrong setting, a slug that two plugins sell.
+"""
+
+import difflib
 import importlib
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Any
 
 import attrs
@@ -13,14 +21,24 @@ from gateway import hookspecs
 from gateway.catalog import Catalog
 from gateway.contracts import (
     AuthorizationVerifier,
+    Clock,
     PluginContext,
     Settler,
     TransferVerifier,
 )
 from gateway.errors import SettingsError
-from gateway.settings import Settings
+from gateway.registration import (
+    Offers,
+    endpoint_offer,
+    section_offer,
+    settler_offer,
+    verifier_offer,
+)
+from gateway.settings import Settings, names_of
 
 GROUP = "gateway"
+BUNDLED_SOURCE = "bundled"
+GIVEN_SOURCE = "given to create_app"
 # A source checkout that was never installed has no entry points of its own; these are they.
 BUNDLED = (
     "gateway_x402",
@@ -30,7 +48,17 @@ BUNDLED = (
     "gateway_sandbox_image",
     "gateway_documents",
     "gateway_openai",
+    "gateway_gemini",
+    "gateway_fal",
+    "gateway_kie",
+    "gateway_replicate",
+    "gateway_bfl",
+    "gateway_mistral",
+    "gateway_docling",
+    "gateway_llamaparse",
+    "gateway_azure_documents",
 )
+_MAX_PROBLEM_CHARS = 300
 _log = structlog.get_logger()
 
 
@@ -40,7 +68,14 @@ class LoadedPlugin:
 
     name: str
     source: str  # distribution and version
+    module: str
+    hooks: tuple[str, ...] = ()  # that it implements
     problem: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The plugin with where it comes from."""
+        return f"{self.name} ({self.source})"
 
 
 class PluginManager:
@@ -49,46 +84,127 @@ class PluginManager:
     def __init__(self, plugins: Iterable[object] = ()) -> None:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
-        self.loaded: list[LoadedPlugin] = []
+        self._plugins: dict[str, LoadedPlugin] = {}
         found = {entry.value: entry for entry in entry_points(group=GROUP)}
         for module in dict.fromkeys((*BUNDLED, *found)):
             self._load(module, found.get(module))
         for plugin in plugins:
             name = getattr(plugin, "__name__", type(plugin).__name__)
-            self._manager.register(plugin, name=name)
-            self.loaded.append(LoadedPlugin(name=name, source="given to create_app"))
+            module = name if isinstance(plugin, ModuleType) else type(plugin).__module__
+            self._plugins[name] = LoadedPlugin(name=name, source=GIVEN_SOURCE, module=module)
+            self._register(name, plugin)
 
-    def _load(self, module: str, entry: EntryPoint | None) -> None:
-        """Import one plugin; a third party's that fails is left out with one clear line."""
-        source = "bundled"
-        if module not in BUNDLED and entry is not None and entry.dist is not None:
+    @property
+    def loaded(self) -> list[LoadedPlugin]:
+        """Every plugin, also those that were left out."""
+        return list(self._plugins.values())
+
+    def modules(self) -> dict[str, str]:
+        """Return whose a module is: its name to the plugin's."""
+        return {plugin.module: plugin.name for plugin in self.loaded}
+
+    def _load(self, name: str, entry: EntryPoint | None) -> None:
+        """Import one plugin."""
+        source = BUNDLED_SOURCE
+        if name not in BUNDLED and entry is not None and entry.dist is not None:
             source = f"{entry.dist.name} {entry.dist.version}"
+        module = name.partition(":")[0].strip()
+        self._plugins[name] = LoadedPlugin(name=name, source=source, module=module)
         try:
             plugin = entry.load() if entry is not None else importlib.import_module(module)
-            self._manager.register(plugin, name=module)
-        except Exception as error:
-            if module in BUNDLED:
-                raise
-            problem = f"{type(error).__name__}: {error}"
-            _log.error("plugin.left_out", plugin=module, source=source, error=problem)
-            self.loaded.append(LoadedPlugin(name=module, source=source, problem=problem))
-            return
-        self.loaded.append(LoadedPlugin(name=module, source=source))
+            self._register(name, plugin)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin may raise anything
+            self._leave_out(name, error)
 
-    def _each(self, hook: str, register: Any, **arguments: Any) -> None:
-        """Call one hook plugin by plugin, so that each registration is known by its plugin."""
+    def _register(self, name: str, plugin: object) -> None:
+        """Take a plugin's hooks; raises `ValueError` for one that there is not."""
+        self._manager.register(plugin, name=name)
+        callers = self._manager.get_hookcallers(plugin) or []
+        for caller in callers:
+            if not caller.has_spec():
+                near = difflib.get_close_matches(caller.name, vars(hookspecs), 1)
+                hint = f" Did you mean {near[0]}?" if near else ""
+                raise ValueError(f"There is no hook {caller.name}.{hint}")
+        hooks = tuple(caller.name for caller in callers)
+        self._plugins[name] = attrs.evolve(self._plugins[name], hooks=hooks)
+
+    def _leave_out(self, name: str, error: BaseException) -> None:
+        """Go on without a third party's plugin; any other's error is raised."""
+        plugin = self._plugins[name]
+        if plugin.source in (BUNDLED_SOURCE, GIVEN_SOURCE):
+            raise error
+        if self._manager.has_plugin(name):
+            self._manager.unregister(name=name)
+        problem = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_PROBLEM_CHARS]
+        self._plugins[name] = attrs.evolve(plugin, problem=problem)
+        _log.error("plugin.left_out", plugin=name, source=plugin.source, error=problem)
+
+    def _offers(
+        self, hook: str, offer: Callable[..., tuple[str, Any]], **arguments: Any
+    ) -> Iterator[tuple[LoadedPlugin, Any]]:
+        """Yield what each plugin registers by a hook; nothing of one that fails on the way.
+
+        `offer` takes what a plugin calls `register` with, and returns it with a name that the
+        plugin may use once; it raises where that cannot be right.
+        """
         for implementation in getattr(self._manager.hook, hook).get_hookimpls():
-            given = {"register": register(implementation.plugin_name), **arguments}
-            implementation.function(*(given[name] for name in implementation.argnames))
+            name, offers = implementation.plugin_name, Offers(offer)
+            given = {"register": offers.register, **arguments}
+            try:
+                implementation.function(*(given[each] for each in implementation.argnames))
+            except SettingsError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+                self._leave_out(name, error)
+                continue
+            for one in offers.taken.values():
+                yield self._plugins[name], one
 
-    def catalog(self, settings: Settings) -> Catalog:
-        """Return what the plugins put on sale."""
-        catalog = Catalog(settings.endpoints)
-        self._each(
-            "register_endpoints",
-            lambda plugin: lambda endpoint, provider: catalog.register(endpoint, provider, plugin),
-            settings=settings,
-        )
+    def sections(self) -> dict[str, tuple[str, type]]:
+        """Return the plugins' own settings: prefix to the plugin's name and its class."""
+        found: dict[str, tuple[str, type]] = {}
+        for plugin, (prefix, kind) in self._offers("register_settings", section_offer):
+            other, _ = found.setdefault(prefix, (plugin.name, kind))
+            if other != plugin.name:
+                raise SettingsError(
+                    f"Both {self._plugins[other].full_name} and {plugin.full_name} have settings "
+                    f"named GATEWAY_{prefix.upper()}_…. Uninstall one of the two."
+                )
+        return found
+
+    def _check_values(self, settings: Settings) -> None:
+        """Raise `SettingsError` for what stands in the file and belongs to nobody."""
+        known = {
+            name for prefix, (_, kind) in self.sections().items() for name in names_of(prefix, kind)
+        }
+        for name in settings.unknown_in_file:
+            if name not in known and not self._is_anyone_out():
+                near = difflib.get_close_matches(name, [*known, *attrs.fields_dict(Settings)], 1)
+                hint = f" Did you mean {near[0]}?" if near else ""
+                raise SettingsError(f"The file has a setting {name}, which nobody knows.{hint}")
+
+    def _is_anyone_out(self) -> bool:
+        """Whether a plugin was left out: what nobody knows in the file may be its setting."""
+        return any(plugin.problem for plugin in self.loaded)
+
+    def catalog(self, settings: Settings, now: Clock = time.time) -> Catalog:
+        """Return what the plugins put on sale.
+
+        Raises `SettingsError` for a slug that two of them sell.
+        """
+        self._check_values(settings)
+        catalog = Catalog(settings.endpoints, now=now, places=settings.workers)
+        sellers: dict[str, LoadedPlugin] = {}
+        for plugin, (endpoint, provider) in self._offers(
+            "register_endpoints", endpoint_offer, settings=settings
+        ):
+            first = sellers.setdefault(endpoint.slug, plugin)
+            if first.name != plugin.name:
+                raise SettingsError(
+                    f"Slug {endpoint.slug} is registered by {first.full_name} and by "
+                    f"{plugin.full_name}. Uninstall one of the two."
+                )
+            catalog.register(endpoint, provider, plugin.name)
         catalog.check_overrides()
         return catalog
 
@@ -103,8 +219,7 @@ class PluginManager:
         return verifier
 
     def _only(self, hook: str, context: PluginContext) -> Any:
-        found: list[Any] = []
-        self._each(hook, lambda _: found.append, context=context)
+        found = [verifier for _, verifier in self._offers(hook, verifier_offer, context=context)]
         if len(found) != 1:
             raise SettingsError(
                 f"{len(found)} plugins implement {hook}, but exactly one must. "
@@ -114,8 +229,8 @@ class PluginManager:
 
     def settler(self, context: PluginContext) -> Settler:
         """Return the settler that `GATEWAY_SETTLEMENT` names."""
-        offered: dict[str, Any] = {}
-        self._each("register_settlers", lambda _: offered.__setitem__, context=context)
+        offers = self._offers("register_settlers", settler_offer, context=context)
+        offered = dict(offer for _, offer in offers)
         name = context.settings.settlement
         if name not in offered:
             raise SettingsError(

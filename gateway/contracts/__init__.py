@@ -1,7 +1,8 @@
 """The seams of the gateway: what a provider, a payment plugin, a chain and a store promise."""
 
 from gateway.contracts.chain import CallReverted, Chain
-from gateway.contracts.keeping import Artifacts, Lease, NewTask, Store
+from gateway.contracts.keeping import NewTask, Store
+from gateway.contracts.outputs import Artifacts, ArtifactsUnavailable, Kept
 from gateway.contracts.paying import (
     AuthorizationVerifier,
     Challenge,
@@ -13,28 +14,45 @@ from gateway.contracts.paying import (
     SignedTransaction,
     TransferVerifier,
 )
-from gateway.contracts.providing import Clock, Job, Provider, Registered
+from gateway.contracts.providing import (
+    Cancelling,
+    Clock,
+    Closing,
+    Job,
+    Polling,
+    Probing,
+    Provider,
+    Validating,
+)
+from gateway.contracts.queueing import Lease, TaskQueue
 from gateway.contracts.refunding import RefundLedger
 
 __all__ = [
     "Artifacts",
+    "ArtifactsUnavailable",
     "AuthorizationVerifier",
     "CallReverted",
+    "Cancelling",
     "Chain",
     "Challenge",
     "Clock",
+    "Closing",
     "Job",
+    "Kept",
     "Lease",
     "NewTask",
     "PluginContext",
+    "Polling",
+    "Probing",
     "Proof",
     "Provider",
     "Quote",
     "RefundLedger",
-    "Registered",
     "SettlementJournal",
     "Settler",
     "SignedTransaction",
     "Store",
+    "TaskQueue",
     "TransferVerifier",
+    "Validating",
 ]

@@ -1,22 +1,21 @@
-"""What the store and the artifacts promise."""
+"""What the store promises."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Protocol
 
 import attrs
 
 from gateway.contracts.paying import SettlementJournal
+from gateway.contracts.queueing import TaskQueue
 from gateway.contracts.refunding import RefundLedger
 from gateway.domain import (
     Authorization,
     Endpoint,
     GenerationRequest,
+    Handle,
     Payment,
-    Result,
     StoredOutput,
-    StoredResult,
     Task,
     TaskStatus,
     Transfer,
@@ -36,19 +35,22 @@ class NewTask:
 
 
 @attrs.frozen(kw_only=True)
-class Lease:
-    """The right to work on one task until `until`."""
+class JobRecord:
+    """What the operator may want to know of a task's work at its provider."""
 
-    task_id: str
-    token: str  # a result under another token is refused (fencing)
-    slug: str
-    request: GenerationRequest
-    attempt: int
-    until: float
+    handle: Handle | None  # of its job there
+    sent_at: float | None  # its last submit; None also where that is sent again without harm
+    note: str | None  # of its progress
+    cost_micros: int | None  # 10⁻⁶ US dollars
 
 
 class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     """Everything durable. Each method is one transaction, durable when it returns."""
+
+    @property
+    def queue(self) -> TaskQueue:
+        """The part that lanes work on."""
+        ...
 
     @property
     def refunds(self) -> RefundLedger:
@@ -110,46 +112,18 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         ...
 
     # -- tasks
-    async def claim_tasks(self, limit: int, *, lease_s: float, now: float) -> list[Lease]:
-        """T4: hand out the longest-due tasks; `attempt` counts this claim.
-
-        A task neither completed, failed nor retried within `lease_s` seconds is due again:
-        whoever held it has died.
-        """
-        ...
-
-    async def complete(
-        self, lease: Lease, result: StoredResult, *, expires_at: float, now: float
-    ) -> bool:
-        """T5: the result can be seen; False where the lease was lost."""
-        ...
-
-    async def fail(self, lease: Lease, *, details: str, error: str, now: float) -> bool:
-        """T5: the task failed and its payment is owed back; False where the lease was lost."""
-        ...
-
-    async def retry(self, lease: Lease, *, due_at: float, costs_attempt: bool) -> bool:
-        """Give a lease back, to be claimed again from `due_at`."""
-        ...
-
-    async def extend(self, lease: Lease, *, until: float, progress: float | None) -> bool:
-        """Prolong a lease and note progress; False where the lease was lost."""
-        ...
-
-    async def recover_leases(self, *, now: float) -> int:
-        """Make every leased task due now: at the start, whoever held one has died."""
-        ...
-
-    async def next_due(self) -> float | None:
-        """Return when the next task is due, or None when none waits."""
-        ...
-
     async def task(self, task_id: str) -> Task | None:
         """Return a task."""
         ...
 
-    async def recent_tasks(self, limit: int, status: TaskStatus | None) -> list[Task]:
-        """Return the newest tasks first, of one status or of all."""
+    async def recent_tasks(
+        self, limit: int, status: TaskStatus | None, details: str | None = None
+    ) -> list[Task]:
+        """Return the newest tasks first: of one status, of one reason to fail, or all."""
+        ...
+
+    async def jobs_of(self, task_ids: Sequence[str]) -> dict[str, JobRecord]:
+        """Return tasks' work at their providers."""
         ...
 
     async def expired_outputs(
@@ -162,11 +136,11 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         """Note that the outputs of these tasks are gone."""
         ...
 
-    # -- the rest
-    async def queue_depth(self) -> dict[str, int]:
-        """Return how many unfinished tasks are in each status; cheap however many have ended."""
+    async def shown_outputs(self, task_ids: Sequence[str]) -> set[str]:
+        """Return the keys of all outputs that these tasks show."""
         ...
 
+    # -- the rest
     async def counts(self) -> dict[str, dict[str, int]]:
         """Return how many `tasks` and `payments` are in each state."""
         ...
@@ -185,27 +159,4 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
 
     async def count_attempt(self, address: str, *, limit: int, window_s: int, now: float) -> float:
         """Count a login attempt; returns 0, or the seconds to wait where it is one too many."""
-        ...
-
-
-class Artifacts(Protocol):
-    """Keeps outputs and hands out signed, expiring links to them."""
-
-    async def save(self, task_id: str, result: Result) -> StoredResult:
-        """Write outputs durably, hashed; text becomes a Markdown output of its own."""
-        ...
-
-    def link(self, output: StoredOutput, *, expires_at: float) -> str:
-        """Return a path under `/files/` that works until `expires_at`."""
-        ...
-
-    def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:
-        """Return the file behind a link.
-
-        Raises `NotFound` for a wrong, expired or deleted one.
-        """
-        ...
-
-    async def delete(self, outputs: Sequence[StoredOutput]) -> None:
-        """Remove outputs; those already gone are fine."""
         ...

@@ -2,7 +2,8 @@
 
 from gateway.settings.checks import check_settings, is_key, parse_limit
 from gateway.settings.loading import load_settings
-from gateway.settings.model import EndpointOverride, Settings, variable
+from gateway.settings.model import EndpointOverride, Settings
+from gateway.settings.sections import missing_in, names_of, secret, setting, variable, wrong
 
 __all__ = [
     "EndpointOverride",
@@ -10,6 +11,11 @@ __all__ = [
     "check_settings",
     "is_key",
     "load_settings",
+    "missing_in",
+    "names_of",
     "parse_limit",
+    "secret",
+    "setting",
     "variable",
+    "wrong",
 ]

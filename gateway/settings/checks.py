@@ -8,7 +8,9 @@ import attrs
 
 from gateway.domain import usdc
 from gateway.errors import SettingsError
-from gateway.settings.model import Settings, variable
+from gateway.settings.bucket import bucket_verdicts
+from gateway.settings.model import Settings
+from gateway.settings.sections import variable
 from gateway.usdc import NETWORKS
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -56,11 +58,11 @@ def _verdicts(settings: Settings) -> dict[str, bool]:
         "rpc_urls": bool(settings.rpc_urls)
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
         **{name: not value or is_key(value) for name, value in _keys(settings).items()},
-        "openai_base_url": _is_web_address(settings.openai_base_url),
         "facilitator_url": _is_address_of_facilitator(settings.facilitator_url),
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
         "bind": bool(re.fullmatch(r".+:[0-9]{1,5}", settings.bind)),
+        **bucket_verdicts(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
         **{name: getattr(settings, name) in values for name, values in one_of.items()},
@@ -82,11 +84,6 @@ def _is_address_of_facilitator(text: str) -> bool:
     url = urlsplit(text)
     is_local = url.hostname in ("127.0.0.1", "localhost", "::1")
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
-
-
-def _is_web_address(text: str) -> bool:
-    url = urlsplit(text)
-    return url.scheme in ("http", "https") and bool(url.hostname) and not url.query
 
 
 def _is_amount(text: str) -> bool:

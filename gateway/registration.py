@@ -1,0 +1,177 @@
+"""What a plugin may register: every mistake in it is one sentence, before anything is on sale."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from gateway.contracts import Provider, Settler
+from gateway.domain import (
+    ASPECT_RATIOS,
+    MAX_PROMPT_CHARS,
+    OUTPUT_FORMATS,
+    Choice,
+    Endpoint,
+    PriceStep,
+    Traits,
+)
+from gateway.settings import Settings, names_of
+
+_SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
+_CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
+_EXTENSION = re.compile(r"\.[a-z0-9]+")
+_MAX_SLUG_CHARS = 100
+_FIELDS = ("prompt", "aspect_ratio", "output_format", "resolution", "fileBase64", "fileName")
+_ASYNC = ("submit", "poll", "cancel", "health", "validate")
+
+
+class Offers:
+    """What one plugin registers by one hook."""
+
+    def __init__(self, offer: Callable[..., tuple[str, Any]]) -> None:
+        self._offer = offer
+        self.taken: dict[str, Any] = {}
+
+    def register(self, *args: Any, **named: Any) -> None:
+        """Take one; raises `ValueError` for a name that the plugin has used already."""
+        name, one = self._offer(*args, **named)
+        if name in self.taken:
+            raise ValueError(f"{name!r} is registered twice")
+        self.taken[name] = one
+
+
+def endpoint_offer(endpoint: Endpoint, provider: Provider) -> tuple[str, tuple[Endpoint, Provider]]:
+    """Return the slug, and what `register_endpoints` was called with.
+
+    Raises `ValueError` with a sentence that names the slug and what is wrong with it, `TypeError`
+    for what is no endpoint at all.
+    """
+    if not isinstance(endpoint, Endpoint):
+        raise TypeError(f"it registers a {type(endpoint).__name__}, which is no gateway.Endpoint")
+    mistake = _mistake_in(endpoint) or _mistake_of(provider)
+    if mistake is not None:
+        raise ValueError(f"endpoint {endpoint.slug!r}: {mistake}")
+    return endpoint.slug, (endpoint, provider)
+
+
+def section_offer(prefix: str, kind: type) -> tuple[str, tuple[str, type]]:
+    """Return the prefix, and what `register_settings` was called with.
+
+    Raises `ValueError` with a sentence that names the prefix and what is wrong with it.
+    """
+    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
+        raise ValueError(f"settings {prefix!r}: a prefix is lower-case letters, digits and _")
+    if not attrs.has(kind):
+        raise ValueError(f"settings {prefix!r}: {kind!r} is no attrs class")
+    for name, field in names_of(prefix, kind).items():
+        if "about" not in field.metadata:
+            raise ValueError(
+                f"settings {prefix!r}: {field.name} is not made with gateway.setting or .secret"
+            )
+        if name in attrs.fields_dict(Settings):
+            raise ValueError(f"settings {prefix!r}: {name} is a setting of the gateway itself")
+    return prefix, (prefix, kind)
+
+
+def verifier_offer(verifier: Any) -> tuple[str, Any]:
+    """Return what a verifier's hook registers: one a plugin."""
+    return "verifier", verifier
+
+
+def settler_offer(
+    name: str, factory: Callable[[], Settler]
+) -> tuple[str, tuple[str, Callable[[], Settler]]]:
+    """Return the settler's name, and what `register_settlers` was called with."""
+    return name, (name, factory)
+
+
+def _mistake_in(endpoint: Endpoint) -> str | None:
+    slug = endpoint.slug
+    if not isinstance(slug, str) or not _SLUG.fullmatch(slug) or len(slug) > _MAX_SLUG_CHARS:
+        return f"a slug is at most {_MAX_SLUG_CHARS} of a-z and 0-9, with -, . or _ between"
+    for name in ("title", "description", "model", "provider"):
+        text = getattr(endpoint, name)
+        if not isinstance(text, str) or not text.strip():
+            return f"{name} is empty"
+    if not _CAPABILITY.fullmatch(endpoint.capability):
+        return f"capability {endpoint.capability!r} is not spelled like text-to-image"
+    return (
+        _mistake_in_prices(endpoint)
+        or _mistake_in_fields(endpoint)
+        or _mistake_in_choices(endpoint)
+        or _mistake_in_limits(endpoint)
+    )
+
+
+def _mistake_in_prices(endpoint: Endpoint) -> str | None:
+    for price in (endpoint.price_units, *(step.price_units for step in endpoint.price_steps)):
+        if not _is_whole(price):
+            return f"price_units {price!r} is no whole number; write gateway.usdc('0.02')"
+    for step in endpoint.price_steps:
+        mistake = _mistake_in_step(step, endpoint)
+        if mistake is not None:
+            return mistake
+    return None
+
+
+def _mistake_in_step(step: PriceStep, endpoint: Endpoint) -> str | None:
+    if step.resolution is None and step.min_pages is None:
+        return "a price step names neither a resolution nor min_pages"
+    if step.resolution is not None and step.resolution not in endpoint.resolution.values:
+        known = ", ".join(endpoint.resolution.values) or "none"
+        return f"a price step is for resolution {step.resolution!r}, but it has {known}"
+    if step.min_pages is not None and not endpoint.takes_file:
+        return "a price step counts pages, but no file is taken"
+    return None
+
+
+def _mistake_in_fields(endpoint: Endpoint) -> str | None:
+    for name in endpoint.required_fields:
+        if name not in _FIELDS:
+            return f"required field {name!r} is none of {', '.join(_FIELDS)}"
+    for ending in endpoint.file_extensions:
+        if not _EXTENSION.fullmatch(ending):
+            return f"file extension {ending!r} is not spelled like .pdf"
+    if "fileBase64" in endpoint.required_fields and not endpoint.takes_file:
+        return "it requires a file, but file_extensions is empty"
+    return None
+
+
+def _mistake_in_choices(endpoint: Endpoint) -> str | None:
+    for name, allowed in (("aspect_ratio", ASPECT_RATIOS), ("output_format", OUTPUT_FORMATS)):
+        choice: Choice = getattr(endpoint, name)
+        for value in choice.values:
+            if value not in allowed:
+                return f"{name} {value!r} is none of {', '.join(allowed)}"
+    return None
+
+
+def _mistake_in_limits(endpoint: Endpoint) -> str | None:
+    if not 1 <= endpoint.max_prompt_chars <= MAX_PROMPT_CHARS:
+        return f"max_prompt_chars is not 1 to {MAX_PROMPT_CHARS}"
+    if endpoint.max_pages is not None and endpoint.max_pages < 1:
+        return "max_pages is not 1 or more"
+    return None if endpoint.timeout_s > 0 else "timeout_s is not more than 0"
+
+
+def _mistake_of(provider: Any) -> str | None:
+    name = getattr(provider, "name", None)
+    kind = type(provider).__name__
+    if not isinstance(name, str) or not name:
+        return f"its provider {kind} has no name"
+    if not callable(getattr(provider, "submit", None)):
+        return f"its provider {kind} has no method submit"
+    for method in _ASYNC:
+        found = getattr(provider, method, None)
+        if inspect.isroutine(found) and not inspect.iscoroutinefunction(inspect.unwrap(found)):
+            return f"{kind}.{method} is not an `async def`"
+    if not isinstance(getattr(provider, "traits", Traits()), Traits):
+        return f"{kind}.traits is no gateway.Traits"
+    return None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
