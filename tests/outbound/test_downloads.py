@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import socket
 import ssl
 
 import pytest
@@ -10,17 +9,11 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from gateway import Outbound, Transient
-from gateway.outbound import client as transport
+from gateway.outbound import links
 from gateway.outbound.addresses import is_public
-from tests.outbound.certificates import Authority
 
 HOST = "cdn.example"
 SIBLING = "sibling.example"  # the same certificate is right for it
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture
@@ -30,18 +23,9 @@ def site(authority):
 
 
 @pytest.fixture
-def names(monkeypatch):
-    """Which addresses a name has; those that look local count as public here."""
-    table = {HOST: ["127.0.0.1"]}
-
-    async def getaddrinfo(self, host, port, **_):
-        if host not in table:
-            raise socket.gaierror(-2, "no such name")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in table[host]]
-
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
-    monkeypatch.setattr(transport, "is_public", lambda address: address.startswith("127."))
-    return table
+def names(names):
+    names[HOST] = ["127.0.0.1"]
+    return names
 
 
 @pytest.fixture
@@ -100,7 +84,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_connected_to(
         names[HOST] = ["10.0.0.1"]
         return True
 
-    monkeypatch.setattr(transport, "is_public", check)
+    monkeypatch.setattr(links, "is_public", check)
     site.expect_request("/a.png").respond_with_data("picture")
     assert await client.download(link(site)) == b"picture"
     assert asked == ["127.0.0.1"]
@@ -123,7 +107,7 @@ async def test_a_redirect_within_the_host_is_followed_and_checked_again(
     site, names, client, monkeypatch
 ):
     checks = []
-    monkeypatch.setattr(transport, "is_public", lambda address: not checks.append(address))
+    monkeypatch.setattr(links, "is_public", lambda address: not checks.append(address))
     site.expect_request("/a.png").respond_with_data("", 302, {"Location": "/b.png"})
     site.expect_request("/b.png").respond_with_data("picture")
     assert await client.download(link(site)) == b"picture"

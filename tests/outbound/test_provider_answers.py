@@ -1,0 +1,121 @@
+"""What an answer of an API stands for, what is read out of it, and what its address may be."""
+
+import base64
+import json
+import threading
+
+import pytest
+
+from gateway import (
+    AccountProblem,
+    Answer,
+    InvalidInput,
+    RateLimited,
+    SettingsError,
+    SubmitUncertain,
+    Transient,
+)
+from gateway.outbound import base_url
+
+# -- what a status stands for
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        *((status, Transient) for status in (408, 409, 500, 502, 503, 504, 529)),
+        *((status, AccountProblem) for status in (301, 308, 401, 402, 403, 404)),
+        *((status, InvalidInput) for status in (400, 413, 422)),
+    ],
+)
+def test_a_status_stands_for_an_error(status, error):
+    with pytest.raises(error) as raised:
+        Answer(status=status, headers={}, body=b"SECRET").check()
+    assert type(raised.value) is error
+    assert "SECRET" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "wait_s"),
+    [("7", 7.0), ("", 10.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 10.0), ("-5", 10.0), ("1e9", 10.0)],
+)
+def test_too_many_requests_says_how_long_to_wait(header, wait_s):
+    with pytest.raises(RateLimited) as raised:
+        Answer(status=429, headers={"retry-after": header}, body=b"").check()
+    assert raised.value.retry_after_s == wait_s
+
+
+def test_success_stands_for_none():
+    Answer(status=201, headers={}, body=b"").check()
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[" * 200_000, b"\xff"])
+def test_what_is_not_json_is_a_failure_of_the_provider(body):
+    with pytest.raises(Transient):
+        Answer(status=200, headers={}, body=body).json()
+
+
+# -- what came with it
+
+
+async def test_json_that_answers_a_submit_is_read():
+    body = b'{"data": [1]}'
+    assert await Answer(status=201, headers={}, body=body).submit_json() == {"data": [1]}
+    assert await Answer(status=502, headers={}, body=b"<html>").submit_json() is None
+
+
+async def test_success_that_nobody_can_read_was_made_all_the_same():
+    with pytest.raises(SubmitUncertain):
+        await Answer(status=200, headers={}, body=b"<html>").submit_json()
+
+
+async def test_what_is_large_is_read_beside_the_loop(monkeypatch):
+    """45 MB of JSON hold a loop up for longer than a caller should wait."""
+    threads = []
+
+    def noted(plain):
+        def call(*args, **more):
+            threads.append(threading.get_ident())
+            return plain(*args, **more)
+
+        return call
+
+    monkeypatch.setattr(json, "loads", noted(json.loads))
+    monkeypatch.setattr(base64, "b64decode", noted(base64.b64decode))
+    await Answer(status=200, headers={}, body=b"{}").submit_json()
+    await Answer.decoded("AAAA")
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
+
+
+@pytest.mark.parametrize("size", [0, 1, 786_431, 786_432, 786_433, 2_000_000])
+async def test_base64_of_every_size_is_the_file_it_was(size):
+    file = bytes(range(256)) * (size // 256 + 1)
+    encoded = base64.b64encode(file[:size]).decode()
+    assert await Answer.decoded(encoded) == file[:size]
+
+
+async def test_base64_is_a_file_and_anything_else_a_failure():
+    assert await Answer.decoded("AAH/") == b"\0\x01\xff"
+    late = "A" * (2**20 - 2) + "==" + "AAAA"  # an end, and then more
+    for wrong in ("§", "A", "=", "data:image/png;base64,AAAA", late):
+        with pytest.raises(Transient):
+            await Answer.decoded(wrong)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "api.acme.com", "ftp://x/v1", "https:///v1", "https://[", "https://x/v1?key=1"),
+        *("https://x/#a", "https://x/\n", "https://x?"),
+    ],
+)
+def test_an_address_that_no_path_fits_behind_is_named_and_not_shown(value):
+    with pytest.raises(SettingsError, match="GATEWAY_ACME_BASE_URL") as raised:
+        base_url(value, name="acme_base_url")
+    assert not value or value not in str(raised.value)
+
+
+@pytest.mark.parametrize("value", ["http://127.0.0.1:8000/v1/", "https://api.example.com"])
+def test_an_address_loses_its_last_slash(value):
+    assert base_url(value, name="acme_base_url") == value.rstrip("/")
