@@ -1,33 +1,36 @@
 """The gateway's side: hands each picture to a child process, and believes only what that says."""
 
-import asyncio
 import json
 import os
-import sys
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from gateway.domain import Output, Result
+from gateway.domain import Link, Output, Result
 from gateway.errors import ContentPolicy, Transient
+from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
 
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
 _MAX_BYTES = 64_000_000  # of one picture; 25 million pixels of noise have 75
-_TIMEOUT_S = 90.0  # a 4K picture takes 3 s of one ordinary core
-_CHILD = str(Path(__file__).with_name("child.py"))
-_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "SYSTEMROOT")  # without them Python may not even start
 
 
-def _processors() -> asyncio.Semaphore:
-    return asyncio.Semaphore(os.cpu_count() or 1)
+def _sandbox() -> Sandbox:
+    limits = SandboxLimits(
+        memory_bytes=1_500_000_000,  # decoded, converted and encoded, and as much again
+        cpu_s=60,
+        wall_s=90.0,  # a 4K picture takes 3 s of one ordinary core
+        children=os.cpu_count() or 1,
+        answer_bytes=128_000_000,  # 25 million pixels of noise with their transparency have 100
+    )
+    child = "gateway.images.child"
+    return Sandbox(function=f"{child}:check", warm=(f"{child}:load_decoders",), limits=limits)
 
 
 @attrs.define
 class Pictures:
     """Checks what providers of pictures return; as many at once as there are processors."""
 
-    _free: asyncio.Semaphore = attrs.field(factory=_processors)
+    _sandbox: Sandbox = attrs.field(factory=_sandbox)
 
     async def check(self, result: Result, output_format: str | None) -> Result:
         """Return the result with every picture decoded, measured, and in the wanted format.
@@ -40,13 +43,17 @@ class Pictures:
         checked = [await self._check(output, output_format or "") for output in result.outputs]
         return attrs.evolve(result, outputs=tuple(checked))
 
-    async def _check(self, output: Output, wanted: str) -> Output:
+    def close(self) -> None:
+        """End the process that looks at pictures; the next picture starts another."""
+        self._sandbox.close()
+
+    async def _check(self, output: Output | Link, wanted: str) -> Output:
+        if isinstance(output, Link):
+            raise TypeError("A link is fetched before it is checked.")
         if not output.data or len(output.data) > _MAX_BYTES:
             raise Transient(f"The provider's picture has {len(output.data)} bytes.")
-        async with self._free:
-            facts, made = await _ask(wanted.encode() + b"\n" + output.data)
-        if "refused" in facts:
-            raise Transient(f"The provider's picture is not right: {facts['refused']}.")
+        told, made = await self._ask(wanted, output.data)
+        facts: dict[str, Any] = json.loads(told)
         return Output(
             data=made or output.data,
             media_type=MEDIA_TYPES[facts["format"]],
@@ -54,27 +61,12 @@ class Pictures:
             height=facts["height"],
         )
 
-
-async def _ask(order: bytes) -> tuple[dict[str, Any], bytes]:
-    """Have a child look at one picture; it is killed with whoever waits for it."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", _CHILD, *filter(None, sys.path)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
-    )
-    try:
-        async with asyncio.timeout(_TIMEOUT_S):
-            answer, _ = await process.communicate(order)
-    except TimeoutError:
-        raise Transient("The provider's picture takes too long to decode.") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
-        raise Transient(f"The provider's picture ended its decoder: {process.returncode}.")
-    line, _, made = answer.partition(b"\n")
-    facts: dict[str, Any] = json.loads(line)
-    return facts, made
+    async def _ask(self, wanted: str, data: bytes) -> tuple[bytes, ...]:
+        try:
+            return await self._sandbox.call_parts(wanted, data)
+        except SandboxRefusal as error:
+            raise Transient(f"The provider's picture is not right: {error}.") from None
+        except SandboxEnded as error:
+            raise Transient(f"The provider's picture ended its decoder: {error.end}.") from error
+        except SandboxLost as error:
+            raise Transient(str(error)) from error

@@ -1,13 +1,17 @@
 """The embedded document parser: PDF, Office, HTML, EPUB, CSV and text to Markdown, without a key.
 
 Parts, from the outside in: `provider` is what the gateway sees; `kinds`, `archives` and `text` tell
-before payment what a file is; `nursery` keeps the process that is forked once for each document;
-`child` is what runs over there, and never imports the gateway.
+before payment what a file is; `reading` names the two sandboxes, one of them for pictures of text
+where the extra `ocr` is installed; `recognising` puts what that one reads in its place; `child` is
+what runs over there, and never imports the gateway.
 """
 
 from collections.abc import Callable
 
+import attrs
+
 import gateway
+from gateway_documents.kinds import KINDS, PICTURES
 from gateway_documents.provider import DocumentParser
 
 ENDPOINT = gateway.Endpoint(
@@ -22,19 +26,19 @@ ENDPOINT = gateway.Endpoint(
     capability="document-parsing",
     price_units=gateway.usdc("0.01"),
     required_fields=("fileBase64", "fileName"),
-    file_extensions=(
-        ".pdf",
-        ".docx",
-        ".pptx",
-        ".xlsx",
-        ".html",
-        ".htm",
-        ".epub",
-        ".csv",
-        ".txt",
-        ".md",
-    ),
+    file_extensions=(*KINDS, *PICTURES),
+    max_pages=1000,
     timeout_s=60.0,  # a normal file takes 0.4 s, a hostile one 10 s of processor; the rest is queue
+)
+READING_PICTURES = attrs.evolve(
+    ENDPOINT,
+    description=(
+        "Turns a PDF, Word, PowerPoint, Excel, HTML, EPUB, CSV, text or picture file of up to "
+        "7.5 MB into Markdown that keeps headings, lists and tables. Reads scanned pages and "
+        "pictures of text, up to 50 a file, as plain text."
+    ),
+    model="markitdown+pdf-inspector+rapidocr",
+    timeout_s=600.0,  # a page takes 3 s of processor
 )
 
 
@@ -43,4 +47,5 @@ def register_endpoints(
     register: Callable[[gateway.Endpoint, gateway.Provider], None],
 ) -> None:
     """Offer the parser; it needs no key, so it is always on sale."""
-    register(ENDPOINT, DocumentParser())
+    parser = DocumentParser()
+    register(READING_PICTURES if parser.reads_pictures else ENDPOINT, parser)

@@ -1,5 +1,7 @@
 """What a file is, told by its bytes, and whether that agrees with its name."""
 
+import re
+
 from gateway_documents import archives, text
 from gateway_documents.errors import Unreadable
 
@@ -15,10 +17,14 @@ KINDS = {
     ".txt": "text",
     ".md": "text",
 }
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 
 _PDF_HEADER = b"%PDF-"
 _PDF_HEADER_WITHIN = 1024  # bytes; Acrobat forgives that much in front of it, and so do all others
 _ZIP_HEADERS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_PICTURE_HEADER = re.compile(  # PNG, JPEG, WebP, TIFF, BigTIFF, BMP
+    rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|RIFF....WEBP|II[*+]\0|MM\0[*+]|BM....\0\0\0\0", re.DOTALL
+)
 _OLE_HEADER = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 _NAMES = {
@@ -28,18 +34,20 @@ _NAMES = {
     "xlsx": "an Excel workbook (.xlsx)",
     "epub": "an EPUB book",
     "zip": "a ZIP archive",
+    "picture": "a picture",
 }
 
 
 def recognise(extension: str, data: bytes) -> str:
-    """Return the kind of a file: a value of `KINDS`.
+    """Return the kind of a file: a value of `KINDS`, or "picture".
 
     Looks at headers, ZIP directories and charsets only; up to 50 ms for the largest file.
     Raises `Unreadable` for an empty, locked or damaged file, and one that its name belies.
     """
-    kind = KINDS.get(extension)
+    kind = "picture" if extension in PICTURES else KINDS.get(extension)
     if kind is None:
-        raise Unreadable(f"The name of the file must end in one of {', '.join(KINDS)}.")
+        endings = ", ".join((*KINDS, *PICTURES))
+        raise Unreadable(f"The name of the file must end in one of {endings}.")
     if not data.strip(b"\0\t\n\r "):
         raise Unreadable("The file is empty.")
     found = _binary_kind(data)
@@ -58,6 +66,8 @@ def _binary_kind(data: bytes) -> str | None:
         return "pdf"
     if data.startswith(_ZIP_HEADERS):
         return archives.kind_of(data) or "zip"
+    if _PICTURE_HEADER.match(data):
+        return "picture"
     if data.startswith(_OLE_HEADER):
         raise Unreadable(
             "The file is an Office file that is encrypted or of the old kind (.doc, .xls, .ppt): "

@@ -1,23 +1,52 @@
 """The provider `documents`: refuses doomed files before payment, parses the others elsewhere."""
 
 import asyncio
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from typing import ClassVar
 
 import attrs
+import structlog
 
 import gateway
-from gateway_documents.errors import ParserLost, Unreadable
+from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
+from gateway_documents import reading
+from gateway_documents.errors import Unreadable
 from gateway_documents.kinds import recognise
-from gateway_documents.nursery import Nursery
+from gateway_documents.recognising import MAX_PAGES, PageReader
+
+_SENTENCES = {
+    "out of time": "The file takes too much time to parse.",
+    "out of memory": "The file takes too much memory to parse.",
+    "crashed": "The file cannot be parsed: it is damaged, or takes too much memory.",
+}
+_NO_OCR = (
+    "The file holds no text, only a picture of it, and this gateway cannot read pictures of text."
+)
+_WAY_OUT = "pip install 'generation-gateway[ocr]'"
+_log = structlog.get_logger()
 
 
 @attrs.define
 class DocumentParser:
     """Parses documents to Markdown, each in a fresh, limited child process."""
 
+    traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True)
     name: str = "documents"
-    _nursery: Nursery = attrs.field(factory=Nursery)
+    _texts: Sandbox = attrs.field(factory=reading.text_reader)
+    _pictures: Sandbox | None = attrs.field(factory=reading.picture_reader)
+    _has_told_the_operator: bool = attrs.field(default=False, init=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the operator should know, for `gateway plugins`."""
+        return () if self._pictures else (f"pictures of text are refused: {_WAY_OUT}",)
+
+    @property
+    def reads_pictures(self) -> bool:
+        """Whether the extra for pictures of text is installed."""
+        return self._pictures is not None
 
     async def validate(
         self,
@@ -26,30 +55,40 @@ class DocumentParser:
     ) -> None:
         """Refuse a file that is empty, locked, no document, or not what its name says.
 
-        Whether a PDF marked as encrypted can be read all the same, only reading it tells.
+        Of a PDF it is also looked up whether it can be opened, and whether it holds text or
+        pictures that can be read here; a sandboxed process tells.
         """
         kind, data = await self._recognise(request)
-        if kind == "pdf" and b"/Encrypt" in data:
-            with suppress(gateway.Transient), _errors_of_the_gateway():
-                await self._nursery.parse(kind, data)
+        with suppress(gateway.Transient), _errors_of_the_gateway():
+            if kind == "picture":
+                self._check_pages(*_frames(request))
+            if kind == "pdf":
+                self._check_pages(*await self._read("look", kind, data))
 
-    async def submit(
-        self,
-        request: gateway.GenerationRequest,
-        job: gateway.Job,  # noqa: ARG002 - the protocol's
-    ) -> gateway.Result:
+    async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
         """Parse the file; cancelling kills the child that does it."""
         kind, data = await self._recognise(request)
         with _errors_of_the_gateway():
-            return gateway.Result(text=await self._nursery.parse(kind, data))
+            is_picture = kind == "picture"
+            found = _frames(request) if is_picture else await self._read("parse", kind, data)
+            textless, pages = found
+            if textless:
+                reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
+                pages = await reader.fill(pages, textless, job)
+        text = "\n\n".join(page.strip("\n") for page in pages if page.strip())
+        if not text:
+            raise gateway.InvalidInput("The file holds no text." if self._pictures else _NO_OCR)
+        return gateway.Result(text=text)
 
     async def warm_up(self) -> None:
         """Start the parsing process ahead of the first document, which then is 0.3 s faster."""
-        await self._nursery.start()
+        await self._texts.start()
 
-    def close(self) -> None:
-        """End the parsing process; the next document starts another."""
-        self._nursery.close()
+    async def close(self) -> None:
+        """End the processes; the next document starts others."""
+        self._texts.close()
+        if self._pictures is not None:
+            self._pictures.close()
 
     async def _recognise(self, request: gateway.GenerationRequest) -> tuple[str, bytes]:
         """Return what kind of file this is, and its bytes; up to 50 ms of work, so in a thread."""
@@ -60,13 +99,47 @@ class DocumentParser:
             kind = await asyncio.to_thread(recognise, attachment.extension, attachment.data)
         return kind, attachment.data
 
+    async def _read(
+        self, deed: str, kind: str, data: bytes
+    ) -> tuple[Mapping[int, bool], Sequence[str]]:
+        """Return the pages without text (is each surely a picture?), and all pages' Markdown."""
+        told, *pages = await self._texts.call_parts(deed, kind, data)
+        textless = {int(page): is_picture for page, is_picture in json.loads(told).items()}
+        return textless, [page.decode() for page in pages]
+
+    def _check_pages(self, textless: Mapping[int, bool], pages: Sequence[str]) -> None:
+        if not any(page.strip() for page in pages):
+            self._check_pictures_can_be_read()
+        if self._pictures is not None and len(textless) > MAX_PAGES:
+            raise Unreadable(
+                f"{len(textless):,} pages of the file are pictures; "
+                f"this gateway reads up to {MAX_PAGES} of them."
+            )
+
+    def _check_pictures_can_be_read(self) -> None:
+        """Raise `Unreadable` where the OCR extra is missing; once, tell the operator of it."""
+        if self._pictures is not None:
+            return
+        if not self._has_told_the_operator:
+            _log.warning("documents.cannot_read_pictures", way_out=_WAY_OUT)
+            self._has_told_the_operator = True
+        raise Unreadable(_NO_OCR)
+
+
+def _frames(request: gateway.GenerationRequest) -> tuple[Mapping[int, bool], Sequence[str]]:
+    """Return of a picture what `_read` does of other files: as many pages as it has frames."""
+    frames = range(request.pages or 1)
+    return dict.fromkeys(frames, True), ["" for _ in frames]
+
 
 @contextmanager
 def _errors_of_the_gateway() -> Iterator[None]:
-    """Say in the gateway's terms what the parser, which does not know them, has found."""
+    """Say in the gateway's terms what a sandbox, which does not know them, has found."""
     try:
         yield
-    except Unreadable as error:
+    except SandboxRefusal as error:
         raise gateway.InvalidInput(str(error)) from None
-    except ParserLost as error:
-        raise gateway.Transient(str(error)) from error
+    except SandboxEnded as error:
+        raise gateway.InvalidInput(_SENTENCES[error.end]) from None
+    except SandboxLost as error:
+        raise gateway.Transient(f"The document parser: {error}") from error

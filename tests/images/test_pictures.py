@@ -6,15 +6,17 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 import zlib
+from pathlib import Path
 
-import attrs
 import pytest
 from PIL import Image, PngImagePlugin
 
-from gateway import ContentPolicy, Output, Result, Transient
-from gateway.images import MEDIA_TYPES, Pictures, checking, child
-from tests.conftest import PNG, buy
+from gateway import ContentPolicy, Link, Output, Result, Transient
+from gateway.images import MEDIA_TYPES, Pictures, child
+from gateway.sandbox import Sandbox, SandboxLimits
+from tests.conftest import PNG
 
 FORMATS = {"png": "PNG", "jpg": "JPEG", "webp": "WEBP"}
 
@@ -25,9 +27,16 @@ def picture(kind="png", size=(64, 48), mode="RGB", color=None, **options) -> byt
     return file.getvalue()
 
 
-async def check(data, wanted="png"):
+@pytest.fixture(scope="module")
+def pictures():
+    pictures = Pictures()
+    yield pictures
+    pictures.close()
+
+
+async def check(pictures, data, wanted="png"):
     result = Result(outputs=(Output(data=data, media_type="text/html", width=9, height=9),))
-    (output,) = (await Pictures().check(result, wanted)).outputs
+    (output,) = (await pictures.check(result, wanted)).outputs
     return output
 
 
@@ -38,49 +47,49 @@ def opened(output) -> Image.Image:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_what_is_right_already_keeps_its_bytes(kind):
+async def test_what_is_right_already_keeps_its_bytes(pictures, kind):
     data = picture(kind)
     for wanted in (kind, None):
-        output = await check(data, wanted)
+        output = await check(pictures, data, wanted)
         assert output == Output(data=data, media_type=MEDIA_TYPES[kind], width=64, height=48)
 
 
 @pytest.mark.parametrize("made", FORMATS)
 @pytest.mark.parametrize("wanted", FORMATS)
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "1", "LA", "I;16", "CMYK"])
-async def test_every_format_becomes_every_other(made, wanted, mode, request):
+async def test_every_format_becomes_every_other(pictures, made, wanted, mode, request):
     try:
         data = picture(made, mode=mode)
     except (OSError, ValueError):
         return  # that format has no such pictures
-    output = await check(data, wanted)
+    output = await check(pictures, data, wanted)
     image = opened(output)
     assert (image.format, image.size) == (FORMATS[wanted], (64, 48))
     assert (output.media_type, output.width, output.height) == (MEDIA_TYPES[wanted], 64, 48)
 
 
-async def test_what_is_transparent_lies_on_white_in_a_jpeg_and_stays_so_in_webp():
+async def test_what_is_transparent_lies_on_white_in_a_jpeg_and_stays_so_in_webp(pictures):
     data = picture(mode="RGBA", color=(255, 0, 0, 0))
-    assert opened(await check(data, "jpg")).getpixel((5, 5)) == (255, 255, 255)
-    assert opened(await check(data, "webp")).getpixel((5, 5))[3] == 0
+    assert opened(await check(pictures, data, "jpg")).getpixel((5, 5)) == (255, 255, 255)
+    assert opened(await check(pictures, data, "webp")).getpixel((5, 5))[3] == 0
 
 
-async def test_a_new_picture_tells_nothing_but_its_colours():
+async def test_a_new_picture_tells_nothing_but_its_colours(pictures):
     notes = PngImagePlugin.PngInfo()
     notes.add_text("parameters", "the buyer's prompt")
     exif = Image.Exif()
     exif[0x010E] = "the buyer's prompt"
     data = picture(pnginfo=notes, exif=exif, icc_profile=b"a profile" * 20)
     for wanted in ("jpg", "webp"):
-        output = await check(data, wanted)
+        output = await check(pictures, data, wanted)
         assert b"prompt" not in output.data
         assert opened(output).info["icc_profile"] == b"a profile" * 20
 
 
-async def test_a_picture_that_lies_on_its_side_is_put_upright():
+async def test_a_picture_that_lies_on_its_side_is_put_upright(pictures):
     exif = Image.Exif()
     exif[0x0112] = 6
-    output = await check(picture("jpg", exif=exif, comment="the buyer's prompt"), "jpg")
+    output = await check(pictures, picture("jpg", exif=exif, comment="the buyer's prompt"), "jpg")
     assert b"prompt" not in output.data
     assert (output.width, output.height) == (48, 64)
     assert opened(output).size == (48, 64)
@@ -131,82 +140,77 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
-async def test_what_is_no_whole_picture_is_another_attempt(data):
+async def test_what_is_no_whole_picture_is_another_attempt(pictures, data):
     for wanted in ("png", None):  # also where nothing would have to be converted
         with pytest.raises(Transient):
-            await check(data, wanted)
+            await check(pictures, data, wanted)
 
 
-async def test_the_largest_allowed_picture_is_sold():
-    output = await check(bomb(4096, 6144), "png")
+async def test_the_largest_allowed_picture_is_sold(pictures):
+    output = await check(pictures, bomb(4096, 6144), "png")
     assert (output.width, output.height) == (4096, 6144)
 
 
-async def test_no_picture_at_all_is_a_refusal():
+async def test_no_picture_at_all_is_a_refusal(pictures):
     for result in (Result(), Result(text="I cannot draw that.")):
         with pytest.raises(ContentPolicy):
-            await Pictures().check(result, "png")
+            await pictures.check(result, "png")
 
 
-async def test_one_bad_picture_among_good_ones_spoils_all():
+async def test_one_bad_picture_among_good_ones_spoils_all(pictures):
     outputs = tuple(Output(data=data, media_type="image/png") for data in (PNG, b"picture"))
     with pytest.raises(Transient):
-        await Pictures().check(Result(outputs=outputs), "png")
+        await pictures.check(Result(outputs=outputs), "png")
 
 
 # -- the child
 
 
-@pytest.fixture
-def children(monkeypatch):
-    """The children that were started, with what they were given."""
-    started, start = [], asyncio.create_subprocess_exec
-
-    async def recorded(*command, **options):
-        process = await start(*command, **options)
-        started.append((process, options["env"]))
-        return process
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", recorded)
-    return started
+def pictures_with(function, **limits) -> Pictures:
+    return Pictures(
+        sandbox=Sandbox(function=f"pictures_children:{function}", limits=SandboxLimits(**limits))
+    )
 
 
-async def test_the_decoder_sees_no_secrets(children, monkeypatch):
+async def test_the_decoder_sees_no_secrets(monkeypatch):
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0x" + "1" * 64)
-    await check(PNG)
-    assert set(children[0][1]) <= {"LD_LIBRARY_PATH", "SYSTEMROOT"}
+    pictures = pictures_with("tell_environment")
+    with pytest.raises(Transient) as refused:
+        await pictures.check(Result(outputs=(Output(data=PNG, media_type=""),)), "png")
+    pictures.close()
+    assert "MALLOC_ARENA_MAX" in str(refused.value)
+    assert "GATEWAY" not in str(refused.value)
 
 
-async def test_a_decoder_that_hangs_is_killed(children, monkeypatch, tmp_path):
-    hanging = tmp_path / "child.py"
-    hanging.write_text("import time\ntime.sleep(1000)\n")
-    monkeypatch.setattr(checking, "_CHILD", str(hanging))
-    monkeypatch.setattr(checking, "_TIMEOUT_S", 0.3)
-    with pytest.raises(Transient, match="too long"):
-        await check(PNG)
-    assert children[0][0].returncode == -9
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [("hang", "out of time"), ("die", "crashed"), ("vanish", "killed from outside")],
+)
+async def test_a_decoder_that_fails_is_another_attempt(function, sentence):
+    pictures = pictures_with(function, wall_s=0.3)
+    with pytest.raises(Transient, match=sentence):
+        await pictures.check(Result(outputs=(Output(data=PNG, media_type=""),)), "png")
+    pictures.close()
 
 
-async def test_a_decoder_that_dies_is_another_attempt(monkeypatch, tmp_path):
-    dying = tmp_path / "child.py"
-    dying.write_text("import os\nos.kill(os.getpid(), 11)\n")
-    monkeypatch.setattr(checking, "_CHILD", str(dying))
-    with pytest.raises(Transient, match="ended its decoder"):
-        await check(PNG)
+async def test_a_link_is_not_a_picture_yet(pictures):
+    with pytest.raises(TypeError):
+        await pictures.check(Result(outputs=(Link(url="https://example.com/a.png"),)), "png")
 
 
-async def test_who_waits_no_longer_leaves_no_decoder_behind(children, monkeypatch, tmp_path):
-    hanging = tmp_path / "child.py"
-    hanging.write_text("import time\ntime.sleep(1000)\n")
-    monkeypatch.setattr(checking, "_CHILD", str(hanging))
-    checking_one = asyncio.create_task(check(PNG))
-    async with asyncio.timeout(20):
-        while not children:  # noqa: ASYNC110 - no event tells from outside
-            await asyncio.sleep(0.01)
-    checking_one.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await checking_one
-    assert children[0][0].returncode is not None
+async def test_pictures_of_many_buyers_are_checked_by_one_process(pictures):
+    await asyncio.gather(*(check(pictures, PNG) for _ in range(20)))
+    process = pictures._sandbox._running.process
+    await check(pictures, PNG)
+    assert pictures._sandbox._running.process is process
+
+
+async def test_checking_writes_no_file(pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = set(Path.cwd().iterdir())
+    await check(pictures, picture(size=(2000, 2000)), "webp")
+    assert not list(tmp_path.iterdir())
+    assert set(Path.cwd().iterdir()) == before
 
 
 def test_the_gateway_itself_loads_no_imaging_library():
@@ -225,38 +229,4 @@ def test_the_gateway_itself_loads_no_imaging_library():
 
 
 def test_the_cap_is_the_one_that_is_documented():
-    assert child._MAX_PIXELS == 25_165_824
-
-
-# -- sold
-
-
-async def test_a_buyer_gets_the_format_he_asked_for(gateway, payer, provider):
-    provider.script = [
-        Result(outputs=(Output(data=picture(), media_type="image/png"),)),
-    ]
-    answer = await buy(gateway, payer.header(), output_format="webp")
-    task = await gateway.wait((await answer.get_json())["taskId"])
-    (output,) = task["result"]["outputs"]
-    assert (output["mimeType"], output["width"], output["height"]) == ("image/webp", 64, 48)
-    path = output["url"].removeprefix("http://gateway.test")
-    data = await (await gateway.client.get(path)).get_data()
-    assert Image.open(io.BytesIO(data)).format == "WEBP"
-
-
-async def test_nonsense_is_asked_for_again(gateway, payer, provider):
-    nonsense = Result(outputs=(Output(data=b"<html>", media_type="image/png"),))
-    provider.script = [nonsense, nonsense]
-    answer = await buy(gateway, payer.header())
-    task = await gateway.wait((await answer.get_json())["taskId"])
-    assert (task["status"], task["attempt"]) == ("completed", 3)
-
-
-async def test_a_picture_is_checked_for_pictures_only(gateway, payer, provider):
-    """A document's own output is whatever it is."""
-    registered = gateway.services.catalog["picture"]
-    registered.endpoint = attrs.evolve(registered.endpoint, capability="document-parsing")
-    provider.script = [Result(outputs=(Output(data=b"%PDF", media_type="application/pdf"),))]
-    answer = await buy(gateway, payer.header())
-    task = await gateway.wait((await answer.get_json())["taskId"])
-    assert task["result"]["outputs"][0]["mimeType"] == "application/pdf"
+    assert child.MAX_PIXELS == 25_165_824

@@ -1,5 +1,7 @@
 """What the document parser makes of ordinary files, and what it refuses before payment."""
 
+import asyncio
+
 import documents_files as files
 import documents_hostile as hostile
 import pytest
@@ -7,14 +9,15 @@ from documents_files import request
 
 import gateway
 import gateway_documents
+from gateway_documents.kinds import PICTURES
 from gateway_documents.provider import DocumentParser
 
 
 @pytest.fixture(scope="module")
 def parser():
-    parser = DocumentParser()
+    parser = DocumentParser(pictures=None)
     yield parser
-    parser.close()
+    asyncio.run(parser.close())
 
 
 async def refusal(parser, name, data):
@@ -28,6 +31,7 @@ def test_it_is_always_on_sale():
     sold = []
     gateway_documents.register_endpoints(lambda *pair: sold.append(pair))
     [(endpoint, provider)] = sold
+    assert endpoint.max_pages == 1000
     assert (endpoint.slug, endpoint.price_units) == ("document-parser", 10_000)
     assert (endpoint.capability, endpoint.provider) == ("document-parsing", "gateway")
     assert provider.name == "documents"
@@ -35,7 +39,14 @@ def test_it_is_always_on_sale():
 
 async def test_it_can_parse_every_kind_it_says_it_takes(parser):
     extensions = {f".{name.rpartition('.')[2].lower()}" for name in files.ordinary_files()}
-    assert set(gateway_documents.ENDPOINT.file_extensions) == extensions
+    for endpoint in (gateway_documents.ENDPOINT, gateway_documents.READING_PICTURES):
+        assert set(endpoint.file_extensions) == extensions | set(PICTURES)
+
+
+def test_the_same_document_may_be_parsed_twice(parser):
+    assert parser.traits.idempotent_submit
+    assert isinstance(parser, gateway.Validating)
+    assert isinstance(parser, gateway.Closing)
 
 
 async def test_ordinary_files_become_markdown(parser):
@@ -178,8 +189,29 @@ async def test_noise_is_refused_whatever_its_name(parser):
         assert await refusal(parser, f"noise{extension}", hostile.noise())
 
 
-async def test_validating_starts_no_process():
-    parser = DocumentParser()
+async def test_validating_starts_a_process_for_pdfs_only():
+    parser = DocumentParser(pictures=None)
     for name, data in files.ordinary_files().items():
-        await parser.validate(request(name, data), gateway_documents.ENDPOINT)
-    assert parser._nursery._running is None
+        if not name.endswith(".pdf"):
+            await parser.validate(request(name, data), gateway_documents.ENDPOINT)
+    assert parser._texts._running is None
+    await parser.validate(request("a.pdf", files.sample_pdf()), gateway_documents.ENDPOINT)
+    assert parser._texts._running is not None
+    await parser.close()
+
+
+async def test_a_machine_without_a_process_to_spare_refuses_nobody(monkeypatch):
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    await DocumentParser(pictures=None).validate(
+        request("a.pdf", files.sample_pdf()), gateway_documents.ENDPOINT
+    )
+
+
+async def test_a_csv_that_begins_like_a_picture_is_a_csv(parser):
+    data = b"BMW,RIFF\nII*,MM\n"
+    assert (await parser.submit(request("a.csv", data), None)).text.startswith("| BMW | RIFF |")
+
+
+async def test_a_broken_or_hostile_pdf_is_refused_before_payment(parser):
+    assert "damaged" in await refusal(parser, "a.pdf", files.sample_pdf()[:2000])
+    assert "memory" in await refusal(parser, "a.pdf", hostile.pdf_bomb())

@@ -1,1 +1,1 @@
-"""What runs in the nursery process and its children; knows nothing of the gateway."""
+"""What runs in the sandboxed processes; knows nothing of the gateway but its sandbox."""

@@ -3,7 +3,6 @@
 import io
 from collections.abc import Callable, Mapping
 
-import pdf_inspector
 from markitdown import (
     DocumentConverter,
     FileConversionException,
@@ -12,16 +11,16 @@ from markitdown import (
 )
 from markitdown.converters import DocxConverter, EpubConverter, HtmlConverter, PptxConverter
 
-from gateway_documents import text
 from gateway_documents.child import office, sheets
 from gateway_documents.errors import Unreadable
+from gateway_documents.text import decode
 
-_DAMAGED = "The file cannot be parsed: it is damaged, or not what it says it is."
+DAMAGED = "The file cannot be parsed: it is damaged, or not what it says it is."
 _TOO_DEEP = "The file cannot be parsed: its parts are nested too deeply."
 
 
 def to_markdown(kind: str, data: bytes) -> str:
-    """Return a file's Markdown.
+    """Return the Markdown of any file but a PDF.
 
     Raises `Unreadable` where the file is to blame, `MemoryError` where the limit is met.
     """
@@ -33,8 +32,8 @@ def to_markdown(kind: str, data: bytes) -> str:
         raise _cause(error) from None
     except RecursionError:
         raise Unreadable(_TOO_DEEP) from None
-    except BaseException:  # noqa: BLE001 - parsers fail in every way, a Rust panic among them
-        raise Unreadable(_DAMAGED) from None
+    except BaseException:  # noqa: BLE001 - parsers fail in every way
+        raise Unreadable(DAMAGED) from None
 
 
 def _cause(error: FileConversionException) -> Exception:
@@ -44,23 +43,7 @@ def _cause(error: FileConversionException) -> Exception:
         return MemoryError()
     if any(isinstance(cause, RecursionError) for cause in causes):
         return Unreadable(_TOO_DEEP)
-    return Unreadable(_DAMAGED)
-
-
-def _pdf(data: bytes) -> str:
-    try:
-        found = pdf_inspector.process_pdf_bytes(data)
-    except ValueError as error:
-        if "encrypt" in str(error).lower() or "password" in str(error).lower():
-            raise Unreadable("The PDF is encrypted: save it without a password.") from None
-        raise
-    markdown = found.markdown or ""
-    if not markdown.strip():
-        raise Unreadable(
-            "The PDF holds no text, only pictures of it, and text recognition (OCR) is not "
-            "installed here."
-        )
-    return markdown
+    return Unreadable(DAMAGED)
 
 
 def _docx(data: bytes) -> str:
@@ -83,20 +66,19 @@ def _epub(data: bytes) -> str:
 
 
 def _html(data: bytes) -> str:
-    page = text.decode(data, declares_charset=True).encode(errors="replace")
+    page = decode(data, declares_charset=True).encode(errors="replace")
     return _convert(HtmlConverter, "html", page)
 
 
 def _csv(data: bytes) -> str:
-    return sheets.csv_to_markdown(text.decode(data))
+    return sheets.csv_to_markdown(decode(data))
 
 
 def _text(data: bytes) -> str:
-    return text.decode(data)
+    return decode(data)
 
 
 _PARSERS: Mapping[str, Callable[[bytes], str]] = {
-    "pdf": _pdf,
     "docx": _docx,
     "pptx": _pptx,
     "xlsx": _xlsx,

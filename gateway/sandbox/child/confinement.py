@@ -8,22 +8,20 @@ import signal
 import sys
 from pathlib import Path
 
-CPU_S = 10
-WALL_S = 25.0  # twice the processor time and some, for a machine that is busy with other things
-MAX_MEMORY_BYTES = 1_500_000_000  # of address space, of which the libraries take 90 MB
-_MIN_MEMORY_BYTES = 400_000_000  # on however small a machine
+_MIN_MEMORY_BYTES = 600_000_000  # on however small a machine; what a 4K picture takes
+_GRACE_S = 2  # from SIGXCPU to SIGKILL
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
-def memory_bytes() -> int:
+def memory_bytes(most: int) -> int:
     """Return the address space of a child: half of the machine's memory, within bounds."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(OSError, ValueError):  # ValueError: "max"
         machine = min(machine, int(_CGROUP_MEMORY.read_text()))
-    return max(_MIN_MEMORY_BYTES, min(MAX_MEMORY_BYTES, machine // 2))
+    return min(most, max(_MIN_MEMORY_BYTES, machine // 2))
 
 
 def die_with_parent(parent: int) -> None:
@@ -34,7 +32,7 @@ def die_with_parent(parent: int) -> None:
         os._exit(0)
 
 
-def confine(*, memory: int, open_files: int) -> None:
+def confine(*, memory: int, cpu_s: int, open_files: int) -> None:
     """Limit this process for good.
 
     With all `open_files` in use nothing more can be opened: no file, whatever a document's
@@ -44,7 +42,7 @@ def confine(*, memory: int, open_files: int) -> None:
     with contextlib.suppress(OSError):
         _OOM_SCORE.write_text("1000")  # where memory is short, this process is the one to go
     limits = {
-        "RLIMIT_CPU": (CPU_S, CPU_S + 2),  # SIGXCPU, then SIGKILL
+        "RLIMIT_CPU": (cpu_s, cpu_s + _GRACE_S),  # SIGXCPU, then SIGKILL
         "RLIMIT_AS": (memory, memory),
         "RLIMIT_FSIZE": (0, 0),
         "RLIMIT_CORE": (0, 0),

@@ -1,7 +1,6 @@
-"""The nursery process: loads the parsers once, then forks a child for every document."""
+"""The keeper: forks a child for every call, and watches, kills and reaps it."""
 
 import contextlib
-import gc
 import os
 import select
 import signal
@@ -11,16 +10,16 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from gateway_documents import frames
-from gateway_documents.child import limits
-from gateway_documents.child.libraries import leave_out_what_is_not_needed, load_the_rest
-from gateway_documents.frames import End
+from gateway.sandbox.child import confinement
+from gateway.sandbox.child.work import EXIT_OUT_OF_MEMORY
+from gateway.sandbox.errors import End
+from gateway.sandbox.frames import END, pack
+from gateway.sandbox.limits import SandboxLimits
 
-IDLE_S = 300.0  # without a document: leave, and give the memory back
 _CONVERSATION = 3  # the descriptor of a child that is open besides the standard ones
-_MAX_DESCRIPTOR = 256  # the nursery never has as many
+_MAX_DESCRIPTOR = 256  # the keeper never has as many
 _TICK_MS = 1000  # how often deadlines and the gateway's life are looked at
-_ENDS: Mapping[int, End] = {
+_SIGNALS: Mapping[int, End] = {
     signal.SIGXCPU: End.OUT_OF_TIME,
     signal.SIGABRT: End.CRASHED,
     signal.SIGBUS: End.CRASHED,
@@ -28,6 +27,7 @@ _ENDS: Mapping[int, End] = {
     signal.SIGILL: End.CRASHED,
     signal.SIGSEGV: End.CRASHED,
 }
+_EXITS = {0: End.DONE, EXIT_OUT_OF_MEMORY: End.OUT_OF_MEMORY}
 
 
 @attrs.define
@@ -45,28 +45,33 @@ class _Child:
     def report(self, status: int) -> None:
         """Tell the gateway how the child ended, unless it has hung up."""
         with contextlib.suppress(OSError), self.conversation:
-            self.conversation.settimeout(0)  # a deaf gateway must not hold up the nursery
-            self.conversation.send(frames.pack(frames.END, self._end(status).encode()))
+            self.conversation.settimeout(0)  # a deaf gateway must not hold up the keeper
+            self.conversation.send(pack(END, self._end(status).encode()))
 
     def _end(self, status: int) -> End:
         if self.is_late:
             return End.OUT_OF_TIME
         if os.WIFSIGNALED(status):
-            return _ENDS.get(os.WTERMSIG(status), End.LOST)
-        return End.DONE if os.WEXITSTATUS(status) == 0 else End.OUT_OF_MEMORY
+            return _SIGNALS.get(os.WTERMSIG(status), End.LOST)
+        return _EXITS.get(os.WEXITSTATUS(status), End.CRASHED)
 
 
-@attrs.define
+@attrs.define(kw_only=True)
 class Keeper:
     """Forks, watches, kills and reaps children until the gateway hangs up."""
 
     control: socket.socket
     gateway: int  # process id
     serve: Callable[[int], None]  # answers the conversation behind a file descriptor
-    _memory: int = attrs.field(factory=limits.memory_bytes)
-    _children: dict[int, _Child] = attrs.field(factory=dict)  # by file descriptor
-    _poller: select.poll = attrs.field(factory=select.poll)
-    _last_busy: float = attrs.field(factory=time.monotonic)
+    limits: SandboxLimits
+    _memory: int = attrs.field(init=False)
+    _children: dict[int, _Child] = attrs.field(factory=dict, init=False)  # by file descriptor
+    _poller: select.poll = attrs.field(factory=select.poll, init=False)
+    _last_busy: float = attrs.field(factory=time.monotonic, init=False)
+
+    @_memory.default
+    def _affordable(self) -> int:
+        return confinement.memory_bytes(self.limits.memory_bytes)
 
     def run(self) -> None:
         """Serve until nobody can want anything any more."""
@@ -94,7 +99,7 @@ class Keeper:
     def _is_wanted(self) -> bool:
         if self._children:
             self._last_busy = time.monotonic()
-        is_idle = time.monotonic() - self._last_busy > IDLE_S
+        is_idle = time.monotonic() - self._last_busy > self.limits.idle_s
         return os.getppid() == self.gateway and not is_idle
 
     def _admit(self) -> bool:
@@ -108,20 +113,22 @@ class Keeper:
             pid = os.fork()
             if pid == 0:
                 self._become_child(conversation, keeper)
-            deadline = time.monotonic() + limits.WALL_S
+            deadline = time.monotonic() + self.limits.wall_s
             self._children[descriptor] = _Child(pid, conversation, deadline)
             self._poller.register(descriptor, 0)  # hang-ups only; the rest is the child's
         return True
 
     def _become_child(self, conversation: socket.socket, keeper: int) -> None:
-        """Parse one document and end; never returns."""
+        """Serve one call and end; never returns."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            limits.die_with_parent(keeper)
+            confinement.die_with_parent(keeper)
             os.dup2(conversation.fileno(), _CONVERSATION)
             os.closerange(_CONVERSATION + 1, _MAX_DESCRIPTOR)
-            limits.confine(memory=self._memory, open_files=_CONVERSATION + 1)
+            confinement.confine(
+                memory=self._memory, cpu_s=self.limits.cpu_s, open_files=_CONVERSATION + 1
+            )
             self.serve(_CONVERSATION)
         finally:
             os._exit(1)
@@ -148,19 +155,3 @@ def _wake_when_a_child_ends() -> socket.socket:
     signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     return ours
-
-
-def main() -> None:
-    """Serve the gateway, which holds the other end of standard input."""
-    gateway = os.getppid()
-    control = socket.socket(fileno=os.dup(0))
-    leave_out_what_is_not_needed()
-    from gateway_documents.child import work  # noqa: PLC0415 - after the line above
-
-    load_the_rest()
-    with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - a device, not a path
-        for standard in (0, 1, 2):  # what a parser prints may be a customer's text
-            os.dup2(nothing.fileno(), standard)
-    gc.collect()
-    gc.freeze()  # what is loaded now stays shared with the children
-    Keeper(control, gateway, work.serve).run()

@@ -1,0 +1,1 @@
+"""What runs in the warmed process and its children; loads nothing else of the gateway."""

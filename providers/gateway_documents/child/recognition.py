@@ -1,0 +1,94 @@
+"""Reads pictures of text: one page of a PDF, or one frame of a picture, by rapidocr."""
+
+import io
+import math
+from typing import Any
+
+import cv2
+import numpy as np
+import pypdfium2
+from PIL import Image, ImageDraw, ImageOps
+from rapidocr import RapidOCR
+
+from gateway_documents.child.lines import Box, to_text
+from gateway_documents.errors import Unreadable
+
+_DPI = 200  # 8-point letters are 22 pixels high
+_POINTS_PER_INCH = 72
+_MAX_PIXELS = 40_000_000  # of a picture, or of a page at less than 200 dpi
+_KINDS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")
+_SETTINGS = {
+    "EngineConfig.onnxruntime.intra_op_num_threads": 1,  # threads would not survive the fork
+    "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+    "Global.log_level": "critical",
+    "Det.limit_type": "max",  # the default enlarges a line until its height is 736, in 1 GB
+    "Det.limit_side_len": 960,  # finds lines of 7-point letters on an A4 page
+    "Rec.rec_batch_num": 1,  # a batch is as wide as its longest line, and memory with it
+}
+_reader: list[RapidOCR] = []  # one, loaded before the fork
+
+
+def load_models() -> None:
+    """Load the models, which come with rapidocr, by reading a word with them."""
+    cv2.setNumThreads(0)
+    _reader.append(RapidOCR(params=_SETTINGS))
+    word = Image.new("RGB", (200, 60), "white")
+    ImageDraw.Draw(word).text((20, 15), "word", fill="black", font_size=30)
+    _read(word)
+    for kind in _KINDS:  # Pillow loads much at first use
+        file = io.BytesIO()
+        word.save(file, kind)
+        _picture(file.getvalue(), 0)
+    page = pypdfium2.PdfDocument.new()
+    page.new_page(10, 10)
+    page.save(file := io.BytesIO())
+    _page(file.getvalue(), 0)
+
+
+def recognise(kind: str, number: str, data: bytes) -> bytes:
+    """Return the text of a page of a "pdf", or of a frame of a "picture", counted from 0.
+
+    Raises `Unreadable` where there is no such page or the picture cannot be decoded.
+    """
+    try:
+        image = _page(data, int(number)) if kind == "pdf" else _picture(data, int(number))
+    except (Unreadable, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001 - decoders fail in every way
+        raise Unreadable("The picture cannot be decoded: it is damaged.") from None
+    return _read(image).encode(errors="replace")
+
+
+def _page(data: bytes, number: int) -> Image.Image:
+    document = pypdfium2.PdfDocument(data)
+    page = document[number]
+    width, height = page.get_size()
+    affordable = math.sqrt(_MAX_PIXELS / max(width * height, 1))
+    bitmap: Any = page.render(scale=min(_DPI / _POINTS_PER_INCH, affordable), may_draw_forms=False)
+    image: Image.Image = bitmap.to_pil()
+    return image.convert("RGB")
+
+
+def _picture(data: bytes, number: int) -> Image.Image:
+    Image.MAX_IMAGE_PIXELS = None  # ours is lower, and no warning
+    with Image.open(io.BytesIO(data), formats=_KINDS) as image:
+        image.seek(number)
+        if image.width * image.height > _MAX_PIXELS:
+            raise Unreadable("The picture has more than 40 million pixels.")
+        upright = ImageOps.exif_transpose(image)
+    if not upright.has_transparency_data:
+        return upright.convert("RGB")
+    paper = Image.new("RGBA", upright.size, "white")
+    paper.alpha_composite(upright.convert("RGBA"))
+    return paper.convert("RGB")
+
+
+def _read(image: Image.Image) -> str:
+    if all(low == high for low, high in image.getextrema()):  # type: ignore[misc]
+        return ""  # an empty page needs no model
+    found: Any = _reader[0](np.asarray(image))
+    if found.boxes is None or found.txts is None:
+        return ""
+    return to_text(
+        [Box.around(box, text) for box, text in zip(found.boxes, found.txts, strict=True)]
+    )

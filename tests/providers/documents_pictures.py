@@ -1,0 +1,59 @@
+"""Pictures of text, scanned PDFs, and readers of them that fail; the latter run in a sandbox."""
+
+import io
+import os
+
+from PIL import Image, ImageDraw
+
+from gateway.sandbox.errors import SandboxRefusal
+
+
+def drawn(*sentences: str, size: tuple[int, int] = (1000, 300)) -> Image.Image:
+    """Return a picture with sentences below each other."""
+    image = Image.new("RGB", size, "white")
+    for at, sentence in enumerate(sentences):
+        ImageDraw.Draw(image).text((30, 30 + 60 * at), sentence, fill="black", font_size=40)
+    return image
+
+
+def saved(*images: Image.Image, kind: str = "PNG", **options) -> bytes:
+    """Return pictures as one file."""
+    file = io.BytesIO()
+    if len(images) > 1:
+        options |= {"save_all": True, "append_images": images[1:]}
+    images[0].save(file, kind, **options)
+    return file.getvalue()
+
+
+def scan(*sentences: str) -> bytes:
+    """Return a PDF with a page for each sentence, all of them pictures."""
+    pages = [drawn(sentence, size=(1654, 2339)) for sentence in sentences]
+    return saved(*pages, kind="PDF", resolution=200)
+
+
+def joined(*documents: bytes) -> bytes:
+    """Return PDFs as one."""
+    import pypdfium2
+
+    whole = pypdfium2.PdfDocument.new()
+    for document in documents:
+        whole.import_pages(pypdfium2.PdfDocument(document))
+    file = io.BytesIO()
+    whole.save(file)
+    return file.getvalue()
+
+
+def read_even_pages(kind: str, number: str, data: bytes) -> bytes:
+    if int(number) % 2:
+        os.abort()
+    return f"page {number}".encode()
+
+
+def read_nothing(kind: str, number: str, data: bytes) -> bytes:
+    raise SandboxRefusal("It is damaged.")
+
+
+def vanish_on_odd_pages(kind: str, number: str, data: bytes) -> bytes:
+    if int(number) % 2:
+        os.kill(os.getpid(), 9)
+    return b"read"

@@ -1,0 +1,19 @@
+"""Counters that misbehave, and one that tells what is loaded; called in a sandbox."""
+
+import os
+import sys
+import time
+
+import gateway.pages_child  # noqa: F401 - to be seen in `modules`
+
+
+def sleep(kind, data):
+    time.sleep(1000)
+
+
+def abort(kind, data):
+    os.abort()
+
+
+def modules(kind, data):
+    return "\n".join(sys.modules).encode()

@@ -1,0 +1,33 @@
+"""Looks at other processes through /proc, for tests of what is left when one dies."""
+
+import asyncio
+import time
+from pathlib import Path
+
+
+def of_process(pid, name):
+    return Path(f"/proc/{pid}/{name}").read_text()
+
+
+def children_of(pid):
+    return [int(child) for child in of_process(pid, f"task/{pid}/children").split()]
+
+
+def open_files_of(pid):
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def is_alive(pid):
+    try:
+        return of_process(pid, "stat").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def eventually(condition, seconds=30):
+    """Wait until a condition is true, and return what it returned."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        await asyncio.sleep(0.02)
+    return found

@@ -1,0 +1,114 @@
+"""What tests call in a sandbox; imported by the warmed process, never by the gateway."""
+
+import os
+import signal
+import socket
+import sys
+import time
+import zlib
+from pathlib import Path
+
+from gateway.sandbox.errors import SandboxRefusal
+
+warmed = []
+
+
+def warm() -> None:
+    import gateway.sandbox.frames
+
+    assert gateway.sandbox.frames
+    warmed.append("yes")
+
+
+def tell_warmed() -> bytes:
+    return repr(warmed).encode()
+
+
+def join(*arguments) -> bytes:
+    return b"|".join(repr(argument).encode() for argument in arguments)
+
+
+def echo(data: bytes) -> bytes:
+    return data
+
+
+def parts(count: str) -> list[bytes]:
+    return [b"x" * at for at in range(int(count))]
+
+
+def refuse(sentence: str) -> bytes:
+    raise SandboxRefusal(sentence)
+
+
+def fail(text: str) -> bytes:
+    raise KeyError(text)
+
+
+def answer_nothing() -> None:
+    return None
+
+
+def sleep() -> bytes:
+    time.sleep(1000)
+    return b""
+
+
+def spin() -> bytes:
+    while True:
+        zlib.crc32(b"x" * 1_000_000)
+
+
+def eat() -> bytes:
+    return bytes(2_000_000_000)
+
+
+def abort() -> bytes:
+    os.abort()
+
+
+def kill_itself() -> bytes:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return b""
+
+
+def exit_at_once(data: bytes) -> bytes:
+    os._exit(7)
+
+
+def modules() -> bytes:
+    return "\n".join(sys.modules).encode()
+
+
+def environment() -> bytes:
+    return "\n".join(f"{name}={value}" for name, value in os.environ.items()).encode()
+
+
+def own_limits() -> bytes:
+    import resource
+
+    names = ("AS", "CPU", "FSIZE", "CORE", "NOFILE")
+    return repr({n: resource.getrlimit(getattr(resource, f"RLIMIT_{n}")) for n in names}).encode()
+
+
+def try_everything() -> bytes:
+    """Return what could be opened of all that must not be."""
+    done = []
+    for name, deed in {
+        "read": lambda: Path("/etc/passwd").read_bytes(),
+        "write": lambda: Path("/tmp/owned-by-a-sandbox").write_bytes(b""),
+        "connect": socket.socket,
+        "pipe": os.pipe,
+        "peek": lambda: Path(f"/proc/{os.getppid()}/environ").read_bytes(),
+    }.items():
+        try:
+            deed()
+        except OSError:
+            continue
+        done.append(name)
+    return repr(done).encode()
+
+
+def use_the_gateway() -> bytes:
+    import gateway
+
+    return str(gateway.usdc("0.02")).encode()

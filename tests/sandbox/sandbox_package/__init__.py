@@ -1,0 +1,1 @@
+LOADED = "an __init__ that nobody needs over there"

@@ -1,0 +1,227 @@
+"""What a sandbox gives back, and what it takes away."""
+
+import asyncio
+import os
+import socket
+import sys
+
+import pytest
+import sandbox_functions
+
+from gateway.sandbox import (
+    Sandbox,
+    SandboxEnded,
+    SandboxLimits,
+    SandboxLost,
+    SandboxRefusal,
+    frames,
+    pieces,
+)
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="a limit that only Linux keeps")
+
+
+@pytest.fixture
+def sandbox():
+    """Makes sandboxes for functions of `sandbox_functions`, and closes them."""
+    made = []
+
+    def make(name, *, warm=(), **limits):
+        function = f"{sandbox_functions.__name__}:{name}"
+        made.append(Sandbox(function=function, warm=warm, limits=SandboxLimits(**limits)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+async def test_bytes_and_text_go_in_and_bytes_come_out(sandbox):
+    join = sandbox("join")
+    assert await join.call(b"\0a", "tëxt", b"") == rb"b'\x00a'|" + "'tëxt'".encode() + b"|b''"
+    assert await join.call() == b""
+
+
+async def test_parts_come_back_as_they_are(sandbox):
+    assert await sandbox("parts").call_parts("3") == (b"", b"x", b"xx")
+    assert await sandbox("parts").call_parts("0") == ()
+    assert await sandbox("parts").call("3") == b"xxx"
+
+
+async def test_fifty_megabytes_go_there_and_back(sandbox):
+    data = os.urandom(50_000_000)
+    assert await sandbox("echo").call(data) == data
+
+
+async def test_a_refusal_arrives_with_its_sentence(sandbox):
+    with pytest.raises(SandboxRefusal, match=r"^Ça ne va pas\.$"):
+        await sandbox("refuse").call("Ça ne va pas.")
+
+
+async def test_an_exception_tells_its_kind_and_place_and_never_the_input(sandbox):
+    with pytest.raises(SandboxEnded) as ended:
+        await sandbox("fail").call("a secret")
+    assert ended.value.end == "crashed"
+    assert "KeyError in " in str(ended.value)
+    assert "sandbox_functions.py, line " in str(ended.value)
+    assert "secret" not in str(ended.value)
+
+
+async def test_a_function_that_returns_nonsense_is_a_crash(sandbox):
+    with pytest.raises(SandboxEnded) as ended:
+        await sandbox("answer_nothing").call()
+    assert ended.value.end == "crashed"
+
+
+async def test_who_sleeps_or_works_too_long_is_out_of_time(sandbox):
+    for slow in (sandbox("sleep", wall_s=0.2), sandbox("spin", cpu_s=1)):
+        with pytest.raises(SandboxEnded) as ended:
+            await slow.call()
+        assert ended.value.end == "out of time"
+
+
+@linux
+async def test_who_wants_too_much_memory_gets_none(sandbox):
+    with pytest.raises(SandboxEnded) as ended:
+        await sandbox("eat", memory_bytes=300_000_000).call()
+    assert ended.value.end == "out of memory"
+
+
+async def test_who_aborts_crashed_and_who_is_killed_is_lost(sandbox):
+    with pytest.raises(SandboxEnded) as ended:
+        await sandbox("abort").call()
+    assert ended.value.end == "crashed"
+    with pytest.raises(SandboxLost, match="killed from outside"):
+        await sandbox("kill_itself").call()
+
+
+async def test_a_child_that_ends_before_it_has_heard_everything_is_a_crash(sandbox):
+    short = sandbox("echo", memory_bytes=60_000_000)  # cannot even hold the argument
+    with pytest.raises(SandboxEnded):
+        await short.call(bytes(60_000_000))
+    with pytest.raises(SandboxEnded):
+        await sandbox("exit_at_once").call(bytes(10_000_000))
+
+
+async def test_an_answer_above_the_limit_is_not_read(sandbox):
+    echo = sandbox("echo", answer_bytes=1000)
+    assert len(await echo.call(bytes(1000))) == 1000
+    with pytest.raises(SandboxEnded, match="larger"):
+        await echo.call(bytes(1001))
+    with pytest.raises(SandboxEnded, match="larger"):
+        await sandbox("parts").call_parts("1001")
+
+
+async def test_after_every_misfortune_the_next_call_works(sandbox):
+    for name in ("fail", "refuse"):
+        box = sandbox(name)
+        for _ in range(2):
+            with pytest.raises((SandboxEnded, SandboxRefusal)):
+                await box.call("again")
+
+
+async def test_a_child_can_open_nothing(sandbox):
+    opened = await sandbox("try_everything").call()
+    assert opened == b"[]"
+
+
+@linux
+async def test_the_limits_are_the_childs(sandbox):
+    found = await sandbox("own_limits", cpu_s=7, memory_bytes=222_000_000).call()
+    assert eval(found) == {
+        "AS": (222_000_000, 222_000_000),
+        "CPU": (7, 9),
+        "FSIZE": (0, 0),
+        "CORE": (0, 0),
+        "NOFILE": (4, 4),
+    }
+
+
+async def test_nothing_of_the_gateways_environment_is_seen(sandbox, monkeypatch):
+    monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0xsecret")
+    found = (await sandbox("environment").call()).decode()
+    names = {line.partition("=")[0] for line in found.splitlines()}
+    assert names <= {
+        *("LANG", "LC_CTYPE", "MALLOC_ARENA_MAX", "LD_LIBRARY_PATH"),
+        *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"),
+    }
+
+
+async def test_the_warmed_process_loads_no_more_of_the_gateway_than_it_needs(sandbox):
+    loaded = (await sandbox("modules").call()).decode().splitlines()
+    ours = {name for name in loaded if name.partition(".")[0] == "gateway"}
+    assert ours == {
+        *("gateway", "gateway.sandbox", "gateway.sandbox.errors", "gateway.sandbox.frames"),
+        *("gateway.sandbox.limits", "gateway.sandbox.child", "gateway.sandbox.child.work"),
+        *("gateway.sandbox.child.confinement", "gateway.sandbox.child.keeper"),
+        "gateway.sandbox.child.keeping",
+    }
+    assert not {"asyncio", "httpx2", "quart", "PIL"} & set(loaded)
+
+
+async def test_what_is_warmed_is_there_in_every_child(sandbox):
+    name = sandbox_functions.__name__
+    box = sandbox("tell_warmed", warm=("wave", f"{name}:warm"))
+    assert [await box.call() for _ in range(2)] == [b"['yes']"] * 2
+
+
+async def test_an_authors_module_may_use_the_gateway_if_it_warms_it(sandbox):
+    box = sandbox("use_the_gateway", warm=(f"{sandbox_functions.__name__}:use_the_gateway",))
+    assert await box.call() == b"20000"
+
+
+async def test_no_more_children_than_allowed_run_at_once(sandbox):
+    box = sandbox("sleep", wall_s=60, children=2)
+    tasks = [asyncio.create_task(box.call()) for _ in range(5)]
+    async with asyncio.timeout(30):
+        while box._free._value:  # noqa: ASYNC110 - no event tells from outside
+            await asyncio.sleep(0.01)
+    assert box._free.locked()
+    assert sum(task.done() for task in tasks) == 0
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert box._free._value == 2
+
+
+def test_limits_are_checked():
+    for name in ("memory_bytes", "cpu_s", "wall_s", "children", "answer_bytes", "idle_s"):
+        with pytest.raises(ValueError, match=name):
+            SandboxLimits(**{name: 0})
+
+
+async def test_others_have_their_turn_after_every_piece(monkeypatch):
+    """`sock_recv` does not give way where something is there already."""
+    monkeypatch.setattr(pieces, "_PIECE_BYTES", 1000)
+    turns = 0
+
+    async def count():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(0)
+        theirs.sendall(frames.HEAD.pack(frames.REFUSAL, 50_000) + bytes(50_000))
+        counting = asyncio.create_task(count())
+        assert await pieces.read_answer(ours, 1) == (frames.REFUSAL, (bytes(50_000),))
+        counting.cancel()
+    assert turns >= 49
+
+
+async def test_the_packages_around_a_function_are_not_run_unless_they_are_used():
+    for name, answer in {"tell_whether_the_package_ran": b"no", "use_the_package": b"an "}.items():
+        function = f"sandbox_package.deep:{name}"
+        box = Sandbox(function=function, warm=(function,))
+        assert (await box.call()).startswith(answer)
+        box.close()
+
+
+def test_it_works_on_uvloop(sandbox):
+    uvloop = pytest.importorskip("uvloop")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        data = os.urandom(5_000_000)
+        assert runner.run(sandbox("echo").call(data)) == data
+        assert runner.run(sandbox("join").call("", b"")) == b"''|b''"
