@@ -1,22 +1,28 @@
-"""Deletes outputs past their retention; the task stays and says that they are gone."""
+"""Deletes outputs past their retention, and what no task shows; the tasks themselves stay."""
 
 import asyncio
+import itertools
 
 import structlog
 
 from gateway.contracts import Artifacts, Clock, Store
+from gateway.contracts.outputs import ArtifactsUnavailable
 
 _SWEEP_S = 600.0
+_TIDY_EVERY = 36  # sweeps: six hours
 _BATCH = 100  # tasks a step
+_STRAY_S = 86_400.0  # older than this, no lane that lives can still want it
 _log = structlog.get_logger()
 
 
 async def sweep_forever(store: Store, artifacts: Artifacts, now: Clock) -> None:
-    """Sweep at once and every ten minutes."""
-    while True:
+    """Sweep at once and every ten minutes; tidy ten minutes after the start and every six hours."""
+    for number in itertools.count():
         try:
             while await sweep(store, artifacts, now()):
                 pass
+            if number % _TIDY_EVERY == 1:
+                await tidy(store, artifacts, now())
         except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
             _log.exception("retention.failed")
         await asyncio.sleep(_SWEEP_S)
@@ -33,9 +39,25 @@ async def sweep(store: Store, artifacts: Artifacts, now: float) -> int:
         try:
             await artifacts.delete(outputs)
             gone.append(task_id)
-        except OSError as error:
-            _log.warning("retention.stuck", task=task_id, error=error.strerror)
+        except ArtifactsUnavailable as error:
+            _log.warning("retention.stuck", task=task_id, error=str(error))
     if gone:
         await store.forget_outputs(gone)
         _log.info("retention.swept", tasks=len(gone))
     return len(gone)
+
+
+async def tidy(store: Store, artifacts: Artifacts, now: float) -> int:
+    """Delete what is kept for nobody; returns how many files.
+
+    Such files are of lanes that died between saving and completing, and halves of a write.
+    """
+    strays = 0
+    async for kept in artifacts.written_before(now - _STRAY_S):
+        shown = await store.shown_outputs(sorted({one.task_id for one in kept}))
+        unknown = [one for one in kept if one.key not in shown]
+        await artifacts.delete(unknown)
+        strays += len(unknown)
+    if strays:
+        _log.info("retention.tidied", files=strays)
+    return strays

@@ -1,0 +1,69 @@
+"""Names of outputs: made by the gateway alone, and what each may be served as.
+
+A key is `<task>-<16 of the lease's token>/<number>.<ending>`; in a bucket there is more before it.
+No part of it comes from a caller or a provider.
+"""
+
+import re
+
+from gateway.domain import Output, Result
+
+_ENDINGS = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/webp": "webp",
+    "text/markdown": "md",
+    "text/plain": "txt",
+    "application/json": "json",
+    "application/pdf": "pdf",
+}
+_KINDS = {ending: media_type for media_type, ending in _ENDINGS.items()}
+_INLINE = ("png", "jpg", "webp")  # a browser only shows these; anything else it might run
+_LEASED = re.compile(r"(.+)-[0-9a-f]{16}")
+_OURS = re.compile(r"[0-9]+\.[a-z]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def outputs_of(result: Result) -> list[Output]:
+    """Return everything to keep of a result; text becomes a Markdown output of its own.
+
+    Raises `TypeError` for what no provider may return.
+    """
+    outputs: list[Output] = []
+    for output in result.outputs:
+        if not isinstance(output, Output) or not isinstance(output.data, bytes):
+            raise TypeError("an output is not bytes")
+        outputs.append(output)
+    if result.text is not None:
+        outputs.append(Output(data=result.text.encode(), media_type="text/markdown"))
+    return outputs
+
+
+def key_of(folder: str, number: int, output: Output) -> str:
+    """Return the key of a folder's output."""
+    return f"{folder}/{number}.{_ENDINGS.get(output.media_type, 'bin')}"
+
+
+def is_ours(file_name: str) -> bool:
+    """Whether a file may be one that the gateway wrote, whole or half."""
+    return bool(_OURS.fullmatch(file_name))
+
+
+def task_of(key: str) -> str:
+    """Return the task that a key was made for."""
+    folder = key.split("/")[-2]
+    match = _LEASED.fullmatch(folder)
+    return match[1] if match else folder
+
+
+def headers_of(key: str) -> dict[str, str]:
+    """Return what a key is served with: its kind, and the name a client saves it under."""
+    number, _, ending = key.rpartition("/")[2].partition(".")
+    kind = _KINDS.get(ending, "application/octet-stream")
+    name = f"{_UNSAFE.sub('', task_of(key))}-{int(number) + 1}.{ending}"
+    use = "inline" if ending in _INLINE else "attachment"
+    return {
+        "Content-Type": f"{kind}; charset=utf-8" if kind.startswith("text/") else kind,
+        "Content-Disposition": f'{use}; filename="{name}"',
+        "Cache-Control": "private, max-age=3600, immutable",
+    }
