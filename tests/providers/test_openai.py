@@ -1,80 +1,73 @@
 """The OpenAI-compatible provider against answers as the real APIs give them."""
 
 import base64
-import json
 
 import attrs
 import pytest
+import vendor_site
 from pytest_httpserver import HTTPServer
-from werkzeug import Response
+from vendor_site import PlainJob, Vendor
 
 import gateway_openai
 from gateway import (
     AccountProblem,
+    Closing,
     ContentPolicy,
     GenerationRequest,
     InvalidInput,
+    Link,
     Outbound,
+    Polling,
+    Probing,
     RateLimited,
-    Settings,
     SettingsError,
     SubmitUncertain,
     Transient,
 )
 from gateway.catalog import Catalog
-from gateway.lane import LaneJob
-from gateway.settings import EndpointOverride, load_settings
-from gateway_openai import OPENAI
+from gateway.settings import EndpointOverride
 from gateway_openai.painter import Painter
+from gateway_openai.settings import OPENAI
 from gateway_openai.sizes import SIZES
 from tests.conftest import PNG, buy, running
 
 KEY = "sk-never-to-be-seen"
 PATH = "/v1/images/generations"
 BOAT = GenerationRequest(prompt="a boat", aspect_ratio="16:9", output_format="jpg", resolution="1K")
+LINK = "https://cdn.example/a.png?token=1"
 PICTURE = {
     "created": 1_795_000_000,
     "data": [{"b64_json": base64.b64encode(PNG).decode()}],
-    "size": "1536x864",
+    "background": "opaque",
     "output_format": "jpeg",
-    "usage": {"input_tokens": 8, "output_tokens": 1056, "total_tokens": 1064},
+    "quality": "medium",
+    "size": "1536x864",
+    "usage": {
+        "input_tokens": 8,
+        "input_tokens_details": {"image_tokens": 0, "text_tokens": 8},
+        "output_tokens": 1056,
+        "total_tokens": 1064,
+    },
 }
 
 
 @pytest.fixture
 def site():
     with HTTPServer(threaded=True) as server:
-        yield server
+        yield Vendor(server)
 
 
-def answers(site, *replies):
-    """Let the API answer these in turn, and return the requests it got."""
-    seen, left = [], list(replies)
-
-    def answer(request):
-        seen.append(request)
-        status, body, *headers = left.pop(0) if len(left) > 1 else left[0]
-        text = body if isinstance(body, bytes | str) else json.dumps(body)
-        return Response(text, status, *headers, content_type="application/json")
-
-    site.expect_request(PATH, method="POST").respond_with_handler(answer)
-    return seen
-
-
-def on_sale(site, **changes):
+def shop(site, **values):
     """Return what the plugin registers: nothing, or an endpoint and its provider."""
-    base_url = site.url_for("/v1") if site else OPENAI
-    settings = Settings(**({"openai_api_key": KEY, "openai_base_url": base_url} | changes))
-    found = []
-    gateway_openai.register_endpoints(lambda *pair: found.append(pair), settings)
-    return found
+    base_url = f"{site.url}/v1" if site else OPENAI
+    here = {"openai_api_key": KEY, "openai_base_url": base_url}
+    return list(vendor_site.on_sale(gateway_openai, **(here | values)).values())
 
 
-async def submit(site, request=BOAT, **changes):
-    ((endpoint, provider),) = on_sale(site, **changes)
-    job = LaneJob(task_id="t", attempt=1, endpoint=endpoint, report=lambda _: None)
+async def submit(site, request=BOAT, **values):
+    ((endpoint, provider),) = shop(site, **values)
     try:
-        return await provider.submit(request, job)
+        return await provider.submit(request, PlainJob(endpoint))
     finally:
         await provider.close()
 
@@ -83,11 +76,13 @@ async def submit(site, request=BOAT, **changes):
 
 
 async def test_one_picture_is_asked_for_and_returned(site):
-    seen = answers(site, (200, PICTURE))
-    (output,) = (await submit(site)).outputs
-    assert output.data == PNG
-    assert seen[0].headers["Authorization"] == f"Bearer {KEY}"
-    assert seen[0].json == {
+    site.answers("POST", PATH, (200, PICTURE))
+    result = await submit(site)
+    (output,) = result.outputs
+    assert (output.data, output.media_type) == (PNG, "image/jpeg")
+    assert result.cost_micros is None  # tokens are told, and no price
+    assert site.seen[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert site.seen[0].json == {
         "model": "gpt-image-2",
         "prompt": "a boat",
         "n": 1,
@@ -97,14 +92,14 @@ async def test_one_picture_is_asked_for_and_returned(site):
     }
 
 
-async def test_openai_itself_is_not_sent_a_field_that_it_refuses(site):
-    seen = answers(site, (200, PICTURE))
-    provider = Painter(Outbound(site.url_for("/v1")), is_openai=True)
-    ((endpoint, _),) = on_sale(site)
-    job = LaneJob(task_id="t", attempt=1, endpoint=endpoint, report=lambda _: None)
-    await provider.submit(BOAT, job)
+async def test_openai_itself_is_asked_for_a_quality_and_not_sent_what_it_refuses(site):
+    site.answers("POST", PATH, (200, PICTURE))
+    ((endpoint, sold),) = shop(None, openai_image_quality="high")
+    provider = attrs.evolve(sold, outbound=Outbound(f"{site.url}/v1"))
+    await provider.submit(BOAT, PlainJob(endpoint))
     await provider.close()
-    assert "response_format" not in seen[0].json
+    assert site.seen[0].json["quality"] == "high"
+    assert "response_format" not in site.seen[0].json
 
 
 @pytest.mark.parametrize(("ratio", "resolution"), SIZES)
@@ -114,19 +109,19 @@ def test_every_size_has_its_ratio_and_sides_the_models_take(ratio, resolution):
     assert width * down == height * across
     assert width % 16 == height % 16 == 0
     assert max(width, height) <= 3840
-    assert width * height <= 3840 * 2160
+    assert 655_360 <= width * height <= 3840 * 2160  # as OpenAI documents for gpt-image-2
 
 
 async def test_a_server_without_keys_gets_none(site):
-    seen = answers(site, (200, PICTURE))
+    site.answers("POST", PATH, (200, PICTURE))
     await submit(site, openai_api_key="")
-    assert "Authorization" not in seen[0].headers
+    assert "Authorization" not in site.seen[0].headers
 
 
 async def test_the_operators_model_is_the_one_that_is_asked(site):
-    seen = answers(site, (200, PICTURE))
+    site.answers("POST", PATH, (200, PICTURE))
     await submit(site, openai_image_model="flux-dev")
-    assert seen[0].json["model"] == "flux-dev"
+    assert site.seen[0].json["model"] == "flux-dev"
 
 
 # -- what comes back
@@ -163,17 +158,19 @@ ERRORS = {
 @pytest.mark.parametrize(("status", "error", "raised"), ERRORS.values(), ids=ERRORS)
 async def test_an_error_is_the_right_ones_business(site, status, error, raised):
     message = f"Incorrect: {KEY}, a boat"
-    answers(site, (status, {"error": {"message": message} | error}))
+    site.answers("POST", PATH, (status, {"error": {"message": message} | error}))
     with pytest.raises(raised) as caught:
         await submit(site)
     assert type(caught.value) is raised
     assert KEY not in str(caught.value)
     assert "boat" not in str(caught.value)
-    assert len(site.log) == 1
+    assert len(site.seen) == 1
 
 
 async def test_a_wait_is_as_long_as_the_api_says(site):
-    answers(site, (429, {"error": {"code": "rate_limit_exceeded"}}, {"Retry-After": "17"}))
+    site.answers(
+        "POST", PATH, (429, {"error": {"code": "rate_limit_exceeded"}}, {"Retry-After": "17"})
+    )
     with pytest.raises(RateLimited) as caught:
         await submit(site)
     assert caught.value.retry_after_s == 17
@@ -194,151 +191,187 @@ async def test_a_wait_is_as_long_as_the_api_says(site):
     ],
 )
 async def test_success_without_a_picture_is_a_refusal(site, body):
-    answers(site, (200, body))
+    site.answers("POST", PATH, (200, body))
     with pytest.raises(ContentPolicy):
         await submit(site)
 
 
 async def test_success_that_nobody_can_read_is_not_asked_for_again(site):
-    answers(site, (200, "<html>"))
+    site.answers("POST", PATH, (200, "<html>"))
     with pytest.raises(SubmitUncertain):
         await submit(site)
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
 async def test_a_page_of_a_proxy_is_another_attempt(site, status):
-    answers(site, (status, "<html>Bad Gateway</html>"))
+    site.answers("POST", PATH, (status, "<html>Bad Gateway</html>"))
     with pytest.raises(Transient):
         await submit(site)
 
 
 @pytest.mark.parametrize("encoded", ["§§§", "data:image/png;base64,AAAA", "A"])
 async def test_what_is_not_base64_is_another_attempt(site, encoded):
-    answers(site, (200, {"data": [{"b64_json": encoded}]}))
+    site.answers("POST", PATH, (200, {"data": [{"b64_json": encoded}]}))
     with pytest.raises(Transient):
         await submit(site)
 
 
 async def test_more_pictures_than_were_asked_for_are_not_sold(site):
-    answers(site, (200, {"data": PICTURE["data"] * 3}))
+    site.answers("POST", PATH, (200, {"data": PICTURE["data"] * 3}))
     assert len((await submit(site)).outputs) == 1
 
 
-@attrs.define
-class Shelf:
-    """What an API's links lead to."""
-
-    found: list
-    asked: list = attrs.field(factory=list)
-
-    async def download(self, outbound, url, *, timeout_s):
-        self.asked.append(url)
-        step = self.found.pop(0)
-        if isinstance(step, Exception):
-            raise step
-        return step
+async def test_a_link_is_left_to_the_gateway_to_fetch(site):
+    site.answers("POST", PATH, (200, {"data": [{"url": LINK}, {"url": LINK}]}))
+    assert (await submit(site)).outputs == (Link(url=LINK, media_type="image/jpeg"),)
+    assert len(site.seen) == 1
 
 
-@pytest.fixture
-def shelf(monkeypatch):
-    shelf = Shelf([])
-
-    async def download(self, url, **more):
-        return await shelf.download(self, url, **more)
-
-    monkeypatch.setattr(Outbound, "download", download)
-    return shelf
-
-
-async def test_a_link_is_fetched_and_a_hiccup_costs_no_second_picture(site, shelf):
-    link = "https://cdn.example/a.png?token=1"
-    answers(site, (200, {"data": [{"url": link}]}))
-    shelf.found = [Transient("busy"), PNG]
+async def test_a_picture_is_preferred_to_a_link_to_it(site):
+    site.answers("POST", PATH, (200, {"data": [{"url": LINK} | PICTURE["data"][0]]}))
     (output,) = (await submit(site)).outputs
-    assert (output.data, shelf.asked, len(site.log)) == (PNG, [link, link], 1)
+    assert output.data == PNG
 
 
-async def test_a_picture_out_of_reach_is_not_made_and_billed_again(site, shelf):
-    answers(site, (200, {"data": [{"url": "https://cdn.example/a.png?token=1"}]}))
-    shelf.found = [Transient("gone")] * 3
-    with pytest.raises(SubmitUncertain) as caught:
-        await submit(site)
-    assert "token" not in str(caught.value)
+# -- whether it works
 
 
-async def test_a_link_to_the_network_behind_us_is_not_followed(site):
-    inside = site.url_for("/secret")
-    answers(site, (200, {"data": [{"url": inside}]}))
-    with pytest.raises(SubmitUncertain):
-        await submit(site)
-    assert len(site.log) == 1
+@pytest.mark.parametrize(
+    ("reply", "raised"),
+    [
+        ((200, {"object": "list", "data": [{"id": "gpt-image-2", "object": "model"}]}), None),
+        ((404, {"detail": "Not Found"}), None),  # up, and without that route
+        ((405, ""), None),
+        ((401, {"error": {"code": "invalid_api_key"}}), AccountProblem),
+        ((403, {}), AccountProblem),
+        ((503, "<html>"), Transient),
+    ],
+)
+async def test_health_asks_for_the_list_of_models(site, reply, raised):
+    site.answers("GET", "/v1/models", reply)
+    ((_, provider),) = shop(site)
+    if raised is None:
+        await provider.health()
+    else:
+        with pytest.raises(raised):
+            await provider.health()
+    await provider.close()
+    (asked,) = site.seen
+    assert asked.headers["Authorization"] == f"Bearer {KEY}"
+
+
+async def test_health_of_a_server_that_is_down_is_no_account_problem():
+    ((_, provider),) = shop(None, openai_base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(Transient):
+        await provider.health()
+    await provider.close()
 
 
 # -- what is on sale
 
 
 def test_nothing_is_on_sale_without_a_key():
-    assert on_sale(None, openai_api_key="") == []
-    assert len(on_sale(None)) == 1
+    assert shop(None, openai_api_key="") == []
+    assert len(shop(None)) == 1
+
+
+def prices(**values):
+    """Return the price in units by resolution."""
+    ((endpoint, _),) = shop(None, **values)
+    return {
+        resolution: endpoint.price_of(attrs.evolve(BOAT, resolution=resolution))
+        for resolution in endpoint.resolution.values
+    }
+
+
+def test_a_larger_picture_costs_more():
+    assert prices() == {"1K": 80_000}
+    every = ("1K", "2K", "4K")
+    assert prices(openai_image_resolutions=every) == {"1K": 80_000, "2K": 160_000, "4K": 240_000}
 
 
 def test_price_and_resolutions_are_the_operators():
-    ((endpoint, _),) = on_sale(
-        None, openai_image_price="0.5", openai_image_resolutions=("4K", "2K")
-    )
-    assert (endpoint.price_units, endpoint.resolution.values) == (500_000, ("2K", "4K"))
+    values = {"openai_image_price": "0.5", "openai_image_price_4k": "0.9"}
+    assert prices(**values, openai_image_resolutions=("4K", "2K")) == {
+        "2K": 1_000_000,
+        "4K": 900_000,
+    }
+    ((endpoint, _),) = shop(None, openai_image_resolutions=("4K", "2K"))
     assert endpoint.resolution.default == "2K"
-    ((endpoint, _),) = on_sale(None)
-    assert endpoint.resolution.values == ("1K",)
+    assert endpoint.price_units == 160_000  # the price that is quoted first is the default's
+
+
+def test_it_can_be_probed_and_closed_and_has_no_jobs():
+    ((_, provider),) = shop(None)
+    assert isinstance(provider, Painter)
+    assert isinstance(provider, Probing)
+    assert isinstance(provider, Closing)
+    assert not isinstance(provider, Polling)
+
+
+def test_how_many_are_asked_for_at_once_is_the_operators():
+    ((_, provider),) = shop(None, openai_max_concurrency="2")
+    assert provider.traits.max_concurrency == 2
+    ((_, provider),) = shop(None)
+    assert provider.traits.max_concurrency is None
 
 
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"openai_image_price": "free"}, "GATEWAY_OPENAI_IMAGE_PRICE"),
+        ({"openai_image_price": "free"}, "GATEWAY_OPENAI_IMAGE_PRICE:"),
+        ({"openai_image_price_2k": "-1"}, "GATEWAY_OPENAI_IMAGE_PRICE_2K:"),
+        ({"openai_image_price_4k": "x"}, "GATEWAY_OPENAI_IMAGE_PRICE_4K:"),
         ({"openai_image_resolutions": ("8K",)}, "GATEWAY_OPENAI_IMAGE_RESOLUTIONS"),
+        ({"openai_image_quality": "best"}, "GATEWAY_OPENAI_IMAGE_QUALITY"),
+        ({"openai_max_concurrency": "-1"}, "GATEWAY_OPENAI_MAX_CONCURRENCY"),
+        ({"openai_max_concurrency": "two"}, "GATEWAY_OPENAI_MAX_CONCURRENCY"),
     ],
 )
 def test_a_wrong_setting_is_named(changes, named):
     with pytest.raises(SettingsError, match=named):
-        on_sale(None, **changes)
+        shop(None, **changes)
 
 
-@pytest.mark.parametrize("url", ["", "api.openai.com", "ftp://x/v1", "https:///v1"])
-def test_a_wrong_address_stops_the_start(monkeypatch, url):
-    monkeypatch.setenv("GATEWAY_WALLET", "0x" + "11" * 20)
-    monkeypatch.setenv("GATEWAY_OPENAI_BASE_URL", url)
+@pytest.mark.parametrize(
+    "url", ["", "api.openai.com", "ftp://x/v1", "https:///v1", "https://x/v1?key=sk"]
+)
+def test_a_wrong_address_stops_the_start(url):
     with pytest.raises(SettingsError, match="GATEWAY_OPENAI_BASE_URL"):
-        load_settings()
+        shop(None, openai_base_url=url)
+
+
+def test_an_address_with_a_slash_at_its_end_is_the_same():
+    assert shop(None, openai_base_url=f"{OPENAI}/", openai_api_key="") == []
 
 
 def test_the_table_of_the_endpoint_wins():
-    catalog = Catalog({"openai-image": EndpointOverride(price="0.9", model="other")})
-    ((endpoint, provider),) = on_sale(None)
+    table = EndpointOverride(price="0.9", model="other")
+    catalog = Catalog({"openai-image": table})
+    ((endpoint, provider),) = shop(None)
     catalog.register(endpoint, provider, "gateway_openai")
     assert catalog["openai-image"].endpoint.price_units == 900_000
     assert catalog["openai-image"].endpoint.model == "other"
 
 
 def test_the_key_is_shown_nowhere():
-    ((endpoint, provider),) = on_sale(None)
+    ((endpoint, provider),) = shop(None)
     assert KEY not in repr((endpoint, provider))
 
 
 # -- a purchase
 
 
+def selling(settings, site, **values):
+    here = {"openai_api_key": KEY, "openai_base_url": f"{site.url}/v1"}
+    return attrs.evolve(settings, plugin_values=here | values)
+
+
 async def test_a_picture_is_bought_from_end_to_end(settings, site, payer):
     """The API sends PNG although WebP was asked for, as some servers do: the buyer gets WebP."""
     busy = (429, {"error": {"code": "rate_limit_exceeded"}}, {"Retry-After": "1"})
-    seen = answers(site, (500, {}), busy, (200, PICTURE))
-    selling = attrs.evolve(
-        settings,
-        openai_api_key=KEY,
-        openai_base_url=site.url_for("/v1"),
-        openai_image_price="0.05",
-    )
-    async with running(selling) as gateway:
+    site.answers("POST", PATH, (500, {}), busy, (200, PICTURE))
+    async with running(selling(settings, site, openai_image_price="0.05")) as gateway:
         url = "/api/x402/openai-image"
         fields = {"aspect_ratio": "16:9", "output_format": "webp"}
         assert (await buy(gateway, None, url=url, **fields)).status_code == 402
@@ -347,14 +380,26 @@ async def test_a_picture_is_bought_from_end_to_end(settings, site, payer):
         task = await gateway.wait((await answer.get_json())["taskId"])
     assert (task["status"], task["attempt"]) == ("completed", 2)
     assert task["result"]["outputs"][0]["mimeType"] == "image/webp"
-    assert [request.json["output_format"] for request in seen] == ["webp"] * 3
+    assert [request.json["output_format"] for request in site.asked("POST")] == ["webp"] * 3
+
+
+async def test_the_price_that_is_quoted_is_that_of_the_resolution(settings, site, payer):
+    site.answers("POST", PATH, (200, PICTURE))
+    values = {"openai_image_resolutions": "1K,2K", "openai_image_price_2k": "0.25"}
+    async with running(selling(settings, site, **values)) as gateway:
+        url = "/api/x402/openai-image"
+        answer = await buy(gateway, payer.header(80_000), url=url, resolution="2K")
+        assert answer.status_code == 402
+        answer = await buy(gateway, payer.header(250_000), url=url, resolution="2K")
+        task = await gateway.wait((await answer.get_json())["taskId"])
+    assert task["status"] == "completed"
+    assert [request.json["size"] for request in site.asked("POST")] == ["2048x2048"]
 
 
 async def test_a_refused_prompt_is_owed_back(settings, site, payer):
-    answers(site, (400, {"error": {"code": "moderation_blocked"}}))
-    selling = attrs.evolve(settings, openai_api_key=KEY, openai_base_url=site.url_for("/v1"))
-    async with running(selling) as gateway:
+    site.answers("POST", PATH, (400, {"error": {"code": "moderation_blocked"}}))
+    async with running(selling(settings, site)) as gateway:
         answer = await buy(gateway, payer.header(80_000), url="/api/x402/openai-image")
         task = await gateway.wait((await answer.get_json())["taskId"])
     assert (task["details"], task["refund"]["amount"]) == ("content_policy", 0.08)
-    assert len(site.log) == 1
+    assert len(site.asked("POST")) == 1

@@ -1,0 +1,42 @@
+"""Documents to Markdown by Azure Document Intelligence: jobs on the operator's own resource.
+
+On sale once `GATEWAY_AZURE_DOCUMENTS_ENDPOINT` and `GATEWAY_AZURE_DOCUMENTS_KEY` are set.
+"""
+
+from collections.abc import Callable
+
+from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
+from gateway.documents_on_sale import document_endpoint, page_cost_micros
+from gateway.models_on_sale import limit
+from gateway.outbound import base_url
+from gateway_azure_documents.analyzer import Analyzer
+from gateway_azure_documents.settings import PARSER, AzureDocumentsSettings, is_on_sale
+
+_MAX_BYTES = 200_000_000  # every word of an answer has a polygon: half a megabyte a page
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Name the settings."""
+    register(PARSER.name, AzureDocumentsSettings)
+
+
+@hookimpl
+def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
+    """Put the model on sale where there are an endpoint and its key."""
+    section = settings.section(PARSER.name, AzureDocumentsSettings)
+    if not is_on_sale(section):
+        return
+    address = base_url(section.endpoint, name="azure_documents_endpoint")
+    analyzer = Analyzer(
+        Outbound(
+            address,
+            headers={"Ocp-Apim-Subscription-Key": str(section.key)},
+            max_bytes=_MAX_BYTES,
+        ),
+        page_cost_micros=page_cost_micros(PARSER, section.page_cost),
+        traits=Traits(
+            max_concurrency=limit(section.max_concurrency, name="azure_documents_max_concurrency")
+        ),
+    )
+    register(document_endpoint(PARSER, section, model=section.model), analyzer)

@@ -1,0 +1,164 @@
+"""The provider: what is asked, where its jobs may be, and what their errors mean."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import attrs
+
+from gateway import (
+    AccountProblem,
+    Answer,
+    GenerationRequest,
+    Handle,
+    InvalidInput,
+    Job,
+    JobFailed,
+    Outbound,
+    Pending,
+    Result,
+    SubmitUncertain,
+    Traits,
+    Transient,
+)
+from gateway.documents_on_sale import base64_of, check_poll, file_of, read
+from gateway.vendor_json import reply
+from gateway_azure_documents.settings import PARSER
+
+_VERSION = "2024-11-30"
+_REQUEST_S = 60.0
+_WAITING = ("notStarted", "running")
+_ENDED = ("failed", "canceled", "skipped")
+_RANGED = (".pdf", ".tif", ".tiff")  # of these, some pages can be asked for
+_MAX_DEPTH = 4  # of errors in errors
+_FILE_FAULTS = (
+    "InvalidContent",
+    "InvalidContentDimensions",
+    "InvalidContentLength",
+    "UnsupportedContent",
+    "UnsupportedMediaType",
+)
+
+
+@attrs.frozen
+class _Page:
+    """Counted, and not looked into: every word on it has a polygon."""
+
+
+@attrs.frozen
+class _Analysis:
+    content: str
+    pages: list[_Page] | None = None
+
+
+@attrs.frozen
+class _Operation:
+    status: str
+    analyzeResult: _Analysis | None = None  # noqa: N815 - the API's name
+    error: Any = None
+
+
+@attrs.define
+class Analyzer:
+    """Asks `POST {endpoint}/documentintelligence/documentModels/{model}:analyze`, then polls."""
+
+    outbound: Outbound
+    page_cost_micros: int | None = attrs.field(kw_only=True)
+    traits: Traits = attrs.field(kw_only=True)
+    name: str = PARSER.name
+
+    async def submit(self, request: GenerationRequest, job: Job) -> Handle:
+        """Begin to read one document."""
+        where = (
+            f"/documentintelligence/documentModels/{quote(job.endpoint.model, safe='')}:analyze"
+            f"?api-version={_VERSION}&outputContentFormat=markdown"
+        )
+        attachment = file_of(request)
+        if request.pages and attachment.extension in _RANGED:
+            where += f"&pages=1-{request.pages}"  # whatever it pretends: no page more than was paid
+        order = {"base64Source": await base64_of(attachment)}
+        answer = await self.outbound.request("POST", where, json=order, timeout_s=_REQUEST_S)
+        _check(answer)
+        return self._handle(answer.headers.get("operation-location", ""))
+
+    def _handle(self, location: str) -> Handle:
+        """Return the job at an address that must be on the operator's own endpoint."""
+        job_id = urlsplit(location).path.rpartition("/")[2] if self._is_own(location) else ""
+        if not job_id:
+            raise SubmitUncertain("Taken, but the address of the job is not on your endpoint.")
+        return Handle(id=job_id, urls={"poll": location})
+
+    def _is_own(self, location: str) -> bool:
+        own = urlsplit(self.outbound.base_url)
+        try:
+            given = urlsplit(location)
+        except ValueError:  # such as an unclosed bracket
+            return False
+        return (given.scheme, given.netloc.lower()) == (own.scheme, own.netloc.lower())
+
+    async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
+        """Ask for a job, and for its text once it is there; an empty page is an empty text."""
+        answer = await self.outbound.request("GET", handle.urls["poll"], timeout_s=_REQUEST_S)
+        check_poll(answer)
+        operation = await read(answer, _Operation)
+        if operation is None:
+            raise Transient("The answer tells nothing about the job.")
+        if operation.status in _WAITING:
+            return Pending(note=operation.status, poll_after_s=_pause_s(answer))
+        if operation.status in _ENDED:
+            raise _verdict(operation)
+        if operation.status != "succeeded" or operation.analyzeResult is None:
+            raise Transient(f"The job is {operation.status[:40]!r}, and its text is not there.")
+        return self._result(operation.analyzeResult)
+
+    def _result(self, analysis: _Analysis) -> Result:
+        per_page, pages = self.page_cost_micros, analysis.pages
+        cost = None if per_page is None or pages is None else per_page * len(pages)
+        return Result(text=analysis.content, cost_micros=cost)
+
+    async def health(self) -> None:
+        """Look whether endpoint and key belong together, which costs nothing."""
+        where = f"/documentintelligence/info?api-version={_VERSION}"
+        (await self.outbound.request("GET", where, timeout_s=10.0)).check()
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self.outbound.close()
+
+
+def _check(answer: Answer) -> None:
+    """Raise what an answer stands for; nothing for one that should name a job."""
+    if answer.status in range(200, 300):
+        return
+    codes = set(_codes(reply(answer).get("error")))
+    if "NotSupportedApiVersion" in codes:
+        raise AccountProblem(f"The resource does not know version {_VERSION} of the API.")
+    if "ContentSourceTimeout" in codes:
+        raise Transient("The provider did not wait for the whole file.")
+    answer.check()
+
+
+def _pause_s(answer: Answer) -> float | None:
+    """Return the seconds that the API asks to wait before the next poll, where it does."""
+    told = answer.headers.get("retry-after", "")
+    return float(told) if re.fullmatch("[0-9]{1,4}", told) else None
+
+
+def _verdict(operation: _Operation) -> Exception:
+    """Return what a job that ended without a text stands for."""
+    if set(_FILE_FAULTS).intersection(_codes(operation.error)):
+        return InvalidInput("The provider cannot read this document.")
+    return JobFailed(f"The job ended as {operation.status!r}.")
+
+
+def _codes(error: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the codes of an error, and of those in it: the innermost says what it is."""
+    if not isinstance(error, dict) or depth > _MAX_DEPTH:
+        return
+    if isinstance(code := error.get("code"), str):
+        yield code
+    yield from _codes(error.get("innererror"), depth + 1)
+    details = error.get("details")
+    for detail in details if isinstance(details, list) else []:
+        yield from _codes(detail, depth + 1)

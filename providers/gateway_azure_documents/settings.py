@@ -1,0 +1,63 @@
+"""What the operator sets: endpoint, key, model, and what documents cost."""
+
+import attrs
+import typed_settings as ts
+
+from gateway import SettingsError, secret, setting
+from gateway.documents_on_sale import Parser
+
+_PAGED = (".pdf", ".pptx", ".tif", ".tiff", ".png", ".jpg", ".jpeg", ".bmp", ".heif")
+_OTHERS = (".docx", ".xlsx", ".html")
+PARSER = Parser(
+    name="azure_documents",
+    slug="azure-documents",
+    title="Document to Markdown by Azure Document Intelligence",
+    description="Reads PDFs and scans into Markdown, with their tables and layout.",
+    extensions=(*_PAGED, *_OTHERS),
+    timeout_s=600.0,
+)
+
+
+@attrs.frozen(kw_only=True)
+class AzureDocumentsSettings:
+    """What an operator may set."""
+
+    endpoint: str = setting(
+        "",
+        "Endpoint of your Document Intelligence resource. With the key, it puts "
+        "`azure-documents` on sale.",
+        example="https://your-name.cognitiveservices.azure.com",
+        switches_on=True,
+    )
+    key: ts.SecretStr = secret("One of the resource's two keys.", switches_on=True)
+    model: str = setting("prebuilt-layout", "Model that reads the documents.")
+    price: str = setting("0.08", "USDC of a document of up to 5 pages.")
+    page_prices: tuple[str, ...] = setting(
+        ("6:0.30", "21:0.75", "51:1.50"),
+        "USDC of longer documents: from so many pages on, a colon, the price.",
+        example="6:0.30,21:0.75,51:1.50",
+    )
+    page_cost: str = setting(
+        "", "US dollars that a page costs you, for your books; empty: not known.", example="0.01"
+    )
+    max_pages: int = setting(100, "Pages of the longest file that is taken; the free tier reads 2.")
+    extensions: tuple[str, ...] = setting(
+        _PAGED,
+        "Endings of the files that are taken, also .docx, .xlsx and .html. Their pages are not "
+        "counted: one of any length has the lowest price.",
+        example=".pdf,.docx",
+    )
+    max_concurrency: int = setting(8, "Jobs at once; 0: no limit.")
+
+
+def is_on_sale(section: AzureDocumentsSettings) -> bool:
+    """Whether there are an endpoint and its key; raises `SettingsError` for one alone."""
+    key = str(section.key)
+    if bool(section.endpoint) != bool(key):
+        missing = "ENDPOINT" if key else "KEY"
+        raise SettingsError(
+            f"GATEWAY_AZURE_DOCUMENTS_{missing} is missing: an endpoint and its key belong "
+            "together. Example: "
+            "GATEWAY_AZURE_DOCUMENTS_ENDPOINT=https://your-name.cognitiveservices.azure.com"
+        )
+    return bool(key)

@@ -1,0 +1,67 @@
+"""Pictures by the FLUX models of Black Forest Labs, from their own API.
+
+On sale once `GATEWAY_BFL_API_KEY` is set.
+"""
+
+from collections.abc import Callable
+
+import attrs
+import typed_settings as ts
+
+from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
+from gateway.models_on_sale import limit, models_on_sale, picture_endpoint
+from gateway.outbound import base_url
+from gateway_bfl.models import MODELS
+from gateway_bfl.tasks import Tasks
+
+
+@attrs.frozen(kw_only=True)
+class BflSettings:
+    """What an operator may set about Black Forest Labs."""
+
+    api_key: ts.SecretStr = secret(
+        "API key of Black Forest Labs; puts its models on sale.", example="bfl_0123456789abcdef"
+    )
+    models: tuple[str, ...] = setting(
+        tuple(model.slug for model in MODELS),
+        "Models of Black Forest Labs on sale: slugs of ours, or others with their price in USDC "
+        "and the one that is asked the same way.",
+        example="bfl-flux-2-pro,flux-3-pro=0.10 like bfl-flux-2-pro",
+    )
+    base_url: str = setting(
+        "https://api.bfl.ai",
+        "Address of the API; https://api.eu.bfl.ai and https://api.us.bfl.ai stay in their region.",
+    )
+    max_concurrency: int = setting(
+        20, "Generations at once at Black Forest Labs, which allows 24; 0: no limit."
+    )
+    submits_per_minute: int = setting(0, "Submits in a minute; 0: no limit.")
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Name our settings: `GATEWAY_BFL_…`."""
+    register("bfl", BflSettings)
+
+
+@hookimpl
+def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
+    """Put the chosen models on sale where there is a key."""
+    section = settings.section("bfl", BflSettings)
+    if not str(section.api_key):
+        return
+    models = models_on_sale(MODELS, section.models, prefix="bfl")
+    provider = Tasks(
+        Outbound(
+            base_url(section.base_url, name="bfl_base_url"),
+            headers={"x-key": str(section.api_key)},
+            hosts=("*.bfl.ai",),  # a task is asked for in the region that has it
+        ),
+        models={model.slug: model for model in models},
+        traits=Traits(
+            max_concurrency=limit(section.max_concurrency, name="bfl_max_concurrency"),
+            submits_per_minute=limit(section.submits_per_minute, name="bfl_submits_per_minute"),
+        ),
+    )
+    for model in models:
+        register(picture_endpoint(model, provider="bfl"), provider)

@@ -1,0 +1,64 @@
+"""The models of Black Forest Labs that we know how to ask, and how.
+
+They are billed by the megapixel of the picture, the first one dearer than the next.
+"""
+
+from typing import Any
+
+from gateway import GenerationRequest
+from gateway.models_on_sale import Model
+
+MODELS = (
+    Model(
+        slug="bfl-flux-2-pro",
+        id="flux-2-pro",
+        title="FLUX.2 [pro]",
+        price="0.06",
+        prices={"2K": "0.12"},
+        resolutions=("1K", "2K"),
+        cost_micros=30_000,
+    ),
+    Model(
+        slug="bfl-flux-2-max",
+        id="flux-2-max",
+        title="FLUX.2 [max]",
+        price="0.14",
+        prices={"2K": "0.24"},
+        resolutions=("1K", "2K"),
+        cost_micros=70_000,
+    ),
+    Model(
+        slug="bfl-flux-2-klein-9b",
+        id="flux-2-klein-9b",
+        title="FLUX.2 [klein] 9B",
+        price="0.03",
+        prices={"2K": "0.04"},
+        resolutions=("1K", "2K"),
+        cost_micros=15_000,
+    ),
+)
+SIZES = {  # width, height: multiples of 16, at most 4,000,000 pixels
+    ("1:1", "1K"): (1024, 1024),
+    ("4:3", "1K"): (1152, 864),
+    ("3:4", "1K"): (864, 1152),
+    ("16:9", "1K"): (1280, 720),
+    ("9:16", "1K"): (720, 1280),
+    ("1:1", "2K"): (1984, 1984),
+    ("4:3", "2K"): (2304, 1728),
+    ("3:4", "2K"): (1728, 2304),
+    ("16:9", "2K"): (2560, 1440),
+    ("9:16", "2K"): (1440, 2560),
+}
+_FORMATS = {"png": "png", "jpg": "jpeg", "webp": "png"}  # webp is not among theirs
+
+
+def order(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return what a model is asked: every size is named in pixels."""
+    resolution = request.resolution or next(iter(model.resolutions), "1K")
+    width, height = SIZES[request.aspect_ratio or "1:1", resolution]
+    return {
+        "prompt": request.prompt,
+        "width": width,
+        "height": height,
+        "output_format": _FORMATS[request.output_format or "png"],
+    }

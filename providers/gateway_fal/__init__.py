@@ -1,0 +1,67 @@
+"""Pictures by the models of fal.ai, through its queue.
+
+On sale once `GATEWAY_FAL_API_KEY` is set.
+"""
+
+from collections.abc import Callable
+
+import attrs
+import typed_settings as ts
+
+from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
+from gateway.models_on_sale import limit, models_on_sale, picture_endpoint
+from gateway.outbound import base_url
+from gateway_fal.models import MODELS
+from gateway_fal.queue import Queue
+
+
+@attrs.frozen(kw_only=True)
+class FalSettings:
+    """What an operator may set about fal."""
+
+    api_key: ts.SecretStr = secret(
+        "API key of fal.ai; puts its models on sale.", example="id:secret"
+    )
+    models: tuple[str, ...] = setting(
+        tuple(model.slug for model in MODELS),
+        "Models of fal.ai on sale: slugs of ours, or others with their price in USDC and the one "
+        "that is asked the same way.",
+        example="fal-flux-2-pro,fal-ai/new-model=0.08 like fal-nano-banana-2",
+    )
+    base_url: str = setting("https://queue.fal.run", "Address of fal's queue.")
+    platform_url: str = setting(
+        "https://api.fal.ai", "Address of fal's platform API, asked whether the key works."
+    )
+    max_concurrency: int = setting(
+        2, "Generations at once at fal.ai, where new accounts have 2; 0: no limit."
+    )
+    submits_per_minute: int = setting(0, "Submits to fal.ai in a minute; 0: no limit.")
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Name our settings: `GATEWAY_FAL_…`."""
+    register("fal", FalSettings)
+
+
+@hookimpl
+def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
+    """Put the chosen models on sale where there is a key."""
+    section = settings.section("fal", FalSettings)
+    if not str(section.api_key):
+        return
+    key = {"Authorization": f"Key {section.api_key}"}
+    models = models_on_sale(MODELS, section.models, prefix="fal")
+    provider = Queue(
+        Outbound(
+            base_url(section.base_url, name="fal_base_url"), headers=key, hosts=("*.fal.run",)
+        ),
+        platform=Outbound(base_url(section.platform_url, name="fal_platform_url"), headers=key),
+        models={model.slug: model for model in models},
+        traits=Traits(
+            max_concurrency=limit(section.max_concurrency, name="fal_max_concurrency"),
+            submits_per_minute=limit(section.submits_per_minute, name="fal_submits_per_minute"),
+        ),
+    )
+    for model in models:
+        register(picture_endpoint(model, provider="fal"), provider)

@@ -1,0 +1,112 @@
+"""The provider: puts a job into fal's queue, and asks for it at the addresses that fal gave."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from gateway import (
+    ContentPolicy,
+    GenerationRequest,
+    Handle,
+    Job,
+    Link,
+    Outbound,
+    Pending,
+    Result,
+    SubmitUncertain,
+    Traits,
+    Transient,
+)
+from gateway.models_on_sale import Model
+from gateway.vendor_json import fields, links, number, reply, text
+from gateway_fal.models import order
+from gateway_fal.refusals import check_outcome, check_status, check_submit
+
+_COMPLETED = "COMPLETED"  # there is no failed state: an error comes with the response
+_BAD_REQUEST = 400
+_POLL_S = 25.0  # of one of the two requests that the last poll makes
+
+
+@attrs.define
+class Queue:
+    """Asks `POST {base}/{model}`; a poll asks for the status, and at the end for the response."""
+
+    outbound: Outbound
+    platform: Outbound = attrs.field(kw_only=True)
+    models: Mapping[str, Model] = attrs.field(kw_only=True)  # by slug
+    traits: Traits = attrs.field(factory=Traits, kw_only=True)
+    name: str = "fal"
+
+    async def submit(self, request: GenerationRequest, job: Job) -> Handle:
+        """Put one job into the queue, once: fal's own ten retries are switched off."""
+        headers = {
+            "x-fal-no-retry": "1",
+            "x-fal-request-timeout": str(int(job.endpoint.timeout_s)),  # nobody waits longer
+        }
+        asked = order(self.models[job.endpoint.slug], request)
+        answer = await self.outbound.request(
+            "POST", f"/{job.endpoint.model}", json=asked, headers=headers
+        )
+        body = fields(await answer.submit_json())
+        check_submit(answer, body)
+        urls = links(body, status="status_url", response="response_url", cancel="cancel_url")
+        if not text(body.get("request_id")) or not urls.keys() >= {"status", "response"}:
+            raise SubmitUncertain("fal took the job and did not say where to ask for it.")
+        return Handle(id=body["request_id"], urls=urls)
+
+    async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
+        """Ask for the status; of a job that has ended, fetch how."""
+        answer = await self.outbound.request("GET", handle.urls["status"], timeout_s=_POLL_S)
+        check_status(answer)
+        status = reply(answer)
+        if status.get("status") != _COMPLETED:
+            return _pending(status)
+        answer = await self.outbound.request("GET", handle.urls["response"], timeout_s=_POLL_S)
+        body = reply(answer)
+        check_outcome(answer, body, status)
+        return Result(outputs=(_picture(body),))
+
+    async def cancel(self, handle: Handle) -> None:
+        """Ask fal to stop a job; one that runs already may still be made, and billed."""
+        if "cancel" not in handle.urls:
+            raise Transient("fal gave no address to cancel the job at.")
+        answer = await self.outbound.request("PUT", handle.urls["cancel"])
+        is_over = reply(answer).get("status") == "ALREADY_COMPLETED"
+        if not (answer.status == _BAD_REQUEST and is_over):
+            check_status(answer)
+
+    async def health(self) -> None:
+        """Ask what a model costs, which takes a working key; the balance is for admin keys only."""
+        model = next(iter(self.models.values()))
+        answer = await self.platform.request("GET", f"/v1/models/pricing?endpoint_id={model.id}")
+        answer.check()
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self.outbound.close()
+        await self.platform.close()
+
+
+def _pending(status: dict[str, Any]) -> Pending:
+    """Return what is known of a job that has not ended; one state more than we know is no end."""
+    state = text(status.get("status"))
+    if not state:
+        raise Transient("fal's answer names no status.")
+    place = number(status.get("queue_position"))
+    if state == "IN_QUEUE" and place is not None:
+        return Pending(note=f"{place:.0f} before it in fal's queue")
+    return Pending(note=state)
+
+
+def _picture(body: dict[str, Any]) -> Link:
+    """Return the first picture: one was asked for. None, or a flagged one, is a filter's work."""
+    found = body.get("images")
+    images = found if isinstance(found, list) else [body.get("image")]
+    first = fields(images[0]) if images else {}
+    flagged = body.get("has_nsfw_concepts")
+    if isinstance(flagged, list) and True in flagged:
+        raise ContentPolicy("The provider's filter blacked the picture out.")
+    if not text(first.get("url")):
+        raise ContentPolicy("The provider returned no picture for this prompt.")
+    return Link(url=first["url"], media_type=text(first.get("content_type")) or "image/png")

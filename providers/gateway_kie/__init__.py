@@ -1,0 +1,63 @@
+"""Pictures by the models that kie.ai resells, through its jobs.
+
+On sale once `GATEWAY_KIE_API_KEY` is set.
+"""
+
+from collections.abc import Callable
+
+import attrs
+import typed_settings as ts
+
+from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
+from gateway.models_on_sale import limit, models_on_sale, picture_endpoint
+from gateway.outbound import base_url
+from gateway_kie.jobs import Jobs
+from gateway_kie.models import MODELS
+
+
+@attrs.frozen(kw_only=True)
+class KieSettings:
+    """What an operator may set about kie.ai."""
+
+    api_key: ts.SecretStr = secret(
+        "API key of kie.ai; puts its models on sale.", example="0123456789abcdef"
+    )
+    models: tuple[str, ...] = setting(
+        tuple(model.slug for model in MODELS),
+        "Models of kie.ai on sale: slugs of ours, or others with their price in USDC and the one "
+        "that is asked the same way.",
+        example="kie-flux-2-pro,new-model=0.08 like kie-nano-banana-2-lite",
+    )
+    base_url: str = setting("https://api.kie.ai", "Address of kie.ai's API.")
+    max_concurrency: int = setting(20, "Generations at once at kie.ai; 0: no limit.")
+    submits_per_minute: int = setting(
+        100, "Submits to kie.ai in a minute, of which it takes 20 in ten seconds; 0: no limit."
+    )
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Name our settings: `GATEWAY_KIE_…`."""
+    register("kie", KieSettings)
+
+
+@hookimpl
+def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
+    """Put the chosen models on sale where there is a key."""
+    section = settings.section("kie", KieSettings)
+    if not str(section.api_key):
+        return
+    models = models_on_sale(MODELS, section.models, prefix="kie")
+    provider = Jobs(
+        Outbound(
+            base_url(section.base_url, name="kie_base_url"),
+            headers={"Authorization": f"Bearer {section.api_key}"},
+        ),
+        models={model.slug: model for model in models},
+        traits=Traits(
+            max_concurrency=limit(section.max_concurrency, name="kie_max_concurrency"),
+            submits_per_minute=limit(section.submits_per_minute, name="kie_submits_per_minute"),
+        ),
+    )
+    for model in models:
+        register(picture_endpoint(model, provider="kie"), provider)

@@ -1,0 +1,52 @@
+"""The models of kie.ai that we know how to ask, and how.
+
+Its prices are credits, of which 200 cost a dollar, and change often: see kie.ai/pricing.
+"""
+
+from typing import Any
+
+from gateway import GenerationRequest
+from gateway.models_on_sale import Model
+
+MODELS = (
+    Model(
+        slug="kie-nano-banana-2",
+        id="nano-banana-2",
+        title="Nano Banana 2 on kie.ai",
+        price="0.08",
+        prices={"2K": "0.12", "4K": "0.18"},
+        resolutions=("1K", "2K", "4K"),
+        cost_micros=40_000,
+        details={"fields": ("resolution", "output_format")},
+    ),
+    Model(
+        slug="kie-nano-banana-2-lite",
+        id="nano-banana-2-lite",
+        title="Nano Banana 2 Lite on kie.ai",
+        price="0.05",
+        cost_micros=20_000,
+        details={"fields": ()},
+    ),
+    Model(
+        slug="kie-flux-2-pro",
+        id="flux-2/pro-text-to-image",
+        title="FLUX.2 [pro] on kie.ai",
+        price="0.05",
+        prices={"2K": "0.07"},
+        resolutions=("1K", "2K"),
+        cost_micros=25_000,
+        max_prompt_chars=5_000,
+        details={"fields": ("resolution",)},
+    ),
+)
+_FORMATS = {"png": "png", "jpg": "jpg", "webp": "png"}  # webp is not among kie's
+
+
+def order(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return what a model is asked: every one takes a ratio, not every one the rest."""
+    asked = {"prompt": request.prompt, "aspect_ratio": request.aspect_ratio or "1:1"}
+    if "resolution" in model.details["fields"]:
+        asked["resolution"] = request.resolution or model.resolutions[0]
+    if "output_format" in model.details["fields"]:
+        asked["output_format"] = _FORMATS[request.output_format or "png"]
+    return asked

@@ -1,0 +1,39 @@
+"""Documents to Markdown by LlamaParse (version 2): a file is uploaded, then a job parses it.
+
+On sale once `GATEWAY_LLAMAPARSE_API_KEY` is set.
+"""
+
+from collections.abc import Callable
+
+from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
+from gateway.documents_on_sale import document_endpoint, page_cost_micros
+from gateway.models_on_sale import limit
+from gateway.outbound import base_url
+from gateway_llamaparse.jobs import Jobs
+from gateway_llamaparse.settings import PARSER, LlamaParseSettings, tier
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Name the settings."""
+    register(PARSER.name, LlamaParseSettings)
+
+
+@hookimpl
+def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
+    """Put the parser on sale where there is a key."""
+    section = settings.section(PARSER.name, LlamaParseSettings)
+    if not (key := str(section.api_key)):
+        return
+    jobs = Jobs(
+        Outbound(
+            base_url(section.base_url, name="llamaparse_base_url"),
+            headers={"Authorization": f"Bearer {key}"},
+        ),
+        version=section.version,
+        page_cost_micros=page_cost_micros(PARSER, section.page_cost),
+        traits=Traits(
+            max_concurrency=limit(section.max_concurrency, name="llamaparse_max_concurrency")
+        ),
+    )
+    register(document_endpoint(PARSER, section, model=tier(section)), jobs)

@@ -1,0 +1,188 @@
+"""Documents and pictures of text to Markdown, by Mistral's OCR: one request, no jobs.
+
+On sale once `GATEWAY_MISTRAL_API_KEY` is set.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import typed_settings as ts
+
+from gateway import (
+    AccountProblem,
+    Answer,
+    Attachment,
+    Endpoint,
+    GenerationRequest,
+    InvalidInput,
+    Job,
+    Outbound,
+    Provider,
+    Result,
+    Settings,
+    SubmitUncertain,
+    Traits,
+    hookimpl,
+    secret,
+    setting,
+)
+from gateway.documents_on_sale import (
+    Parser,
+    base64_of,
+    document_endpoint,
+    file_of,
+    media_type,
+    page_cost_micros,
+    read,
+)
+from gateway.models_on_sale import limit
+from gateway.outbound import base_url
+from gateway.vendor_json import blamed, fields, number, reply, text
+
+_TIMEOUT_S = 240.0  # of one request; it answers when the last page is read
+_PICTURES = (".png", ".jpg", ".jpeg", ".avif")
+PARSER = Parser(
+    name="mistral",
+    slug="mistral-ocr",
+    title="Document to Markdown by Mistral OCR",
+    description="Reads scanned and digital PDFs and pictures of text into Markdown.",
+    extensions=(".pdf", ".docx", ".pptx", *_PICTURES),
+    timeout_s=_TIMEOUT_S + 20.0,
+)
+
+
+@attrs.frozen(kw_only=True)
+class MistralSettings:
+    """What an operator may set."""
+
+    api_key: ts.SecretStr = secret("API key of Mistral. It puts `mistral-ocr` on sale.")
+    base_url: str = setting(
+        "https://api.mistral.ai/v1",
+        "Address of the API.",
+        shown=False,  # some put a key into the path
+    )
+    model: str = setting("mistral-ocr-latest", "Model that reads the documents.")
+    price: str = setting("0.02", "USDC of a document of up to 5 pages.")
+    page_prices: tuple[str, ...] = setting(
+        ("6:0.06", "21:0.15", "51:0.30"),
+        "USDC of longer documents: from so many pages on, a colon, the price.",
+        example="6:0.06,21:0.15,51:0.30",
+    )
+    page_cost: str = setting(
+        "", "US dollars that a page costs you, for your books; empty: not known.", example="0.002"
+    )
+    max_pages: int = setting(100, "Pages of the longest PDF that is taken.")
+    extensions: tuple[str, ...] = setting(
+        (".pdf", *_PICTURES),
+        "Endings of the files that are taken, also .docx and .pptx. Pages of a .docx are not "
+        "counted: one of any length has the lowest price.",
+        example=".pdf,.png,.jpg",
+    )
+    max_concurrency: int = setting(4, "Documents read at once; 0: no limit.")
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Name the settings."""
+    register(PARSER.name, MistralSettings)
+
+
+@hookimpl
+def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
+    """Put the model on sale where there is a key."""
+    section = settings.section(PARSER.name, MistralSettings)
+    if not (key := str(section.api_key)):
+        return
+    address = base_url(section.base_url, name="mistral_base_url")
+    reader = Reader(
+        Outbound(address, headers={"Authorization": f"Bearer {key}"}),
+        page_cost_micros=page_cost_micros(PARSER, section.page_cost),
+        traits=Traits(
+            max_concurrency=limit(section.max_concurrency, name="mistral_max_concurrency")
+        ),
+    )
+    register(document_endpoint(PARSER, section, model=section.model), reader)
+
+
+@attrs.frozen
+class _Page:
+    markdown: str
+
+
+@attrs.frozen
+class _Reading:
+    pages: list[_Page]
+    usage_info: Any = None
+
+
+@attrs.define
+class Reader:
+    """Asks `POST {base}/ocr`."""
+
+    outbound: Outbound
+    page_cost_micros: int | None = attrs.field(kw_only=True)
+    traits: Traits = attrs.field(kw_only=True)
+    timeout_s: float = _TIMEOUT_S
+    name: str = PARSER.name
+
+    async def submit(self, request: GenerationRequest, job: Job) -> Result:
+        """Have one document read; an empty page is an empty text.
+
+        Raises `SubmitUncertain` where it was read and billed, and what was read is out of reach.
+        """
+        order = await _order(request, job.endpoint)
+        answer = await self.outbound.request("POST", "/ocr", json=order, timeout_s=self.timeout_s)
+        _check(answer)
+        reading = await read(answer, _Reading)
+        if reading is None or not reading.pages:
+            raise SubmitUncertain("Answered with success, but without a page.")
+        markdown = "\n\n".join(page.markdown for page in reading.pages)
+        return Result(text=markdown, cost_micros=self._cost_micros(reading.usage_info))
+
+    def _cost_micros(self, usage: object) -> int | None:
+        pages = number(fields(usage).get("pages_processed"))
+        if self.page_cost_micros is None or pages is None:
+            return None
+        return int(pages) * self.page_cost_micros
+
+    async def health(self) -> None:
+        """Look whether the key is taken: the list of models costs nothing."""
+        (await self.outbound.request("GET", "/models", timeout_s=10.0)).check()
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self.outbound.close()
+
+
+async def _order(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
+    attachment = file_of(request)
+    order = {
+        "model": endpoint.model,
+        "document": await _document(attachment),
+        "include_image_base64": False,
+    }
+    if attachment.extension == ".pdf":  # whatever the file pretends: no page more than was paid
+        order["pages"] = f"0-{(request.pages or endpoint.max_pages or 1) - 1}"
+    elif attachment.extension not in _PICTURES:
+        order["image_limit"] = 0  # of Office files, pictures come in Base64 or not at all
+    return order
+
+
+async def _document(attachment: Attachment) -> dict[str, str]:
+    kind = "image_url" if attachment.extension in _PICTURES else "document_url"
+    data = f"data:{media_type(attachment)};base64,{await base64_of(attachment)}"
+    return {"type": kind, kind: data}
+
+
+def _check(answer: Answer) -> None:
+    """Raise what an answer stands for; nothing for one that should hold pages."""
+    if answer.status in range(200, 300):
+        return
+    error = reply(answer)
+    kind = text(error.get("type"))
+    if kind == "invalid_model" or "model" in blamed(error):
+        raise AccountProblem("The provider does not know the model: change the settings.")
+    if kind == "document_parser_too_many_pages":
+        raise InvalidInput("The document has more pages than the provider takes.")
+    answer.check()

@@ -1,0 +1,66 @@
+"""Pictures by the models that run on Replicate, as predictions.
+
+On sale once `GATEWAY_REPLICATE_API_KEY` is set.
+"""
+
+from collections.abc import Callable
+
+import attrs
+import typed_settings as ts
+
+from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
+from gateway.models_on_sale import limit, models_on_sale, picture_endpoint
+from gateway.outbound import base_url
+from gateway_replicate.models import MODELS
+from gateway_replicate.predictions import Predictions
+
+
+@attrs.frozen(kw_only=True)
+class ReplicateSettings:
+    """What an operator may set about Replicate."""
+
+    api_key: ts.SecretStr = secret(
+        "API token of Replicate; puts its models on sale.", example="r8_…"
+    )
+    models: tuple[str, ...] = setting(
+        tuple(model.slug for model in MODELS),
+        "Models of Replicate on sale: slugs of ours, or others with their price in USDC and the "
+        "one that is asked the same way; `owner/name`, or `owner/name:version`.",
+        example="replicate-flux-2-pro,owner/new-model=0.08 like replicate-flux-schnell",
+    )
+    base_url: str = setting("https://api.replicate.com", "Address of Replicate's API.")
+    max_concurrency: int = setting(20, "Generations at once at Replicate; 0: no limit.")
+    submits_per_minute: int = setting(
+        500, "Predictions created in a minute, of which Replicate takes 600; 0: no limit."
+    )
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Name our settings: `GATEWAY_REPLICATE_…`."""
+    register("replicate", ReplicateSettings)
+
+
+@hookimpl
+def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
+    """Put the chosen models on sale where there is a key."""
+    section = settings.section("replicate", ReplicateSettings)
+    if not str(section.api_key):
+        return
+    models = models_on_sale(MODELS, section.models, prefix="replicate")
+    provider = Predictions(
+        Outbound(
+            base_url(section.base_url, name="replicate_base_url"),
+            headers={"Authorization": f"Bearer {section.api_key}"},
+            hosts=("api.replicate.com",),
+        ),
+        models={model.slug: model for model in models},
+        traits=Traits(
+            max_concurrency=limit(section.max_concurrency, name="replicate_max_concurrency"),
+            submits_per_minute=limit(
+                section.submits_per_minute, name="replicate_submits_per_minute"
+            ),
+        ),
+    )
+    for model in models:
+        register(picture_endpoint(model, provider="replicate"), provider)

@@ -1,0 +1,100 @@
+"""The provider: creates a prediction, and asks for it at the address that Replicate gave."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from gateway import (
+    ContentPolicy,
+    GenerationRequest,
+    Handle,
+    HandleLost,
+    Job,
+    JobFailed,
+    Link,
+    Outbound,
+    Pending,
+    Result,
+    SubmitUncertain,
+    Traits,
+    Transient,
+)
+from gateway.models_on_sale import Model
+from gateway.vendor_json import fields, links, reply, text
+from gateway_replicate.models import order
+from gateway_replicate.refusals import check_poll, check_submit, failure
+
+_LEAST_DEADLINE_S = 5  # that Replicate takes
+_STOPPED = ("canceled", "aborted")  # while it ran, and billed; before it ran, and not
+
+
+@attrs.define
+class Predictions:
+    """Asks `POST {base}/v1/models/{model}/predictions`, or `/v1/predictions` for a version."""
+
+    outbound: Outbound
+    models: Mapping[str, Model] = attrs.field(kw_only=True)  # by slug
+    traits: Traits = attrs.field(factory=Traits, kw_only=True)
+    name: str = "replicate"
+
+    async def submit(self, request: GenerationRequest, job: Job) -> Handle:
+        """Create one prediction, once; Replicate stops it when nobody waits for it any more."""
+        model = job.endpoint.model
+        asked: dict[str, Any] = {"input": order(self.models[job.endpoint.slug], request)}
+        where = f"/v1/models/{model}/predictions"
+        if ":" in model:
+            where, asked["version"] = "/v1/predictions", model
+        deadline_s = max(int(job.endpoint.timeout_s), _LEAST_DEADLINE_S)
+        answer = await self.outbound.request(
+            "POST", where, json=asked, headers={"Cancel-After": f"{deadline_s}s"}
+        )
+        body = fields(await answer.submit_json())
+        check_submit(answer, body)
+        urls = links(fields(body.get("urls")), poll="get", cancel="cancel")
+        if not text(body.get("id")) or "poll" not in urls:
+            raise SubmitUncertain("Replicate took the job and did not say where to ask for it.")
+        return Handle(id=body["id"], urls=urls)
+
+    async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
+        """Ask for the prediction."""
+        answer = await self.outbound.request("GET", handle.urls["poll"])
+        prediction = reply(answer)
+        check_poll(answer, prediction)
+        status = text(prediction.get("status"))
+        if not status:
+            raise Transient("Replicate's answer names no status.")
+        if status == "failed":
+            raise failure(prediction)
+        if status in _STOPPED:
+            raise JobFailed(f"Replicate's prediction was {status}.")
+        if status == "succeeded":
+            return Result(outputs=(_picture(prediction),))
+        return Pending(note=status)
+
+    async def cancel(self, handle: Handle) -> None:
+        """Ask Replicate to stop a prediction; what ran until then is billed."""
+        if "cancel" not in handle.urls:
+            raise Transient("Replicate gave no address to cancel the prediction at.")
+        answer = await self.outbound.request("POST", handle.urls["cancel"])
+        check_poll(answer, reply(answer))
+
+    async def health(self) -> None:
+        """Ask whose the token is; Replicate has no address that tells the credit left."""
+        answer = await self.outbound.request("GET", "/v1/account")
+        answer.check()
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self.outbound.close()
+
+
+def _picture(prediction: dict[str, Any]) -> Link:
+    """Return the first picture of an output, which is an address or a list of some."""
+    output = prediction.get("output")
+    first = output[0] if isinstance(output, list) and output else output
+    if text(first):
+        return Link(url=text(first), media_type="image/png")
+    if prediction.get("data_removed") is True:  # an hour after the end
+        raise HandleLost("Replicate has removed the picture.")
+    raise ContentPolicy("The provider returned no picture for this prompt.")

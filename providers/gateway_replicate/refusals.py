@@ -1,0 +1,65 @@
+"""What an error of Replicate means: the buyer's, the operator's, the job's, or the moment's."""
+
+import re
+from typing import Any
+
+from gateway import (
+    AccountProblem,
+    Answer,
+    ContentPolicy,
+    HandleLost,
+    InvalidInput,
+    JobFailed,
+    RateLimited,
+)
+from gateway.errors import ProviderError
+from gateway.vendor_json import fields, text
+
+_NOT_FOUND = 404
+_UNPROCESSABLE = 422
+_TOO_MANY = 429
+_RESETS = re.compile(r"resets in ~?([0-9]{1,6})s")  # "Your rate limit resets in ~30s."
+_POLICY = ("E005", "sensitive", "nsfw", "content policy", "moderation")  # E005: of the filter
+
+
+def check_submit(answer: Answer, body: dict[str, Any]) -> None:
+    """Raise what the answer to a submit stands for; nothing for a prediction."""
+    if answer.status == _UNPROCESSABLE:
+        raise _unprocessable(body)
+    _check(answer, body)
+
+
+def check_poll(answer: Answer, body: dict[str, Any]) -> None:
+    """Raise what the answer to a question about a prediction stands for; nothing for a success."""
+    if answer.status == _NOT_FOUND:
+        raise HandleLost("Replicate does not know its own prediction.")
+    _check(answer, body)
+
+
+def failure(prediction: dict[str, Any]) -> ProviderError:
+    """Return the error that a prediction with status `failed` ended with."""
+    message = text(prediction.get("error")).lower()
+    if any(word.lower() in message for word in _POLICY):
+        return ContentPolicy("The provider's filter refused the prompt or its picture.")
+    return JobFailed("Replicate's prediction failed.")
+
+
+def _check(answer: Answer, body: dict[str, Any]) -> None:
+    """Raise what a status stands for; how long to wait stands in a sentence."""
+    waiting = _RESETS.search(text(body.get("detail")))
+    if answer.status == _TOO_MANY and waiting and "retry-after" not in answer.headers:
+        raise RateLimited("Replicate asks to wait.", retry_after_s=float(waiting[1]))
+    answer.check()
+
+
+def _unprocessable(body: dict[str, Any]) -> ProviderError:
+    """Return whose the mistake is: the buyer words the prompt, and nothing else."""
+    invalid = body.get("invalid_fields")
+    entries = invalid if isinstance(invalid, list) else []
+    names = [text(fields(entry).get("field")) for entry in entries]
+    ours = [name for name in names if name not in ("", "input.prompt")]
+    if ours:
+        return AccountProblem(f"Replicate's model does not take our {ours[0][:60]}.")
+    if "version" in text(body.get("title")).lower():
+        return AccountProblem("Replicate does not know the model's version, or keeps it private.")
+    return InvalidInput("The provider cannot work with this input.")

@@ -1,0 +1,36 @@
+"""What the tests of the document parsers share: a document, and its sale by a gateway."""
+
+import base64
+
+import attrs
+from documents_pdf import Page, write
+
+from gateway import Attachment, GenerationRequest
+from gateway.plugin_manager import BUNDLED
+
+PDF = b"%PDF-1.4 three pages, honestly"
+
+
+def document(name="report.pdf", data=PDF, pages=3):
+    return GenerationRequest(attachment=Attachment(name=name, data=data), pages=pages)
+
+
+def count(vendor, method, path):
+    return sum(1 for one in vendor.asked(method) if one.path == path)
+
+
+def pdf_of(pages):
+    return write([Page() for _ in range(pages)])
+
+
+def selling(settings, plugin, **values):
+    """Return the gateway's settings with a plugin's, and the plugin where it is not bundled."""
+    more = [] if plugin.__name__ in BUNDLED else [plugin]
+    return attrs.evolve(settings, plugin_values=values), {"more": more}
+
+
+async def buy_parsing(gateway, header, slug, data, name="report.pdf"):
+    """Ask for a document to be parsed, with a payment header or without."""
+    body = {"fileBase64": base64.b64encode(data).decode(), "fileName": name}
+    headers = {"X-PAYMENT": header} if header else {}
+    return await gateway.client.post(f"/api/x402/{slug}", json=body, headers=headers)
