@@ -1,76 +1,58 @@
 """The built wheel, installed in a clean environment beside folders that have our names."""
 
 import json
-import os
-import subprocess
-import sys
-import sysconfig
-import venv
+import shutil
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from gateway.plugin_manager import BUNDLED
+from gateway.version import VERSION
+from tests.clean_place import ROOT, CleanPlace, built
+
+ACME = ROOT / "docs" / "examples" / "gateway-acme"
+SETTINGS = {
+    "GATEWAY_WALLET": "0x1111111111111111111111111111111111111111",
+    "GATEWAY_SETTLEMENT_KEY": "11" * 32,
+    "GATEWAY_SANDBOX": "true",
+}
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
-    subprocess.run(build, check=True, capture_output=True, timeout=120)
-    return next(folder.glob("*.whl"))
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory):
     """Return a way to run `gateway` from the wheel, in a folder with traps in it."""
-    home = tmp_path_factory.mktemp("clean")
-    venv.create(home / "venv", with_pip=False)
-    python = home / "venv" / "bin" / "python"
-    site = next((home / "venv" / "lib").glob("python*")) / "site-packages"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
-    # The dependencies come from this environment; a line in a .pth file runs no other .pth file,
-    # so the editable install of the project itself stays invisible.
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    place = CleanPlace.made(tmp_path_factory.mktemp("clean"), wheel)
     for trap in ("plugins", "providers", "static"):
-        (home / "work" / trap).mkdir(parents=True)
-    environment = {
-        "PATH": os.environ["PATH"],
-        "GATEWAY_WALLET": "0x1111111111111111111111111111111111111111",
-        "GATEWAY_SETTLEMENT_KEY": "11" * 32,
-        "GATEWAY_SANDBOX": "true",
-    }
+        (place.work / trap).mkdir()
+    return lambda *arguments: place.run(*arguments, **SETTINGS)
 
-    def run(*arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [python, *arguments],
-            cwd=home / "work",
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
 
-    return run
+@pytest.fixture(scope="module")
+def with_acme(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanPlace:
+    """Return a clean environment with the wheel and the example plugin, and no checkout of it."""
+    folder = tmp_path_factory.mktemp("acme")
+    copy = shutil.copytree(ACME, folder / "gateway-acme")
+    place = CleanPlace.made(folder / "clean", wheel, built(copy, folder / "wheel"))
+    shutil.copytree(ACME / "tests", place.work / "tests")
+    return place
 
 
 def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    tops = {name.split("/")[0] for name in names}
-    assert {
-        "gateway",
-        "gateway_x402",
-        "gateway_documents",
-        "gateway_openai",
-        "gateway_sandbox_image",
-    } <= tops
+    tops = {name.split("/")[0].removesuffix(".py") for name in names}
+    assert {"gateway", *BUNDLED} <= tops
     assert not tops & {"plugins", "providers", "static", "tests", "docs", "bench"}
     assert "gateway/static/llms.txt" in names
     assert "gateway/store/migrations/0001_initial.sql" in names
+    assert "gateway/scaffold/project/plugin.py.txt" in names
     assert any(name.endswith(".ttf") for name in names)
     assert not [name for name in names if "__pycache__" in name]
 
@@ -78,9 +60,11 @@ def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path)
 def test_it_runs_from_the_wheel(installed) -> None:
     where = installed("-c", "import gateway; print(gateway.__file__)")
     assert "site-packages" in where.stdout, where.stderr
-    plugins = installed("-m", "gateway", "plugins", "--json")
+    plugins = installed("-m", "gateway", "plugins", "--no-health", "--json")
     assert plugins.returncode == 0, plugins.stderr
-    assert [row["problem"] for row in json.loads(plugins.stdout)] == [""] * 7
+    rows = json.loads(plugins.stdout)
+    assert {row["plugin"] for row in rows} == set(BUNDLED)
+    assert not [row for row in rows if "left out" in row["note"]]
     endpoints = json.loads(installed("-m", "gateway", "endpoints", "--json").stdout)
     assert {row["slug"] for row in endpoints} == {"document-parser", "sandbox-image"}
 
@@ -100,3 +84,35 @@ asyncio.run(main())
 """
     answer = installed("-c", ask)
     assert "200 True" in answer.stdout, answer.stderr
+
+
+def test_a_third_partys_plugin_passes_its_tests_beside_the_wheel(with_acme: CleanPlace) -> None:
+    run = with_acme.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+    passed = int(run.stdout.rsplit(" passed", 1)[0].rsplit(None, 1)[-1])
+    assert passed > 25
+    where = with_acme.run("-c", "import gateway_acme; print(gateway_acme.__file__)")
+    assert "site-packages" in where.stdout
+
+
+def test_a_third_partys_plugin_sells_once_it_has_its_key(with_acme: CleanPlace) -> None:
+    def row(**settings: str) -> dict:
+        listed = with_acme.run(
+            "-m", "gateway", "plugins", "--no-health", "--json", **SETTINGS, **settings
+        )
+        assert listed.returncode == 0, listed.stderr
+        (mine,) = [one for one in json.loads(listed.stdout) if "acme" in one["plugin"]]
+        return mine
+
+    assert row()["endpoints"] == ""
+    assert "GATEWAY_ACME_API_KEY" in row()["note"]
+    sold = row(GATEWAY_ACME_API_KEY="a-key")
+    assert (sold["plugin"], sold["endpoints"]) == ("gateway_acme", "acme-picture")
+    assert sold["from"].startswith("gateway-acme 1.0.0")
+
+
+def test_the_example_asks_for_this_version_of_the_gateway() -> None:
+    project = tomllib.loads((ACME / "pyproject.toml").read_text("utf-8"))["project"]
+    major, minor, _ = VERSION.split(".")
+    (needed,) = project["dependencies"]
+    assert f">={major}.{minor}" in needed

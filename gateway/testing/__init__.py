@@ -1,1 +1,47 @@
-"""For authors of stores: contracts as tests. Needs pytest; the server never imports it."""
+"""For authors of plugins and stores: contracts as tests.
+
+    from gateway.testing import FakeApi, ProviderContract, Reply
+
+Needs `pip install 'generation-gateway[testing]'`; the server never imports it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gateway.testing.fake_api import Ask, FakeApi, Made, Reply
+    from gateway.testing.payment_contract import PaymentVerifierContract
+    from gateway.testing.provider_contract import ProviderContract
+    from gateway.testing.settler_contract import SettlerContract
+    from gateway.testing.store_contract import StoreContract
+    from gateway.testing.transfer_contract import TransferVerifierContract
+
+_PLACES = {
+    "Ask": "fake_api",
+    "FakeApi": "fake_api",
+    "Made": "fake_api",
+    "PaymentVerifierContract": "payment_contract",
+    "ProviderContract": "provider_contract",
+    "Reply": "fake_api",
+    "SettlerContract": "settler_contract",
+    "StoreContract": "store_contract",
+    "TransferVerifierContract": "transfer_contract",
+}
+__all__ = [
+    "Ask",
+    "FakeApi",
+    "Made",
+    "PaymentVerifierContract",
+    "ProviderContract",
+    "Reply",
+    "SettlerContract",
+    "StoreContract",
+    "TransferVerifierContract",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a contract when it is asked for: each brings pytest, and more, with it."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"gateway.testing.{_PLACES[name]}"), name)

@@ -140,7 +140,7 @@ async def queued(store: Store, tx: int = 1, **changes: Any) -> Task:
 async def leased(store: Store, tx: int = 1, **changes: Any) -> Lease:
     """T1' and T4."""
     await queued(store, tx, **changes)
-    (lease,) = await store.claim_tasks(1, lease_s=60, now=NOW)
+    (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
     return lease
 
 

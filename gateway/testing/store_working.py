@@ -3,15 +3,11 @@
 import asyncio
 import itertools
 
+import attrs
 import pytest
 
 from gateway.contracts import Store
-from gateway.domain import (
-    Attachment,
-    GenerationRequest,
-    PaymentState,
-    TaskStatus,
-)
+from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStatus
 from gateway.testing.store_facts import (
     NOW,
     RESULT,
@@ -24,9 +20,10 @@ from gateway.testing.store_facts import (
     transfer,
     tx_hash,
 )
+from gateway.testing.store_jobs import JobsContract
 
 
-class WorkingContract:
+class WorkingContract(JobsContract):
     """The queue, its leases and its results; counts and logins."""
 
     # -- T4
@@ -45,15 +42,15 @@ class WorkingContract:
 
     async def test_the_longest_due_is_claimed_first(self, store: Store) -> None:
         tasks = [await queued(store, tx, created_at=NOW - tx) for tx in (1, 3, 2)]
-        (first,) = await store.claim_tasks(1, lease_s=60, now=NOW)
-        (second,) = await store.claim_tasks(1, lease_s=60, now=NOW)
+        (first,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        (second,) = await store.queue.claim(1, lease_s=60, now=NOW)
         assert [first.task_id, second.task_id] == [tasks[1].id, tasks[2].id]
 
     async def test_a_task_is_claimed_once_however_many_ask(self, store: Store) -> None:
         for tx in range(1, 11):
             await queued(store, tx)
         rounds = await asyncio.gather(
-            *(store.claim_tasks(3, lease_s=60, now=NOW) for _ in range(20))
+            *(store.queue.claim(3, lease_s=60, now=NOW) for _ in range(20))
         )
         leases = [lease for leases in rounds for lease in leases]
         assert len(leases) == len({lease.task_id for lease in leases}) == 10
@@ -62,46 +59,46 @@ class WorkingContract:
 
     async def test_a_lease_that_ended_is_handed_out_again_and_counts(self, store: Store) -> None:
         first = await leased(store)
-        assert await store.claim_tasks(1, lease_s=60, now=NOW + 59.9) == []
-        (second,) = await store.claim_tasks(1, lease_s=60, now=NOW + 60)
+        assert await store.queue.claim(1, lease_s=60, now=NOW + 59.9) == []
+        (second,) = await store.queue.claim(1, lease_s=60, now=NOW + 60)
         assert (second.task_id, second.attempt) == (first.task_id, 2)
         assert second.token != first.token
         assert (await known(store, first.task_id)).started_at == NOW
 
     async def test_a_prolonged_lease_is_not_handed_out(self, store: Store) -> None:
         lease = await leased(store)
-        assert await store.extend(lease, until=NOW + 120, progress=0.5)
-        assert await store.extend(lease, until=NOW + 120, progress=None)
-        assert await store.claim_tasks(1, lease_s=60, now=NOW + 119) == []
+        assert await store.queue.extend(lease, until=NOW + 120, progress=0.5)
+        assert await store.queue.extend(lease, until=NOW + 120, progress=None)
+        assert await store.queue.claim(1, lease_s=60, now=NOW + 119) == []
         assert (await known(store, lease.task_id)).progress == 0.5
 
     async def test_at_a_start_every_leased_task_is_due(self, store: Store) -> None:
         lease = await leased(store)
-        await store.retry(
+        await store.queue.retry(
             await leased(store, 2), due_at=NOW + 50, costs_attempt=True
         )  # waits, held by nobody
-        assert await store.recover_leases(now=NOW + 1) == 1
-        (again,) = await store.claim_tasks(9, lease_s=60, now=NOW + 1)
+        assert await store.queue.recover(now=NOW + 1) == 1
+        (again,) = await store.queue.claim(9, lease_s=60, now=NOW + 1)
         assert (again.task_id, again.attempt) == (lease.task_id, 2)
-        assert not await store.complete(lease, RESULT, expires_at=NOW + 9, now=NOW + 1)
+        assert not await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW + 1)
 
     async def test_the_next_due_is_the_earliest_of_what_waits(self, store: Store) -> None:
-        assert await store.next_due() is None
+        assert await store.queue.next_due() is None
         await reserved(store)
-        assert await store.next_due() is None
+        assert await store.queue.next_due() is None
         lease = await leased(store)
-        assert await store.next_due() == NOW + 60
-        await store.retry(lease, due_at=NOW + 5, costs_attempt=True)
-        assert await store.next_due() == NOW + 5
-        (lease,) = await store.claim_tasks(1, lease_s=60, now=NOW + 5)
-        await store.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 6)
-        assert await store.next_due() is None
+        assert await store.queue.next_due() == NOW + 60
+        await store.queue.retry(lease, due_at=NOW + 5, costs_attempt=True)
+        assert await store.queue.next_due() == NOW + 5
+        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW + 5)
+        await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 6)
+        assert await store.queue.next_due() is None
 
     # -- T5
 
     async def test_a_result_is_seen_once_it_is_written(self, store: Store) -> None:
         lease = await leased(store)
-        assert await store.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 1)
+        assert await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 1)
         task = await known(store, lease.task_id)
         assert (task.status, task.result, task.is_done) == (TaskStatus.COMPLETED, RESULT, True)
         assert (task.completed_at, task.expires_at) == (NOW + 1, NOW + 99)
@@ -109,8 +106,8 @@ class WorkingContract:
 
     async def test_a_failure_is_money_owed(self, store: Store) -> None:
         await store.accept_direct(new_task(), tx_hash(1), [transfer(units=30_000)], None)
-        (lease,) = await store.claim_tasks(1, lease_s=60, now=NOW)
-        assert await store.fail(lease, details="timed_out", error="Too slow.", now=NOW + 1)
+        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        assert await store.queue.fail(lease, details="timed_out", error="Too slow.", now=NOW + 1)
         task = await known(store, lease.task_id)
         assert (task.status, task.code) == (TaskStatus.FAILED, "GENERATION_FAILED")
         assert (task.error, task.details) == ("Too slow.", "timed_out")
@@ -120,32 +117,32 @@ class WorkingContract:
 
     async def test_an_end_is_final(self, store: Store) -> None:
         lease = await leased(store)
-        await store.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
-        assert not await store.fail(lease, details="x", error="x", now=NOW)
-        assert not await store.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
-        assert not await store.retry(lease, due_at=NOW, costs_attempt=True)
-        assert not await store.extend(lease, until=NOW + 120, progress=0.1)
-        assert await store.recover_leases(now=NOW) == 0
-        assert await store.claim_tasks(1, lease_s=60, now=NOW + 10**6) == []
+        await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
+        assert not await store.queue.fail(lease, details="x", error="x", now=NOW)
+        assert not await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
+        assert not await store.queue.retry(lease, due_at=NOW, costs_attempt=True)
+        assert not await store.queue.extend(lease, until=NOW + 120, progress=0.1)
+        assert await store.queue.recover(now=NOW) == 0
+        assert await store.queue.claim(1, lease_s=60, now=NOW + 10**6) == []
         task = await known(store, lease.task_id)
         assert (task.status, task.refund) == (TaskStatus.COMPLETED, None)
 
     async def test_who_lost_the_lease_changes_nothing(self, store: Store) -> None:
         lost = await leased(store)
-        (held,) = await store.claim_tasks(1, lease_s=60, now=NOW + 61)
-        assert not await store.complete(lost, RESULT, expires_at=NOW + 99, now=NOW + 62)
-        assert not await store.fail(lost, details="x", error="x", now=NOW + 62)
-        assert not await store.retry(lost, due_at=NOW + 62, costs_attempt=False)
-        assert not await store.extend(lost, until=NOW + 999, progress=0.9)
+        (held,) = await store.queue.claim(1, lease_s=60, now=NOW + 61)
+        assert not await store.queue.complete(lost, RESULT, expires_at=NOW + 99, now=NOW + 62)
+        assert not await store.queue.fail(lost, details="x", error="x", now=NOW + 62)
+        assert not await store.queue.retry(lost, due_at=NOW + 62, costs_attempt=False)
+        assert not await store.queue.extend(lost, until=NOW + 999, progress=0.9)
         task = await known(store, lost.task_id)
         assert (task.status, task.attempt, task.progress) == (TaskStatus.PROCESSING, 2, None)
-        assert await store.complete(held, RESULT, expires_at=NOW + 99, now=NOW + 63)
+        assert await store.queue.complete(held, RESULT, expires_at=NOW + 99, now=NOW + 63)
 
     async def test_a_result_and_a_failure_at_once_have_one_winner(self, store: Store) -> None:
         lease = await leased(store)
         outcomes = await asyncio.gather(
-            store.fail(lease, details="x", error="x", now=NOW),
-            store.complete(lease, RESULT, expires_at=NOW + 99, now=NOW),
+            store.queue.fail(lease, details="x", error="x", now=NOW),
+            store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW),
         )
         assert sorted(outcomes) == [False, True]
 
@@ -157,13 +154,13 @@ class WorkingContract:
         attempt: int,
     ) -> None:
         lease = await leased(store)
-        await store.extend(lease, until=NOW + 60, progress=0.5)
-        assert await store.retry(lease, due_at=NOW + 5, costs_attempt=costs_attempt)
+        await store.queue.extend(lease, until=NOW + 60, progress=0.5)
+        assert await store.queue.retry(lease, due_at=NOW + 5, costs_attempt=costs_attempt)
         task = await known(store, lease.task_id)
         assert (task.status, task.progress) == (TaskStatus.PROCESSING, None)
-        assert await store.claim_tasks(1, lease_s=60, now=NOW + 4.9) == []
-        assert not await store.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
-        (again,) = await store.claim_tasks(1, lease_s=60, now=NOW + 5)
+        assert await store.queue.claim(1, lease_s=60, now=NOW + 4.9) == []
+        assert not await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
+        (again,) = await store.queue.claim(1, lease_s=60, now=NOW + 5)
         assert again.attempt == attempt
 
     # -- retention
@@ -171,7 +168,7 @@ class WorkingContract:
     async def test_outputs_are_listed_until_they_are_forgotten(self, store: Store) -> None:
         for tx, expires_at in ((1, NOW + 30), (2, NOW + 10), (3, NOW + 20)):
             lease = await leased(store, tx, id=f"kept-{tx}")
-            await store.complete(lease, RESULT, expires_at=expires_at, now=NOW)
+            await store.queue.complete(lease, RESULT, expires_at=expires_at, now=NOW)
         assert await store.expired_outputs(now=NOW + 9, limit=9) == []
         found = await store.expired_outputs(now=NOW + 20, limit=9)
         assert found == [("kept-2", list(RESULT.outputs)), ("kept-3", list(RESULT.outputs))]
@@ -184,22 +181,35 @@ class WorkingContract:
         assert (task.outputs_gone, task.status) == (True, TaskStatus.COMPLETED)
         assert not (await known(store, "kept-1")).outputs_gone
 
+    async def test_what_tasks_show_is_known_by_its_key(self, store: Store) -> None:
+        for tx in (1, 2, 3):
+            lease = await leased(store, tx, id=f"kept-{tx}")
+            if tx == 3:  # still at work: nothing of it is shown
+                continue
+            output = attrs.evolve(RESULT.outputs[0], key=f"{tx}/0.png")
+            result = attrs.evolve(RESULT, outputs=(output, attrs.evolve(output, key=f"{tx}/1.md")))
+            await store.queue.complete(lease, result, expires_at=NOW + 9, now=NOW)
+        await store.forget_outputs(["kept-2"])
+        asked = ["kept-1", "kept-2", "kept-3", "nobody's", "' OR 1"]
+        assert await store.shown_outputs(asked) == {"1/0.png", "1/1.md"}
+        assert await store.shown_outputs([]) == set()
+
     # -- the rest
 
     async def test_what_is_there_is_counted(self, store: Store) -> None:
         assert await store.counts() == {"tasks": {}, "payments": {}}
-        assert await store.queue_depth() == {}
+        assert await store.queue.depth() == {}
         await reserved(store, 1)
         await settling(store, 2)
         lease = await leased(store, 1)
-        await store.fail(lease, details="x", error="x", now=NOW)
+        await store.queue.fail(lease, details="x", error="x", now=NOW)
         await leased(store, 2)
         await queued(store, 3)
         assert await store.counts() == {
             "tasks": {"held": 2, "failed": 1, "processing": 1, "queued": 1},
             "payments": {"reserved": 1, "settling": 1, "refund_due": 1, "settled": 2},
         }
-        assert await store.queue_depth() == {"held": 2, "queued": 1, "processing": 1}
+        assert await store.queue.depth() == {"held": 2, "queued": 1, "processing": 1}
 
     async def test_an_unknown_task_is_none(self, store: Store) -> None:
         assert await store.task("nothing") is None

@@ -1,0 +1,54 @@
+"""The bundled provider of fal.ai passes the kit."""
+
+import gateway_fal
+from gateway.testing import FakeApi, ProviderContract, Reply
+
+_MODEL = "/fal-ai/nano-banana-2"
+
+
+class FalApi(FakeApi):
+    """fal's queue: COMPLETED is said of failures too, and the response tells them apart."""
+
+    submit = f"POST {_MODEL}"
+    cancel = "PUT .*/cancel"
+    output_host = "v3.fal.media"
+
+    def settings(self, url):
+        return {"fal_api_key": "id:secret", "fal_base_url": url, "fal_platform_url": url}
+
+    def accepted(self, ask):
+        job = f"{ask.url}{_MODEL}/requests/{ask.job}"
+        urls = {"status_url": f"{job}/status", "response_url": job, "cancel_url": f"{job}/cancel"}
+        return Reply({"request_id": ask.job, "status": "IN_QUEUE", "queue_position": 0, **urls})
+
+    def waiting(self, ask):
+        return Reply({"status": "IN_PROGRESS"}, 202)
+
+    def made(self, ask):
+        picture = {"url": ask.made.link, "content_type": "image/png"}
+        return self._ended(ask, Reply({"images": [picture]}))
+
+    def moderated(self, ask):
+        detail = {"loc": ["body", "prompt"], "type": "content_policy_violation", "msg": "…"}
+        return self._ended(ask, Reply({"detail": [detail]}, 422))
+
+    def nothing(self, ask):
+        return self._ended(ask, Reply({"images": []}))
+
+    def failed(self, ask):
+        return self._ended(ask, Reply({"detail": [{"type": "internal_server_error"}]}, 500))
+
+    def cancelled(self, ask):
+        return Reply({"status": "CANCELLATION_REQUESTED"}, 202)
+
+    def other(self, ask):
+        return Reply({"prices": []})
+
+    def _ended(self, ask, response):
+        return Reply({"status": "COMPLETED"}) if ask.path.endswith("/status") else response
+
+
+class TestFal(ProviderContract):
+    plugin = gateway_fal
+    api = FalApi
+    slug = "fal-nano-banana-2"

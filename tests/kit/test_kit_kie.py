@@ -1,0 +1,62 @@
+"""The bundled provider of kie.ai passes the kit."""
+
+import json
+
+import gateway_kie
+from gateway.testing import FakeApi, ProviderContract, Reply
+
+
+class KieApi(FakeApi):
+    """kie.ai answers with status 200 always; what it means stands in `code`."""
+
+    submit = "POST /api/v1/jobs/createTask"
+
+    def settings(self, url):
+        return {"kie_api_key": "kie-secret", "kie_base_url": url}
+
+    def accepted(self, ask):
+        return self._code(200, data={"taskId": ask.job})
+
+    def waiting(self, ask):
+        return self._code(200, data={"taskId": ask.job, "state": "generating"})
+
+    def made(self, ask):
+        return self._done(ask, resultJson=json.dumps({"resultUrls": [ask.made.link]}))
+
+    def nothing(self, ask):
+        return self._done(ask, resultJson="{}")
+
+    def moderated(self, ask):
+        said = {"failCode": "500", "failMsg": "The prompt was flagged as sensitive"}
+        return self._code(200, data={"taskId": ask.job, "state": "fail", **said})
+
+    def failed(self, ask):
+        said = {"failCode": "500", "failMsg": "Internal error"}
+        return self._code(200, data={"taskId": ask.job, "state": "fail", **said})
+
+    def lost(self, ask):
+        return self._code(404)
+
+    def limited(self, ask):
+        return self._code(429)
+
+    def account(self, ask):
+        return self._code(402)
+
+    def broken(self, ask):
+        return self._code(455)
+
+    def other(self, ask):
+        return self._code(200, data=100)
+
+    def _done(self, ask, **fields):
+        return self._code(200, data={"taskId": ask.job, "state": "success", **fields})
+
+    def _code(self, code, **fields):
+        return Reply({"code": code, "msg": "", **fields})
+
+
+class TestKie(ProviderContract):
+    plugin = gateway_kie
+    api = KieApi
+    slug = "kie-nano-banana-2"

@@ -1,0 +1,36 @@
+"""The bundled provider of LlamaParse passes the kit."""
+
+import gateway_llamaparse
+from gateway.testing import FakeApi, ProviderContract, Reply
+
+
+class LlamaParseApi(FakeApi):
+    """A file is uploaded, which bills nothing; then a job is begun, and polled with its text."""
+
+    submit = "POST /api/v2/parse"
+    lacks = ("moderated", "nothing")
+
+    def settings(self, url):
+        return {"llamaparse_api_key": "llx-secret", "llamaparse_base_url": url}
+
+    def accepted(self, ask):
+        return Reply({"id": ask.job, "status": "PENDING"})
+
+    def waiting(self, ask):
+        return Reply({"job": {"id": ask.job, "status": "RUNNING"}})
+
+    def made(self, ask):
+        pages = [{"page_number": 1, "markdown": ask.made.markdown, "success": True}]
+        job = {"id": ask.job, "status": "COMPLETED"}
+        return Reply({"job": job, "markdown": {"pages": pages}})
+
+    def failed(self, ask):
+        return Reply({"job": {"id": ask.job, "status": "FAILED", "error_message": "oops"}})
+
+    def other(self, ask):
+        return Reply({"id": "file-1"} if ask.method == "POST" else {"items": []})
+
+
+class TestLlamaParse(ProviderContract):
+    plugin = gateway_llamaparse
+    api = LlamaParseApi

@@ -1,0 +1,29 @@
+"""The bundled provider of Mistral's OCR passes the kit."""
+
+import gateway_mistral
+from gateway.testing import FakeApi, ProviderContract, Reply
+
+
+class MistralApi(FakeApi):
+    """`POST /ocr` answers with pages of Markdown."""
+
+    submit = "POST /v1/ocr"
+    lacks = ("moderated",)
+
+    def settings(self, url):
+        return {"mistral_api_key": "mistral-secret", "mistral_base_url": f"{url}/v1"}
+
+    def made(self, ask):
+        pages = [{"index": 0, "markdown": ask.made.markdown, "images": []}]
+        return Reply({"pages": pages, "usage_info": {"pages_processed": 1}})
+
+    def nothing(self, ask):
+        return Reply({"pages": [], "usage_info": {"pages_processed": 0}})
+
+    def other(self, ask):
+        return Reply({"object": "list", "data": []})
+
+
+class TestMistral(ProviderContract):
+    plugin = gateway_mistral
+    api = MistralApi

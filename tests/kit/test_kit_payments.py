@@ -1,0 +1,70 @@
+"""The bundled payment plugins pass the kit."""
+
+import base64
+import json
+
+import gateway_facilitator_settler
+import gateway_local_settler
+import gateway_usdc_direct
+import gateway_x402
+from gateway.testing import PaymentVerifierContract, SettlerContract, TransferVerifierContract
+from gateway.testing.fake_chain import PAYER
+
+
+def payload(quote, now):
+    return {
+        "signature": "0x" + "1b" * 65,
+        "authorization": {
+            "from": PAYER,
+            "to": quote.wallet,
+            "value": str(quote.price_units),
+            "validAfter": str(now - 60),
+            "validBefore": str(now + 120),
+            "nonce": "0x" + "5e" * 32,
+        },
+    }
+
+
+def encoded(value):
+    return base64.b64encode(json.dumps(value).encode()).decode()
+
+
+class TestX402Version1(PaymentVerifierContract):
+    plugin = gateway_x402
+
+    def header(self, quote, now):
+        terms = {"x402Version": 1, "scheme": "exact", "network": quote.network.name}
+        return encoded(terms | {"payload": payload(quote, now)})
+
+
+class TestX402Version2(PaymentVerifierContract):
+    plugin = gateway_x402
+
+    def header(self, quote, now):
+        accepted = {
+            "scheme": "exact",
+            "network": quote.network.caip2,
+            "asset": quote.network.token,
+            "amount": str(quote.price_units),
+            "payTo": quote.wallet,
+            "maxTimeoutSeconds": 300,
+            "extra": {"name": "USD Coin", "version": "2"},
+        }
+        whole = {"x402Version": 2, "payload": payload(quote, now), "accepted": accepted}
+        return encoded(whole | {"resource": {}})
+
+
+class TestUsdcDirect(TransferVerifierContract):
+    plugin = gateway_usdc_direct
+
+
+class TestLocalSettler(SettlerContract):
+    plugin = gateway_local_settler
+    name = "local"
+    values = {"settlement_key": "11" * 32}  # noqa: RUF012 - read only
+
+
+class TestFacilitatorSettler(SettlerContract):
+    plugin = gateway_facilitator_settler
+    name = "facilitator"
+    values = {"facilitator_url": "http://127.0.0.1:9"}  # noqa: RUF012 - nobody listens there

@@ -1,0 +1,45 @@
+"""The bundled provider of Replicate passes the kit."""
+
+import gateway_replicate
+from gateway.testing import FakeApi, ProviderContract, Reply
+
+
+class ReplicateApi(FakeApi):
+    """Predictions: created at the model's address, asked for at the address in `urls.get`."""
+
+    submit = "POST /v1/models/black-forest-labs/flux-2-pro/predictions"
+    cancel = "POST .*/cancel"
+    output_host = "replicate.delivery"
+
+    def settings(self, url):
+        return {"replicate_api_key": "r8_secret", "replicate_base_url": url}
+
+    def accepted(self, ask):
+        return self._prediction(ask, 201, status="starting")
+
+    def waiting(self, ask):
+        return self._prediction(ask, status="processing")
+
+    def made(self, ask):
+        return self._prediction(ask, status="succeeded", output=[ask.made.link])
+
+    def nothing(self, ask):
+        return self._prediction(ask, status="succeeded", output=[])
+
+    def moderated(self, ask):
+        error = "The input or output was flagged as sensitive. (E005)"
+        return self._prediction(ask, status="failed", error=error)
+
+    def failed(self, ask):
+        return self._prediction(ask, status="failed", error="CUDA out of memory")
+
+    def _prediction(self, ask, http_status=200, **fields):
+        where = f"{ask.url}/v1/predictions/{ask.job}"
+        urls = {"get": where, "cancel": f"{where}/cancel"}
+        return Reply({"id": ask.job, "urls": urls, **fields}, http_status)
+
+
+class TestReplicate(ProviderContract):
+    plugin = gateway_replicate
+    api = ReplicateApi
+    slug = "replicate-flux-2-pro"
