@@ -1,6 +1,7 @@
 """`gateway check`: what is wrong before money is involved, a row each."""
 
 import asyncio
+import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable
@@ -8,16 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import structlog
 
+from gateway.artifacts import artifacts_of
 from gateway.catalog import Catalog
 from gateway.chain import Web3Chain
-from gateway.contracts import PluginContext
+from gateway.contracts import PluginContext, Probing
+from gateway.contracts.outputs import ArtifactsUnavailable
 from gateway.errors import GatewayError, SettingsError
 from gateway.keys import load_key
 from gateway.plugin_manager import PluginManager
+from gateway.probing import problem_of
 from gateway.settings import Settings, load_settings
 from gateway.signer import address_of
 from gateway.store import SqliteStore
+from gateway.upstream import Upstream
 from gateway.usdc import BALANCE_OF, word
 
 _STALE_S = 60  # a head older than this is of an endpoint that has stopped
@@ -39,12 +45,19 @@ class Row:
 def catalog_of_settings() -> tuple[Catalog, PluginManager]:
     """Return what is on sale under the current settings, and who registered it."""
     settings = load_settings()
+    _silence_logs()
     manager = PluginManager()
     return manager.catalog(settings), manager
 
 
+def _silence_logs() -> None:
+    """Log nothing: what a plugin's failure would say is in the rows, and JSON stays JSON."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
 def run_checks() -> list[Row]:
     """Look at everything; a mistake in the settings is the only row where it stops all others."""
+    _silence_logs()
     try:
         settings = load_settings()
     except SettingsError as error:
@@ -66,7 +79,9 @@ async def _checks(settings: Settings) -> list[Row]:
         return [
             await _row("disk", lambda: _disk(settings)),
             await _row("database", lambda: _database(settings)),
+            await _row("outputs", artifacts_of(settings, "gateway check").probe),
             await _row("plugins", lambda: _plugins(settings)),
+            *await _providers(settings),
             *[
                 await _row(f"rpc {place}", _rpc(settings, url))
                 for place, url in enumerate(settings.rpc_urls, 1)
@@ -82,7 +97,7 @@ async def _checks(settings: Settings) -> list[Row]:
 async def _row(name: str, look: Callable[[], Awaitable[str]]) -> Row:
     try:
         return Row(name=name, ok=True, found=await look())
-    except (GatewayError, SettingsError, ValueError, OSError) as error:
+    except (GatewayError, SettingsError, ArtifactsUnavailable, ValueError, OSError) as error:
         details = getattr(error, "details", None)
         return Row(name=name, ok=False, found=f"{error} ({details})" if details else str(error))
 
@@ -115,6 +130,25 @@ async def _plugins(settings: Settings) -> str:
     if not len(catalog):
         raise ValueError("nothing is on sale; `gateway endpoints` lists what could be")
     return f"{len(catalog)} endpoints on sale"
+
+
+async def _providers(settings: Settings) -> list[Row]:
+    """Return a row for each provider on sale, all asked at the same time."""
+    try:
+        catalog = PluginManager().catalog(settings)
+    except SettingsError:
+        return []  # the row above says it
+    try:
+        return await asyncio.gather(*(_provider(upstream) for upstream in catalog.on_sale()))
+    finally:
+        await catalog.close()
+
+
+async def _provider(upstream: Upstream) -> Row:
+    problem = await problem_of(upstream)
+    found = "answers" if isinstance(upstream.provider, Probing) else "has no health to ask for"
+    name = f"provider {upstream.provider.name}"
+    return Row(name=name, ok=problem is None, found=problem or found)
 
 
 def _rpc(settings: Settings, url: str) -> Callable[[], Awaitable[str]]:

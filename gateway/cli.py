@@ -4,15 +4,20 @@ import gc
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gateway.cli_data import back_up, encrypt_key, restore
 from gateway.cli_money import refunds, transfers
+from gateway.cli_plugins import plugins
 from gateway.cli_tasks import tasks
 from gateway.lean import without
 from gateway.terminal import one_sentence, print_rows, print_table
 from gateway.version import VERSION
+
+if TYPE_CHECKING:
+    from gateway.domain import Endpoint
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,37 +70,32 @@ def endpoints(*, as_json: bool) -> None:
         {
             "slug": registered.endpoint.slug,
             "price": f"{registered.endpoint.price_units / 10**6:g}",
+            "other prices": _other_prices(registered.endpoint),
             "capability": registered.endpoint.capability,
             "model": registered.endpoint.model,
-            "plugin": registered.plugin,
+            "plugin": registered.upstream.plugin,
             "on sale": catalog.is_enabled(registered.endpoint.slug),
         }
         for registered in catalog.everything()
     ]
-    print_rows(rows, as_json=as_json)
+    print_rows(rows if as_json else [_with_all_prices(row) for row in rows], as_json=as_json)
 
 
-@main.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@one_sentence
-def plugins(*, as_json: bool) -> None:
-    """List the plugins, where they come from, and why one was left out."""
-    from gateway.check import catalog_of_settings  # noqa: PLC0415
+def _other_prices(endpoint: "Endpoint") -> list[str]:
+    """Return what is paid instead, by what is asked for."""
+    named = []
+    for step in endpoint.price_steps:
+        pages = f"{step.min_pages} pages" if step.min_pages is not None else None
+        asked = " ".join(text for text in (step.resolution, pages) if text)
+        named.append(f"{asked}: {step.price_units / 10**6:g}")
+    return named
 
-    catalog, manager = catalog_of_settings()
-    sold: dict[str, list[str]] = {}
-    for registered in catalog.everything():
-        sold.setdefault(registered.plugin, []).append(registered.endpoint.slug)
-    rows = [
-        {
-            "plugin": plugin.name,
-            "from": plugin.source,
-            "endpoints": ", ".join(sold.get(plugin.name, [])),
-            "problem": plugin.problem or "",
-        }
-        for plugin in manager.loaded
-    ]
-    print_rows(rows, as_json=as_json)
+
+def _with_all_prices(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row for a terminal: the prices below each other."""
+    shown = {**row, "price": "\n".join([row["price"], *row["other prices"]])}
+    del shown["other prices"]
+    return shown
 
 
 @main.command("hash-password")
@@ -126,5 +126,5 @@ def demo(*, once: bool, port: int, rpc_port: int, output: Path) -> None:
     sys.exit(run_demo(once=once, port=port, rpc_port=rpc_port, output=output))
 
 
-for _command in (tasks, refunds, transfers, back_up, restore, encrypt_key):
+for _command in (plugins, tasks, refunds, transfers, back_up, restore, encrypt_key):
     main.add_command(_command)

@@ -47,7 +47,9 @@ def print_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table(*headings, box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")  # a long id wraps rather than being cut
     for row in rows:
         table.add_row(*row)
     Console().print(table)

@@ -6,9 +6,11 @@ from xml.etree import ElementTree as ET
 import attrs
 import pytest
 
+from gateway import Choice, PriceStep, hookimpl, usdc
 from gateway.errors import SettingsError
 from gateway.settings import EndpointOverride
-from tests.conftest import WALLET, running
+from gateway.testing.store_facts import ENDPOINT
+from tests.conftest import WALLET, ScriptedProvider, running
 
 BASE = "http://gateway.test"
 MANIFEST = "/.well-known/agent-manifest.json"
@@ -91,7 +93,13 @@ async def test_the_manifest_lists_what_is_on_sale(gateway):
         "capability": "text-to-image",
         "url": BASE + "/api/x402/picture",
         "requiredFields": ["prompt"],
+        "optionalFields": {
+            "aspect_ratio": {"values": ["1:1", "16:9"], "default": "1:1"},
+            "output_format": {"values": ["png", "jpg", "webp"], "default": "png"},
+            "resolution": {"values": ["1K", "2K"], "default": "1K"},
+        },
     }
+    assert endpoints["paper"]["fileExtensions"] == [".pdf", ".txt"]
     assert endpoints["paper"]["requiredFields"] == ["fileBase64", "fileName"]
     assert endpoints["paper"]["capability"] == "document-parsing"
 
@@ -132,6 +140,140 @@ async def test_llms_txt_names_what_is_on_sale_its_price_and_the_wallet(gateway):
         assert endpoint["slug"] in text
         assert str(endpoint["price"]) in text
     assert WALLET in text
+
+
+# -- prices by what is asked for, and limits
+
+
+class Priced:
+    """Sells a picture whose price goes by resolution, and a document whose price goes by pages."""
+
+    __name__ = "priced-plugin"
+
+    @hookimpl
+    def register_endpoints(self, register) -> None:
+        provider = ScriptedProvider()
+        picture = attrs.evolve(
+            ENDPOINT,
+            slug="steps",
+            resolution=Choice(values=("1K", "2K", "4K"), default="1K"),
+            price_steps=(
+                PriceStep(price_units=usdc("0.05"), resolution="2K"),
+                PriceStep(price_units=usdc("0.12"), resolution="4K"),
+            ),
+            max_prompt_chars=1500,
+        )
+        register(picture, provider)
+        document = attrs.evolve(
+            ENDPOINT,
+            slug="pages",
+            capability="document-parsing",
+            required_fields=("fileBase64", "fileName"),
+            file_extensions=(".pdf",),
+            price_steps=(PriceStep(price_units=usdc("0.05"), min_pages=51),),
+            max_pages=1200,
+        )
+        register(document, provider)
+
+
+@pytest.fixture
+async def priced(settings, provider):
+    async with running(settings, provider, more=(Priced(),)) as gateway:
+        yield gateway
+
+
+async def entry_of(gateway, slug) -> dict:
+    listed = (await get_json(gateway, MANIFEST))["availableEndpoints"]
+    (found,) = [entry for entry in listed if entry["slug"] == slug]
+    return found
+
+
+async def section_of(gateway, slug) -> str:
+    """Return what /llms.txt says about an endpoint."""
+    text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
+    return re.search(rf"### {slug}: .*?(?=\n\n|\n###|\nWhere)", text, re.DOTALL)[0]
+
+
+async def test_the_manifest_tells_price_steps_and_limits(priced):
+    entry = await entry_of(priced, "steps")
+    assert entry["price"] == 0.02
+    assert entry["priceSteps"] == [
+        {"price": 0.05, "resolution": "2K"},
+        {"price": 0.12, "resolution": "4K"},
+    ]
+    assert entry["maxPromptChars"] == 1500
+    entry = await entry_of(priced, "pages")
+    assert entry["priceSteps"] == [{"price": 0.05, "minPages": 51}]
+    assert entry["maxPages"] == 1200
+    assert "optionalFields" not in entry
+    assert "priceSteps" not in await entry_of(priced, "picture")
+
+
+def price_of(entry: dict, wanted: dict) -> float:
+    """Return the price of a request by nothing but the manifest."""
+    default = entry["optionalFields"]["resolution"]["default"]
+    asked = wanted.get("resolution", default)
+    fitting = [step["price"] for step in entry["priceSteps"] if step["resolution"] == asked]
+    return [entry["price"], *fitting][-1]
+
+
+@pytest.mark.parametrize("wanted", [{}, *({"resolution": value} for value in ("1K", "2K", "4K"))])
+async def test_the_manifest_and_the_402_give_the_price_that_a_transfer_must_pay(
+    priced, payer, wanted
+):
+    await priced.services.payments.floor_block()
+    units = round(price_of(await entry_of(priced, "steps"), wanted) * 10**6)
+    body = {"slug": "steps", "prompt": "a boat", **wanted}
+    answer = await priced.client.post("/api/x402/steps", json=body)
+    assert (await answer.get_json())["accepts"][0]["amount"] == str(units)
+    for paid, status in ((units - 1, 400), (units, 200)):
+        answer = await priced.client.post(
+            "/api/proxy-generate", json=body | {"txHash": payer.transfer(paid)}
+        )
+        assert answer.status_code == status
+
+
+async def test_llms_txt_tells_price_steps_and_limits(priced):
+    assert (await section_of(priced, "steps")).splitlines()[2:] == [
+        "- capability: text-to-image; model: pixel",
+        "- 0.05 USDC instead with resolution 2K",
+        "- 0.12 USDC instead with resolution 4K",
+        "- required fields: prompt",
+        "- prompt: at most 1,500 characters",
+        "- resolution (optional): 1K, 2K, 4K; default 1K",
+    ]
+    assert (await section_of(priced, "pages")).splitlines()[2:] == [
+        "- capability: document-parsing; model: pixel",
+        "- 0.05 USDC instead for a document of 51 pages or more",
+        "- required fields: fileBase64, fileName",
+        "- fileBase64: the file in Base64, up to 7.5 MB decoded; fileName ends in one of .pdf",
+        "- at most 1,200 pages",
+    ]
+    assert "instead" not in await section_of(priced, "picture")
+    text = (await (await priced.client.get("/llms.txt")).get_data()).decode()
+    assert "the last one that fits a request is its price" in text
+
+
+# -- what cannot be bought now
+
+
+async def shown(gateway) -> list[bool]:
+    """Return whether manifest, sitemap and llms.txt show the picture, and health counts it."""
+    listed = await slugs(gateway)
+    sitemap = (await (await gateway.client.get("/sitemap.xml")).get_data()).decode()
+    text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
+    counted = (await get_json(gateway, "/api/health"))["endpoints"]
+    assert counted == len(listed)
+    return ["picture" in listed, "/api/x402/picture<" in sitemap, "### picture:" in text]
+
+
+async def test_what_is_off_sale_is_gone_everywhere_and_comes_back(gateway):
+    circuit = gateway.services.catalog["picture"].upstream.circuit
+    assert await shown(gateway) == [True] * 3
+    circuit.trip("No credit.")
+    assert await shown(gateway) == [False] * 3
+    circuit.try_again()
+    assert await shown(gateway) == [True] * 3
 
 
 # -- what the operator changes
@@ -229,6 +371,34 @@ async def test_ready_tells_check_by_check(gateway, chain):
     assert (status, checks["draining"]) == (503, False)
 
 
+async def test_ready_has_a_row_for_a_provider_that_is_off_sale(gateway):
+    circuit = gateway.services.catalog["picture"].upstream.circuit
+    circuit.trip("No credit.")
+    answer = await gateway.client.get("/api/ready")
+    body = await answer.get_json()
+    (row,) = [row for row in body["checks"] if row["name"].startswith("provider")]
+    assert row == {
+        "name": "provider scripted",
+        "ok": False,
+        "stops": "picture, paper",
+        "problem": "off sale: No credit.",
+    }
+    assert (answer.status_code, body["ready"]) == (200, True)
+    circuit.try_again()
+    assert "provider scripted" not in (await _ready(gateway))[1]
+
+
+async def test_ready_quotes_no_value_of_a_plugins_settings(settings, provider):
+    keyed = attrs.evolve(settings, plugin_values={"acme_api_key": "MARKER-KEY"})
+    async with running(keyed, provider) as gateway:
+        circuit = gateway.services.catalog["picture"].upstream.circuit
+        circuit.trip("The key MARKER-KEY is not known." + "x" * 1000)
+        said = (await (await gateway.client.get("/api/ready")).get_data()).decode()
+    assert "MARKER" not in said
+    assert "The key … is not known." in said
+    assert "x" * 200 not in said
+
+
 async def test_a_gateway_without_disk_is_not_ready(settings, provider):
     async with running(attrs.evolve(settings, min_free_disk_mb=10**9), provider) as gateway:
         status, checks = await _ready(gateway)
@@ -284,7 +454,7 @@ async def test_what_goes_wrong_inside_stays_inside(gateway, monkeypatch):
     async def fail(_) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(type(gateway.services.store), "queue_depth", fail)
+    monkeypatch.setattr(type(gateway.services.store.queue), "depth", fail)
     answer = await gateway.client.get("/api/health")
     assert answer.status_code == 500
     assert await answer.get_json() == {"error": "Internal error", "code": "INTERNAL_ERROR"}

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,8 @@ RPC_MARKER = "MARKER-RPC-KEY"
 PLUGIN = (
     f"PNG = {PNG!r}"
     '''
-import asyncio, json, os, pathlib
-from gateway import Choice, Endpoint, Output, Result, Transient, hookimpl, usdc
+import asyncio, json, os, pathlib, time
+from gateway import Endpoint, Output, Result, Traits, Transient, hookimpl, usdc
 
 FOLDER = pathlib.Path(os.environ["SLOW_FOLDER"])
 
@@ -31,9 +32,7 @@ class Slow:
     """Waits until the test lets it: a file says so."""
 
     name = "slow"
-
-    async def validate(self, request, endpoint):
-        return
+    traits = Traits(idempotent_submit=True)  # else a kill while it submits ends the task
 
     async def submit(self, request, job):
         with (FOLDER / "calls").open("a") as calls:
@@ -43,6 +42,8 @@ class Slow:
         if (FOLDER / "complain").exists():
             (FOLDER / "complain").unlink()
             raise Transient(f"upstream refused the prompt {request.prompt!r}")
+        while (FOLDER / "block").exists():
+            time.sleep(0.02)
         while not (FOLDER / "go").exists():
             await asyncio.sleep(0.02)
         return Result(outputs=(Output(data=PNG, media_type="image/png"),))
@@ -65,15 +66,9 @@ class Gateway:
         self.folder = tmp_path
         self.port = free_port()
         self.log = tmp_path / "log"
-        site = tmp_path / "site"
-        (site / "slow_provider-1.0.dist-info").mkdir(parents=True)
-        (site / "slow_provider.py").write_text(PLUGIN)
-        about = site / "slow_provider-1.0.dist-info"
-        (about / "METADATA").write_text(
-            "Metadata-Version: 2.1\nName: slow-provider\nVersion: 1.0\n"
-        )
-        (about / "entry_points.txt").write_text("[gateway]\nslow = slow_provider\n")
-        paths = [ROOT, ROOT / "providers", ROOT / "plugins", site]
+        self.site = tmp_path / "site"
+        self.install("slow_provider", PLUGIN)
+        paths = [ROOT, ROOT / "providers", ROOT / "plugins", self.site]
         self.environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
@@ -93,6 +88,14 @@ class Gateway:
             **variables,
         }
         self.process = None
+
+    def install(self, module, source) -> None:
+        about = self.site / f"{module}-1.0.dist-info"
+        about.mkdir(parents=True)
+        (self.site / f"{module}.py").write_text(source)
+        name = module.replace("_", "-")
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(f"[gateway]\n{module} = {module}\n")
 
     def start(self) -> None:
         self.process = self._run()
@@ -145,6 +148,11 @@ class Gateway:
 
     def let_go(self) -> None:
         (self.folder / "go").touch()
+
+    def events(self, name) -> list[dict]:
+        """Return the log's lines of one event."""
+        lines = [line for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [said for line in lines if (said := json.loads(line))["event"] == name]
 
     def calls(self):
         path = self.folder / "calls"
@@ -373,6 +381,7 @@ def test_a_client_that_is_slow_with_its_body_is_cut_off(tmp_path, chain, key):
 
 
 def test_a_third_partys_plugin_is_loaded_by_its_entry_point(served):
+    served.install("broken_provider", "import nothing_of_this_name\n")
     command = [sys.executable, "-m", "gateway", "plugins", "--json"]
     said = subprocess.run(
         command, cwd=served.folder, env=served.environment, capture_output=True, check=True
@@ -380,3 +389,46 @@ def test_a_third_partys_plugin_is_loaded_by_its_entry_point(served):
     listed = {row["plugin"]: row for row in json.loads(said.stdout)}
     assert listed["slow_provider"]["from"] == "slow-provider 1.0"
     assert listed["slow_provider"]["endpoints"] == "slow"
+    assert listed["broken_provider"]["note"].startswith("left out: ModuleNotFoundError")
+
+
+def test_a_third_partys_plugin_that_fails_is_left_out_and_the_rest_sells(served, chain):
+    served.install("broken_provider", "import nothing_of_this_name\n")
+    served.start()
+    served.let_go()
+    assert served.task(served.bought(Payer(chain).header()), wait_s=20)["status"] == "completed"
+    (line,) = served.events("plugin.left_out")
+    assert (line["plugin"], line["source"]) == ("broken_provider", "broken-provider 1.0")
+    assert "nothing_of_this_name" in line["error"]
+
+
+def test_a_slug_taken_twice_is_one_sentence_that_names_both_plugins(served):
+    served.install("other_provider", PLUGIN)
+    code, said = served.fails()
+    assert code == 1
+    assert "slow_provider (slow-provider 1.0)" in sentence(said)
+    assert "other_provider (other-provider 1.0)" in sentence(said)
+
+
+# -- who blocks
+
+
+def test_a_plugin_that_blocks_is_named_in_the_log_while_it_blocks(served, chain):
+    served.start()
+    served.let_go()
+    block = served.folder / "block"
+    block.touch()
+    header = Payer(chain).header()
+    with ThreadPoolExecutor() as threads:
+        buying = threads.submit(served.bought, header)
+        try:
+            until(lambda: served.events("loop.blocked"), patience_s=25)
+        finally:
+            block.unlink()
+        buying.result()
+    (line,) = [line for line in served.events("loop.blocked") if line["plugin"] == "slow_provider"]
+    assert "slow_provider.py" in line["frames"][-1]
+    assert line["frames"][-1].endswith(" Slow.submit")
+    until(lambda: served.events("loop.released"))
+    assert served.task(served.bought(header), wait_s=20)["status"] == "completed"
+    assert PROMPT not in served.log.read_text()

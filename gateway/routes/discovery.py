@@ -6,10 +6,11 @@ from urllib.parse import urlsplit
 from quart import Blueprint, Response, render_template
 
 from gateway import wire
-from gateway.domain import MAX_FILE_BYTES, Endpoint
+from gateway.domain import MAX_FILE_BYTES, MAX_PROMPT_CHARS, Endpoint, PriceStep
 from gateway.services import Services, services
 from gateway.settings import parse_limit
 
+CHOICES = ("aspect_ratio", "output_format", "resolution")
 blueprint = Blueprint("discovery", __name__)
 
 
@@ -75,7 +76,31 @@ def _endpoint(endpoint: Endpoint, base: str) -> dict[str, Any]:
         "capability": endpoint.capability,
         "url": f"{base}/api/x402/{endpoint.slug}",
         "requiredFields": list(endpoint.required_fields),
+        **_beyond_the_specification(endpoint),
     }
+
+
+def _beyond_the_specification(endpoint: Endpoint) -> dict[str, Any]:
+    """Return what else a request is checked for and priced by, where there is any of it."""
+    limit = endpoint.max_prompt_chars
+    more = {
+        "priceSteps": [_price_step(step) for step in endpoint.price_steps],
+        "optionalFields": {
+            name: {"values": list(choice.values), "default": choice.default}
+            for name in CHOICES
+            if (choice := getattr(endpoint, name)).values
+        },
+        "fileExtensions": list(endpoint.file_extensions),
+        "maxPages": endpoint.max_pages,
+        "maxPromptChars": limit if limit < MAX_PROMPT_CHARS else None,
+    }
+    return {name: value for name, value in more.items() if value}
+
+
+def _price_step(step: PriceStep) -> dict[str, Any]:
+    conditions = {"resolution": step.resolution, "minPages": step.min_pages}
+    known = {name: value for name, value in conditions.items() if value is not None}
+    return {"price": wire.number(step.price_units), **known}
 
 
 def _did(base: str) -> str:
@@ -123,6 +148,8 @@ async def llms() -> Response:
         network=settings.chain,
         endpoints=list(gateway.catalog),
         price=wire.number,
+        choices=CHOICES,
+        max_prompt_chars=MAX_PROMPT_CHARS,
         max_file_mb=MAX_FILE_BYTES / 10**6,
         limits={
             name: parse_limit(getattr(settings, f"limit_{name}"))

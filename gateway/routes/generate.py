@@ -3,11 +3,13 @@
 import asyncio
 from typing import Any, TypeVar, cast
 
+import attrs
 from quart import Blueprint, Response, request
 
 from gateway import wire
-from gateway.contracts import Quote, Registered
-from gateway.domain import GenerationRequest
+from gateway.catalog import Registered
+from gateway.contracts import Quote, Validating
+from gateway.domain import Endpoint, GenerationRequest
 from gateway.errors import InvalidInput, PayloadTooLarge, PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.payments.payer_proof import PayerProof, proof_digest
@@ -29,16 +31,16 @@ async def generate_x402(slug: str) -> Response:
     """Start a generation paid for by a signed authorization (spec §4.1)."""
     gateway = services()
     registered = gateway.catalog[slug]
-    quote = gateway.quote(registered.endpoint)
     header = _payment_header()
     data = await _body()
-    if header is None and not data:
-        return await _challenge(quote, None)  # crawlers and price probes see the price
+    if header is None and not data:  # crawlers and price probes see the price
+        return await _challenge(gateway.quote(registered.endpoint), None)
     body = await _read(wire.GenerationBody, data)
     if not registered.endpoint.takes_file:
         _check_small(body, data)
     key = _idempotency_key()
     generation = await _checked(body, registered)
+    quote = gateway.quote(registered.endpoint, generation)
     if header is None:
         return await _challenge(quote, None)
     try:
@@ -61,9 +63,10 @@ async def generate_direct() -> Response:
         )
     registered = gateway.catalog[body.slug]
     generation = await _checked(body, registered)
-    proof = await _payer_proof(body, gateway.quote(registered.endpoint))
+    quote = gateway.quote(registered.endpoint, generation)
+    proof = await _payer_proof(body, quote)
     accepted = await gateway.payments.accept_direct(
-        registered.endpoint, generation, body.tx_hash.lower(), _idempotency_key(), proof
+        quote, generation, body.tx_hash.lower(), _idempotency_key(), proof
     )
     return await _started(accepted)
 
@@ -123,11 +126,26 @@ async def _checked(body: wire.GenerationBody, registered: Registered) -> Generat
         generation = wire.request_of(body, endpoint)
     else:  # hashes the file
         generation = await asyncio.to_thread(wire.request_of, body, endpoint)
+    provider = registered.upstream.provider
     try:
-        await registered.provider.validate(generation, endpoint)
+        if endpoint.counts_pages and generation.attachment is not None:
+            generation = await _counted(generation, endpoint)
+        if isinstance(provider, Validating):
+            await provider.validate(generation, endpoint)
     except InvalidInput as error:
         raise ValidationError(str(error)) from None
     return generation
+
+
+async def _counted(generation: GenerationRequest, endpoint: Endpoint) -> GenerationRequest:
+    """Return the request with its document's pages; too many are refused before payment."""
+    assert generation.attachment is not None  # noqa: S101 - the caller has looked
+    pages = await services().pages.count(generation.attachment)
+    if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
+        raise InvalidInput(
+            f"The document has {pages:,} pages; this endpoint takes up to {endpoint.max_pages:,}."
+        )
+    return attrs.evolve(generation, pages=pages)
 
 
 async def _challenge(quote: Quote, reason: str | None) -> Response:

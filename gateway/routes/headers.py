@@ -12,7 +12,12 @@ from gateway.services import services
 
 _PUBLIC = ("/api/", "/.well-known/", "/files/", "/llms.txt", "/sitemap.xml")
 _READ_BY_US = (
-    "Content-Type, X-PAYMENT, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers"
+    "Content-Type, X-PAYMENT, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers, "
+    "Range"
+)
+_READ_BY_THEM = (
+    "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-Request-Id, "
+    "Accept-Ranges, Content-Range, Content-Disposition, ETag"
 )
 _CORS = [
     ("Access-Control-Allow-Origin", "*"),
@@ -20,7 +25,7 @@ _CORS = [
     ("Access-Control-Allow-Headers", _READ_BY_US),
     (
         "Access-Control-Expose-Headers",
-        "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-Request-Id",
+        _READ_BY_THEM,
     ),
     ("Access-Control-Max-Age", "86400"),
 ]

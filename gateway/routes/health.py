@@ -6,8 +6,11 @@ from quart import Blueprint
 
 from gateway.errors import GatewayError
 from gateway.services import Services, services
+from gateway.upstream import Upstream
 from gateway.version import VERSION
 
+_SECRET_CHARS = 8  # no key is shorter
+_MAX_PROBLEM_CHARS = 200
 blueprint = Blueprint("health", __name__)
 
 
@@ -16,7 +19,7 @@ async def health() -> dict[str, Any]:
     """Answer while the loop and the database writer do; never asks the chain (spec §4.6)."""
     gateway = services()
     await gateway.store.ping()
-    depth = await gateway.store.queue_depth()
+    depth = await gateway.store.queue.depth()
     return {
         "status": "ok",
         "version": VERSION,
@@ -40,6 +43,7 @@ async def ready() -> tuple[dict[str, Any], int]:
         _row("draining", not gateway.condition.is_draining, "shutting down", stops="everything"),
         await _check("rpc", gateway.chain.head(), stops="paid routes"),
         await _check("settlement", gateway.settlements.check_ready(), stops="x402"),
+        *_off_sale(gateway),
     ]
     stopped = any(not row["ok"] and row["stops"] == "everything" for row in checks)
     return {"ready": not stopped, "checks": checks}, 503 if stopped else 200
@@ -47,6 +51,34 @@ async def ready() -> tuple[dict[str, Any], int]:
 
 def _row(name: str, ok: bool, problem: str, *, stops: str) -> dict[str, Any]:  # noqa: FBT001 - a row's own fact
     return {"name": name, "ok": ok, "stops": stops, "problem": None if ok else problem}
+
+
+def _off_sale(gateway: Services) -> list[dict[str, Any]]:
+    """Return a row for each provider that is not asked now; what it stops are its endpoints."""
+    return [
+        _row(
+            f"provider {upstream.provider.name}",
+            ok=False,
+            problem=f"off sale: {_without_secrets(upstream.circuit.problem, gateway)}",
+            stops=", ".join(_slugs(upstream, gateway)),
+        )
+        for upstream in gateway.catalog.on_sale()
+        if upstream.circuit.problem is not None
+    ]
+
+
+def _slugs(upstream: Upstream, gateway: Services) -> list[str]:
+    catalog = gateway.catalog
+    mine = [one.endpoint.slug for one in catalog.everything() if one.upstream is upstream]
+    return [slug for slug in mine if catalog.is_enabled(slug)]
+
+
+def _without_secrets(problem: str, gateway: Services) -> str:
+    """Return a plugin's words without a value of a plugin's settings: some quote their key."""
+    for value in gateway.settings.plugin_values.values():
+        if isinstance(value, str) and len(value) >= _SECRET_CHARS:
+            problem = problem.replace(value, "…")
+    return problem[:_MAX_PROBLEM_CHARS]
 
 
 async def _check(name: str, check: Any, *, stops: str) -> dict[str, Any]:

@@ -22,13 +22,8 @@ async def show_task(task_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Show a task; `?wait=N` holds the answer until it is done or N seconds passed."""
     gateway = services()
     task = await _task(gateway, task_id, _wait_s())
-    body = wire.task(
-        task,
-        base_url=gateway.settings.base_url,
-        network=gateway.settings.network,
-        artifacts=gateway.artifacts,
-        now=gateway.now(),
-    )
+    links = await _links(gateway, task)
+    body = wire.task(task, network=gateway.settings.network, links=links)
     return body, 200, {"Cache-Control": "no-store"}
 
 
@@ -43,6 +38,18 @@ async def _task(gateway: Services, task_id: str, wait_s: float) -> Task:
         if task.is_done or left_s <= 0 or gateway.condition.is_draining:
             return task
         await gateway.notices.wait(task_id, min(left_s, 1.0))
+
+
+async def _links(gateway: Services, task: Task) -> list[str]:
+    """Return a fresh address for each output; none where there are none any more."""
+    now, until = gateway.now(), task.expires_at
+    if task.result is None or not task.result.outputs:
+        return []
+    if task.outputs_gone or until is None or until <= now:
+        return []
+    links = await gateway.artifacts.links(task.result.outputs, now=now, expires_at=until)
+    ours = gateway.settings.base_url
+    return [ours + link if link.startswith("/") else link for link in links]
 
 
 def _wait_s() -> float:

@@ -1,0 +1,427 @@
+"""Other people's plugins: loaded, refused with one sentence, listed with what they do and lack."""
+
+import importlib
+import json
+import sys
+
+import attrs
+import pytest
+import structlog
+from click.testing import CliRunner
+
+from gateway import Choice, PriceStep, Settings, hookimpl
+from gateway.cli import main
+from gateway.domain import Traits
+from gateway.errors import SettingsError
+from gateway.plugin_manager import PluginManager
+from gateway.registration import endpoint_offer, section_offer
+from gateway.settings import setting
+from gateway.testing.store_facts import ENDPOINT
+from tests.conftest import WALLET, ScriptedProvider, running
+
+MANIFEST = "/.well-known/agent-manifest.json"
+SELLS = """
+from gateway import Endpoint, Result, hookimpl, usdc
+
+class Provider:
+    name = "acme"
+
+    async def submit(self, request, job):
+        return Result(text="x")
+
+def endpoint(slug, **changes):
+    facts = dict(slug=slug, title="T", description="D", model="m", provider="acme",
+                 capability="text-to-image", price_units=usdc("0.02"))
+    return Endpoint(**(facts | changes))
+
+@hookimpl
+def register_endpoints(register, settings):
+    register(endpoint("acme-picture"), Provider())
+"""
+KEYED = (
+    """
+import attrs
+from gateway import hookimpl, secret, setting
+
+@attrs.frozen(kw_only=True)
+class Section:
+    api_key: str = secret("The key.", example="k")
+    server: str = setting("", "Its address.")
+
+@hookimpl
+def register_settings(register):
+    register("acme", Section)
+
+"""
+    + SELLS
+).replace(
+    "    register(endpoint", '    settings.section("acme", Section).api_key and register(endpoint'
+)
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Install a third party's distribution with one plugin, for the time of a test."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+    modules = []
+
+    def installed(source: str, *, module: str = "acme_plugin", dist: str = "gateway-acme") -> None:
+        (site / f"{module}.py").write_text(source)
+        about = site / f"{dist.replace('-', '_')}-1.2.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {dist}\nVersion: 1.2\n")
+        (about / "entry_points.txt").write_text(f"[gateway]\n{module} = {module}\n")
+        modules.append(module)
+        importlib.invalidate_caches()
+
+    yield installed
+    for module in modules:
+        sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def lines():
+    with structlog.testing.capture_logs() as found:
+        yield found
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    """`gateway …` in an empty folder, with the settings that every gateway has."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GATEWAY_WALLET", WALLET)
+    monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0x" + "1" * 64)
+
+    def run(*arguments: str):
+        return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+    return run
+
+
+def listed(command, *arguments: str, module: str = "acme_plugin") -> dict:
+    said = command("plugins", "--json", *arguments)
+    assert said.exit_code == 0, said.output
+    (row,) = [row for row in json.loads(said.stdout) if row["plugin"] == module]
+    return row
+
+
+def left_out(manager: PluginManager) -> dict[str, str]:
+    return {plugin.name: plugin.problem for plugin in manager.loaded if plugin.problem}
+
+
+def catalog_of(manager: PluginManager, **settings) -> set[str]:
+    catalog = manager.catalog(Settings(wallet=WALLET, **settings))
+    return {one.endpoint.slug for one in catalog.everything()}
+
+
+# -- what fails is left out, the rest starts
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this"),
+        ("def broken(:", "SyntaxError: "),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        (SELLS.replace("endpoints(register", "endpoint(register"), "Did you mean register_endp"),
+        (SELLS.replace("(register, settings)", "(register, options)"), "options"),
+        (SELLS + "    raise KeyError('x')\n", "KeyError: 'x'"),
+        (SELLS + "    register(endpoint('acme-picture'), Provider())\n", "registered twice"),
+        (SELLS + "    register(endpoint('No Url'), Provider())\n", "endpoint 'No Url': a slug is"),
+        (SELLS + "    register('acme', Provider())\n", "TypeError: "),
+        (SELLS + "    register(endpoint('b'), object())\n", "endpoint 'b': its provider object"),
+        (KEYED.replace('"acme", Section)\n', '"acme", dict)\n', 1), "is no attrs class"),
+        (SELLS + "\n@hookimpl\ndef register_settings():\n    raise OSError('x')\n", "OSError: x"),
+    ],
+    ids=[
+        "import",
+        "syntax",
+        "exit",
+        "hook",
+        "argument",
+        "raises",
+        "twice",
+        "slug",
+        "no endpoint",
+        "no provider",
+        "settings",
+        "settings raise",
+    ],
+)
+async def test_a_plugin_that_fails_is_left_out_with_one_line(
+    install, lines, settings, source, said
+):
+    install(source)
+    async with running(settings) as gateway:
+        answer = await gateway.client.get(MANIFEST)
+        slugs = [one["slug"] for one in (await answer.get_json())["availableEndpoints"]]
+    assert "document-parser" in slugs
+    assert not [slug for slug in slugs if slug.startswith("acme")]
+    (line,) = [line for line in lines if line["event"] == "plugin.left_out"]
+    assert (line["plugin"], line["source"]) == ("acme_plugin", "gateway-acme 1.2")
+    assert said in line["error"]
+    assert "\n" not in line["error"]
+
+
+def test_a_wrong_value_of_a_plugins_setting_stops_the_start(install):
+    install(
+        KEYED.replace("api_key and", "api_key or").replace(
+            'server: str = setting("",', "server: int = setting(0,"
+        )
+    )
+    with pytest.raises(SettingsError, match="GATEWAY_ACME_SERVER has a value of the wrong kind"):
+        catalog_of(PluginManager(), plugin_values={"acme_server": "x"})
+
+
+def test_a_setting_of_a_plugin_that_was_left_out_does_not_stop_the_start(install):
+    install("import nothing_of_this_name")
+    in_file = {"unknown_in_file": ("acme_api_key",), "plugin_values": {"acme_api_key": "k"}}
+    assert "document-parser" in catalog_of(PluginManager(), **in_file)
+    sys.modules.pop("acme_plugin", None)
+
+
+def test_a_setting_that_nobody_knows_stops_the_start(install):
+    install(KEYED)
+    with pytest.raises(SettingsError, match=r"acme_api_kye.*Did you mean acme_api_key"):
+        catalog_of(PluginManager(), unknown_in_file=("acme_api_kye",))
+
+
+def test_a_slug_taken_twice_names_both_plugins_and_their_distributions(install):
+    install(SELLS)
+    install(SELLS, module="other_plugin", dist="gateway-other")
+    with pytest.raises(SettingsError) as refused:
+        catalog_of(PluginManager())
+    assert "Slug acme-picture" in str(refused.value)
+    assert "acme_plugin (gateway-acme 1.2)" in str(refused.value)
+    assert "other_plugin (gateway-other 1.2)" in str(refused.value)
+
+
+def test_a_prefix_taken_twice_names_both_plugins(install):
+    install(KEYED)
+    install(KEYED.replace("acme-picture", "b"), module="other_plugin", dist="gateway-other")
+    with pytest.raises(SettingsError, match=r"acme_plugin .*other_plugin .*GATEWAY_ACME_"):
+        PluginManager().sections()
+
+
+def test_a_plugin_given_by_a_developer_fails_loudly():
+    class Broken:
+        @hookimpl
+        def register_endpoints(self, register):
+            raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        catalog_of(PluginManager([Broken()]))
+
+
+# -- what may be registered
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"slug": "a/b"}, "a slug is"),
+        ({"slug": ""}, "a slug is"),
+        ({"slug": "a" * 101}, "a slug is"),
+        ({"title": " "}, "title is empty"),
+        ({"model": ""}, "model is empty"),
+        ({"capability": "Text to image"}, "capability 'Text to image'"),
+        ({"price_units": 0.02}, "price_units 0.02 is no whole number"),
+        ({"price_steps": (PriceStep(price_units=1),)}, "neither a resolution nor min_pages"),
+        ({"price_steps": (PriceStep(price_units=1, resolution="8K"),)}, "resolution '8K'"),
+        ({"price_steps": (PriceStep(price_units=1, min_pages=2),)}, "no file is taken"),
+        ({"required_fields": ("prompts",)}, "required field 'prompts'"),
+        ({"required_fields": ("fileBase64",)}, "file_extensions is empty"),
+        ({"file_extensions": ("pdf",)}, "file extension 'pdf'"),
+        ({"file_extensions": (".PDF",)}, "file extension '.PDF'"),
+        ({"aspect_ratio": Choice(values=("2:1",))}, "aspect_ratio '2:1'"),
+        ({"output_format": Choice(values=("jpeg",))}, "output_format 'jpeg'"),
+        ({"max_prompt_chars": 0}, "max_prompt_chars"),
+        ({"max_prompt_chars": 10_001}, "max_prompt_chars"),
+        ({"max_pages": 0}, "max_pages"),
+        ({"timeout_s": 0.0}, "timeout_s"),
+    ],
+)
+def test_a_wrong_endpoint_is_one_sentence_with_its_slug(changes, said):
+    endpoint = attrs.evolve(ENDPOINT, **changes)
+    with pytest.raises(ValueError) as refused:
+        endpoint_offer(endpoint, ScriptedProvider())
+    assert str(refused.value).startswith(f"endpoint {endpoint.slug!r}: ")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": ""}, "has no name"),
+        ({"submit": None}, "has no method submit"),
+        ({"submit": lambda self, request, job: None}, "submit is not an `async def`"),
+        ({"health": lambda self: None}, "health is not an `async def`"),
+        ({"traits": {"max_concurrency": 1}}, "traits is no gateway.Traits"),
+    ],
+)
+def test_a_wrong_provider_is_one_sentence_with_the_slug(changes, said):
+    provider = type("Wrong", (ScriptedProvider,), changes)()
+    with pytest.raises(ValueError) as refused:
+        endpoint_offer(ENDPOINT, provider)
+    assert ENDPOINT.slug in str(refused.value)
+    assert said in str(refused.value)
+
+
+def test_a_right_offer_is_taken():
+    provider = type("Right", (ScriptedProvider,), {"traits": Traits(max_concurrency=1)})()
+    assert endpoint_offer(ENDPOINT, provider) == (ENDPOINT.slug, (ENDPOINT, provider))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "fields", "said"),
+    [
+        ("Acme", {}, "a prefix is"),
+        ("rpc", {"urls": setting("", "About.")}, "rpc_urls is a setting of the gateway itself"),
+        ("acme", {"key": attrs.field(default="")}, "key is not made with gateway.setting"),
+    ],
+)
+def test_a_wrong_section_is_one_sentence(prefix, fields, said):
+    with pytest.raises(ValueError, match=said):
+        section_offer(prefix, attrs.make_class("Section", fields, frozen=True))
+
+
+# -- the list
+
+
+def test_the_list_names_source_and_endpoints(install, command):
+    install(SELLS)
+    row = listed(command, "--no-health")
+    assert row["from"] == "gateway-acme 1.2"
+    assert (row["endpoints"], row["note"]) == ("acme-picture", "")
+    assert listed(command, "--no-health", module="gateway_documents")["from"] == "bundled"
+
+
+@pytest.mark.parametrize(
+    ("source", "variables", "note"),
+    [
+        (KEYED, {}, "off: GATEWAY_ACME_API_KEY is not set"),
+        (KEYED, {"GATEWAY_ACME_API_KEY": "k"}, ""),
+        (
+            KEYED.replace('"Its address."', '"Its address.", switches_on=True'),
+            {},
+            "off: GATEWAY_ACME_SERVER is not set",
+        ),
+        (
+            KEYED.replace('"Its address."', '"Its address.", switches_on=True').replace(
+                'example="k"', "switches_on=True"
+            ),
+            {},
+            "off: GATEWAY_ACME_API_KEY and GATEWAY_ACME_SERVER are not set",
+        ),
+        (SELLS.replace("    register(", "    (", 1), {}, "off: it put nothing on sale"),
+    ],
+    ids=["no key", "a key", "no server", "neither", "for no reason"],
+)
+def test_the_list_says_which_setting_would_switch_a_plugin_on(
+    install, command, monkeypatch, source, variables, note
+):
+    install(source)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert listed(command, "--no-health")["note"] == note
+
+
+def test_the_list_says_what_switches_on_what_is_bundled(command):
+    rows = {row["plugin"]: row for row in json.loads(command("plugins", "--json").stdout)}
+    assert rows["gateway_sandbox_image"]["note"] == "off: GATEWAY_SANDBOX is not set"
+    assert rows["gateway_openai"]["note"] == "off: GATEWAY_OPENAI_API_KEY is not set"
+    assert rows["gateway_x402"]["note"] == "takes payments that are signed first"
+
+
+def test_the_list_says_what_the_operator_has_switched_off(install, command, tmp_path):
+    install(SELLS)
+    (tmp_path / "gateway.toml").write_text("[endpoints.acme-picture]\nenabled = false\n")
+    row = listed(command)
+    assert (row["endpoints"], row["health"]) == ("", "")
+    assert row["note"] == "switched off by you: acme-picture"
+
+
+def test_the_list_says_why_a_plugin_was_left_out(install, command):
+    install("import nothing_of_this_name")
+    note = listed(command)["note"]
+    assert note == "left out: ModuleNotFoundError: No module named 'nothing_of_this_name'"
+
+
+@pytest.mark.parametrize(
+    ("health", "shown", "note"),
+    [
+        ("return", "ok", ""),
+        ("raise AccountProblem('No credit.')", "wrong", "AccountProblem: No credit."),
+        ("raise OSError('down')", "wrong", "OSError: down"),
+    ],
+)
+def test_the_list_asks_providers_how_they_are(install, command, health, shown, note):
+    method = f"    async def health(self):\n        {health}\n\n    async def submit"
+    install("from gateway import AccountProblem\n" + SELLS.replace("    async def submit", method))
+    row = listed(command)
+    assert (row["health"], row["note"]) == (shown, note)
+    assert listed(command, "--no-health")["health"] == "not asked"
+
+
+def test_the_list_tells_what_a_provider_notes_of_itself(install, command):
+    install(SELLS.replace('    name = "acme"', '    name = "acme"\n    notes = ("No OCR.",)'))
+    row = listed(command)
+    assert (row["health"], row["note"]) == ("not told", "No OCR.")
+
+
+def test_the_table_fits_a_terminal_and_hides_keys(install, command, monkeypatch):
+    install(KEYED)
+    monkeypatch.setenv("GATEWAY_ACME_API_KEY", "MARKER-KEY")
+    monkeypatch.setenv("COLUMNS", "100")
+    said = command("plugins", "--no-health").stdout
+    assert "MARKER" not in said
+    assert "…" not in said
+    (line,) = [line for line in said.splitlines() if line.startswith("acme_plugin")]
+    assert line.split() == ["acme_plugin", "gateway-acme", "1.2", "not", "told", "acme-picture"]
+
+
+# -- gateway endpoints
+
+
+def test_endpoints_are_listed_with_every_price(install, command, monkeypatch):
+    steps = "price_steps=(PriceStep(price_units=120000, resolution='4K', min_pages=2),)"
+    more = f"file_extensions=('.pdf',), resolution=Choice(values=('4K',)), {steps}"
+    source = SELLS.replace('endpoint("acme-picture")', f'endpoint("acme-picture", {more})')
+    monkeypatch.setenv("COLUMNS", "120")
+    install("from gateway import Choice, PriceStep\n" + source)
+    rows = {row["slug"]: row for row in json.loads(command("endpoints", "--json").stdout)}
+    row = rows["acme-picture"]
+    assert (row["price"], row["other prices"]) == ("0.02", ["4K 2 pages: 0.12"])
+    assert rows["document-parser"]["other prices"] == []
+    assert "4K 2 pages: 0.12" in command("endpoints").stdout
+
+
+# -- gateway check
+
+
+def test_check_has_a_row_for_each_provider_on_sale(install, command, chain, monkeypatch):
+    health = "    async def health(self):\n        raise AccountProblem('No credit.')\n\n"
+    install(
+        "from gateway import AccountProblem\n"
+        + SELLS.replace("    async def submit", health + "    async def submit")
+    )
+    monkeypatch.setenv("GATEWAY_RPC_URLS", chain.rpc_url)
+    said = command("check", "--json")
+    rows = {row["name"]: row for row in json.loads(said.stdout)}
+    assert rows["provider acme"] == {
+        "name": "provider acme",
+        "ok": False,
+        "found": "AccountProblem: No credit.",
+    }
+    assert rows["provider documents"]["ok"]
+    assert said.exit_code == 1
+
+
+def test_check_names_a_plugin_that_was_left_out(install, command, chain, monkeypatch):
+    install("import nothing_of_this_name")
+    monkeypatch.setenv("GATEWAY_RPC_URLS", chain.rpc_url)
+    rows = {row["name"]: row for row in json.loads(command("check", "--json").stdout)}
+    assert not rows["plugins"]["ok"]
+    assert "acme_plugin" in rows["plugins"]["found"]

@@ -1,0 +1,255 @@
+"""Who blocks the loop is named, with the stack, while it blocks."""
+
+import asyncio
+import importlib
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import structlog
+
+from gateway import watchdog as module
+from gateway.catalog import Catalog
+from gateway.testing.store_facts import ENDPOINT
+from gateway.watchdog import GATEWAY, Watchdog, owners_of, watching
+from tests.conftest import ScriptedProvider
+
+PATIENCE_S = 30
+PLUGIN = """
+import queue
+import re
+import time
+
+
+async def submit(is_enough):
+    wait(is_enough)
+
+
+def wait(is_enough):
+    deadline = time.monotonic() + 30
+    while not is_enough() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+async def ask_a_library(is_enough):
+    while not is_enough():
+        try:
+            queue.Queue().get(timeout=0.5)
+        except queue.Empty:
+            pass
+
+
+async def hold_the_interpreter(is_enough):
+    for length in range(20, 34):
+        re.match(r"(a+)+$", "a" * length + "b")
+        if is_enough():
+            return
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """A plugin's module that blocks in earnest, until a condition holds."""
+    package = tmp_path / "acme_blocks"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "client.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("acme_blocks.client")
+    for name in ("acme_blocks.client", "acme_blocks"):
+        del sys.modules[name]
+
+
+@pytest.fixture
+def lines():
+    with structlog.testing.capture_logs() as found:
+        yield found
+
+
+def told(lines, event):
+    return [line for line in lines if line["event"] == event]
+
+
+async def until(condition):
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110 - it is another thread that sets it
+            await asyncio.sleep(0.02)
+
+
+# -- who it was
+
+
+async def test_a_plugin_that_blocks_is_named_with_its_stack_while_it_blocks(plugin, lines):
+    async with watching({"acme_blocks": "acme"}):
+        await plugin.submit(lambda: told(lines, "loop.blocked"))
+        (line,) = told(lines, "loop.blocked")  # the loop has not run since
+    assert line["plugin"] == "acme"
+    assert line["log_level"] == "warning"
+    places = [frame.partition("acme_blocks/")[2] for frame in line["frames"]]
+    assert places[0] == "client.py:8 submit"
+    assert places[1] in ("client.py:13 wait", "client.py:14 wait")
+    assert line["seconds"] >= 1
+
+
+async def test_the_library_that_a_plugin_blocks_in_is_shown_below_it(plugin, lines):
+    async with watching({"acme_blocks": "acme"}):
+        await plugin.ask_a_library(lambda: told(lines, "loop.blocked"))
+    (line,) = told(lines, "loop.blocked")
+    assert line["plugin"] == "acme"
+    assert line["frames"][0].endswith(" ask_a_library")
+    assert "queue.py" in line["frames"][1]
+
+
+async def test_a_block_of_nobodys_is_the_gateways(lines):
+    deadline = time.monotonic() + PATIENCE_S
+    async with watching({"acme_blocks": "acme"}):
+        while not told(lines, "loop.blocked") and time.monotonic() < deadline:
+            time.sleep(0.01)  # noqa: ASYNC251 - that is the point
+    (line,) = told(lines, "loop.blocked")
+    assert line["plugin"] == GATEWAY
+    assert any("test_watchdog.py" in frame for frame in line["frames"])
+
+
+async def test_what_holds_the_interpreter_is_named_once_it_lets_go(plugin, lines):
+    async with watching({"acme_blocks": "acme"}):
+        await plugin.hold_the_interpreter(lambda: told(lines, "loop.blocked"))
+    (line,) = told(lines, "loop.blocked")
+    assert line["plugin"] == "acme"
+    assert any(frame.endswith(" hold_the_interpreter") for frame in line["frames"])
+
+
+async def test_the_lines_hold_no_values(plugin, lines):
+    async def with_a_prompt(prompt):
+        await plugin.submit(lambda: told(lines, "loop.blocked"))
+        return prompt
+
+    async with watching({"acme_blocks": "acme"}):
+        await with_a_prompt("MARKER-PROMPT")
+    assert "MARKER" not in str(lines)
+
+
+def test_a_module_belongs_to_its_plugin_its_provider_or_what_lies_beside_them():
+    catalog = Catalog({})
+    catalog.register(ENDPOINT, ScriptedProvider(), "acme")
+    owners = owners_of({"acme.hooks": "acme", "two.one": "first", "two.other": "second"}, catalog)
+    assert owners["tests.conftest"] == "acme"
+    assert owners["acme"] == owners["acme.hooks"] == "acme"
+    assert "two" not in owners  # shared: nobody is accused of the other's code
+    assert owners["two.other"] == "second"
+
+
+# -- how often
+
+
+async def test_a_block_is_told_once_and_its_end_with_the_total(plugin, lines):
+    def went_on():
+        blocked = told(lines, "loop.blocked")
+        return blocked and time.monotonic() > first_seen(blocked) + 2
+
+    seen = []
+
+    def first_seen(_):
+        seen.append(time.monotonic())
+        return seen[0]
+
+    async with watching({"acme_blocks": "acme"}):
+        await plugin.submit(went_on)
+        await until(lambda: told(lines, "loop.released"))
+    (blocked,) = told(lines, "loop.blocked")
+    (released,) = told(lines, "loop.released")
+    assert released["plugin"] == "acme"
+    assert released["seconds"] > blocked["seconds"]
+
+
+async def test_who_blocks_again_and_again_is_told_rarely_and_counted(plugin, lines, monkeypatch):
+    watchdog = Watchdog({"acme_blocks": "acme"})
+    watchdog.start()
+    for round_ in range(3):
+        if round_ == 2:
+            monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+        before = len(told(lines, "loop.blocked"))
+        await plugin.submit(
+            lambda round_=round_, before=before: (
+                watchdog._untold["acme"]
+                if round_ == 1
+                else len(told(lines, "loop.blocked")) > before
+            )
+        )
+        await until(lambda: watchdog._told is None)
+    await watchdog.stop()
+    blocked = [line for line in told(lines, "loop.blocked") if line["plugin"] == "acme"]
+    released = [line for line in told(lines, "loop.released") if line["plugin"] == "acme"]
+    assert [line["untold"] for line in blocked] == [0, 1]
+    assert len(released) == 2
+
+
+# -- what is no block
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "blocks"), [(0.01, 0), (5.0, 1)], ids=["asleep", "the interpreter was held"]
+)
+def test_a_machine_that_slept_was_not_blocked(monkeypatch, lines, cpu_s, blocks):
+    times = {"monotonic": 100.0, "process_time": 1.0}
+    clock = SimpleNamespace(**{name: lambda name=name: times[name] for name in times})
+    monkeypatch.setattr(module, "time", clock)
+    watchdog = Watchdog({})
+    watchdog._loop_thread = threading.get_ident()
+    watchdog._lap_s()
+    times["monotonic"] += 8 * 3600
+    times["process_time"] += cpu_s
+    watchdog._look(watchdog._lap_s())
+    assert len(told(lines, "loop.blocked")) == blocks
+
+
+async def test_a_loop_that_answers_is_left_alone(lines):
+    watchdog = Watchdog({})
+    watchdog.start()
+    laps = []
+    monkeyed = watchdog._look
+    watchdog._look = lambda lap_s: (laps.append(lap_s), monkeyed(min(lap_s, 0.5)))
+    await until(lambda: len(laps) >= 3)
+    await watchdog.stop()
+    assert lines == []
+
+
+# -- its end
+
+
+async def test_it_ends_with_the_app():
+    async with watching({}):
+        assert "watchdog" in [thread.name for thread in threading.enumerate()]
+    assert "watchdog" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize(
+    ("run", "wait_s"),
+    [
+        ("asyncio.run(main())", 0),
+        ("asyncio.run(main())", 2),
+        ("asyncio.new_event_loop().run_until_complete(main())", 0),
+    ],
+    ids=["at once", "after the loop was closed", "with a loop that nobody closes"],
+)
+def test_it_never_keeps_the_process_alive(run, wait_s):
+    script = f"""
+        import asyncio, time
+        from gateway.watchdog import Watchdog
+
+        async def main():
+            Watchdog({{}}).start()
+
+        {run}
+        time.sleep({wait_s})
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert said.stderr == b""
