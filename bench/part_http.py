@@ -40,8 +40,8 @@ async def _completed_task(data: Path) -> str:
     async with SqliteStore(data / "gateway.db") as store:
         now = time.time()
         task = await accept(store, now)
-        (lease,) = await store.claim_tasks(1, lease_s=60, now=now)
-        await store.complete(lease, _RESULT, expires_at=now + 86_400, now=now)
+        (lease,) = await store.queue.claim(1, lease_s=60, now=now)
+        await store.queue.complete(lease, _RESULT, expires_at=now + 86_400, now=now)
     return task.id
 
 

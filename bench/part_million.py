@@ -75,12 +75,12 @@ async def _measure(store: SqliteStore, size: int) -> dict[str, float]:
             raise RuntimeError("the task is not there")
 
     async def claim() -> None:
-        if not await store.claim_tasks(1, lease_s=3600, now=time.time()):
+        if not await store.queue.claim(1, lease_s=3600, now=time.time()):
             raise RuntimeError("no task was due")
 
     return {
         "one poll (store.task)": await _median_us(poll),
-        "queue depth (/api/health)": await _median_us(store.queue_depth),
+        "queue depth (/api/health)": await _median_us(store.queue.depth),
         "next due task": await _median_us(store.next_due),
         "claim of one task, durable": await _median_us(claim),
     }

@@ -1,4 +1,4 @@
-"""Tasks per second through queue, lanes and store, with a provider that answers at once."""
+"""Tasks per second through queue, lanes and store; and how soon an accepted one is submitted."""
 
 import asyncio
 import time
@@ -6,24 +6,49 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
+from gateway_bench import INSTANT, InstantProvider
 from place import folder
 from rich.table import Table
-from samples import accept, catalog, log_to_nowhere
+from samples import accept, log_to_nowhere
 
+from gateway import GenerationRequest, Job, Result, Traits
 from gateway.artifacts import LocalArtifacts
-from gateway.contracts import Artifacts
-from gateway.domain import Result, StoredOutput, StoredResult
+from gateway.catalog import Catalog
+from gateway.contracts import Artifacts, Provider
+from gateway.domain import StoredOutput, StoredResult
 from gateway.store import SqliteStore
 from gateway.worker import WorkerPool
 
 _TASKS = 10_000
 _WITH_FILES = 1_000
+_IDLE_TASKS = 300
+_IDLE_PAUSE_S = 0.02  # between two of them: the gateway is idle again
+
+
+class Repeatable(InstantProvider):
+    """One that may be asked again: no mark is written before a submit."""
+
+    traits = Traits(idempotent_submit=True)
+
+
+class Timed(InstantProvider):
+    """One that may not, as all real ones; notes when it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.at = 0.0
+
+    async def submit(self, request: GenerationRequest, job: Job) -> Result:
+        """Answer with one word."""
+        self.at = time.perf_counter()
+        self.asked.set()
+        return await super().submit(request, job)
 
 
 class NoArtifacts:
     """Keeps nothing: what is left is the engine."""
 
-    async def save(self, task_id: str, result: Result) -> StoredResult:  # noqa: ARG002 - Artifacts
+    async def save(self, folder: str, result: Result) -> StoredResult:  # noqa: ARG002 - Artifacts
         """Keep the text only."""
         return StoredResult(text=result.text)
 
@@ -31,7 +56,26 @@ class NoArtifacts:
         """Delete nothing."""
 
 
-async def _rate(tasks: int, lanes: int, artifacts: Artifacts, data: Path) -> float:
+def _pool(
+    store: SqliteStore, provider: Provider, lanes: int, artifacts: Artifacts, **more: object
+) -> WorkerPool:
+    catalog = Catalog({}, places=lanes)
+    catalog.register(INSTANT, provider, "bench")
+    options = {"on_done": lambda _: None, **more}
+    return WorkerPool(
+        store=store,
+        catalog=catalog,
+        artifacts=artifacts,
+        now=time.time,
+        lanes=lanes,
+        retention_s=86_400,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+async def _rate(
+    tasks: int, lanes: int, provider: Provider, artifacts: Artifacts, data: Path
+) -> float:
     """Return how many tasks a second go from queued to completed."""
     async with SqliteStore(data / "gateway.db") as store:
         for _ in range(0, tasks, 500):
@@ -44,15 +88,7 @@ async def _rate(tasks: int, lanes: int, artifacts: Artifacts, data: Path) -> flo
             if done == tasks:
                 finished.set()
 
-        workers = WorkerPool(
-            store=store,
-            catalog=catalog(),
-            artifacts=artifacts,
-            now=time.time,
-            lanes=lanes,
-            retention_s=86_400,
-            on_done=count,
-        )
+        workers = _pool(store, provider, lanes, artifacts, on_done=count)
         began = time.perf_counter()
         workers.start()
         await finished.wait()
@@ -64,21 +100,54 @@ async def _rate(tasks: int, lanes: int, artifacts: Artifacts, data: Path) -> flo
     return tasks / elapsed
 
 
-def _once(tasks: int, lanes: int, *, with_files: bool) -> float:
+def _once(tasks: int, lanes: int, provider: Provider, *, with_files: bool) -> float:
     with folder() as name:
         data = Path(name)
         kept: object = LocalArtifacts(data / "outputs", "s") if with_files else NoArtifacts()
-        return uvloop.run(_rate(tasks, lanes, kept, data))  # type: ignore[arg-type]
+        return uvloop.run(_rate(tasks, lanes, provider, kept, data))  # type: ignore[arg-type]
+
+
+async def _delays_ms(data: Path) -> list[float]:
+    """Return from acceptance to submit of single tasks, sorted, in milliseconds."""
+    delays = []
+    async with SqliteStore(data / "gateway.db") as store:
+        provider = Timed()
+        workers = _pool(store, provider, 4, NoArtifacts())  # type: ignore[arg-type]
+        workers.start()
+        for _ in range(_IDLE_TASKS):
+            await asyncio.sleep(_IDLE_PAUSE_S)
+            provider.asked.clear()
+            await accept(store, time.time())
+            accepted = time.perf_counter()
+            workers.wake()
+            await provider.asked.wait()
+            delays.append((provider.at - accepted) * 1000)
+        await workers.drain(grace_s=5)
+    return sorted(delays)
+
+
+def _idle() -> Table:
+    with folder() as name:
+        delays = uvloop.run(_delays_ms(Path(name)))
+    table = Table("", "p50", "p99", "target", title="Accepted until submitted, idle")
+    p50, p99 = delays[len(delays) // 2], delays[int(len(delays) * 0.99)]
+    table.add_row("one task, its mark durable", f"{p50:.1f} ms", f"{p99:.1f} ms", "p99 ≤ 20 ms")
+    return table
 
 
 def run() -> list[Table]:
     """Measure, and return the tables."""
     log_to_nowhere()
-    table = Table("lanes", "tasks", "outputs", "a second", title="Queue, provider at once")
+    table = Table(
+        "lanes", "tasks", "submit", "outputs", "a second", title="Queue, provider at once"
+    )
+    for provider, submit in ((Repeatable(), "repeatable"), (InstantProvider(), "marked before")):
+        for lanes in (4, 64):
+            rate = _once(_TASKS, lanes, provider, with_files=False)
+            about = "none: the engine alone"
+            table.add_row(str(lanes), f"{_TASKS:,}", submit, about, f"{rate:,.0f}")
     for lanes in (4, 64):
-        rate = _once(_TASKS, lanes, with_files=False)
-        table.add_row(str(lanes), f"{_TASKS:,}", "none: the engine alone", f"{rate:,.0f}")
-    for lanes in (4, 64):
-        rate = _once(_WITH_FILES, lanes, with_files=True)
-        table.add_row(str(lanes), f"{_WITH_FILES:,}", "a file each, durable", f"{rate:,.0f}")
-    return [table]
+        rate = _once(_WITH_FILES, lanes, Repeatable(), with_files=True)
+        about = "a file each, durable"
+        table.add_row(str(lanes), f"{_WITH_FILES:,}", "repeatable", about, f"{rate:,.0f}")
+    return [table, _idle()]

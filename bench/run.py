@@ -17,6 +17,7 @@ PARTS = {
     "queue": "tasks a second",
     "million": "a thousand tasks and a million",
     "verify": "x402 verification",
+    "pictures": "pictures checked, pages counted",
     "memory": "memory over 100,000 payments",
 }
 

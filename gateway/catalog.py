@@ -1,25 +1,41 @@
 """What is on sale: slug to endpoint, provider and the plugin they came from."""
 
-import inspect
+import time
 from collections.abc import Iterator, Mapping
 
 import attrs
-import structlog
 
-from gateway.contracts import Provider, Registered
-from gateway.domain import Endpoint, usdc
+from gateway.contracts import Clock, Provider
+from gateway.domain import Endpoint
 from gateway.errors import NotFound, SettingsError
+from gateway.overrides import overridden
 from gateway.settings import EndpointOverride
+from gateway.upstream import Upstream
 
-_log = structlog.get_logger()
+
+@attrs.frozen
+class Registered:
+    """An endpoint, with who generates for it."""
+
+    endpoint: Endpoint
+    upstream: Upstream
 
 
 class Catalog:
     """The endpoints, with the operator's changes applied."""
 
-    def __init__(self, overrides: Mapping[str, EndpointOverride]) -> None:
+    def __init__(
+        self,
+        overrides: Mapping[str, EndpointOverride],
+        *,
+        now: Clock = time.time,
+        places: int = 4,
+    ) -> None:
         self._overrides = overrides
+        self._now = now
+        self._places = places  # generations at once by a provider that names no number
         self._registered: dict[str, Registered] = {}
+        self._upstreams: dict[int, Upstream] = {}
 
     def register(self, endpoint: Endpoint, provider: Provider, plugin: str) -> None:
         """Put an endpoint on sale unless the operator has switched it off.
@@ -29,11 +45,14 @@ class Catalog:
         taken = self._registered.get(endpoint.slug)
         if taken is not None:
             raise ValueError(
-                f"Slug {endpoint.slug!r} is registered by {taken.plugin} and by {plugin}. "
+                f"Slug {endpoint.slug!r} is registered by {taken.upstream.plugin} and by {plugin}. "
                 "Uninstall one of the two."
             )
-        changed = _apply(endpoint, self._overrides.get(endpoint.slug, EndpointOverride()))
-        self._registered[endpoint.slug] = Registered(changed, provider, plugin)
+        changed = overridden(endpoint, self._overrides.get(endpoint.slug, EndpointOverride()))
+        upstream = self._upstreams.setdefault(
+            id(provider), Upstream.of(provider, plugin, now=self._now, places=self._places)
+        )
+        self._registered[endpoint.slug] = Registered(changed, upstream)
 
     def check_overrides(self) -> None:
         """Raise `SettingsError` for a table `[endpoints.<slug>]` that no endpoint answers to."""
@@ -50,11 +69,11 @@ class Catalog:
         return registered
 
     def __iter__(self) -> Iterator[Endpoint]:
-        """Yield the endpoints on sale, in the order of their registration."""
+        """Yield what can be bought now, in the order of registration."""
         return (
             registered.endpoint
             for slug, registered in self._registered.items()
-            if self.is_enabled(slug)
+            if self.is_enabled(slug) and not registered.upstream.circuit.is_open
         )
 
     def __len__(self) -> int:
@@ -64,30 +83,36 @@ class Catalog:
         """Return all that was registered, also what is switched off."""
         return list(self._registered.values())
 
+    def upstreams(self) -> list[Upstream]:
+        """Return every provider, also of endpoints that are switched off."""
+        return list(self._upstreams.values())
+
+    def on_sale(self) -> list[Upstream]:
+        """Return every provider of an endpoint that the operator has not switched off."""
+        found = {
+            id(one.upstream): one.upstream
+            for slug, one in self._registered.items()
+            if self.is_enabled(slug)
+        }
+        return list(found.values())
+
+    def resting(self, patience_s: float) -> list[str]:
+        """Return the slugs of which no task should be begun now.
+
+        One whose provider has been off sale for longer than `patience_s` is none of them: a buyer
+        is told so rather than kept waiting.
+        """
+        return [
+            slug
+            for slug, one in self._registered.items()
+            if one.upstream.wait_s > 0 and one.upstream.circuit.open_s <= patience_s
+        ]
+
     async def close(self) -> None:
-        """Let every provider that has a `close`, plain or async, end what it keeps open."""
-        for provider in {id(one.provider): one.provider for one in self.everything()}.values():
-            try:
-                closed = getattr(provider, "close", lambda: None)()
-                if inspect.isawaitable(closed):
-                    await closed
-            except Exception:  # noqa: BLE001 - the other providers' turn comes all the same
-                _log.exception("provider.close_failed", provider=provider.name)
+        """Let every provider that has a `close` end what it keeps open."""
+        for upstream in self.upstreams():
+            await upstream.close()
 
     def is_enabled(self, slug: str) -> bool:
         """Whether the operator has not switched a slug off."""
         return self._overrides.get(slug, EndpointOverride()).enabled
-
-
-def _apply(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
-    changes = {
-        name: value
-        for name in ("title", "description", "model")
-        if (value := getattr(override, name)) is not None
-    }
-    if override.price is None:
-        return attrs.evolve(endpoint, **changes)
-    try:
-        return attrs.evolve(endpoint, price_units=usdc(override.price), **changes)
-    except ValueError as error:
-        raise SettingsError(f"[endpoints.{endpoint.slug}] price: {error}.") from None

@@ -24,6 +24,7 @@ from gateway import (
     Output,
     Result,
     Settings,
+    Traits,
     hookimpl,
     usdc,
 )
@@ -55,6 +56,7 @@ class ScriptedProvider:
     """A provider whose next answers a test writes down; without any it draws one pixel."""
 
     name = "scripted"
+    traits = Traits(idempotent_submit=True)  # it may be asked again, as after a restart
 
     def __init__(self) -> None:
         self.script: list = []

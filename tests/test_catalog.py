@@ -1,5 +1,7 @@
 """The catalogue at the end: providers close what they keep open."""
 
+import asyncio
+
 import attrs
 
 from gateway.catalog import Catalog
@@ -28,10 +30,22 @@ class Failing(Closing):
         raise OSError("disk trouble")
 
 
-async def test_every_provider_is_closed_once_whatever_the_others_do():
+class Leaving(Closing):
+    def close(self) -> None:
+        raise SystemExit(1)
+
+
+class Hanging(Closing):
+    async def close(self) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_every_provider_is_closed_once_whatever_the_others_do(monkeypatch):
+    monkeypatch.setattr("gateway.upstream._CLOSE_S", 0.05)
     closed, catalog = [], Catalog({})
-    providers = [Failing(closed), Closing(closed), ClosingPlainly(closed), ScriptedProvider()]
-    for number, provider in enumerate([*providers, providers[1]]):
+    bad = [kind(closed) for kind in (Failing, Leaving, Hanging)]
+    providers = [*bad, Closing(closed), ClosingPlainly(closed), ScriptedProvider()]
+    for number, provider in enumerate([*providers, providers[3]]):
         catalog.register(attrs.evolve(ENDPOINT, slug=f"picture-{number}"), provider, "test")
     await catalog.close()
     assert closed == ["async", "plain"]

@@ -1,18 +1,13 @@
 """The refund ledger on SQLite: reads on the reading connection, writes through the one writer."""
 
-import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from gateway.contracts import SignedTransaction
 from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
 from gateway.store import refund_transactions as refunds
 from gateway.store.refund_transactions import SELECT_CASE
-from gateway.store.rows import refund_case_of
-
-Write = Callable[..., Awaitable[Any]]
-Rows = Callable[..., Awaitable[list[sqlite3.Row]]]
+from gateway.store.rows import Rows, Write, refund_case_of
 
 
 class SqliteRefunds:

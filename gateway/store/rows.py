@@ -2,18 +2,21 @@
 
 import json
 import sqlite3
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import attrs
 import cattrs
 
 from gateway.contracts import Lease, SignedTransaction
+from gateway.contracts.keeping import JobRecord
 from gateway.domain import (
     Attachment,
     Authorization,
     Decision,
     Flow,
     GenerationRequest,
+    Handle,
     Payment,
     PaymentState,
     Refund,
@@ -25,6 +28,8 @@ from gateway.domain import (
 )
 
 Kind = TypeVar("Kind")
+Write = Callable[..., Awaitable[Any]]
+Rows = Callable[..., Awaitable[list[sqlite3.Row]]]
 
 _CONVERTER = cattrs.Converter()
 _CONVERTER.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))
@@ -99,6 +104,19 @@ def lease_of(row: sqlite3.Row, data: bytes | None) -> Lease:
         request=request_of(row["request"], data),
         attempt=row["attempt"],
         until=row["due_at"],
+        started_at=row["started_at"],
+        handle=load(row["handle"], Handle) if row["handle"] is not None else None,
+        sent_at=row["sent_at"],
+    )
+
+
+def job_of(row: sqlite3.Row) -> JobRecord:
+    """Return the work at a provider in a row of `tasks`."""
+    return JobRecord(
+        handle=load(row["handle"], Handle) if row["handle"] is not None else None,
+        sent_at=row["sent_at"],
+        note=row["note"],
+        cost_micros=row["cost_micros"],
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,12 +12,12 @@ from typing import Self, TypeVar
 
 import aiosqlite
 
-from gateway.contracts import Lease, NewTask, SignedTransaction
+from gateway.contracts import NewTask, SignedTransaction
+from gateway.contracts.keeping import JobRecord
 from gateway.domain import (
     Authorization,
     Payment,
     StoredOutput,
-    StoredResult,
     Task,
     TaskStatus,
     Transfer,
@@ -28,7 +29,8 @@ from gateway.store import signer_transactions as signers
 from gateway.store import task_transactions as tasks
 from gateway.store.migrations import migrate
 from gateway.store.refund_ledger import SqliteRefunds
-from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, outputs_of, payment_of, task_of
+from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
+from gateway.store.task_queue import SqliteQueue
 from gateway.store.writer import WriteConnection, Writer
 
 Value = TypeVar("Value")
@@ -61,6 +63,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.queue = SqliteQueue(self._write, self._rows)
         self.refunds = SqliteRefunds(self._write, self._rows)
 
     async def __aenter__(self) -> Self:
@@ -172,40 +175,20 @@ class SqliteStore:
 
     # -- tasks
 
-    async def claim_tasks(self, limit: int, *, lease_s: float, now: float) -> list[Lease]:
-        return await self._write(tasks.claim, limit, lease_s, now)
-
-    async def complete(
-        self, lease: Lease, result: StoredResult, *, expires_at: float, now: float
-    ) -> bool:
-        return await self._write(tasks.complete, lease, result, expires_at, now)
-
-    async def fail(self, lease: Lease, *, details: str, error: str, now: float) -> bool:
-        return await self._write(tasks.fail, lease, details, error, now)
-
-    async def retry(self, lease: Lease, *, due_at: float, costs_attempt: bool) -> bool:
-        return await self._write(tasks.retry, lease, due_at, int(not costs_attempt))
-
-    async def extend(self, lease: Lease, *, until: float, progress: float | None) -> bool:
-        return await self._write(tasks.extend, lease, until, progress)
-
-    async def recover_leases(self, *, now: float) -> int:
-        return await self._write(tasks.recover, now)
-
-    async def next_due(self) -> float | None:
-        rows = await self._rows(
-            "SELECT min(due_at) FROM tasks WHERE status IN ('queued', 'processing')"
-        )
-        due: float | None = rows[0][0]
-        return due
-
     async def task(self, task_id: str) -> Task | None:
         return await self._task("WHERE t.id = ?", task_id)
 
-    async def recent_tasks(self, limit: int, status: TaskStatus | None) -> list[Task]:
-        where = "WHERE t.status = ?" if status is not None else "WHERE ? IS NULL"
-        sql = f"{SELECT_TASK} {where} ORDER BY t.rowid DESC LIMIT ?"
-        return [task_of(row) for row in await self._rows(sql, status, limit)]
+    async def recent_tasks(
+        self, limit: int, status: TaskStatus | None, details: str | None = None
+    ) -> list[Task]:
+        where = "WHERE t.status = coalesce(?1, t.status) AND (?2 IS NULL OR t.details = ?2)"
+        sql = f"{SELECT_TASK} {where} ORDER BY t.rowid DESC LIMIT ?3"
+        return [task_of(row) for row in await self._rows(sql, status, details, limit)]
+
+    async def jobs_of(self, task_ids: Sequence[str]) -> dict[str, JobRecord]:
+        sql = """SELECT id, handle, sent_at, note, cost_micros FROM tasks
+            WHERE id IN (SELECT value FROM json_each(?))"""
+        return {row["id"]: job_of(row) for row in await self._rows(sql, json.dumps(task_ids))}
 
     async def expired_outputs(
         self, *, now: float, limit: int
@@ -218,14 +201,13 @@ class SqliteStore:
     async def forget_outputs(self, task_ids: Sequence[str]) -> None:
         await self._write(tasks.forget_outputs, task_ids)
 
-    # -- the rest
+    async def shown_outputs(self, task_ids: Sequence[str]) -> set[str]:
+        sql = """SELECT json_extract(o.value, '$.key')
+            FROM tasks t, json_each(t.result, '$.outputs') o
+            WHERE t.id IN (SELECT value FROM json_each(?)) AND t.outputs_gone = 0"""
+        return {row[0] for row in await self._rows(sql, json.dumps(task_ids))}
 
-    async def queue_depth(self) -> dict[str, int]:
-        rows = await self._rows(
-            """SELECT status, count(*) FROM tasks
-               WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
-        )
-        return {row[0]: row[1] for row in rows}
+    # -- the rest
 
     async def counts(self) -> dict[str, dict[str, int]]:
         async def count(sql: str) -> dict[str, int]:

@@ -2,73 +2,55 @@
 
 import asyncio
 import contextlib
-import random
-import traceback
-from collections.abc import Callable
 
 import attrs
 import structlog
 
-from gateway.catalog import Catalog
-from gateway.contracts import Artifacts, Clock, Lease, Registered, Store
-from gateway.domain import MAX_ATTEMPTS, TEXT_TO_IMAGE, Endpoint, Result
-from gateway.errors import (
-    AccountProblem,
-    ContentPolicy,
-    InvalidInput,
-    NotFound,
-    RateLimited,
-    SubmitUncertain,
-    Transient,
-)
-from gateway.images import Pictures
+from gateway.catalog import Registered
+from gateway.contracts import Lease
+from gateway.domain import MAX_ATTEMPTS, Handle, Result
+from gateway.errors import ContentPolicy, HandleLost, InvalidInput, JobFailed, NotFound
+from gateway.upstream import contained
+from gateway.worker.delivery import Delivery, Unfetchable
+from gateway.worker.job import LaneJob, LeaseLost
+from gateway.worker.outcome import Outcome
+from gateway.worker.watching import Watch
+from gateway.worker.workshop import Unkept, Workshop
 
 LEASE_S = 60.0  # extended while the provider works; what a dead lane's task waits for
+_BEAT_S = 1.0  # between two looks at progress that is to be shown
 _EXTEND_S = 20.0  # between two extensions
-_BACKOFF_CAP_S = 60.0
-_WAIT_S = (1.0, 3600.0)  # least and most that a provider's "too many requests" is waited for
-_GAVE_UP = "The provider failed after all retries."
+_REPOLLS = 3  # for fresh links, before a result counts as out of reach
+_VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost)  # end a job, too
 _log = structlog.get_logger()
 
 
-@attrs.define(kw_only=True)
-class LaneJob:
-    """The `contracts.Job` of one attempt."""
-
-    task_id: str
-    attempt: int
-    endpoint: Endpoint
-    report: Callable[[float], None] = attrs.field(repr=False)
-
-    async def progress(self, fraction: float) -> None:
-        """Show in the task how far this attempt is."""
-        self.report(min(max(fraction, 0.0), 1.0))
-
-
-@attrs.define(kw_only=True)
+@attrs.define
 class Lane:
     """Generates once under a lease, and writes down what came of it (T5)."""
 
-    store: Store
-    catalog: Catalog
-    artifacts: Artifacts
-    now: Clock
-    retention_s: float
-    backoff_s: float
+    shop: Workshop
     lease: Lease
-    pictures: Pictures = attrs.field(factory=Pictures)
-    _progress: list[float] = attrs.field(factory=list, init=False)
+    is_waiting: bool = attrs.field(default=False, init=False)  # for a job; loses nothing by a stop
+    until: float = attrs.field(init=False)  # when the lease ends, as last written down
+    _job: LaneJob | None = attrs.field(default=None, init=False)
+    _running: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+
+    @until.default
+    def _leased_until(self) -> float:
+        return self.lease.until
 
     async def run(self) -> None:
         """Work to the end; a lane told to stop gives its lease back at no cost."""
-        heartbeat = asyncio.create_task(
-            self._keep(asyncio.current_task()), name=f"lease-{self.lease.task_id}"
-        )
+        self._running = asyncio.current_task()
+        heartbeat = asyncio.create_task(self._keep(), name=f"lease-{self.lease.task_id}")
         try:
-            await self._attempt()
+            await self._work()
         except asyncio.CancelledError:
-            await self.store.retry(self.lease, due_at=self.now(), costs_attempt=False)
+            await self._give_back()
             raise
+        except LeaseLost:
+            _log.warning("worker.lease_lost", task=self.lease.task_id)
         except Exception:  # noqa: BLE001 - a lane's edge: its lease runs out
             _log.exception("worker.lane_failed", task=self.lease.task_id)
         finally:
@@ -76,109 +58,138 @@ class Lane:
             with contextlib.suppress(asyncio.CancelledError):
                 await heartbeat
 
-    async def _keep(self, lane: asyncio.Task[None] | None) -> None:
-        """Prolong the lease while the lane works; a lane that lost it stops."""
+    async def _give_back(self) -> None:
+        try:
+            await self.shop.queue.give_back(self.lease)
+        except Exception:  # noqa: BLE001 - a lane's edge: its lease runs out
+            _log.exception("worker.not_given_back", task=self.lease.task_id)
+
+    async def _keep(self) -> None:
+        """Prolong the lease from time to time, and at once where there is progress to show."""
         waited_s = 0.0
         while True:
-            await asyncio.sleep(1)
-            waited_s += 1
-            if not self._progress and waited_s < _EXTEND_S:
+            await asyncio.sleep(_BEAT_S)
+            waited_s += _BEAT_S
+            is_told = self._job is not None and self._job.is_told
+            if not is_told and waited_s < _EXTEND_S:
                 continue
-            shown = self._progress[-1] if self._progress else None
-            self._progress.clear()
             waited_s = 0.0
-            until = self.now() + LEASE_S
             try:
-                if not await self.store.extend(self.lease, until=until, progress=shown) and lane:
-                    lane.cancel()
+                await self.prolong()
             except Exception:  # noqa: BLE001 - the next one may work; a lease lasts three of them
                 _log.exception("worker.extend_failed", task=self.lease.task_id)
 
-    async def _attempt(self) -> None:
-        if self.lease.attempt > MAX_ATTEMPTS:  # the last one died with its process
-            await self._fail("provider_error", _GAVE_UP)
-            return
-        try:
-            await self._complete(await self._generate())
-        except InvalidInput as error:
-            await self._fail("invalid_input", str(error))
-        except ContentPolicy as error:
-            await self._fail("content_policy", str(error))
-        except AccountProblem as error:
-            _log.error("provider.account_problem", slug=self.lease.slug, reason=str(error))
-            await self._fail("provider_error", "The provider does not serve this gateway now.")
-        except SubmitUncertain as error:
-            _log.warning("task.uncertain", task=self.lease.task_id, **_where(error))
-            await self._fail("uncertain_submit", "The provider was asked and never answered.")
-        except NotFound:
-            await self._fail("provider_error", "The endpoint is not on sale any more.")
-        except RateLimited as error:
-            least, most = _WAIT_S
-            await self._later(min(max(error.retry_after_s, least), most), costs_attempt=False)
-        except TimeoutError:
-            await self._retry("timed_out", "The provider took too long.")
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            _log.warning("task.attempt_failed", task=self.lease.task_id, **_where(error))
-            await self._retry("provider_error", _GAVE_UP)
+    async def prolong(self) -> None:
+        """Prolong the lease, and write progress down; a lane that lost it stops."""
+        shown, note = self._job.take_told() if self._job is not None else (None, None)
+        until = self.shop.now() + LEASE_S
+        kept = await self.shop.queue.extend(self.lease, until=until, progress=shown, note=note)
+        self.until = until
+        if not kept and self._running is not None:
+            self._running.cancel()
 
-    async def _generate(self) -> Result:
-        """Ask the provider within its time, and look at its pictures."""
-        registered = self.catalog[self.lease.slug]
-        async with asyncio.timeout(registered.endpoint.timeout_s):
-            result = await self._submit(registered)
-        if registered.endpoint.capability != TEXT_TO_IMAGE:
-            return result
-        return await self.pictures.check(result, self.lease.request.output_format)
+    async def _work(self) -> None:
+        """Look at what the lease says was begun, then generate or say why not.
 
-    async def _submit(self, registered: Registered) -> Result:
-        """Ask the provider; a cancellation that nobody asked for is its failure, not our stop."""
-        job = LaneJob(
-            task_id=self.lease.task_id,
-            attempt=self.lease.attempt,
-            endpoint=registered.endpoint,
-            report=self._progress.append,
-        )
-        lane = asyncio.current_task()
-        try:
-            return await registered.provider.submit(self.lease.request, job)
-        except (asyncio.CancelledError, BaseExceptionGroup) as error:
-            if lane is not None and lane.cancelling():
-                raise
-            raise Transient("the provider let a cancellation out") from error
-
-    async def _complete(self, result: Result) -> None:
-        """Keep the outputs under this lease's own name, so that no other lane overwrites them."""
-        if not result.outputs and result.text is None:
-            raise ValueError("the provider returned nothing")
-        folder = f"{self.lease.task_id}-{self.lease.token[:16].lower()}"
-        stored = await self.artifacts.save(folder, result)
-        now = self.now()
-        expires_at = now + self.retention_s
-        if await self.store.complete(self.lease, stored, expires_at=expires_at, now=now):
-            _log.info("task.completed", task=self.lease.task_id, attempt=self.lease.attempt)
+        Until the first `await` all is counted at the provider, so that no other lane slips in.
+        """
+        outcome, lease = Outcome(self.shop, self.lease), self.lease
+        registered = self._registered()
+        is_begun = lease.handle is not None or lease.sent_at is not None
+        is_idempotent = registered is not None and registered.upstream.traits.idempotent_submit
+        if is_begun and (registered is None or (lease.handle is None and not is_idempotent)):
+            await outcome.uncertain()  # sent by a process that died before it wrote down the answer
+        elif lease.attempt > MAX_ATTEMPTS:  # the last one died with its process
+            await outcome.give_up()
+        elif registered is None:
+            await outcome.fail("provider_error", "The endpoint is not on sale any more.")
+        elif not is_begun and registered.upstream.wait_s > 0:
+            await outcome.rest(registered.upstream)
         else:
-            await self.artifacts.delete(stored.outputs)
+            with registered.upstream.pace.place():
+                await self._attempt(registered, outcome)
 
-    async def _retry(self, details: str, error: str) -> None:
-        """Try again later, or fail where this was the last attempt."""
-        if self.lease.attempt >= MAX_ATTEMPTS:
-            await self._fail(details, error)
-            return
-        delay = min(self.backoff_s * 2 ** (self.lease.attempt - 1), _BACKOFF_CAP_S)
-        await self._later(delay * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
+    def _registered(self) -> Registered | None:
+        """Return what was bought; a begun job is finished, although its endpoint is off by now."""
+        catalog, slug = self.shop.catalog, self.lease.slug
+        with contextlib.suppress(NotFound):
+            return catalog[slug]
+        if self.lease.handle is None:
+            return None
+        return next((one for one in catalog.everything() if one.endpoint.slug == slug), None)
 
-    async def _later(self, delay_s: float, *, costs_attempt: bool) -> None:
-        due_at = self.now() + delay_s
-        await self.store.retry(self.lease, due_at=due_at, costs_attempt=costs_attempt)
-        _log.info("task.later", task=self.lease.task_id, delay_s=round(delay_s, 1))
+    async def _attempt(self, registered: Registered, outcome: Outcome) -> None:
+        upstream = registered.upstream
+        if self.lease.handle is None:
+            upstream.pace.submitted()
+        try:
+            await self._generate(registered)
+        except LeaseLost:
+            raise
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            has_job = self._job is not None and self._job.handle is not None
+            await outcome.of(error, upstream, has_job=has_job)
+        else:
+            upstream.circuit.succeeded()
 
-    async def _fail(self, details: str, error: str) -> None:
-        if await self.store.fail(self.lease, details=details, error=error, now=self.now()):
-            _log.warning("task.failed", task=self.lease.task_id, details=details)
+    async def _generate(self, registered: Registered) -> None:
+        """Submit, or take up what was begun; bring the result home."""
+        sent_at = self.lease.sent_at
+        self._job = job = LaneJob(
+            lease=self.lease,
+            endpoint=registered.endpoint,
+            queue=self.shop.queue,
+            sent_at=self.shop.now() if sent_at is None else sent_at,
+            is_marked=sent_at is not None,
+            handle=self.lease.handle,
+        )
+        begun = self.lease.handle or await self._submit(registered, job)
+        delivery = Delivery(self.shop, self.lease)
+        if isinstance(begun, Handle):
+            watch = Watch(
+                upstream=registered.upstream,
+                handle=begun,
+                job=job,
+                deadline=job.sent_at + registered.endpoint.timeout_s,
+                now=self.shop.now,
+            )
+            result = await self._finished(watch, delivery)
+        else:
+            result = await delivery.fetched(begun)
+        await delivery.keep(result, registered.endpoint)
+
+    async def _submit(self, registered: Registered, job: LaneJob) -> Result | Handle:
+        """Submit once, behind a durable mark; returns the handle as soon as it is durable too."""
+        upstream = registered.upstream
+        if not upstream.traits.idempotent_submit:
+            await job.mark()
+        try:
+            async with asyncio.timeout(registered.endpoint.timeout_s):
+                begun = await contained(upstream.provider.submit, self.lease.request, job)
+        except Exception as error:
+            if job.handle is None or isinstance(error, _VERDICTS):
+                raise
+            return job.handle  # it was begun, and then something broke: asked for, not sent again
+        return await _saved(begun, job) if isinstance(begun, Handle) else begun
+
+    async def _finished(self, watch: Watch, delivery: Delivery) -> Result:
+        """Wait for a job without taking a place; a link that has died may be given afresh."""
+        for repolls_left in reversed(range(_REPOLLS)):
+            self.is_waiting = True
+            async with self.shop.slots.left():
+                result = await watch.result()
+            self.is_waiting = False
+            try:
+                return await delivery.fetched(result)
+            except Unfetchable:
+                if not repolls_left:
+                    raise
+        raise AssertionError
 
 
-def _where(error: Exception) -> dict[str, str]:
-    """Return an error's kind and place, not its message: that may quote the prompt."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return {"error": type(error).__name__, "at": place}
+async def _saved(begun: Handle, job: LaneJob) -> Handle:
+    """Make a handle durable; where no disk takes it, it is polled all the same."""
+    if begun != job.handle:
+        with contextlib.suppress(Unkept):
+            await job.save(begun)
+    return job.handle or begun

@@ -52,12 +52,12 @@ async def settled(store: SqliteStore, number: int, signing: asyncio.Lock) -> Non
 
 async def worked(store: SqliteStore, number: int) -> None:
     """T4, T5."""
-    for lease in await store.claim_tasks(3, lease_s=60, now=facts.NOW):
+    for lease in await store.queue.claim(3, lease_s=60, now=facts.NOW):
         if number % 3:
-            await store.complete(lease, facts.RESULT, expires_at=facts.NOW, now=facts.NOW)
+            await store.queue.complete(lease, facts.RESULT, expires_at=facts.NOW, now=facts.NOW)
             acknowledged(f"task {lease.task_id} completed")
         else:
-            await store.fail(lease, details="provider_error", error="No.", now=facts.NOW)
+            await store.queue.fail(lease, details="provider_error", error="No.", now=facts.NOW)
             acknowledged(f"task {lease.task_id} failed", f"payment {lease.task_id} refund_due")
 
 

@@ -49,9 +49,9 @@ async def case(tmp_path, chain):
                 facts.transfer(), tx_hash=tx_hash, log_index=0, sender=transfer.sender
             )
             task = await store.accept_direct(facts.new_task(), tx_hash, [paid], None)
-            (lease,) = await store.claim_tasks(1, lease_s=60, now=facts.NOW)
+            (lease,) = await store.queue.claim(1, lease_s=60, now=facts.NOW)
             result = attrs.evolve(facts.RESULT, outputs=())
-            await store.complete(lease, result, expires_at=facts.NOW, now=facts.NOW)
+            await store.queue.complete(lease, result, expires_at=facts.NOW, now=facts.NOW)
         (tmp_path / "calls").write_text(f"{task.id} 1\n")
         purchase = Purchase(prompt="boat", claims={tx_hash}, task_ids={task.id})
         yield Case(tmp_path, chain, payer, remote, purchase, Memory(purchases=[purchase]))

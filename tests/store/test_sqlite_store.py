@@ -188,7 +188,7 @@ async def test_a_file_is_kept_as_long_as_its_task_is_unfinished(store):
     request = GenerationRequest(attachment=Attachment(name="a.pdf", data=b"%PDF"))
     lease = await leased(store, request=request)
     assert len(await store._rows("SELECT * FROM task_files")) == 1
-    await store.fail(lease, details="x", error="x", now=NOW)
+    await store.queue.fail(lease, details="x", error="x", now=NOW)
     task = await reserved(store, 5, request=request)
     await store.release(task.payment.id, now=NOW)
     assert await store._rows("SELECT * FROM task_files") == []

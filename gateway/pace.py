@@ -1,0 +1,67 @@
+"""How fast a provider may be asked: generations at once, submits a minute, pauses it demanded."""
+
+import contextlib
+import math
+from collections import deque
+from collections.abc import Iterator
+
+from gateway.contracts import Clock
+from gateway.domain import Traits
+
+_MINUTE_S = 60.0
+
+
+class Pace:
+    """Counts one provider's generations and submits against its traits."""
+
+    def __init__(self, traits: Traits, now: Clock, places: int) -> None:
+        self._now = now
+        self._places = traits.max_concurrency or places
+        self._per_minute = traits.submits_per_minute or math.inf
+        self._running = 0
+        self._submits: deque[float] = deque()
+        self._paused_until = 0.0
+
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """Count as one generation, from before its submit until it has ended."""
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it works on anything."""
+        return self._running > 0
+
+    def submitted(self) -> None:
+        """Count one submit."""
+        self._submits.append(self._now())
+
+    def pause(self, seconds: float) -> None:
+        """Let no submit out for a while: the provider said so."""
+        self._paused_until = max(self._paused_until, self._now() + seconds)
+
+    def wait_s(self) -> float:
+        """Return the seconds until a submit may go out: infinite where one must end before."""
+        if self._running >= self._places:
+            return math.inf
+        now = self._now()
+        if self._recent() < self._per_minute:
+            return max(self._paused_until - now, 0.0)
+        return max(self._paused_until, self._submits[0] + _MINUTE_S) - now
+
+    def room(self) -> int:
+        """Return how many submits may go out now."""
+        if self.wait_s() > 0:
+            return 0
+        return int(min(self._places - self._running, self._per_minute - self._recent()))
+
+    def _recent(self) -> int:
+        """Return how many submits went out within the last minute."""
+        since = self._now() - _MINUTE_S
+        while self._submits and self._submits[0] <= since:
+            self._submits.popleft()
+        return len(self._submits)

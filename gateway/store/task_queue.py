@@ -1,0 +1,69 @@
+"""The queue of tasks on SQLite: reads on the reading connection, writes through the one writer."""
+
+from collections.abc import Sequence
+
+from gateway.contracts import Lease
+from gateway.domain import Handle, StoredResult
+from gateway.store import task_transactions as tasks
+from gateway.store.rows import Rows, Write
+from gateway.store.task_transactions import CLAIMABLE, slugs
+
+
+class SqliteQueue:
+    """Tasks from waiting to ended. Implements `contracts.TaskQueue`."""
+
+    def __init__(self, write: Write, rows: Rows) -> None:
+        self._write = write
+        self._rows = rows
+
+    async def claim(
+        self, limit: int, *, lease_s: float, now: float, resting: Sequence[str] = ()
+    ) -> list[Lease]:
+        leases: list[Lease] = await self._write(tasks.claim, limit, lease_s, now, resting)
+        return leases
+
+    async def begin_submit(self, lease: Lease, *, now: float) -> bool:
+        return bool(await self._write(tasks.begin_submit, lease, now))
+
+    async def save_handle(self, lease: Lease, handle: Handle) -> bool:
+        return bool(await self._write(tasks.save_handle, lease, handle))
+
+    async def complete(
+        self,
+        lease: Lease,
+        result: StoredResult,
+        *,
+        expires_at: float,
+        now: float,
+        cost_micros: int | None = None,
+    ) -> bool:
+        return bool(await self._write(tasks.complete, lease, result, expires_at, now, cost_micros))
+
+    async def fail(self, lease: Lease, *, details: str, error: str, now: float) -> bool:
+        return bool(await self._write(tasks.fail, lease, details, error, now))
+
+    async def retry(self, lease: Lease, *, due_at: float, costs_attempt: bool) -> bool:
+        return bool(await self._write(tasks.retry, lease, due_at, int(not costs_attempt)))
+
+    async def give_back(self, lease: Lease) -> bool:
+        return bool(await self._write(tasks.give_back, lease))
+
+    async def extend(
+        self, lease: Lease, *, until: float, progress: float | None, note: str | None = None
+    ) -> bool:
+        return bool(await self._write(tasks.extend, lease, until, progress, note))
+
+    async def recover(self, *, now: float) -> int:
+        return int(await self._write(tasks.recover, now))
+
+    async def next_due(self, resting: Sequence[str] = ()) -> float | None:
+        sql = f"SELECT min(due_at) FROM {CLAIMABLE}"  # noqa: S608 - a constant
+        due: float | None = (await self._rows(sql, slugs(resting)))[0][0]
+        return due
+
+    async def depth(self) -> dict[str, int]:
+        rows = await self._rows(
+            """SELECT status, count(*) FROM tasks
+               WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
+        )
+        return {row[0]: row[1] for row in rows}

@@ -1,0 +1,130 @@
+"""What an attempt that brought nothing means for its task: failed, later, or once more."""
+
+import random
+import traceback
+
+import attrs
+import structlog
+
+from gateway.contracts import Lease
+from gateway.domain import MAX_ATTEMPTS
+from gateway.errors import (
+    AccountProblem,
+    ContentPolicy,
+    HandleLost,
+    InvalidInput,
+    RateLimited,
+    SubmitUncertain,
+)
+from gateway.upstream import Upstream, sentence
+from gateway.worker.delivery import Unfetchable
+from gateway.worker.job import within
+from gateway.worker.watching import JobTimedOut
+from gateway.worker.workshop import Unkept, Workshop
+
+PATIENCE_S = 1800.0  # that a paid task waits for a provider that is off sale
+_BACKOFF_CAP_S = 60.0
+_WAIT_S = (1.0, 3600.0)  # least and most that a provider's "too many requests" is waited for
+_LONG_WAIT_S = 600.0  # a wait that nobody should pay into
+_WAITED_TOO_LONG_S = 7200.0  # since a task's first attempt
+_GAVE_UP = "The provider failed after all retries."
+_OFF_SALE = "The provider does not serve this gateway now."
+_NEVER_ANSWERED = "The provider was asked and never answered."
+_log = structlog.get_logger()
+
+
+@attrs.define
+class Outcome:
+    """Ends or delays one lease."""
+
+    shop: Workshop
+    lease: Lease
+
+    async def of(self, error: Exception, upstream: Upstream, *, has_job: bool) -> None:  # noqa: C901 - one row an error
+        """Write down what an error means; the rows of docs/providers.md, in their order."""
+        uncertain = not has_job and not upstream.traits.idempotent_submit
+        match error:
+            case InvalidInput():
+                upstream.circuit.succeeded()
+                await self.fail("invalid_input", sentence(error))
+            case ContentPolicy():
+                upstream.circuit.succeeded()
+                await self.fail("content_policy", sentence(error))
+            case AccountProblem():
+                upstream.circuit.trip(sentence(error))
+                await self.fail("provider_error", _OFF_SALE)
+            case RateLimited():
+                await self._wait(getattr(error, "retry_after_s", None), upstream)
+            case HandleLost() if not upstream.traits.idempotent_submit:
+                self._count(error, upstream)
+                await self.fail("uncertain_submit", "The provider has lost the job.")
+            case JobTimedOut():
+                self._count(error, upstream)
+                await self.fail("timed_out", "The provider took too long.")
+            case Unfetchable():
+                self._count(error, upstream)
+                await self.fail("provider_error", "The result was made, but cannot be fetched.")
+            case Unkept():
+                await self.fail("provider_error", "The result was made, but could not be kept.")
+            case SubmitUncertain() | TimeoutError() if uncertain:
+                self._count(error, upstream)
+                await self.uncertain()
+            case TimeoutError():
+                self._count(error, upstream)
+                await self._retry("timed_out", "The provider took too long.")
+            case _:
+                self._count(error, upstream)
+                await self._retry("provider_error", _GAVE_UP)
+
+    async def give_up(self) -> None:
+        """Fail: there is no attempt left."""
+        await self.fail("provider_error", _GAVE_UP)
+
+    async def uncertain(self) -> None:
+        """Fail: something was sent, and nobody knows or can ask what became of it."""
+        await self.fail("uncertain_submit", _NEVER_ANSWERED)
+
+    async def rest(self, upstream: Upstream) -> None:
+        """Go back to the queue; fail where the provider has been off sale for too long."""
+        if upstream.circuit.open_s > PATIENCE_S:
+            await self.fail("provider_error", _OFF_SALE)
+        else:
+            await self.shop.queue.give_back(self.lease)
+
+    async def _wait(self, asked_s: object, upstream: Upstream) -> None:
+        """Come back when the provider said, and let nobody else ask it before."""
+        wait_s = within(asked_s, *_WAIT_S)
+        upstream.pace.pause(wait_s)
+        if wait_s > _LONG_WAIT_S:
+            upstream.circuit.trip(f"It asks to wait for {wait_s:.0f} s.", pause_s=wait_s)
+        if self.shop.now() + wait_s - self.lease.started_at > _WAITED_TOO_LONG_S:
+            await self.fail("provider_error", "The provider had no time for us for too long.")
+        else:
+            await self._later(wait_s, costs_attempt=False)
+
+    async def _retry(self, details: str, error: str) -> None:
+        """Try again later, or fail where this was the last attempt."""
+        if self.lease.attempt >= MAX_ATTEMPTS:
+            await self.fail(details, error)
+            return
+        delay = min(self.shop.backoff_s * 2 ** (self.lease.attempt - 1), _BACKOFF_CAP_S)
+        await self._later(delay * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
+
+    async def _later(self, delay_s: float, *, costs_attempt: bool) -> None:
+        due_at = self.shop.now() + delay_s
+        await self.shop.queue.retry(self.lease, due_at=due_at, costs_attempt=costs_attempt)
+        _log.info("task.later", task=self.lease.task_id, delay_s=round(delay_s, 1))
+
+    async def fail(self, details: str, error: str) -> None:
+        """End the task, and owe its payment back."""
+        now = self.shop.now()
+        if await self.shop.queue.fail(self.lease, details=details, error=error, now=now):
+            _log.warning("task.failed", task=self.lease.task_id, details=details)
+
+    def _count(self, error: Exception, upstream: Upstream) -> None:
+        """Count against the provider; log kind and place: the message may quote a prompt."""
+        kind = type(error).__name__
+        upstream.circuit.failed(kind, self.lease.task_id)
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        _log.warning("task.attempt_failed", task=self.lease.task_id, error=kind, at=place)

@@ -1,0 +1,51 @@
+"""A plugin that asks a vendor on the test's own port: by jobs, at once, and at once again.
+
+It is put on the path of a real `gateway serve`; see test_killed_jobs.py.
+"""
+
+import os
+
+from gateway import Endpoint, Handle, Outbound, Pending, Result, Traits, hookimpl, usdc
+
+
+class Vendor:
+    """One way to ask the vendor; `kind` is the path below which it listens."""
+
+    def __init__(self, kind, **traits):
+        self.name = kind
+        self.traits = Traits(**traits)
+        self.api = Outbound(f"{os.environ['VENDOR_URL']}/{kind}")
+
+    async def submit(self, request, job):
+        answer = await self.api.request("POST", "/submit", json={"task": job.task_id})
+        answer.check()
+        told = answer.json()
+        return Handle(id=told["id"]) if "id" in told else Result(text=told["text"])
+
+    async def close(self):
+        await self.api.close()
+
+
+class Jobs(Vendor):
+    async def poll(self, handle, job):
+        answer = await self.api.request("GET", f"/jobs/{handle.id}")
+        answer.check()
+        told = answer.json()
+        return Result(text=told["text"]) if "text" in told else Pending(poll_after_s=0.2)
+
+
+@hookimpl
+def register_endpoints(register, settings):
+    for provider in (Jobs("jobs"), Vendor("billed"), Vendor("again", idempotent_submit=True)):
+        register(
+            Endpoint(
+                slug=provider.name,
+                title="A text",
+                description="A text.",
+                model="vendor-1",
+                provider=provider.name,
+                capability="document-parsing",
+                price_units=usdc("0.02"),
+            ),
+            provider,
+        )

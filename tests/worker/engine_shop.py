@@ -1,0 +1,235 @@
+"""A queue with its lanes over a real database, and providers whose every step a test decides."""
+# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
+
+import asyncio
+import contextlib
+import itertools
+
+import attrs
+
+from gateway import Handle, Output, Pending, Result, Traits
+from gateway.artifacts import LocalArtifacts
+from gateway.catalog import Catalog
+from gateway.domain import DOCUMENT_PARSING
+from gateway.store import SqliteStore
+from gateway.testing.store_facts import ENDPOINT, new_task, transfer, tx_hash
+from gateway.worker import WorkerPool
+from gateway.worker.lane import Lane
+from tests.conftest import PNG
+
+PICTURE = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))
+TEXT = Result(text="# Done\n")
+PAPER = attrs.evolve(ENDPOINT, slug="paper", capability=DOCUMENT_PARSING)
+PATIENCE_S = 20
+_numbers = itertools.count(1)
+
+
+@attrs.define
+class Shop:
+    """A queue, its lanes and what is on sale."""
+
+    store: SqliteStore
+    pool: WorkerPool
+    catalog: Catalog
+    provider: object
+    clock: object
+    done: list
+    folder: object
+
+    @property
+    def upstream(self):
+        return self.catalog.everything()[0].upstream
+
+    @property
+    def circuit(self):
+        return self.upstream.circuit
+
+    async def accept(self, endpoint=ENDPOINT, **changes):
+        task = new_task(endpoint=endpoint, created_at=self.clock(), **changes)
+        number = next(_numbers)
+        await self.store.accept_direct(task, tx_hash(number), [transfer(number)], None)
+        self.pool.wake()
+        return task.id
+
+    async def sold(self, count=1):
+        """Accept papers; returns their tasks' names, oldest first."""
+        return [await self.accept(PAPER) for _ in range(count)]
+
+    async def ended(self, task_id):
+        async with asyncio.timeout(PATIENCE_S):
+            while not (task := await self.store.task(task_id)).is_done:
+                await asyncio.sleep(0.005)
+        return task
+
+    async def row(self, task_id):
+        (row,) = await self.store._rows("SELECT * FROM tasks WHERE id = ?", task_id)
+        return row
+
+    async def idle(self):
+        """Return once no lane works."""
+        await until(lambda: not self.pool._working)
+
+    async def crash(self):
+        """End as by SIGKILL: nothing more is written."""
+
+        async def dead(*_, **__):
+            raise OSError("the process is dead")
+
+        for name in ("claim", "begin_submit", "save_handle", "complete", "fail", "retry"):
+            setattr(self.store.queue, name, dead)
+        self.store.queue.give_back = self.store.queue.extend = dead
+        await self.pool.drain(grace_s=0)
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    tmp_path, provider, clock, *, lanes=2, timeout_s=5.0, cost_micros=None, links=None, start=True
+):
+    """Open a shop that sells a picture and a paper; again over the same folder: after a restart."""
+    done = []
+    async with SqliteStore(tmp_path / "gateway.db") as store:
+        catalog = Catalog({}, now=clock, places=lanes)
+        for endpoint in (ENDPOINT, PAPER):
+            changed = attrs.evolve(endpoint, timeout_s=timeout_s, cost_micros=cost_micros)
+            catalog.register(changed, provider, "test")
+        pool = WorkerPool(
+            store=store,
+            catalog=catalog,
+            artifacts=LocalArtifacts(tmp_path / "outputs", "secret"),
+            now=clock,
+            lanes=lanes,
+            retention_s=60,
+            on_done=done.append,
+            backoff_s=0.01,
+        )
+        if links is not None:
+            pool.shop = attrs.evolve(pool.shop, links=links)
+        shop = Shop(store, pool, catalog, provider, clock, done, tmp_path / "outputs")
+        if start:
+            pool.start()
+        try:
+            yield shop
+        finally:
+            with contextlib.suppress(Exception):  # what a dispatcher died of was a test's finding
+                async with asyncio.timeout(PATIENCE_S):
+                    await shop.pool.drain(grace_s=0)
+
+
+class JobApi:
+    """A provider of jobs: an answer to each question is the script's next, or the usual one."""
+
+    name = "jobs"
+
+    def __init__(self, **traits):
+        self.traits = Traits(**{"max_concurrency": 50, **traits})
+        self.submits = []  # tasks
+        self.polls = []  # ids of jobs
+        self.cancels = []
+        self.to_submit = []
+        self.to_poll = []
+        self.usual = Pending()
+
+    async def submit(self, request, job):
+        self.submits.append(job.task_id)
+        handle = Handle(id=f"job-{len(self.submits)}", urls={"get": "https://api.test/1"})
+        return await said(self.to_submit.pop(0) if self.to_submit else handle, request, job)
+
+    async def poll(self, handle, job):
+        self.polls.append(handle.id)
+        return await said(self.to_poll.pop(0) if self.to_poll else self.usual, handle, job)
+
+
+class StoppableApi(JobApi):
+    """One whose jobs can be stopped; `refusal` is what it raises instead."""
+
+    refusal = None
+
+    async def cancel(self, handle):
+        self.cancels.append(handle.id)
+        if self.refusal is not None:
+            raise self.refusal
+
+
+class PlainApi:
+    """A provider that answers with the result, and may be billed for each answer."""
+
+    name = "plain"
+
+    def __init__(self, *script, **traits):
+        self.traits = Traits(**traits)
+        self.submits = []
+        self.script = list(script)
+
+    async def submit(self, request, job):
+        self.submits.append(job.task_id)
+        return await said(self.script.pop(0) if self.script else TEXT, request, job)
+
+
+async def said(step, *asked):
+    """Return or raise what a script says."""
+    if callable(step):
+        step = await step(*asked)
+    if isinstance(step, BaseException):
+        raise step
+    return step
+
+
+@attrs.define
+class Gate:
+    """A step of a provider that waits to be let through."""
+
+    result: object = PICTURE
+    entered: asyncio.Event = attrs.field(factory=asyncio.Event)
+    open: asyncio.Event = attrs.field(factory=asyncio.Event)
+    running: int = 0
+    most: int = 0
+
+    async def __call__(self, request, job):
+        self.running += 1
+        self.most = max(self.most, self.running)
+        self.entered.set()
+        try:
+            await self.open.wait()
+        finally:
+            self.running -= 1
+        return self.result
+
+
+async def passed(event):
+    async with asyncio.timeout(PATIENCE_S):
+        await event.wait()
+
+
+async def drained(shop):
+    """Drain with all the time in the world, of which little may be needed."""
+    await stopped(asyncio.create_task(shop.pool.drain(grace_s=3600)))
+
+
+async def stopped(draining):
+    """Wait for a drain; one that does not end is a failure, not cancelled and forgotten."""
+    done, _ = await asyncio.wait({draining}, timeout=PATIENCE_S)
+    draining.cancel()
+    assert done, "it does not stop"
+    draining.result()
+
+
+async def until(condition):
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def steal(shop, task_id):
+    """Take a task's lease away, as after it has expired."""
+    _, leases = await asyncio.gather(  # one batch of the writer: no lane comes in between
+        shop.store.queue.recover(now=shop.clock()),
+        shop.store.queue.claim(1, lease_s=60, now=shop.clock()),
+    )
+    (lease,) = leases
+    assert lease.task_id == task_id
+    return lease
+
+
+def lane_of(shop, lease):
+    """Return another process's lane, as far as the store can tell."""
+    return Lane(shop.pool.shop, lease)
