@@ -10,6 +10,7 @@ from gateway.services import Services
 from tests.simulation.chain import SimulatedChain
 from tests.simulation.market import Terms
 from tests.simulation.relay import Relay
+from tests.simulation.vendor import Vendor
 from tests.simulation.world import World
 
 Ask = Callable[[Services], Awaitable[Accepted]]
@@ -37,4 +38,5 @@ class Ground:
     db: sqlite3.Connection
     relay: Relay
     terms: Terms
+    vendor: Vendor = attrs.field(factory=Vendor)
     surprises: list[str] = attrs.field(factory=list)  # errors nobody raises on purpose

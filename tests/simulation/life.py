@@ -120,7 +120,7 @@ class Life:
         chain = FaultyRpc(ground.chain, self.world, self)
         store = SimStore(ground.db, self)
         context = PluginContext(settings=settings, chain=chain, journal=store, now=self.now)
-        manager, catalog = market.plugins(), market.catalog()
+        manager, catalog = market.plugins(), market.catalog(self.now)
         settler = manager.settler(context)
         await stack.enter_async_context(store)
         site: Any = SimpleNamespace(secret_key="", extensions={})
@@ -128,7 +128,7 @@ class Life:
         services = await production._services(
             site, context, manager, catalog, store, settler, refunds
         )
-        services.artifacts = services.workers.artifacts = market.NoArtifacts()
+        services.artifacts = services.workers.shop.artifacts = market.NoArtifacts()
         services.answered.set()
         await stack.enter_async_context(production._running(services))
         return services

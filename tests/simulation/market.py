@@ -3,31 +3,21 @@
 import functools
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from gateway import (
-    ContentPolicy,
-    Endpoint,
-    GenerationRequest,
-    InvalidInput,
-    Job,
-    RateLimited,
-    Result,
-    Settings,
-    Transient,
-    hookimpl,
-)
+from gateway import Endpoint, Result, Settings, hookimpl
 from gateway.catalog import Catalog
+from gateway.contracts import Clock, Kept
 from gateway.domain import StoredOutput, StoredResult
 from gateway.plugin_manager import PluginManager
 from gateway.signer import address_of
 from gateway_facilitator_settler import FacilitatorSettler
-from tests.simulation.loop import OWNER
 from tests.simulation.relay import RelayClient
+from tests.simulation.vendor import DiceProvider
 
 WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E"
 PRICE_UNITS = 20_000
@@ -84,9 +74,13 @@ def plugins() -> PluginManager:
     return PluginManager([MarketPlugin()])
 
 
-@functools.lru_cache(maxsize=1)
-def catalog() -> Catalog:
-    return plugins().catalog(settings("local", "manual", "10"))
+def catalog(now: Clock) -> Catalog:
+    """Return what one process sells; it counts what it has under way, so each has its own."""
+    made = Catalog({}, now=now)
+    MarketPlugin().register_endpoints(
+        lambda endpoint, provider: made.register(endpoint, provider, "market"), None
+    )
+    return made
 
 
 class MarketPlugin:
@@ -112,40 +106,16 @@ class MarketPlugin:
         register("relay", lambda: FacilitatorSettler(context, RelayClient(context.chain.life)))
 
 
-class DiceProvider:
-    """Generates, or fails in every way a provider may, as the dice of the history say."""
-
-    name = "dice"
-
-    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
-        """Refuse nothing."""
-
-    async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        life: Any = OWNER.get()
-        world = life.world
-        await life.pause()
-        if world.is_healed:
-            return Result(text="done")
-        outcome = world.dice.random()
-        world.note(f"provider works on {job.task_id[:8]}, attempt {job.attempt}: {outcome:.2f}")
-        life.check_paid(job.task_id)
-        if outcome < 0.75:
-            return Result(text="done")
-        if outcome < 0.85:
-            raise Transient("busy")
-        if outcome < 0.88:
-            raise RateLimited("wait", retry_after_s=2.0)
-        if outcome < 0.94:
-            raise InvalidInput("no")
-        raise ContentPolicy("never")
-
-
 @attrs.frozen
 class NoArtifacts:
     """Keeps text only, in the task itself."""
 
     async def save(self, task_id: str, result: Result) -> StoredResult:
         return StoredResult(text=result.text)
+
+    async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
+        for batch in ():
+            yield batch
 
     async def delete(self, outputs: Sequence[StoredOutput]) -> None:
         """Nothing was written."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from tests.simulation import broken_accepting as accepting
 from tests.simulation import broken_settling as settling
+from tests.simulation import broken_working as working
 from tests.simulation.mutant import Mutant, patched
 
 _MAKERS: dict[str, Callable[[], Mutant]] = {
@@ -26,6 +27,9 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "late-commit": settling.late_commit,
     "believed-facilitator": settling.believed_facilitator,
     "refund-anew": settling.refund_anew,
+    "unmarked-submit": working.unmarked_submit,
+    "forgotten-handle": working.forgotten_handle,
+    "uncertain-again": working.uncertain_again,
 }
 MUTANTS = {name: make() for name, make in _MAKERS.items()}
 REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md

@@ -96,9 +96,9 @@ def buy_direct(
     request = GenerationRequest(prompt=prompt)
 
     def ask(services: Services) -> Awaitable[Accepted]:
-        proof = None if prover is None else prove(prover, _quote(services), tx_hash)
-        endpoint = services.catalog[market.SLUG].endpoint
-        return services.payments.accept_direct(endpoint, request, tx_hash, idempotency_key, proof)
+        quote = _quote(services)
+        proof = None if prover is None else prove(prover, quote, tx_hash)
+        return services.payments.accept_direct(quote, request, tx_hash, idempotency_key, proof)
 
     return ask
 

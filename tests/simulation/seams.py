@@ -7,7 +7,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from gateway import lane, signer
+from gateway import signer
+from gateway.worker import outcome
 from tests.simulation.chain import encode_raw, raw_hash
 from tests.simulation.world import World
 
@@ -60,7 +61,7 @@ def seams(world: World) -> Iterator[None]:
     changes: list[tuple[Any, str, Any]] = [
         *((module, "_log", log) for module in _logging_modules()),
         (uuid, "uuid4", lambda: uuid.UUID(bytes=world.dice.randbytes(16), version=4)),
-        (lane, "random", world.dice),
+        (outcome, "random", world.dice),
         (signer, "sign_transaction", _fast_signature),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in changes]

@@ -1,0 +1,32 @@
+"""Mutants of how a paid task is worked on: each bills the operator twice."""
+
+from typing import Any
+
+from gateway import SubmitUncertain
+from gateway.store import task_transactions as tasks
+from gateway.worker.outcome import Outcome
+from tests.simulation.mutant import Mutant
+
+
+def unmarked_submit() -> Mutant:
+    def begin_submit(db: Any, lease: Any, now: float) -> bool:
+        return True
+
+    return Mutant("no mark before a submit", ((tasks, "begin_submit", begin_submit),))
+
+
+def forgotten_handle() -> Mutant:
+    def save_handle(db: Any, lease: Any, handle: Any) -> bool:
+        return tasks._changed(db, lease, "sent_at = NULL")
+
+    return Mutant("a handle is not written down", ((tasks, "save_handle", save_handle),))
+
+
+def uncertain_again() -> Mutant:
+    of = Outcome.of
+
+    async def kindly(self: Any, error: Exception, upstream: Any, *, has_job: bool) -> None:
+        taken = RuntimeError() if isinstance(error, SubmitUncertain) else error
+        await of(self, taken, upstream, has_job=has_job)
+
+    return Mutant("an uncertain submit is sent again", ((Outcome, "of", kindly),))
