@@ -11,7 +11,7 @@ import structlog
 from quart import Quart
 
 from gateway import retention
-from gateway.artifacts import LocalArtifacts
+from gateway.artifacts import artifacts_of
 from gateway.catalog import Catalog
 from gateway.chain import Web3Chain
 from gateway.contracts import Artifacts, Chain, Clock, PluginContext, Settler, Store
@@ -22,10 +22,12 @@ from gateway.notices import Notices
 from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Reconciler, Refunds, Settlements
 from gateway.plugin_manager import PluginManager
+from gateway.probing import probe_forever
 from gateway.ratelimit import RateLimits
 from gateway.services import EXTENSION, Condition, Services
 from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
+from gateway.watchdog import owners_of, watching
 from gateway.web import bare_app
 from gateway.worker import WorkerPool
 
@@ -50,7 +52,7 @@ def create_app(
     """
     settings = settings or load_settings()
     manager = PluginManager(plugins)
-    catalog = manager.catalog(settings)
+    catalog = manager.catalog(settings, now)
     app = bare_app(settings, catalog)
     keep = store or SqliteStore(settings.data_dir / "gateway.db")
     base = chain or Web3Chain(settings)
@@ -64,6 +66,8 @@ def create_app(
             async with contextlib.AsyncExitStack() as stack:
                 await stack.enter_async_context(keep)
                 gateway = await _services(app, context, manager, catalog, keep, settler, refunds)
+                owners = owners_of(manager.modules(), catalog)
+                await stack.enter_async_context(watching(owners))
                 await stack.enter_async_context(_running(gateway))
                 yield
         except Exception as error:
@@ -87,8 +91,8 @@ async def _services(
     await check_network(settings, store)
     app.secret_key = await store.meta("session_secret", lambda: secrets.token_hex(32))
     file_secret = await store.meta("file_secret", lambda: secrets.token_hex(32))
-    artifacts = LocalArtifacts(settings.data_dir / "outputs", file_secret)
-    notices, condition = Notices(), Condition(settings)
+    artifacts = artifacts_of(settings, file_secret)
+    notices, condition = Notices(), Condition(settings, catalog)
     workers = _workers(context, catalog, store, artifacts, notices)
     reconciler = Reconciler(store, context.chain, settings, now)
     settlements = Settlements(store, settler, reconciler, workers.wake)
@@ -183,6 +187,7 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
             retention.sweep_forever(gateway.store, gateway.artifacts, gateway.now),
             name="retention",
         ),
+        asyncio.create_task(_probe(gateway), name="probing"),
     ]
     try:
         yield
@@ -196,7 +201,13 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
         await gateway.settlements.close(grace_s=_DRAIN_PAYMENTS_S)
         await gateway.workers.drain(grace_s=_DRAIN_TASKS_S)
         await gateway.catalog.close()
+        gateway.pages.close()
         await gateway.chain.close()
+
+
+async def _probe(gateway: Services) -> None:
+    await gateway.warmed.wait()
+    await probe_forever(gateway.catalog)
 
 
 async def _warm_up(gateway: Services) -> None:

@@ -9,9 +9,10 @@ from quart import current_app
 
 from gateway.catalog import Catalog
 from gateway.contracts import Artifacts, Chain, Clock, Quote, Store
-from gateway.domain import Endpoint
+from gateway.domain import Endpoint, GenerationRequest
 from gateway.errors import ExecutionError
 from gateway.notices import Notices
+from gateway.pages import Pages
 from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Refunds, Settlements
 from gateway.ratelimit import RateLimits
@@ -26,18 +27,21 @@ class Condition:
     """Whether anything may be sold now; shared by routes and payments."""
 
     settings: Settings
+    catalog: Catalog
     is_draining: bool = False
 
     def free_disk_mb(self) -> float:
         """Return the megabytes (10⁶ bytes) free in the data folder."""
         return shutil.disk_usage(self.settings.data_dir).free / 10**6
 
-    def check_serving(self) -> None:
-        """Raise `ExecutionError` where a paid task could not be kept."""
+    def check_serving(self, slug: str) -> None:
+        """Raise `ExecutionError` where a task could not be kept, or its provider does not work."""
         if self.is_draining:
             raise ExecutionError("The gateway is restarting; nothing was charged. Try again soon.")
         if self.free_disk_mb() < self.settings.min_free_disk_mb:
             raise ExecutionError("The gateway's disk is nearly full; nothing was charged.")
+        if self.catalog[slug].upstream.circuit.is_open:
+            raise ExecutionError("The provider does not work now; nothing was charged.")
 
 
 @attrs.define(kw_only=True)
@@ -58,16 +62,17 @@ class Services:
     condition: Condition
     now: Clock
     started_at: float
+    pages: Pages = attrs.field(factory=Pages)
     answered: asyncio.Event = attrs.field(factory=asyncio.Event)  # the first answer went out
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event)  # what is heavy is imported
     password: AdminPassword = attrs.field(repr=False)
 
-    def quote(self, endpoint: Endpoint) -> Quote:
-        """Return the price of a request to an endpoint, and where it is paid."""
+    def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
+        """Return the price of a request, and where it is paid; without one, the endpoint's."""
         settings = self.settings
         return Quote(
             endpoint=endpoint,
-            price_units=endpoint.price_units,
+            price_units=endpoint.price_of(request) if request else endpoint.price_units,
             wallet=settings.wallet,
             network=settings.chain,
             resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",

@@ -82,7 +82,7 @@ class Outbound:
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await self._followed(transport, url, timeout_s)
-        except (transport.httpx.HTTPError, TimeoutError, OSError) as error:
+        except (transport.httpx.HTTPError, TimeoutError, OSError, UnicodeError) as error:
             raise Transient(f"The result cannot be fetched: {type(error).__name__}") from None
         if answer.status not in range(200, 300):
             raise Transient(f"The link to the result answers with status {answer.status}.")

@@ -22,7 +22,6 @@ from gateway.contracts import (
 )
 from gateway.domain import (
     Authorization,
-    Endpoint,
     GenerationRequest,
     PaymentState,
     Task,
@@ -63,7 +62,7 @@ class Payments:
     transfers: TransferVerifier
     settlements: Settlements
     on_queued: Callable[[], None]  # a task waits for a lane
-    check_serving: Callable[[], None]  # raises ExecutionError where nothing may be sold now
+    check_serving: Callable[[str], None]  # raises ExecutionError where a slug may not be sold now
     now: Clock
     born_at: float  # when the database was made
     _accepting: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
@@ -82,7 +81,7 @@ class Payments:
         `ExecutionError` where settling cannot work now. An unknown outcome is no error: the
         task is held until the chain tells.
         """
-        proof = await self._read(header)
+        proof = await self._read(header, quote.endpoint.slug)
         key_hash = payer_key_hash(proof.authorization.sender, idempotency_key)
         while True:
             task = await self._outcome(await self._task_for(quote, request, proof, key_hash))
@@ -93,11 +92,11 @@ class Payments:
                 raise PaymentRequired(SPENT)
             # Nothing was taken by who had the key: it is free for this authorization.
 
-    async def _read(self, header: str) -> Proof:
+    async def _read(self, header: str, slug: str) -> Proof:
         try:
             return self.authorizations.read(header)
         except PaymentRequired:
-            await self._check_can_settle()
+            await self._check_can_settle(slug)
             raise
 
     async def _task_for(
@@ -121,11 +120,11 @@ class Payments:
         if key_hash is not None and (task := await self.store.find_idempotent(key_hash)):
             await self._check_signed(quote, proof)  # before its payer is told anything
             return repeated(task, new.request_hash)
-        await self._check_can_settle()
+        await self._check_can_settle(quote.endpoint.slug)
         return await self._reserve(quote, proof, claim, new, key_hash)
 
-    async def _check_can_settle(self) -> None:
-        self.check_serving()
+    async def _check_can_settle(self, slug: str) -> None:
+        self.check_serving(slug)
         await self.settlements.check_ready()
 
     async def _check_signed(self, quote: Quote, proof: Proof) -> None:
@@ -179,7 +178,7 @@ class Payments:
 
     async def accept_direct(
         self,
-        endpoint: Endpoint,
+        quote: Quote,
         request: GenerationRequest,
         tx_hash: str,
         idempotency_key: str | None,
@@ -190,11 +189,11 @@ class Payments:
         With a proof only the transfers count whose sender made it.
         Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ChainUnavailable`.
         """
-        key_hash = direct_key_hash(idempotency_key)
+        key_hash, endpoint = direct_key_hash(idempotency_key), quote.endpoint
         fingerprint = direct_fingerprint(endpoint, request, tx_hash)
         if known := await self._repeated(key_hash, fingerprint):
             return Accepted(task=known)
-        self.check_serving()
+        self.check_serving(endpoint.slug)
         if await self.store.find_claim(transaction_key(tx_hash)):
             # The first try of this very request may have committed since the look above.
             if known := await self._repeated(key_hash, fingerprint):
@@ -208,7 +207,7 @@ class Payments:
         new = new_task(
             endpoint,
             request,
-            price_units=endpoint.price_units,
+            price_units=quote.price_units,
             fingerprint=fingerprint,
             now=self.now(),
         )

@@ -10,11 +10,18 @@ from gateway import wire
 from gateway.catalog import Registered
 from gateway.contracts import Quote, Validating
 from gateway.domain import Endpoint, GenerationRequest
-from gateway.errors import InvalidInput, PayloadTooLarge, PaymentRequired, ValidationError
+from gateway.errors import (
+    ExecutionError,
+    InvalidInput,
+    PayloadTooLarge,
+    PaymentRequired,
+    ValidationError,
+)
 from gateway.payments import Accepted
 from gateway.payments.payer_proof import PayerProof, proof_digest
 from gateway.routes.limited import limited
 from gateway.services import services
+from gateway.upstream import contained, sentence
 
 blueprint = Blueprint("generate", __name__)
 
@@ -22,6 +29,7 @@ SMALL_BODY_BYTES = 64 * 1024
 ESCAPED_BODY_BYTES = SMALL_BODY_BYTES + 120_000  # ASCII-only JSON writes an emoji in 12 bytes
 LARGE_BODY_BYTES = 11_000_000  # a file of 7.5 MB in Base64, and a prompt
 _MAX_KEY_CHARS = 255
+_VALIDATION_S = 30.0  # a large document that is looked at, behind others
 Body = TypeVar("Body", bound=wire.GenerationBody)
 
 
@@ -131,9 +139,12 @@ async def _checked(body: wire.GenerationBody, registered: Registered) -> Generat
         if endpoint.counts_pages and generation.attachment is not None:
             generation = await _counted(generation, endpoint)
         if isinstance(provider, Validating):
-            await provider.validate(generation, endpoint)
+            async with asyncio.timeout(_VALIDATION_S):
+                await contained(provider.validate, generation, endpoint)
     except InvalidInput as error:
-        raise ValidationError(str(error)) from None
+        raise ValidationError(sentence(error)) from None
+    except TimeoutError:
+        raise ExecutionError("The provider does not answer now; nothing was charged.") from None
     return generation
 
 

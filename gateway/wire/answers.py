@@ -1,12 +1,11 @@
 """Answers: the generation-started response and the task, as the specification writes them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from gateway.contracts import Artifacts
 from gateway.domain import (
     MAX_ATTEMPTS,
     Flow,
@@ -18,7 +17,6 @@ from gateway.domain import (
 )
 
 POLL_S = 2  # the interval the specification advises
-_LINK_S = 3600  # a link works for at least this long after the poll that showed it
 _STATUS = {TaskStatus.HELD: "queued", TaskStatus.DROPPED: "failed"}
 
 
@@ -41,10 +39,11 @@ def started(task: Task) -> dict[str, Any]:
     return body
 
 
-def task(
-    task: Task, *, base_url: str, network: str, artifacts: Artifacts, now: float
-) -> dict[str, Any]:
-    """Return the body of `GET /api/task/{taskId}`: no prompt, payer or file."""
+def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
+    """Return the body of `GET /api/task/{taskId}`: no prompt, payer or file.
+
+    `links` are one for each output, or none where the outputs are gone.
+    """
     status = _STATUS.get(task.status, str(task.status))
     return {
         "taskId": task.id,
@@ -67,7 +66,7 @@ def task(
             "network": network,
             "transaction": task.payment.paid_tx,
         },
-        "result": _result(task, base_url, artifacts, now),
+        "result": _result(task, links),
         "error": task.error,
         "code": task.code,
         "details": task.details,
@@ -91,24 +90,20 @@ def _refund(refund: Refund | None) -> dict[str, Any] | None:
     }
 
 
-def _result(task: Task, base_url: str, artifacts: Artifacts, now: float) -> dict[str, Any] | None:
+def _result(task: Task, links: Sequence[str]) -> dict[str, Any] | None:
     if task.result is None:
         return None
-    # Whole hours keep the answer the same from poll to poll.
-    until = (now // _LINK_S + 2) * _LINK_S
-    if task.expires_at is not None:
-        until = min(until, task.expires_at)
-    outputs = [_output(output, base_url, artifacts, until) for output in task.result.outputs]
-    if task.outputs_gone or (task.expires_at is not None and task.expires_at <= now):
-        outputs = [output | {"url": None, "expired": True} for output in outputs]
-    return {"outputs": outputs, "text": task.result.text}
+    outputs = task.result.outputs
+    if links:
+        shown = [_output(output, link) for output, link in zip(outputs, links, strict=True)]
+    else:
+        shown = [_output(output, None) | {"expired": True} for output in outputs]
+    return {"outputs": shown, "text": task.result.text}
 
 
-def _output(
-    output: StoredOutput, base_url: str, artifacts: Artifacts, until: float
-) -> dict[str, Any]:
+def _output(output: StoredOutput, link: str | None) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "url": base_url + artifacts.link(output, expires_at=until),
+        "url": link,
         "mimeType": output.media_type,
         "bytes": output.size_bytes,
         "sha256": output.sha256,

@@ -198,6 +198,10 @@ def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
     attachment = _attachment(body, endpoint)
     if "prompt" in endpoint.required_fields and body.prompt is None:
         raise ValidationError("prompt is missing.")
+    if len(body.prompt or "") > endpoint.max_prompt_chars:
+        raise ValidationError(
+            f"prompt must have 1 to {endpoint.max_prompt_chars:,} characters at this endpoint."
+        )
     return GenerationRequest(
         prompt=body.prompt or "",
         aspect_ratio=_choose("aspect_ratio", body.aspect_ratio, endpoint.aspect_ratio),

@@ -138,7 +138,8 @@ class Jobs:
     def _result(self, pages: list[_Page]) -> Result:
         texts = [page.markdown for page in pages if page.success and page.markdown is not None]
         if not texts or len(texts) < len(pages):
-            raise JobFailed("Not every page was parsed.")
+            # Billed all the same, so not parsed anew: half a document is not sold, but owed back.
+            raise InvalidInput("The provider could not read every page of this document.")
         cost = None if self.page_cost_micros is None else self.page_cost_micros * len(texts)
         return Result(text="\n\n".join(texts), cost_micros=cost)
 

@@ -1,0 +1,93 @@
+"""`gateway tasks`: where a task stands at its provider, and what must be looked up there."""
+
+import asyncio
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from gateway import Handle
+from gateway.cli import main
+from gateway.store import SqliteStore
+from gateway.testing.store_facts import NOW, RESULT, WALLET, leased, queued
+
+SENT = "2027-01-15 08:00:05"  # NOW and 5 seconds
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    """`gateway tasks …` over a database with one task that each thing happened to."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GATEWAY_WALLET", WALLET)
+    monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0x" + "1" * 64)
+    monkeypatch.setenv("GATEWAY_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "100")
+    asyncio.run(_history(tmp_path))
+
+    def run(*arguments: str):
+        said = CliRunner().invoke(main, ["tasks", *arguments], catch_exceptions=False)
+        assert said.exit_code == 0, said.output
+        return said.stdout
+
+    return run
+
+
+async def _history(folder) -> None:
+    async with SqliteStore(folder / "gateway.db") as store:
+        queue = store.queue
+        lost = await leased(store, tx=1, id="lost-job")
+        await queue.begin_submit(lost, now=NOW + 5)
+        await queue.save_handle(lost, Handle(id="remote-17", urls={"poll": "https://x/?sig=s"}))
+        await queue.fail(lost, details="uncertain_submit", error="Lost.", now=NOW)
+        unknown = await leased(store, tx=2, id="never-answered")
+        await queue.begin_submit(unknown, now=NOW + 5)
+        await queue.fail(unknown, details="uncertain_submit", error="No answer.", now=NOW)
+        refused = await leased(store, tx=3, id="refused")
+        await queue.fail(refused, details="content_policy", error="No.", now=NOW)
+        done = await leased(store, tx=4, id="done")
+        await queue.complete(done, RESULT, expires_at=NOW + 9, now=NOW, cost_micros=12_500)
+        at_work = await leased(store, tx=5, id="at-work")
+        await queue.extend(at_work, until=NOW + 60, progress=0.5, note="3rd in line")
+        await queued(store, tx=6, id="waiting")
+
+
+def rows(said: str) -> dict[str, dict]:
+    return {row["task"]: row for row in json.loads(said)}
+
+
+def test_every_task_is_listed_the_newest_first(command):
+    found = rows(command("--json"))
+    assert list(found) == ["waiting", "at-work", "done", "refused", "never-answered", "lost-job"]
+    assert [found["waiting"][name] for name in ("cost", "sent", "job", "note")] == [""] * 4
+
+
+def test_a_task_tells_its_note_its_job_when_it_was_sent_and_its_cost(command):
+    found = rows(command("--json"))
+    assert found["at-work"]["note"] == "3rd in line"
+    assert found["done"]["cost"] == "0.0125"
+    assert (found["lost-job"]["job"], found["lost-job"]["sent"]) == ("remote-17", SENT)
+    assert (found["never-answered"]["job"], found["never-answered"]["sent"]) == ("", SENT)
+
+
+def test_the_uncertain_ones_are_listed_for_the_operator_to_look_up(command):
+    found = rows(command("--uncertain", "--json"))
+    assert list(found) == ["never-answered", "lost-job"]
+    assert {row["payment"] for row in found.values()} == {"refund_due"}
+    assert list(rows(command("--uncertain", "--json", "--limit", "1"))) == ["never-answered"]
+    assert command("--uncertain", "--status", "completed") == "There are no such tasks.\n"
+
+
+def test_a_state_is_listed_alone(command):
+    assert list(rows(command("--status", "failed", "--json"))) == [
+        "refused",
+        "never-answered",
+        "lost-job",
+    ]
+
+
+def test_the_table_shows_what_to_look_up_and_no_address_of_a_job(command):
+    said = command("--uncertain")
+    assert "remote-17" in said
+    assert f"sent {SENT}" in said
+    assert "uncertain_submit" in said
+    assert "sig=s" not in said + command("--json")
