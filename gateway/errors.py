@@ -200,7 +200,10 @@ class JobFailed(ProviderError):
 
 
 class HandleLost(ProviderError):
-    """The API does not know a job it accepted: perhaps made and billed, so not submitted anew."""
+    """The API does not know a job it accepted: perhaps made and billed, so not submitted anew.
+
+    Unless the provider's submit is idempotent: then it costs one of the retries.
+    """
 
 
 class RefundRefused(Exception):

@@ -4,7 +4,13 @@ import pytest
 
 from gateway.contracts import Cancelling
 from gateway.testing.fake_server import FakeServer
-from gateway.testing.judging import check_completed, check_failed, check_submits, job_api_of
+from gateway.testing.judging import (
+    check_completed,
+    check_failed,
+    check_submits,
+    is_idempotent,
+    job_api_of,
+)
 from gateway.testing.stage import Stage
 
 _ONE = "A job that was begun is polled, never submitted again: keep all it takes in the Handle."
@@ -46,10 +52,16 @@ class WaitingScenes:
         check_completed(await stage.bought(), advice=advice)
         check_submits(server, 2, advice=advice)
 
-    async def test_a_job_that_is_lost_is_paid_back(self, stage: Stage) -> None:
+    async def test_a_job_that_is_lost_is_paid_back_or_begun_anew_where_that_is_free(
+        self, stage: Stage
+    ) -> None:
         server = job_api_of(stage, "lost")
-        server.plays("accepted", jobs=("waiting lost",))
+        server.plays("accepted", jobs=("waiting lost", "made"))
         advice = "`poll` raises HandleLost where the API does not know its own job."
+        if is_idempotent(stage):
+            check_completed(await stage.bought(), advice=advice)
+            check_submits(server, 2, advice="An idempotent submit is simply sent again.")
+            return
         check_failed(await stage.bought(), "uncertain_submit", advice=advice)
         check_submits(server, 1, advice=advice)
 
