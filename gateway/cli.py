@@ -50,7 +50,7 @@ def check(*, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([row.as_dict() for row in rows], indent=2))
     else:
-        marks = {True: "[green]ok[/green]", False: "[red]wrong[/red]"}
+        marks = {True: "ok", False: "wrong"}
         print_table(
             ("check", "", "what was found"),
             [(row.name, marks[row.ok], row.found) for row in rows],

@@ -43,13 +43,14 @@ def _shown(value: Any) -> str:
 
 
 def print_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Print a table as wide as the terminal."""
+    """Print a table as wide as the terminal; nothing in it is markup, nothing is cut."""
     from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")  # a long id wraps rather than being cut
+    for place, heading in enumerate(headings):
+        table.add_column(heading, overflow="fold", no_wrap=not place)  # what a row is called
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     Console().print(table)
