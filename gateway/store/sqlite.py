@@ -181,8 +181,8 @@ class SqliteStore:
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None
     ) -> list[Task]:
-        where = "WHERE t.status = coalesce(?1, t.status) AND (?2 IS NULL OR t.details = ?2)"
-        sql = f"{SELECT_TASK} {where} ORDER BY t.rowid DESC LIMIT ?3"
+        where = "WHERE t.status = coalesce(?, t.status) AND t.details IS coalesce(?, t.details)"
+        sql = f"{SELECT_TASK} {where} ORDER BY t.rowid DESC LIMIT ?"
         return [task_of(row) for row in await self._rows(sql, status, details, limit)]
 
     async def jobs_of(self, task_ids: Sequence[str]) -> dict[str, JobRecord]:

@@ -48,7 +48,10 @@ async def test_files_that_want_all_time_and_memory_are_killed_while_others_are_s
     slow = asyncio.create_task(refusal(parser, "heavy.docx", hostile.heavy_docx()))
     big = await refusal(parser, "wide.xlsx", hostile.wide_xlsx())
     meanwhile = await parser.submit(request("a.csv", b"a,b\n1,2"), None)
-    assert big == "The file takes too much memory to parse."
+    assert big in (  # on a slow machine the time is over first
+        "The file takes too much memory to parse.",
+        "The file takes too much time to parse.",
+    )
     assert meanwhile.text.startswith("| a | b |")
     assert await slow == "The file takes too much time to parse."
     assert time.monotonic() - started < 2 * parser._texts.limits.wall_s
