@@ -19,7 +19,7 @@ class Circuit:
         self._provider = provider
         self._now = now
         self._failures = 0  # in a row
-        self._failed_tasks: set[str] = set()  # that they were of
+        self._failed_tasks: set[str] = set()  # since the last success
         self._openings = 0  # without a success in between
         self._opened_at = 0.0  # the first of them
         self._probe_at = 0.0
@@ -47,21 +47,23 @@ class Circuit:
 
     def succeeded(self) -> None:
         """Note that the provider did its work, or said no to one request as it should."""
-        self._forget_failures()
+        self._failures = 0
+        self._failed_tasks.clear()
         if not self.is_open:
             self._openings = 0
 
     def failed(self, reason: str, task_id: str) -> None:
-        """Note that it did not work; enough of this in a row, of several tasks, opens it."""
+        """Note that it did not work; enough of this in a row, of several tasks, opens it.
+
+        On trial one failure does, but not of a task that failed before: its next attempts prove
+        nothing new, and whoever bought a few odd ones would keep everybody else away for hours.
+        """
+        is_new = task_id not in self._failed_tasks
         self._failures += 1
         self._failed_tasks.add(task_id)
         is_repeated = self._failures >= _FAILURES and len(self._failed_tasks) >= _TASKS
-        if is_repeated or self._openings:
+        if is_repeated or (self._openings and is_new):
             self.trip(reason)
-
-    def _forget_failures(self) -> None:
-        self._failures = 0
-        self._failed_tasks.clear()
 
     def trip(self, reason: str, *, pause_s: float = 0.0) -> None:
         """Open the circuit at once, for `pause_s` seconds at least."""
@@ -88,5 +90,5 @@ class Circuit:
     def try_again(self) -> None:
         """Sell again, on trial: a probe has passed, or there is none."""
         self.problem = None
-        self._forget_failures()
+        self._failures = 0
         _log.warning("provider.on_sale", provider=self._provider)

@@ -44,6 +44,11 @@ def _with_step(endpoint: Endpoint, resolution: str, price_units: int) -> Endpoin
             f"[endpoints.{endpoint.slug}] prices.{resolution}: the endpoint's resolutions are "
             f"{known}."
         )
+    if resolution == endpoint.resolution.default:  # else the manifest would name another
+        raise SettingsError(
+            f"[endpoints.{endpoint.slug}] prices.{resolution}: that is made where a request names "
+            f'no resolution. Write price = "..." instead.'
+        )
     others = tuple(step for step in endpoint.price_steps if step.resolution != resolution)
     step = PriceStep(price_units=price_units, resolution=resolution)
     return attrs.evolve(endpoint, price_steps=(*others, step))

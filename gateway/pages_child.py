@@ -4,13 +4,18 @@ import io
 import re
 import struct
 import zipfile
+import zlib
 
 import pdf_inspector
 
 from gateway.sandbox.errors import SandboxRefusal
 
 _SLIDE = re.compile(r"ppt/slides/slide\d+\.xml", re.ASCII)
+_SLIDE_LINK = re.compile(rb"/relationships/slide[\"']")
+_LINKS = "ppt/_rels/presentation.xml.rels"
+_MAX_LINKS_BYTES = 4_000_000  # unpacked; 20,000 slides
 _MAX_FRAMES = 1_000_000  # more do not fit into 7.5 MB
+_NOT_TO_BE_READ = (KeyError, ValueError, EOFError, RuntimeError)  # missing, encrypted, unknown
 # After the byte order: version, and how an offset, the number of tags, and a tag are written.
 _TIFF = {42: ("I", "H", 12), 43: ("Q", "Q", 20)}  # TIFF 6.0; BigTIFF
 
@@ -39,13 +44,18 @@ def _pdf(data: bytes) -> int:
 
 
 def _pptx(data: bytes) -> int:
-    """Count the slides in the directory: nothing is unpacked."""
+    """Count the slides by their usual names, and those that the presentation links to."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
+            with archive.open(_LINKS) as links:
+                linked = len(_SLIDE_LINK.findall(links.read(_MAX_LINKS_BYTES)))
+    except (zipfile.BadZipFile, zlib.error, struct.error, *_NOT_TO_BE_READ):
         raise SandboxRefusal("The presentation is damaged or incomplete.") from None
-    return sum(1 for name in names if _SLIDE.fullmatch(name))
+    slides = max(linked, sum(1 for name in names if _SLIDE.fullmatch(name)))
+    if slides == 0:
+        raise SandboxRefusal("The presentation is damaged or incomplete: it holds no slides.")
+    return slides
 
 
 def _tiff(data: bytes) -> int:

@@ -123,6 +123,9 @@ def _mistake_in_step(step: PriceStep, endpoint: Endpoint) -> str | None:
     if step.resolution is not None and step.resolution not in endpoint.resolution.values:
         known = ", ".join(endpoint.resolution.values) or "none"
         return f"a price step is for resolution {step.resolution!r}, but it has {known}"
+    is_for_default = step.resolution is not None and step.resolution == endpoint.resolution.default
+    if is_for_default and step.min_pages is None:
+        return "a price step is for the default resolution, whose price is price_units"
     if step.min_pages is not None and not endpoint.takes_file:
         return "a price step counts pages, but no file is taken"
     return None
@@ -168,8 +171,13 @@ def _mistake_of(provider: Any) -> str | None:
         found = getattr(provider, method, None)
         if inspect.isroutine(found) and not inspect.iscoroutinefunction(inspect.unwrap(found)):
             return f"{kind}.{method} is not an `async def`"
-    if not isinstance(getattr(provider, "traits", Traits()), Traits):
+    traits = getattr(provider, "traits", Traits())
+    if not isinstance(traits, Traits):
         return f"{kind}.traits is no gateway.Traits"
+    for name in ("max_concurrency", "submits_per_minute"):
+        limit = getattr(traits, name)
+        if limit is not None and not (_is_whole(limit) and limit > 0):
+            return f"{kind}.traits.{name} is no whole number of 1 or more; None: no limit"
     return None
 
 

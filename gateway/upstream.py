@@ -11,7 +11,7 @@ import structlog
 from gateway.circuit import Circuit
 from gateway.contracts import Clock, Closing, Probing, Provider
 from gateway.domain import Traits
-from gateway.errors import Transient
+from gateway.errors import SubmitUncertain
 from gateway.pace import Pace
 
 Asked = ParamSpec("Asked")
@@ -107,7 +107,7 @@ async def contained(
         work.add_done_callback(_forget)
         raise
     if work.cancelled():
-        raise Transient("the provider let a cancellation out")
+        raise SubmitUncertain("the provider let a cancellation out")
     return work.result()
 
 
@@ -120,7 +120,7 @@ async def _tamed(
     except (Exception, asyncio.CancelledError):
         raise
     except BaseException as error:
-        raise Transient(f"the provider let out {type(error).__name__}") from error
+        raise SubmitUncertain(f"the provider let out {type(error).__name__}") from error
 
 
 def _forget(work: "asyncio.Task[Value]") -> None:

@@ -8,7 +8,7 @@ import attrs
 
 from gateway.domain import Link, Output, Result
 from gateway.errors import ContentPolicy, Transient
-from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
+from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxRefusal
 
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
 _MAX_BYTES = 64_000_000  # of one picture; 25 million pixels of noise have 75
@@ -36,7 +36,8 @@ class Pictures:
         """Return the result with every picture decoded, measured, and in the wanted format.
 
         A picture that is right already keeps its bytes. Raises `ContentPolicy` where there is no
-        picture, which is how many an API refuses, and `Transient` for one that cannot be sold.
+        picture, which is how many an API refuses, `Transient` for one that cannot be sold, and
+        `SandboxLost` where this machine could not look: that says nothing about the picture.
         """
         if not result.outputs:
             raise ContentPolicy("The provider returned no picture for this prompt.")
@@ -68,5 +69,3 @@ class Pictures:
             raise Transient(f"The provider's picture is not right: {error}.") from None
         except SandboxEnded as error:
             raise Transient(f"The provider's picture ended its decoder: {error.end}.") from error
-        except SandboxLost as error:
-            raise Transient(str(error)) from error

@@ -12,6 +12,7 @@ from gateway.contracts import Quote, Validating
 from gateway.domain import Endpoint, GenerationRequest
 from gateway.errors import (
     ExecutionError,
+    GatewayError,
     InvalidInput,
     PayloadTooLarge,
     PaymentRequired,
@@ -136,15 +137,17 @@ async def _checked(body: wire.GenerationBody, registered: Registered) -> Generat
         generation = await asyncio.to_thread(wire.request_of, body, endpoint)
     provider = registered.upstream.provider
     try:
-        if endpoint.counts_pages and generation.attachment is not None:
-            generation = await _counted(generation, endpoint)
-        if isinstance(provider, Validating):
-            async with asyncio.timeout(_VALIDATION_S):
+        async with asyncio.timeout(_VALIDATION_S):  # also of the waiting behind strangers' files
+            if endpoint.counts_pages and generation.attachment is not None:
+                generation = await _counted(generation, endpoint)
+            if isinstance(provider, Validating):
                 await contained(provider.validate, generation, endpoint)
     except InvalidInput as error:
         raise ValidationError(sentence(error)) from None
-    except TimeoutError:
-        raise ExecutionError("The provider does not answer now; nothing was charged.") from None
+    except GatewayError:
+        raise
+    except Exception as error:  # a plugin may raise anything
+        raise ExecutionError("The request cannot be looked at now; nothing was charged.") from error
     return generation
 
 

@@ -9,6 +9,7 @@ import structlog
 from gateway.contracts import ArtifactsUnavailable, Lease
 from gateway.domain import TEXT_TO_IMAGE, Endpoint, Link, Output, Result, StoredResult
 from gateway.errors import Transient
+from gateway.sandbox import SandboxLost
 from gateway.worker.workshop import Workshop, insisted
 
 _FETCH_S = 60.0  # of one download
@@ -63,7 +64,10 @@ class Delivery:
         Raises what `Pictures.check` does, and `Unkept`.
         """
         if endpoint.capability == TEXT_TO_IMAGE:
-            result = await self.shop.pictures.check(result, self.lease.request.output_format)
+            made, wanted = result, self.lease.request.output_format
+            result = await insisted(
+                lambda: self.shop.pictures.check(made, wanted), self.lease.task_id, on=SandboxLost
+            )
         elif not result.outputs and result.text is None:
             raise ValueError("the provider returned nothing")
         # A name of this lease's own: no other lane of the task overwrites it.

@@ -8,10 +8,10 @@ import structlog
 
 from gateway.catalog import Registered
 from gateway.contracts import Lease
-from gateway.domain import MAX_ATTEMPTS, Handle, Result
+from gateway.domain import MAX_ATTEMPTS, Handle, Link, Result
 from gateway.errors import ContentPolicy, HandleLost, InvalidInput, JobFailed, NotFound
 from gateway.upstream import contained
-from gateway.worker.delivery import Delivery, Unfetchable
+from gateway.worker.delivery import Delivery, Unfetchable, check_shape
 from gateway.worker.job import LaneJob, LeaseLost
 from gateway.worker.outcome import Outcome
 from gateway.worker.watching import Watch
@@ -155,14 +155,14 @@ class Lane:
             )
             result = await self._finished(watch, delivery)
         else:
-            result = await delivery.fetched(begun)
+            result = await self._fetched(begun, delivery)
         await delivery.keep(result, registered.endpoint)
 
     async def _submit(self, registered: Registered, job: LaneJob) -> Result | Handle:
         """Submit once, behind a durable mark; returns the handle as soon as it is durable too."""
         upstream = registered.upstream
         if not upstream.traits.idempotent_submit:
-            await job.mark()
+            await self._mark(job)
         try:
             async with asyncio.timeout(registered.endpoint.timeout_s):
                 begun = await contained(upstream.provider.submit, self.lease.request, job)
@@ -172,6 +172,16 @@ class Lane:
             return job.handle  # it was begun, and then something broke: asked for, not sent again
         return await _saved(begun, job) if isinstance(begun, Handle) else begun
 
+    async def _mark(self, job: LaneJob) -> None:
+        """Mark the submit; where no disk takes the mark, nothing is sent and the lease runs out."""
+        try:
+            await job.mark()
+        except LeaseLost:
+            raise
+        except Exception as error:
+            _log.exception("worker.not_marked", task=self.lease.task_id)
+            raise LeaseLost from error
+
     async def _finished(self, watch: Watch, delivery: Delivery) -> Result:
         """Wait for a job without taking a place; a link that has died may be given afresh."""
         for repolls_left in reversed(range(_REPOLLS)):
@@ -180,11 +190,23 @@ class Lane:
                 result = await watch.result()
             self.is_waiting = False
             try:
-                return await delivery.fetched(result)
+                return await self._fetched(result, delivery)
             except Unfetchable:
                 if not repolls_left:
                     raise
         raise AssertionError
+
+    async def _fetched(self, result: Result, delivery: Delivery) -> Result:
+        """Bring everything here; a vendor whose links hang takes no place from the others' work.
+
+        The turn is given on only with a place in hand, so no more than that many results wait.
+        """
+        check_shape(result)
+        if not any(isinstance(output, Link) for output in result.outputs):
+            return await delivery.fetched(result)
+        async with contextlib.AsyncExitStack() as turn, self.shop.slots.left():
+            await turn.enter_async_context(self.shop.fetching)
+            return await delivery.fetched(result)
 
 
 async def _saved(begun: Handle, job: LaneJob) -> Handle:

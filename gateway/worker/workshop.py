@@ -16,6 +16,7 @@ from gateway.worker.slots import Slots
 Value = TypeVar("Value")
 
 MAX_DOWNLOAD_BYTES = 64_000_000  # of one output; 25 million pixels of noise have 75
+_FETCHES = 4  # results that are downloaded at once, of up to 128 MB each
 _KEEP_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # before something is written once more
 _log = structlog.get_logger()
 
@@ -35,6 +36,7 @@ class Workshop:
     retention_s: float
     backoff_s: float  # before the second attempt; doubles, with jitter
     slots: Slots
+    fetching: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(_FETCHES))
     pictures: Pictures = attrs.field(factory=Pictures)
     links: Outbound = attrs.field(factory=_links)  # fetches what providers only link to
 
@@ -48,15 +50,19 @@ class Unkept(Exception):
     """Something was made, and neither disk nor bucket takes it."""
 
 
-async def insisted(write: Callable[[], Awaitable[Value]], task_id: str) -> Value:
+async def insisted(
+    write: Callable[[], Awaitable[Value]], task_id: str, *, on: type[Exception] = Exception
+) -> Value:
     """Write until it works: what is made and paid is not made again for a full disk.
+
+    `on`: what is worth another try; any other error is raised at once.
 
     Raises `Unkept` after some minutes.
     """
     for pause_s in (*_KEEP_PAUSES_S, None):
         try:
             return await write()
-        except Exception as error:
+        except on as error:
             _log.exception("output.not_kept", task=task_id)
             if pause_s is None:
                 raise Unkept from error

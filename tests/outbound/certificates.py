@@ -24,6 +24,7 @@ class Authority:
     def _sign(self, public, extension, *, is_ca):
         now = dt.datetime.now(dt.UTC)
         name = _NAME if is_ca else x509.Name([])
+        issuer = self._key.public_key()
         return (
             x509.CertificateBuilder()
             .subject_name(name)
@@ -33,6 +34,12 @@ class Authority:
             .not_valid_before(now - dt.timedelta(days=1))
             .not_valid_after(now + dt.timedelta(days=1))
             .add_extension(extension, critical=True)
+            # Since Python 3.13 a certificate must have these three to be trusted.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False
+            )
+            .add_extension(_usage(is_ca=is_ca), critical=True)
             .sign(self._key, hashes.SHA256())
         )
 
@@ -59,3 +66,17 @@ class Authority:
         """Return a client's context that trusts this authority and no other."""
         pem = self._own.public_bytes(serialization.Encoding.PEM).decode()
         return ssl.create_default_context(cadata=pem)
+
+
+def _usage(*, is_ca: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not is_ca,
+        key_cert_sign=is_ca,
+        crl_sign=is_ca,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
