@@ -34,7 +34,7 @@ from gateway.registration import (
     settler_offer,
     verifier_offer,
 )
-from gateway.settings import Settings, names_of
+from gateway.settings import Settings, names_of, variable
 
 GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"
@@ -154,7 +154,7 @@ class PluginManager:
                 implementation.function(*(given[each] for each in implementation.argnames))
             except SettingsError:
                 raise
-            except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin may raise anything
                 self._leave_out(name, error)
                 continue
             for one in offers.taken.values():
@@ -170,7 +170,21 @@ class PluginManager:
                     f"Both {self._plugins[other].full_name} and {plugin.full_name} have settings "
                     f"named GATEWAY_{prefix.upper()}_…. Uninstall one of the two."
                 )
+        self._check_owners(found)
         return found
+
+    def _check_owners(self, sections: dict[str, tuple[str, type]]) -> None:
+        """Raise `SettingsError` for a name of two plugins: each would read the other's secret."""
+        owners: dict[str, str] = {}
+        for prefix, (plugin, kind) in sections.items():
+            for name in names_of(prefix, kind):
+                other = owners.setdefault(name, plugin)
+                if other != plugin:
+                    raise SettingsError(
+                        f"Both {self._plugins[other].full_name} and "
+                        f"{self._plugins[plugin].full_name} have a setting "
+                        f"GATEWAY_{name.upper()}. Uninstall one of the two."
+                    )
 
     def _check_values(self, settings: Settings) -> None:
         """Raise `SettingsError` for what stands in the file and belongs to nobody."""
@@ -182,6 +196,15 @@ class PluginManager:
                 near = difflib.get_close_matches(name, [*known, *attrs.fields_dict(Settings)], 1)
                 hint = f" Did you mean {near[0]}?" if near else ""
                 raise SettingsError(f"The file has a setting {name}, which nobody knows.{hint}")
+
+        self._tell_of_variables(settings, [*known, *attrs.fields_dict(Settings)])
+
+    def _tell_of_variables(self, settings: Settings, known: list[str]) -> None:
+        """Warn of variables that nobody knows and that are nearly known: the system sets others."""
+        for name in settings.plugin_values:
+            near = difflib.get_close_matches(name, known, 1, cutoff=0.9)
+            if name not in known and name not in settings.unknown_in_file and near:
+                _log.warning("setting.unknown", name=variable(name), near=variable(near[0]))
 
     def _is_anyone_out(self) -> bool:
         """Whether a plugin was left out: what nobody knows in the file may be its setting."""

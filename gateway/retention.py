@@ -5,8 +5,9 @@ import itertools
 
 import structlog
 
+from gateway.artifacts.bucket import SCHEME
 from gateway.contracts import Artifacts, Clock, Store
-from gateway.contracts.outputs import ArtifactsUnavailable
+from gateway.contracts.outputs import ArtifactsUnavailable, Kept
 
 _SWEEP_S = 600.0
 _TIDY_EVERY = 36  # sweeps: six hours
@@ -33,14 +34,20 @@ async def sweep(store: Store, artifacts: Artifacts, now: float) -> int:
 
     Files go first: a crash in between leaves a task to be swept again, never an orphaned file.
     """
-    expired = await store.expired_outputs(now=now, limit=_BATCH)
-    gone = []
-    for task_id, outputs in expired:
-        try:
-            await artifacts.delete(outputs)
-            gone.append(task_id)
-        except ArtifactsUnavailable as error:
-            _log.warning("retention.stuck", task=task_id, error=str(error))
+    gone: list[str] = []
+    stuck: set[str] = set()  # they come first again each time, and must keep no other
+    while not gone:
+        expired = await store.expired_outputs(now=now, limit=_BATCH + len(stuck))
+        fresh = [(task_id, outputs) for task_id, outputs in expired if task_id not in stuck]
+        if not fresh:
+            break
+        for task_id, outputs in fresh:
+            try:
+                await artifacts.delete(outputs)
+                gone.append(task_id)
+            except ArtifactsUnavailable as error:
+                stuck.add(task_id)
+                _log.warning("retention.stuck", task=task_id, error=str(error))
     if gone:
         await store.forget_outputs(gone)
         _log.info("retention.swept", tasks=len(gone))
@@ -50,14 +57,20 @@ async def sweep(store: Store, artifacts: Artifacts, now: float) -> int:
 async def tidy(store: Store, artifacts: Artifacts, now: float) -> int:
     """Delete what is kept for nobody; returns how many files.
 
-    Such files are of lanes that died between saving and completing, and halves of a write.
+    Such files are of lanes that died between saving and completing, and halves of a write. In a
+    bucket, those of a task that the database does not know are left alone: they may be of the
+    gateway that this database is a copy of.
     """
     strays = 0
     async for kept in artifacts.written_before(now - _STRAY_S):
         shown = await store.shown_outputs(sorted({one.task_id for one in kept}))
-        unknown = [one for one in kept if one.key not in shown]
+        unknown = [one for one in kept if one.key not in shown and await _is_ours(store, one)]
         await artifacts.delete(unknown)
         strays += len(unknown)
     if strays:
         _log.info("retention.tidied", files=strays)
     return strays
+
+
+async def _is_ours(store: Store, kept: Kept) -> bool:
+    return not kept.key.startswith(SCHEME) or await store.task(kept.task_id) is not None

@@ -55,11 +55,14 @@ class Answer:
 
     @staticmethod
     async def decoded(encoded: str) -> bytes:
-        """Return a file that stood in the JSON as Base64; raises `Transient` for what is none."""
+        """Return a file that stood in the JSON as Base64.
+
+        Raises `SubmitUncertain` for what is none: something was made, and is out of reach.
+        """
         try:
             return await asyncio.to_thread(_decoded, encoded)
         except ValueError:
-            raise Transient("The provider's file is not Base64.") from None
+            raise SubmitUncertain("The provider's file is not Base64.") from None
 
     def check(self) -> None:
         """Raise the error that the status stands for; nothing for 2xx.
@@ -69,6 +72,15 @@ class Answer:
         error = _refusal(self)
         if error is not None:
             raise error
+
+    def check_poll(self) -> None:
+        """Raise the error of a question about a job, which holds nothing of the buyer's.
+
+        "Your input is wrong" is then no word about the job: it goes on, and is asked for again.
+        """
+        if self.status in _INPUT:
+            raise Transient(f"The provider answers with status {self.status}.")
+        self.check()
 
 
 def _decoded(encoded: str) -> bytes:

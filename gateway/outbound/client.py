@@ -6,6 +6,7 @@ resolved, checked, and connected to at the very address that was checked.
 
 import asyncio
 import contextlib
+import re
 import ssl
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -13,12 +14,13 @@ from typing import Any
 
 import attrs
 
-from gateway.errors import SubmitUncertain, Transient
+from gateway.errors import AccountProblem, SubmitUncertain, Transient
 from gateway.outbound.answer import REDIRECTS, Answer
 from gateway.outbound.links import check_link
 from gateway.outbound.transport import Sending, Transport, opened, read
 
 _HOPS = 3  # redirects of a download
+_SENDABLE = re.compile(r"[!-~]+([ \t]+[!-~]+)*")  # what HTTP can send as a header's value
 _SAFE = ("GET", "HEAD", "DELETE")  # methods that may be sent again without harm
 Files = Mapping[str, tuple[str, bytes, str]]
 
@@ -30,7 +32,7 @@ class Outbound:
     The base URL is the operator's, so it may be plain http and on a private network.
     """
 
-    base_url: str
+    base_url: str = attrs.field(repr=False)  # some put a key into it
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, kw_only=True)
     hosts: tuple[str, ...] = attrs.field(default=(), kw_only=True)  # also its: "*.example.com"
     max_bytes: int = attrs.field(default=64_000_000, kw_only=True)  # a 4K PNG in Base64 has 45
@@ -53,8 +55,11 @@ class Outbound:
         Such an address must be below `base_url` too, or of one of `hosts`: the API's key goes
         there. `files` are sent as a form: field to (name, bytes, media type).
         Raises `Transient` where the request did not go out, or may be sent again without harm;
-        `SubmitUncertain` where it went out and no whole answer came back.
+        `SubmitUncertain` where it went out and no whole answer came back; `AccountProblem` for a
+        key that cannot be sent.
         """
+        if not all(map(_SENDABLE.fullmatch, self.headers.values())):
+            raise AccountProblem("The key cannot be sent: is there a line break or an odd letter?")
         transport = await self._open()
         order = transport.order(method, {**self.headers, **(headers or {})}, timeout_s)
         sending = Sending()
@@ -62,7 +67,7 @@ class Outbound:
             asked = self._asked(transport, where, order | {"json": json, "files": files}, sending)
             async with asyncio.timeout(timeout_s), asked as response:
                 return await read(response, max_bytes=self.max_bytes)
-        except (transport.httpx.HTTPError, Transient, TimeoutError, OSError) as error:
+        except (transport.httpx.HTTPError, Transient, OSError, UnicodeError) as error:
             what = str(error) if isinstance(error, Transient) else type(error).__name__
             if sending.has_begun and method not in _SAFE:
                 raise SubmitUncertain(f"Sent, and no answer came back: {what}") from None

@@ -91,7 +91,9 @@ class RefusingScenes:
                     break
         check_completed(await stage.bought())
 
-    async def test_a_wrong_key_is_found_before_anybody_pays(self, stage: Stage) -> None:
+    async def test_a_wrong_key_is_found_before_anybody_pays(
+        self, stage: Stage, secrets: tuple[str, ...]
+    ) -> None:
         server = api_of(stage, "account")
         if not isinstance(stage.sold.upstream.provider, Probing):
             pytest.skip("the provider has no `health`")
@@ -100,6 +102,9 @@ class RefusingScenes:
         assert problem.startswith("AccountProblem"), (
             f"`health` raises {problem} for a refused key; AccountProblem would take the endpoint "
             "off sale before anybody pays."
+        )
+        assert not any(secret in problem for secret in secrets), (
+            "`health` says the key, and the operator's log and `gateway plugins` show what it says."
         )
         async with _probing(stage):
             async for _ in stage.looks("the endpoint to be off sale"):

@@ -15,14 +15,20 @@ class TellingScenes:
 
     @pytest.mark.parametrize("end", _ENDS)
     async def test_no_log_line_and_no_buyer_learns_a_key_or_a_prompt(
-        self, stage: Stage, overheard: Overheard, secrets: tuple[str, ...], end: str
+        self,
+        stage: Stage,
+        overheard: Overheard,
+        secrets: tuple[str, ...],
+        capfd: pytest.CaptureFixture[str],
+        end: str,
     ) -> None:
         if stage.server is not None or end != "made":
             server = job_api_of(stage, end) if end == "failed" else api_of(stage, end)
             is_job = good(stage) == "accepted" and end not in _OF_SUBMITS
             server.plays("accepted" if is_job else end, jobs=(end,))
         task = await stage.bought()
-        log = "\n".join(overheard.lines)
+        printed = capfd.readouterr()  # standard output is where a gateway's log goes
+        log = "\n".join((*overheard.lines, printed.out, printed.err))
         for secret in secrets:
             assert secret not in log, "The log shows a key. Say it in no error and no log line."
             assert secret not in f"{task.error}", "The buyer is told a key. Say it in no error."

@@ -64,6 +64,8 @@ class Tasks:
         status = text(task.get("status"))
         if status == _LOST or answer.status == _NOT_FOUND:
             raise HandleLost("The provider does not know its own task.")
+        if answer.status != _TOO_MANY:
+            answer.check_poll()
         _check(answer, task)
         if not status:
             raise Transient("The provider's answer names no status.")

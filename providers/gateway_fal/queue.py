@@ -25,6 +25,7 @@ from gateway_fal.refusals import check_outcome, check_status, check_submit
 
 _COMPLETED = "COMPLETED"  # there is no failed state: an error comes with the response
 _BAD_REQUEST = 400
+_NOT_FOUND = 404
 _POLL_S = 25.0  # of one of the two requests that the last poll makes
 
 
@@ -80,7 +81,8 @@ class Queue:
         """Ask what a model costs, which takes a working key; the balance is for admin keys only."""
         model = next(iter(self.models.values()))
         answer = await self.platform.request("GET", f"/v1/models/pricing?endpoint_id={model.id}")
-        answer.check()
+        if answer.status != _NOT_FOUND:  # the key was taken; one retired model stops no other
+            answer.check()
 
     async def close(self) -> None:
         """Hang up."""

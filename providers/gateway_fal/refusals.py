@@ -31,7 +31,7 @@ def check_status(answer: Answer) -> None:
     """Raise what the answer to a question about a job stands for; nothing for a success."""
     if answer.status == _NOT_FOUND:
         raise HandleLost("fal does not know its own job.")
-    answer.check()
+    answer.check_poll()
 
 
 def check_outcome(answer: Answer, body: dict[str, Any], status: dict[str, Any]) -> None:

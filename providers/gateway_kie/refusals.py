@@ -58,9 +58,11 @@ def check_poll(answer: Answer, body: dict[str, Any]) -> None:
     code = body.get("code")
     if NOT_FOUND in (code, answer.status):
         raise HandleLost("kie.ai does not know its own task.")
+    if code in _INPUT:
+        raise Transient(f"kie.ai answers with code {code}.")  # to a question about a task
     if isinstance(code, int) and code != OK:
         raise _refusal(code, text(body.get("msg")))
-    answer.check()
+    answer.check_poll()
 
 
 def failure(task: dict[str, Any]) -> ProviderError:

@@ -33,6 +33,8 @@ def check_poll(answer: Answer, body: dict[str, Any]) -> None:
     """Raise what the answer to a question about a prediction stands for; nothing for a success."""
     if answer.status == _NOT_FOUND:
         raise HandleLost("Replicate does not know its own prediction.")
+    if answer.status != _TOO_MANY:
+        answer.check_poll()
     _check(answer, body)
 
 

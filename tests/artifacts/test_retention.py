@@ -8,7 +8,7 @@ import time
 import pytest
 
 from gateway import Output, Result, retention
-from gateway.artifacts import BucketArtifacts, BucketFirst
+from gateway.artifacts import BucketArtifacts, BucketFirst, LocalArtifacts
 from gateway.store import SqliteStore
 from gateway.testing.store_facts import NOW, leased, settling
 from tests.artifacts.conftest import PICTURE, listed
@@ -132,9 +132,10 @@ async def test_outputs_of_failed_held_and_unknown_tasks_are_of_nobody(store, art
     await store.queue.fail(lease, details="x", error="x", now=NOW)
     held = await settling(store, 2)
     await artifacts.save(f"{held.id}-0123456789abcdef", PICTURE)
-    await artifacts.save("nobody-0123456789abcdef", PICTURE)
-    assert await retention.tidy(store, artifacts, LATER) == 3
-    assert await listed(artifacts, LATER) == []
+    (nobodys,) = (await artifacts.save("nobody-0123456789abcdef", PICTURE)).outputs
+    left = [nobodys.key] if nobodys.key.startswith("s3:") else []  # perhaps of who we are a copy of
+    assert await retention.tidy(store, artifacts, LATER) == 3 - len(left)
+    assert await listed(artifacts, LATER) == left
 
 
 async def test_what_expired_but_is_not_swept_yet_is_left_to_the_sweep(store, artifacts):
@@ -161,8 +162,11 @@ async def test_outputs_of_many_tasks_are_looked_at_some_at_a_time(store, artifac
     completed = [(await kept(store, artifacts, n, expires_at=LATER))[1].key for n in range(1, 121)]
     for number in range(120):
         await artifacts.save(f"nobody{number}-0123456789abcdef", Result(text="x"))
-    assert await retention.tidy(store, artifacts, LATER) == 120
-    assert await listed(artifacts, LATER) == sorted(completed)
+    if isinstance(artifacts, LocalArtifacts):
+        assert await retention.tidy(store, artifacts, LATER) == 120
+        assert await listed(artifacts, LATER) == sorted(completed)
+    else:  # what nobody knows in a bucket is left alone
+        assert await retention.tidy(store, artifacts, LATER) == 0
     assert sum(asked) == 240
     assert max(asked) <= 100
 

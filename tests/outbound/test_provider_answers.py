@@ -99,7 +99,7 @@ async def test_base64_is_a_file_and_anything_else_a_failure():
     assert await Answer.decoded("AAH/") == b"\0\x01\xff"
     late = "A" * (2**20 - 2) + "==" + "AAAA"  # an end, and then more
     for wrong in ("§", "A", "=", "data:image/png;base64,AAAA", late):
-        with pytest.raises(Transient):
+        with pytest.raises(SubmitUncertain):
             await Answer.decoded(wrong)
 
 

@@ -194,9 +194,9 @@ async def test_success_that_nobody_can_read_is_not_asked_for_again(google):
         await submit(google)
 
 
-async def test_what_is_not_base64_is_another_attempt(google):
+async def test_what_is_not_base64_was_made_all_the_same(google):
     google.answers("POST", SUBMIT, (200, candidate(part("§"))))
-    with pytest.raises(Transient):
+    with pytest.raises(SubmitUncertain):
         await submit(google)
 
 

@@ -210,9 +210,9 @@ async def test_a_page_of_a_proxy_is_another_attempt(site, status):
 
 
 @pytest.mark.parametrize("encoded", ["§§§", "data:image/png;base64,AAAA", "A"])
-async def test_what_is_not_base64_is_another_attempt(site, encoded):
+async def test_what_is_not_base64_was_made_all_the_same(site, encoded):
     site.answers("POST", PATH, (200, {"data": [{"b64_json": encoded}]}))
-    with pytest.raises(Transient):
+    with pytest.raises(SubmitUncertain):
         await submit(site)
 
 

@@ -112,3 +112,17 @@ def use_the_gateway() -> bytes:
     import gateway
 
     return str(gateway.usdc("0.02")).encode()
+
+
+def open_in_place_of(path: str) -> bytes:
+    """What code that a document smuggled in would do: make room for a file first."""
+    os.close(0)
+    return os.read(os.open(path, os.O_RDONLY), 1_000_000)
+
+
+def leave_a_child_behind() -> bytes:
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(600)
+        os._exit(0)
+    return str(pid).encode()

@@ -133,7 +133,7 @@ async def test_the_limits_are_the_childs(sandbox):
         "CPU": (7, 9),
         "FSIZE": (0, 0),
         "CORE": (0, 0),
-        "NOFILE": (4, 4),
+        "NOFILE": (0, 0),
     }
 
 

@@ -36,9 +36,9 @@ def die_with_parent(parent: int) -> None:
 def confine(*, memory: int, cpu_s: int, open_files: int) -> None:
     """Limit this process for good.
 
-    With all `open_files` in use nothing more can be opened: no file, whatever a document's
-    XML may name, no socket, and no `/proc` of the gateway. A limit that the system does not
-    know or refuses (macOS: address space) is skipped.
+    With `open_files` at 0 what is open stays so and nothing can be opened, not even in the place
+    of something closed: no file, no socket, and no `/proc` of the gateway. A limit that the system
+    does not know or refuses (macOS: address space) is skipped.
     """
     with contextlib.suppress(OSError):
         _OOM_SCORE.write_text("1000")  # where memory is short, this process is the one to go

@@ -41,6 +41,14 @@ class _Child:
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+        with contextlib.suppress(OSError):  # it has not come to lead its group yet
+            os.killpg(self.pid, signal.SIGKILL)  # and whatever it has forked
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is there to be reaped; until then its number is its own, and its group's."""
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.pid, options) is not None
 
     def report(self, status: int) -> None:
         """Tell the gateway how the child ended, unless it has hung up."""
@@ -123,12 +131,11 @@ class Keeper:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setpgid(0, 0)
             confinement.die_with_parent(keeper)
             os.dup2(conversation.fileno(), _CONVERSATION)
             os.closerange(_CONVERSATION + 1, _MAX_DESCRIPTOR)
-            confinement.confine(
-                memory=self._memory, cpu_s=self.limits.cpu_s, open_files=_CONVERSATION + 1
-            )
+            confinement.confine(memory=self._memory, cpu_s=self.limits.cpu_s, open_files=0)
             self.serve(_CONVERSATION)
         finally:
             os._exit(1)
@@ -141,8 +148,9 @@ class Keeper:
 
     def _reap(self) -> None:
         for fd, child in list(self._children.items()):
-            pid, status = os.waitpid(child.pid, os.WNOHANG)
-            if pid:
+            if child.has_ended:
+                child.kill()  # what it has left behind
+                _, status = os.waitpid(child.pid, 0)
                 self._poller.unregister(fd)
                 del self._children[fd]
                 child.report(status)

@@ -1,0 +1,34 @@
+"""Outputs that cannot be deleted keep no other from being deleted."""
+
+from gateway import retention
+from gateway.contracts import ArtifactsUnavailable
+
+STUCK = 100  # as many as one step of the sweep takes
+
+
+class Expired:
+    """A store of expired outputs, the oldest first."""
+
+    def __init__(self):
+        self.tasks = [(f"task-{number:03}", [number]) for number in range(STUCK + 50)]
+
+    async def expired_outputs(self, *, now, limit):
+        return self.tasks[:limit]
+
+    async def forget_outputs(self, gone):
+        self.tasks = [task for task in self.tasks if task[0] not in gone]
+
+
+class HalfClosed:
+    """A place that refuses to delete the oldest outputs."""
+
+    async def delete(self, outputs):
+        if outputs[0] < STUCK:
+            raise ArtifactsUnavailable("the bucket is closed to us")
+
+
+async def test_what_can_be_deleted_is_although_a_hundred_before_it_cannot():
+    store = Expired()
+    assert await retention.sweep(store, HalfClosed(), 0) == 50
+    assert [outputs for _, outputs in store.tasks] == [[number] for number in range(STUCK)]
+    assert await retention.sweep(store, HalfClosed(), 0) == 0

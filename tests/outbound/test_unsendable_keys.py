@@ -1,0 +1,13 @@
+import pytest
+
+from gateway import AccountProblem, Outbound
+
+
+@pytest.mark.parametrize("key", ["sk-secret\n", "sk-secret\r\n", "sk-secret…", "sk secret\0", ""])
+async def test_a_key_that_cannot_be_sent_is_the_operators_affair(httpserver, key):
+    httpserver.expect_request("/models").respond_with_json({})
+    outbound = Outbound(httpserver.url_for(""), headers={"x-key": key})
+    with pytest.raises(AccountProblem) as told:
+        await outbound.request("GET", "/models")
+    assert "secret" not in str(told.value)
+    await outbound.close()
