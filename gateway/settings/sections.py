@@ -63,6 +63,8 @@ def read_section(values: Mapping[str, Any], prefix: str, kind: type[Section]) ->
     """
     fields = names_of(prefix, kind)
     given = {field.name: values[name] for name, field in fields.items() if name in values}
+    if not given:
+        return kind()  # the usual case: most plugins are off, and reading costs 2 ms each
     for field_name in given:
         _check(given, field_name, prefix, kind)
     return _structured(given, kind)
