@@ -34,7 +34,8 @@ from gateway.registration import (
     settler_offer,
     verifier_offer,
 )
-from gateway.settings import Settings, names_of, variable
+from gateway.settings import Settings, names_of
+from gateway.unclaimed import refuse_unclaimed, tell_of_unclaimed
 
 GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"
@@ -187,24 +188,13 @@ class PluginManager:
                     )
 
     def _check_values(self, settings: Settings) -> None:
-        """Raise `SettingsError` for what stands in the file and belongs to nobody."""
+        """Raise `SettingsError`, or warn, of what is set and belongs to nobody."""
         known = {
             name for prefix, (_, kind) in self.sections().items() for name in names_of(prefix, kind)
         }
-        for name in settings.unknown_in_file:
-            if name not in known and not self._is_anyone_out():
-                near = difflib.get_close_matches(name, [*known, *attrs.fields_dict(Settings)], 1)
-                hint = f" Did you mean {near[0]}?" if near else ""
-                raise SettingsError(f"The file has a setting {name}, which nobody knows.{hint}")
-
-        self._tell_of_variables(settings, [*known, *attrs.fields_dict(Settings)])
-
-    def _tell_of_variables(self, settings: Settings, known: list[str]) -> None:
-        """Warn of variables that nobody knows and that are nearly known: the system sets others."""
-        for name in settings.plugin_values:
-            near = difflib.get_close_matches(name, known, 1, cutoff=0.9)
-            if name not in known and name not in settings.unknown_in_file and near:
-                _log.warning("setting.unknown", name=variable(name), near=variable(near[0]))
+        if not self._is_anyone_out():
+            refuse_unclaimed(settings, known)
+        tell_of_unclaimed(settings, known)
 
     def _is_anyone_out(self) -> bool:
         """Whether a plugin was left out: what nobody knows in the file may be its setting."""

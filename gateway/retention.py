@@ -5,7 +5,6 @@ import itertools
 
 import structlog
 
-from gateway.artifacts.bucket import SCHEME
 from gateway.contracts import Artifacts, Clock, Store
 from gateway.contracts.outputs import ArtifactsUnavailable, Kept
 
@@ -73,4 +72,4 @@ async def tidy(store: Store, artifacts: Artifacts, now: float) -> int:
 
 
 async def _is_ours(store: Store, kept: Kept) -> bool:
-    return not kept.key.startswith(SCHEME) or await store.task(kept.task_id) is not None
+    return not kept.is_shared or await store.task(kept.task_id) is not None

@@ -1,12 +1,49 @@
-"""The catalogue at the end: providers close what they keep open."""
+"""The catalogue: one price wherever it is told; at the end providers close what they keep open."""
 
 import asyncio
 
 import attrs
+import pytest
 
+from gateway import SettingsError
 from gateway.catalog import Catalog
+from gateway.settings import EndpointOverride
 from gateway.testing.store_facts import ENDPOINT
 from tests.conftest import ScriptedProvider, running
+
+
+# -- prices
+
+
+async def _asked_for(gateway, **fields):
+    """Return the units that a picture is offered at."""
+    answer = await gateway.client.post("/api/x402/picture", **fields)
+    return int((await answer.get_json())["accepts"][0]["amount"])
+
+
+async def test_the_price_of_a_request_that_names_nothing_is_the_price_shown(
+    settings, provider, chain
+):
+    override = EndpointOverride(price="0.03", prices={"2K": "0.05"})
+    settings = attrs.evolve(settings, endpoints={"picture": override})
+    async with running(settings, provider) as gateway:
+        told = await (await gateway.client.get("/.well-known/agent-manifest.json")).get_json()
+        (shown,) = [one for one in told["availableEndpoints"] if one["slug"] == "picture"]
+        assert shown["price"] == 0.03
+        assert await _asked_for(gateway) == 30_000
+        assert await _asked_for(gateway, json={"prompt": "x"}) == 30_000
+        assert await _asked_for(gateway, json={"prompt": "x", "resolution": "2K"}) == 50_000
+
+
+async def test_a_price_of_the_default_resolution_is_refused_at_the_start(settings, provider):
+    override = EndpointOverride(prices={"1K": "0.05"})
+    settings = attrs.evolve(settings, endpoints={"picture": override})
+    with pytest.raises(SettingsError, match=r'prices\.1K: .* Write price = "\.\.\." instead'):
+        async with running(settings, provider):
+            pass
+
+
+# -- closing
 
 
 class Closing(ScriptedProvider):

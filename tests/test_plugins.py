@@ -231,6 +231,13 @@ def test_a_plugin_given_by_a_developer_fails_loudly():
         ({"price_steps": (PriceStep(price_units=1),)}, "neither a resolution nor min_pages"),
         ({"price_steps": (PriceStep(price_units=1, resolution="8K"),)}, "resolution '8K'"),
         ({"price_steps": (PriceStep(price_units=1, min_pages=2),)}, "no file is taken"),
+        (
+            {
+                "resolution": Choice(values=("1K", "2K"), default="1K"),
+                "price_steps": (PriceStep(price_units=1, resolution="1K"),),
+            },
+            "for the default resolution, whose price is price_units",
+        ),
         ({"required_fields": ("prompts",)}, "required field 'prompts'"),
         ({"required_fields": ("fileBase64",)}, "file_extensions is empty"),
         ({"file_extensions": ("pdf",)}, "file extension 'pdf'"),
@@ -259,6 +266,12 @@ def test_a_wrong_endpoint_is_one_sentence_with_its_slug(changes, said):
         ({"submit": lambda self, request, job: None}, "submit is not an `async def`"),
         ({"health": lambda self: None}, "health is not an `async def`"),
         ({"traits": {"max_concurrency": 1}}, "traits is no gateway.Traits"),
+        ({"traits": Traits(max_concurrency=0)}, "traits.max_concurrency is no whole number"),
+        ({"traits": Traits(max_concurrency=-1)}, "traits.max_concurrency is no whole number"),
+        ({"traits": Traits(max_concurrency="4")}, "traits.max_concurrency is no whole number"),
+        ({"traits": Traits(submits_per_minute=0)}, "traits.submits_per_minute is no whole"),
+        ({"traits": Traits(submits_per_minute=-1)}, "traits.submits_per_minute is no whole"),
+        ({"traits": Traits(submits_per_minute=0.5)}, "traits.submits_per_minute is no whole"),
     ],
 )
 def test_a_wrong_provider_is_one_sentence_with_the_slug(changes, said):

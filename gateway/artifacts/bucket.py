@@ -83,7 +83,7 @@ class BucketArtifacts:
             async for batch in obstore.list(store, prefix=self._place, chunk_size=_BATCH):
                 old = [one["path"] for one in batch if one["last_modified"].timestamp() < before]
                 yield [
-                    Kept(key=SCHEME + path, task_id=task_of(path))
+                    Kept(key=SCHEME + path, task_id=task_of(path), is_shared=True)
                     for path in old
                     if is_ours(path.rpartition("/")[2])
                 ]

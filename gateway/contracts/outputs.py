@@ -19,6 +19,7 @@ class Kept:
 
     key: str
     task_id: str  # of the task it was written for
+    is_shared: bool = False  # with gateways on a copy of our database, such as a restore drill
 
 
 class Artifacts(Protocol):

@@ -151,7 +151,7 @@ class ProviderContract(
                 yield stage
             finally:
                 await stage.stop()
-                stage.forget()
+                stage.rebirth.undo()
 
     def _endpoint(self, settings: Settings) -> Endpoint:
         """Return the endpoint that the scenes buy from."""

@@ -2,14 +2,11 @@
 
 import asyncio
 import contextlib
-import importlib
 import sqlite3
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import attrs
@@ -24,6 +21,7 @@ from gateway.plugin_manager import BUNDLED, GROUP, PluginManager
 from gateway.settings import Settings
 from gateway.store import SqliteStore
 from gateway.testing.fake_server import FakeServer
+from gateway.testing.rebirth import Rebirth
 from gateway.testing.shelf import Shelf
 from gateway.upstream import Upstream
 from gateway.wire import GenerationBody, request_of
@@ -80,7 +78,7 @@ class Stage:
     clock: Clock = attrs.field(factory=Clock)
     _folder: Path = attrs.field(init=False)
     _lives: int = 0
-    _born_with: dict[str, ModuleType] = attrs.field(factory=dict, init=False)
+    rebirth: Rebirth = attrs.field(factory=Rebirth, init=False)
     _bought: int = 0
     catalog: Catalog = attrs.field(init=False)
     store: SqliteStore = attrs.field(init=False)
@@ -122,22 +120,8 @@ class Stage:
     async def restart(self) -> None:
         """Stop, and start again."""
         await self.stop()
-        self._be_born_again()
+        self.plugin = self.rebirth.of(self.plugin)
         await self.start()
-
-    def _be_born_again(self) -> None:
-        """Import the plugin anew, as a new process does: what its modules remembered is gone."""
-        name = self.plugin.__name__
-        if sys.modules.get(name) is not self.plugin:
-            return
-        own = [module for module in sys.modules if f"{module}.".startswith(f"{name}.")]
-        before = {module: sys.modules.pop(module) for module in own}
-        self._born_with = self._born_with or before
-        self.plugin = importlib.import_module(name)
-
-    def forget(self) -> None:
-        """Give the tests back the modules that they have imported."""
-        sys.modules.update(self._born_with)
 
     async def die_and_start(self) -> None:
         """Start again from what the disk held this very moment, as after a power cut."""
@@ -147,7 +131,7 @@ class Stage:
         source, target = self._folder / "gateway.db", after / "gateway.db"
         await asyncio.to_thread(_copied, source, target)
         await self.stop()
-        self._be_born_again()
+        self.plugin = self.rebirth.of(self.plugin)
         self._folder = after
         await self.start()
 

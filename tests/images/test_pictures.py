@@ -15,7 +15,7 @@ from PIL import Image, PngImagePlugin
 
 from gateway import ContentPolicy, Link, Output, Result, Transient
 from gateway.images import MEDIA_TYPES, Pictures, child
-from gateway.sandbox import Sandbox, SandboxLimits
+from gateway.sandbox import Sandbox, SandboxLimits, SandboxLost
 from tests.conftest import PNG
 
 FORMATS = {"png": "PNG", "jpg": "JPEG", "webp": "WEBP"}
@@ -184,12 +184,19 @@ async def test_the_decoder_sees_no_secrets(monkeypatch):
 
 @pytest.mark.parametrize(
     ("function", "sentence"),
-    [("hang", "out of time"), ("die", "crashed"), ("vanish", "killed from outside")],
+    [("hang", "out of time"), ("die", "crashed")],
 )
 async def test_a_decoder_that_fails_is_another_attempt(function, sentence):
     pictures = pictures_with(function, wall_s=0.3)
     with pytest.raises(Transient, match=sentence):
         await pictures.check(Result(outputs=(Output(data=PNG, media_type=""),)), "png")
+    pictures.close()
+
+
+async def test_a_decoder_that_was_killed_from_outside_says_nothing_about_the_picture():
+    pictures = pictures_with("vanish")
+    with pytest.raises(SandboxLost, match="killed from outside"):
+        await check(pictures, PNG)
     pictures.close()
 
 

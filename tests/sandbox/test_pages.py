@@ -1,8 +1,10 @@
 """How many pages a document has: counted, never believed, and never paid for in vain."""
 
+import asyncio
 import io
 import struct
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,56 @@ async def test_slides_are_counted_by_name(pages):
     deck.save(file)
     assert await pages.count(Attachment(name="a.pptx", data=file.getvalue())) == 12
     assert "damaged" in await refusal(pages, "a.pptx", file.getvalue()[:5000])
+
+
+SLIDE = (
+    '<Relationship Id="r{0}" Target="slides/s{0}.xml" Type='
+    '"http://schemas.openxmlformats.org/officeDocument/2006/relationships/slide"/>'
+)
+
+
+def zipped(**parts: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return file.getvalue()
+
+
+async def test_slides_of_other_names_are_counted_by_their_links(pages):
+    links = "".join(SLIDE.format(number) for number in range(300))
+    deck = {"ppt/_rels/presentation.xml.rels": f"<Relationships>{links}</Relationships>"}
+    deck |= {f"ppt/slides/s{number}.xml": "<p:sld/>" for number in range(300)}
+    assert await pages.count(Attachment(name="a.pptx", data=zipped(**deck))) == 300
+
+
+async def test_a_presentation_without_slides_or_without_links_is_refused(pages):
+    empty = {"ppt/_rels/presentation.xml.rels": "<Relationships/>"}
+    assert "holds no slides" in await refusal(pages, "a.pptx", zipped(**empty))
+    unlinked = {"ppt/slides/slide1.xml": "<p:sld/>"}
+    assert "damaged" in await refusal(pages, "a.pptx", zipped(**unlinked))
+
+
+async def test_a_pdf_in_front_of_a_presentation_is_no_presentation_of_one_slide(pages):
+    deck = {"ppt/slides/slide1.xml": "<x/>", "ppt/_rels/presentation.xml.rels": SLIDE.format(1)}
+    data = pdf_of(200) + zipped(**deck)
+    for name in ("a.pptx", "a.docx", "a.epub"):
+        assert "it is something else" in await refusal(pages, name, data)
+
+
+async def test_who_comes_when_many_wait_is_told_at_once(monkeypatch):
+    monkeypatch.setattr("gateway.pages._MAX_WAITING", 3)
+    box = Sandbox(function="page_counters:sleep", limits=SandboxLimits(wall_s=1.0))
+    pages, paper = Pages(box), Attachment(name="a.pdf", data=sample_pdf())
+    waiting = [asyncio.create_task(pages.count(paper)) for _ in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(ExecutionError, match="Too many files"):
+        await pages.count(paper)
+    assert await pages.count(Attachment(name="a.txt", data=b"text")) is None
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {type(one) for one in outcomes} == {InvalidInput}
+    assert "too much time" in await refusal(pages, "a.pdf", sample_pdf())  # looked at again
+    pages.close()
 
 
 @pytest.mark.parametrize("big", [False, True])

@@ -82,6 +82,30 @@ def test_on_trial_one_failure_opens_it_again_for_longer(circuit, clock):
     assert circuit.is_due
 
 
+def test_on_trial_a_task_that_failed_before_proves_nothing_new(circuit):
+    for number in range(5):
+        circuit.failed("JobFailed", f"odd-{number}")
+    for _ in range(3):
+        circuit.try_again()
+        for number in range(4):
+            circuit.failed("JobFailed", f"odd-{number}")
+            assert not circuit.is_open
+        circuit.failed("JobFailed", "odd-4")  # five in a row are as many as ever
+        assert circuit.is_open
+    circuit.try_again()
+    circuit.failed("JobFailed", "another")
+    assert circuit.is_open
+
+
+def test_after_a_success_a_task_that_failed_before_is_new_again(circuit):
+    circuit.failed("JobFailed", "odd")
+    circuit.succeeded()
+    circuit.trip("402")
+    circuit.try_again()
+    circuit.failed("JobFailed", "odd")
+    assert circuit.is_open
+
+
 def test_a_success_on_trial_closes_it_for_good(circuit):
     circuit.trip("402")
     circuit.try_again()

@@ -3,6 +3,7 @@
 import asyncio
 import re
 
+import attrs
 import pytest
 import structlog
 from pytest_httpserver import HTTPServer
@@ -12,7 +13,7 @@ from gateway import Link, Outbound, Output, Result, Transient
 from tests.conftest import PNG
 from tests.outbound.certificates import Authority
 from tests.outbound.conftest import names  # noqa: F401 - a fixture
-from tests.worker.engine_shop import ENDPOINT, PAPER, JobApi, PlainApi, opened
+from tests.worker.engine_shop import ENDPOINT, PAPER, JobApi, PlainApi, opened, until
 
 HOST = "cdn.example"
 FOLDER = "https://cdn.example"
@@ -189,13 +190,30 @@ async def test_links_are_asked_for_again_after_a_restart(tmp_path, clock, site, 
     assert len(api.submits) == 1
 
 
+@pytest.mark.parametrize("kind", [JobApi, PlainApi])
+async def test_links_that_hang_keep_no_other_vendor_waiting(tmp_path, clock, kind):
+    down, slow = Down(), kind()
+    slow.usual = hanging = Result(outputs=(Link(url="https://cdn.example/1"),))
+    slow.script = [hanging] * 2
+    async with opened(tmp_path, slow, clock, links=down, lanes=2, start=False) as shop:
+        other = attrs.evolve(PAPER, slug="other")
+        shop.catalog.register(other, PlainApi(), "other")
+        shop.pool.start()
+        await shop.sold(2)
+        await until(lambda: down.asked == 2)
+        assert (await shop.ended(await shop.accept(other))).status == "completed"
+
+
 class Down:
     """Downloads that never end."""
+
+    asked = 0
 
     def __init__(self):
         self.reached, self.never = asyncio.Event(), asyncio.Event()
 
     async def download(self, url, timeout_s):
+        self.asked += 1
         self.reached.set()
         await self.never.wait()
         raise Transient(url)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway import Handle, SubmitUncertain
+from gateway import Handle, HandleLost, SubmitUncertain
 from tests.worker.engine_shop import PAPER, TEXT, Gate, JobApi, PlainApi, opened, passed
 
 
@@ -70,6 +70,33 @@ async def test_no_answer_is_asked_again_only_where_that_bills_nothing(
         assert (task.status, task.attempt, len(api.submits)) == ("completed", 2, 2)
     else:
         assert (task.details, task.attempt, len(api.submits)) == ("uncertain_submit", 1, 1)
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit, KeyboardInterrupt])
+async def test_whatever_a_submit_lets_out_may_have_come_after_it_was_sent(tmp_path, clock, error):
+    async def lets_out(request, job):
+        raise error
+
+    api = PlainApi(*[lets_out] * 4)
+    async with opened(tmp_path, api, clock) as shop:
+        task = await shop.ended(await shop.accept(PAPER))
+    assert (task.details, task.attempt, len(api.submits)) == ("uncertain_submit", 1, 1)
+
+
+@pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "billed"])
+async def test_a_job_that_its_api_has_lost_is_begun_anew_only_where_that_bills_nothing(
+    tmp_path, clock, idempotent
+):
+    api = JobApi(idempotent_submit=idempotent)
+    api.to_poll, api.usual = [HandleLost("no such job")], TEXT
+    async with opened(tmp_path, api, clock) as shop:
+        task = await shop.ended(await shop.accept(PAPER))
+    if idempotent:
+        assert (task.status, task.attempt) == ("completed", 2)
+        assert (len(api.submits), api.polls) == (2, ["job-1", "job-2"])
+    else:
+        assert (task.details, task.attempt) == ("uncertain_submit", 1)
+        assert (len(api.submits), api.polls) == (1, ["job-1"])
 
 
 @pytest.mark.parametrize(
