@@ -192,13 +192,9 @@ class PluginManager:
         known = {
             name for prefix, (_, kind) in self.sections().items() for name in names_of(prefix, kind)
         }
-        if not self._is_anyone_out():
+        if not any(plugin.problem for plugin in self.loaded):  # else it may be theirs
             refuse_unclaimed(settings, known)
         tell_of_unclaimed(settings, known)
-
-    def _is_anyone_out(self) -> bool:
-        """Whether a plugin was left out: what nobody knows in the file may be its setting."""
-        return any(plugin.problem for plugin in self.loaded)
 
     def catalog(self, settings: Settings, now: Clock = time.time) -> Catalog:
         """Return what the plugins put on sale.

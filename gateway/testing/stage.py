@@ -61,8 +61,7 @@ def problem_in(manager: PluginManager, plugin: Any) -> str | None:
 
 def is_of(plugin: Any, upstream: Upstream) -> bool:
     """Whether a plugin has registered this."""
-    name: str = plugin.__name__
-    return upstream.plugin.partition(":")[0].strip() == name
+    return upstream.plugin.partition(":")[0].strip() == str(plugin.__name__)
 
 
 @attrs.define(kw_only=True)
