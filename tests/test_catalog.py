@@ -11,7 +11,6 @@ from gateway.settings import EndpointOverride
 from gateway.testing.store_facts import ENDPOINT
 from tests.conftest import ScriptedProvider, running
 
-
 # -- prices
 
 

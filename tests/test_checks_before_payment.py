@@ -1,6 +1,5 @@
 """What is looked at before anybody pays: counted by what it is, in time, and never billed."""
 
-import base64
 import sys
 from pathlib import Path
 

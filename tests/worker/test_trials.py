@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from gateway import AccountProblem
+from gateway.upstream import Upstream
 from tests.worker.engine_shop import TEXT, Gate, PlainApi, opened, until
 
 
@@ -12,6 +13,19 @@ def put_on_trial(shop):
     shop.circuit.trip("402: top up")
     shop.circuit.try_again()
     assert shop.circuit.is_on_trial
+
+
+def test_on_trial_there_is_room_for_one_and_for_none_beside_it(clock):
+    upstream = Upstream.of(PlainApi(), "test", now=clock, places=4)
+    assert upstream.room == 4
+    upstream.circuit.trip("402: top up")
+    assert (upstream.room, upstream.wait_s) == (0, float("inf"))
+    upstream.circuit.try_again()
+    assert (upstream.room, upstream.wait_s) == (1, 0)
+    with upstream.pace.place():
+        assert (upstream.room, upstream.wait_s) == (0, float("inf"))
+        upstream.circuit.succeeded()
+        assert (upstream.room, upstream.wait_s) == (3, 0)
 
 
 async def test_on_trial_one_is_asked_for_and_after_its_success_all_at_once(tmp_path, clock):

@@ -15,7 +15,9 @@ LEFT = {  # status, lease, attempts so far
     "between attempts": ("processing", None, 1),
     "killed": ("processing", LEASE, 1),
 }
-REQUEST = dict.fromkeys(("aspect_ratio", "output_format", "resolution", "file_name"))
+REQUEST = {"prompt": "x"} | dict.fromkeys(
+    ("aspect_ratio", "output_format", "resolution", "file_name")
+)
 
 
 def _insert(db, table, **row):
@@ -26,21 +28,15 @@ def _insert(db, table, **row):
 def _add(db, number, status, lease, attempt, now):
     """Write one paid task as that release did; returns its name."""
     task_id = f"00000000-0000-4000-8000-{number:012d}"
-    _insert(
-        db,
-        "payments",
-        **dict(id=number, flow="direct", state="settled", request_hash="h", price_units=20_000),
-        **dict(payer="0xp", search_from_block=0, paid_tx=tx_hash(number), paid_log_index=0),
-        **dict(paid_units=20_000, created_at=now, updated_at=now),
-    )
-    _insert(
-        db,
-        "tasks",
-        **dict(id=task_id, payment_id=number, slug="paper", capability="document-parsing"),
-        **dict(status=status, request=json.dumps({"prompt": "x", **REQUEST}), attempt=attempt),
-        **dict(due_at=now + 60 if lease else now, lease_token=lease, created_at=now),
-        started_at=now if attempt else None,
-    )
+    times = {"created_at": now, "updated_at": now}
+    payment = {"id": number, "flow": "direct", "state": "settled", "request_hash": "h"}
+    payment |= {"price_units": 20_000, "payer": "0xp", "search_from_block": 0}
+    payment |= {"paid_tx": tx_hash(number), "paid_log_index": 0, "paid_units": 20_000}
+    _insert(db, "payments", **payment, **times)
+    task = {"id": task_id, "payment_id": number, "slug": "paper", "request": json.dumps(REQUEST)}
+    task |= {"capability": "document-parsing", "status": status, "attempt": attempt}
+    task |= {"due_at": now + 60 if lease else now, "lease_token": lease, "created_at": now}
+    _insert(db, "tasks", **task, started_at=now if attempt else None)
     return task_id
 
 
