@@ -18,13 +18,12 @@ import msgspec
 
 from gateway.domain import Attachment, Endpoint, GenerationRequest, PriceStep, usdc
 from gateway.domain.offers import DOCUMENT_PARSING
-from gateway.errors import HandleLost, InvalidInput, SettingsError, Transient
+from gateway.errors import HandleLost, InvalidInput, SettingsError
 from gateway.outbound import Answer
 from gateway.settings.sections import variable
 
 Kind = TypeVar("Kind")
 _LOST = (404, 410)
-_NOT_ABOUT_THE_JOB = (400, 413, 415, 422)  # to a question that holds nothing of the buyer's
 _PAGES = re.compile("[1-9][0-9]{0,5}")
 _LOOP_BYTES = 100_000  # of JSON, a millisecond; more is read in a thread
 _MEDIA_TYPES = {
@@ -155,9 +154,7 @@ def check_poll(answer: Answer) -> None:
     """
     if answer.status in _LOST:
         raise HandleLost(f"The provider does not know the job any more: {answer.status}.")
-    if answer.status in _NOT_ABOUT_THE_JOB:
-        raise Transient(f"The provider answers with status {answer.status}.")
-    answer.check()
+    answer.check_poll()
 
 
 def _decoded(body: bytes, kind: type[Kind]) -> Kind | None:

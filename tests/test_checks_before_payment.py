@@ -5,6 +5,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+import structlog
 
 from gateway import AccountProblem, Transient, hookimpl
 from gateway.sandbox import Sandbox, SandboxLimits
@@ -74,8 +75,11 @@ async def test_a_providers_check_that_fails_is_no_internal_error(settings, provi
         raise error
 
     provider.validate = validate
-    async with running(settings, provider) as gateway:
-        answer = await gateway.client.post("/api/x402/picture", json={"prompt": "x"})
-        body = await answer.get_json()
+    with structlog.testing.capture_logs() as lines:
+        async with running(settings, provider) as gateway:
+            answer = await gateway.client.post("/api/x402/picture", json={"prompt": "x"})
+            body = await answer.get_json()
     assert (answer.status_code, body["code"]) == (500, "EXECUTION_ERROR")
     assert "nothing was charged" in body["error"]
+    told = [line for line in lines if line["event"] == "request.not_validated"]
+    assert [line["slug"] for line in told] == ["picture"]

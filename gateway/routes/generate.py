@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, TypeVar, cast
 
 import attrs
+import structlog
 from quart import Blueprint, Response, request
 
 from gateway import wire
@@ -25,6 +26,7 @@ from gateway.services import services
 from gateway.upstream import contained, sentence
 
 blueprint = Blueprint("generate", __name__)
+_log = structlog.get_logger()
 
 SMALL_BODY_BYTES = 64 * 1024
 ESCAPED_BODY_BYTES = SMALL_BODY_BYTES + 120_000  # ASCII-only JSON writes an emoji in 12 bytes
@@ -147,6 +149,8 @@ async def _checked(body: wire.GenerationBody, registered: Registered) -> Generat
     except GatewayError:
         raise
     except Exception as error:  # a plugin may raise anything
+        # Not the message: it may quote what the buyer sent.
+        _log.warning("request.not_validated", slug=endpoint.slug, error=type(error).__name__)
         raise ExecutionError("The request cannot be looked at now; nothing was charged.") from error
     return generation
 
