@@ -1,5 +1,6 @@
 """The real schema and transactions on an in-memory SQLite database that outlives each process."""
 
+import contextlib
 import functools
 import sqlite3
 from collections.abc import Callable
@@ -15,11 +16,11 @@ from tests.simulation.world import World
 @functools.lru_cache(maxsize=8)
 def image(relaxed: tuple[str, ...] = ()) -> bytes:
     """Return an empty database as bytes; `relaxed` is SQL that loosens the schema for a mutant."""
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(db)
-    for statement in relaxed:
-        db.execute(statement)
-    return db.serialize()
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db)
+        for statement in relaxed:
+            db.execute(statement)
+        return db.serialize()
 
 
 def open_database(world: World, relaxed: tuple[str, ...]) -> sqlite3.Connection:
