@@ -1,17 +1,26 @@
 # The gateway as an image: built in one stage, run in another, as a user without rights.
-FROM python:3.12-slim AS build
+# A release names it by digest: docker build --build-arg BASE=python:3.12-slim@sha256:…
+ARG BASE=python:3.12-slim
+
+FROM ${BASE} AS build
+# image: what the gateway needs, and the facilitator's settler. image-ocr: reading scans as well.
+ARG LOCK=image
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY deploy/image-build.txt deploy/${LOCK}.txt deploy/
+RUN python -m venv /venv \
+    && /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r deploy/${LOCK}.txt \
+    && pip install --no-cache-dir --require-hashes --no-deps -r deploy/image-build.txt
+COPY pyproject.toml README.md LICENSE ./
 COPY gateway gateway
 COPY providers providers
 COPY plugins plugins
 COPY static static
+RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
+    && /venv/bin/pip install --no-cache-dir --no-index --no-deps /wheels/*.whl
 # Bytecode is compiled here: without it every start would take a second longer.
-RUN python -m venv /venv \
-    && /venv/bin/pip install --no-cache-dir --constraint constraints.txt ".[facilitator]" \
-    && /venv/bin/python -m compileall -q /venv/lib
+RUN /venv/bin/python -m compileall -q /venv/lib
 
-FROM python:3.12-slim
+FROM ${BASE}
 RUN useradd --system --uid 10001 --home-dir /data gateway \
     && install --directory --owner gateway --group gateway /data
 COPY --from=build /venv /venv

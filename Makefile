@@ -3,16 +3,34 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test check bench format docs clean
+.PHONY: install lock demo test check bench format docs clean
 .PHONY: sim mutants crash races faults clients fuzz
 
 install: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) deploy/check_python.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement constraints.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
+
+# Writes the four lists of versions and hashes anew. A version stays as it is while it still fits;
+# `make lock UPGRADE=--upgrade` takes the newest of everything.
+LOCK_VENV := $(VENV)-lock
+LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
+	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
+
+lock:
+	$(PYTHON) deploy/check_python.py
+	$(PYTHON) -m venv $(LOCK_VENV)
+	$(LOCK_VENV)/bin/python -m pip install --quiet uv==0.13.9
+	$(LOCK) --all-extras pyproject.toml --output-file constraints.txt
+	$(LOCK) --constraint constraints.txt --extra facilitator \
+		pyproject.toml --output-file deploy/image.txt
+	$(LOCK) --constraint constraints.txt --extra facilitator --extra ocr \
+		pyproject.toml --output-file deploy/image-ocr.txt
+	$(LOCK) --constraint constraints.txt --group image-build --output-file deploy/image-build.txt
 
 demo: install
 	$(BIN)/gateway demo
@@ -61,4 +79,4 @@ docs: install
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(LOCK_VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
