@@ -284,6 +284,31 @@ async def test_a_receipt_of_another_transaction_pays_for_nothing(
         assert (await answer.get_json())["code"] == "INTERNAL_ERROR"
 
 
+async def test_a_hash_that_the_chain_does_not_know_costs_one_look(settings, provider, node):
+    settings = attrs.evolve(settings, rpc_urls=(node.url,), tx_patience=4.0)
+    async with running(settings, provider) as gateway:
+        await gateway.services.warmed.wait()
+        await gateway.services.settlements._sweeper.stop()
+        asked = node.asked
+        answer = await claim(gateway, HASH)
+        assert (await answer.get_json())["code"] == "TX_NOT_FOUND"
+        assert node.asked == asked + 1
+
+
+async def test_a_transaction_that_waits_is_waited_for(settings, provider, payer, chain, node):
+    settings = attrs.evolve(settings, rpc_urls=(node.url,), tx_patience=30.0)
+    async with running(settings, provider) as gateway:
+        await gateway.services.payments.floor_block()
+        await gateway.services.settlements._sweeper.stop()
+        chain.set_automine(False)
+        tx_hash, asked = payer.transfer(20_000), node.asked
+        claimed = asyncio.create_task(claim(gateway, tx_hash))
+        while node.asked < asked + 2:  # it is known, and has no receipt
+            await asyncio.sleep(0.02)
+        chain.set_automine(True)
+        assert (await claimed).status_code == 200
+
+
 async def test_the_second_endpoint_answers_where_the_first_does_not(
     settings, provider, payer, chain, node
 ):
@@ -291,6 +316,7 @@ async def test_the_second_endpoint_answers_where_the_first_does_not(
     async with running(settings, provider) as gateway:
         await gateway.services.payments.floor_block()
         for fault in ("503", "429", "no JSON", "an empty receipt"):
+            gateway.services.chain._rpc._endpoints[0].rest.end()
             node.mode, node.asked = FAULTS[fault], 0
             assert (await claim(gateway, payer.transfer(20_000))).status_code == 200
             assert node.asked > 0

@@ -24,12 +24,20 @@ class Chain(Protocol):
         """Return the newest block."""
         ...
 
+    async def newest_head(self) -> Block:
+        """Return the newest block that any endpoint has: one that has stopped is not believed."""
+        ...
+
     async def block_at(self, number: int) -> Block:
         """Return the block of a number."""
         ...
 
     async def block(self, block_hash: str) -> Block:
         """Return one block."""
+        ...
+
+    async def knows_transaction(self, tx_hash: str) -> bool:
+        """Return whether any endpoint knows a transaction, mined or pending; one look at each."""
         ...
 
     async def receipt(self, tx_hash: str) -> Receipt | None:

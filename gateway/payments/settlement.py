@@ -96,26 +96,31 @@ class Settlements:
 
     async def _until_closed(self, payment: Payment) -> None:
         """Send, then look until the outcome is known, also where sending goes wrong."""
-        tx_hash = await self._submit(payment)
+        tx_hash, has_failed = await self._submit(payment)
         pause_s = _FIRST_LOOK_S
         for look in itertools.count():
             try:
                 if await self._look(payment, tx_hash, look):
                     return
-                if _is_full(look):
-                    tx_hash = await self._submit(payment) or tx_hash
             except ChainUnavailable as error:
                 _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
+            # What failed is tried again after every look: the authorization's life is short.
+            if has_failed or _is_full(look):
+                found, has_failed = await self._submit(payment)
+                tx_hash = found or tx_hash
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _SWEEP_S if tx_hash is None else _LOOK_S)
 
-    async def _submit(self, payment: Payment) -> str | None:
-        """Send; a settler that fails is no news about the payment, only the chain is."""
+    async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
+        """Send; return the hash to look for, and whether sending failed.
+
+        A settler that fails is no news about the payment, only the chain is.
+        """
         try:
-            return await self._settler.submit(payment)
+            return await self._settler.submit(payment), False
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
-            return None
+            return None, True
 
     async def _look(self, payment: Payment, tx_hash: str | None, look: int) -> bool:
         """Look at the transaction that was sent, now and then at the nonce itself."""

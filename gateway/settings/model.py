@@ -43,7 +43,8 @@ class Settings:
     network: str = setting("base", "Chain that is paid on: `base` or `base-sepolia`.")
     rpc_urls: tuple[str, ...] = setting(
         ("https://mainnet.base.org",),
-        "JSON-RPC endpoints of that chain, comma-separated, tried in this order.",
+        "JSON-RPC endpoints of that chain, comma-separated, tried in this order; one that fails is "
+        "asked last for some seconds.",
         example="https://base.example-rpc.com/v1/KEY,https://mainnet.base.org",
         shown=False,  # providers put their API key into the address
     )
@@ -134,7 +135,9 @@ class Settings:
         24.0, "Hours after which a transfer no longer pays in the direct flow."
     )
     tx_patience: float = setting(
-        4.0, "Seconds to look for a submitted transaction before it counts as not found."
+        4.0,
+        "Seconds to wait for a submitted transaction that the chain knows and has not mined; one "
+        "that it does not know counts as not found at once.",
     )
     retention_days: float = setting(7.0, "Days that outputs are kept.")
     outputs_url: str = setting(

@@ -35,6 +35,15 @@ class FakeChain:
         self._ask()
         return self.receipts.get(tx_hash)
 
+    async def knows_transaction(self, tx_hash: str) -> bool:
+        """Return whether a test has put it in."""
+        self._ask()
+        return tx_hash in self.receipts
+
+    async def newest_head(self) -> Block:
+        """Return the newest block."""
+        return await self.block_at(HEAD)
+
     async def head(self) -> Block:
         """Return the newest block."""
         return await self.block_at(HEAD)

@@ -15,7 +15,7 @@ from gateway import (
 )
 from gateway.usdc import transfers_to
 
-_ASK_AGAIN_S = 0.5  # a quarter of Base's block time
+_ASK_AGAIN_S = 1.0  # half of Base's block time
 
 
 @hookimpl
@@ -51,7 +51,14 @@ class DirectVerifier:
         return transfers
 
     async def _confirmed(self, tx_hash: str) -> Receipt:
-        """Return the receipt once it is deep enough, asking for some seconds before giving up."""
+        """Return the receipt once it is deep enough, asking for some seconds before giving up.
+
+        A hash that no endpoint knows, not even as pending, costs one look: anybody can make one up.
+        """
+        if not await self._chain.knows_transaction(tx_hash):
+            raise TxNotFound(
+                "No such transaction is known yet. Wait until it is mined, then resend."
+            )
         waits = round(self._settings.tx_patience / _ASK_AGAIN_S)
         for wait in range(waits + 1):
             receipt = await self._chain.receipt(tx_hash)

@@ -42,6 +42,7 @@ class FaultProxy:
         self.chain = chain
         self.faults: dict[str, Callable] = {}
         self.seen: list[str] = []
+        self.headers: dict[str, str] = {}  # of the next answer
         self.healed = threading.Event()
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.proxy = self
@@ -131,6 +132,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))
+        for name, value in self.server.proxy.headers.items():
+            self.send_header(name, value)
+        self.server.proxy.headers = {}
         self.end_headers()
         self.wfile.write(answer)
         self.wfile.flush()
@@ -214,6 +218,21 @@ def missing_field(proxy, request, body):
 
 def wrong_chain(proxy, request, body):
     return 200, _json(request, result="0x1")
+
+
+def half_refused(dice) -> Callable:
+    """Return a fault of an endpoint that refuses half of all calls, none six times in a row."""
+    streaks: dict[str, int] = {}
+
+    def fault(proxy, request, body):
+        key = json.dumps([request["method"], request["params"]])
+        if streaks.get(key, 0) < 5 and dice.random() < 0.5:
+            streaks[key] = streaks.get(key, 0) + 1
+            return too_many(proxy, request, body)
+        streaks[key] = 0
+        return 200, proxy.chain.rpc.answer(body)
+
+    return fault
 
 
 FAULTS = {

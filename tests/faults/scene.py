@@ -11,6 +11,7 @@ import pytest
 from eth_account import Account
 
 from gateway import Settings
+from gateway.chain.retrying import Rest
 from gateway.demo.chain import PlayChain
 from tests.conftest import WALLET, Payer, ScriptedProvider, running
 from tests.faults.proxy import FaultProxy
@@ -24,6 +25,7 @@ _FAST = {  # a tenth or less of production's; six time-outs fit into a drive as 
     "settlement._DRIVE_S": 3.0,
     "settlement._SWEEP_S": 0.1,
 }
+_RETRY_S = 0.005  # between two tries of one call
 
 
 @contextlib.contextmanager
@@ -32,6 +34,8 @@ def patience(**more: float) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, seconds in _FAST.items():
             patch.setattr(f"gateway.payments.{name}", seconds)
+        for name in ("_FIRST_PAUSE_S", "_PAUSE_S"):
+            patch.setattr(f"gateway.chain.retrying.{name}", _RETRY_S)
         for name, seconds in more.items():
             patch.setattr(f"gateway_facilitator_settler.settler.{name}", seconds)
         yield
@@ -97,7 +101,9 @@ class Scene:
         `timeout_s` is the first endpoint's: short where it hangs, long where the machine may.
         """
         rpc = self.gateway.services.chain._rpc
-        first, *others = [attrs.evolve(endpoint, is_checked=False) for endpoint in rpc._endpoints]
+        first, *others = [
+            attrs.evolve(endpoint, checks_passed=0, rest=Rest()) for endpoint in rpc._endpoints
+        ]
         rpc._endpoints = [attrs.evolve(first, timeout_s=timeout_s), *others]
         self.gateway.services.settlements._settler._signer._affordable_until = 0.0
 

@@ -107,7 +107,7 @@ async def scripted_chain(*providers) -> Web3Chain:
     """Return a chain whose endpoints are these providers, checked already."""
     chain = Web3Chain(_SETTINGS)
     chain._rpc._endpoints = [
-        RpcEndpoint(place=place, provider=provider, timeout_s=5, is_checked=True)
+        RpcEndpoint(place=place, provider=provider, timeout_s=5, checks_passed=2)
         for place, provider in enumerate(providers, start=1)
     ]
     return chain

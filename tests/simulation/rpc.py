@@ -97,6 +97,34 @@ class FaultyRpc:
     async def block(self, block_hash: str) -> Block:
         return await self._first(lambda node: _block(node.find(block_hash)))
 
+    async def newest_head(self) -> Block:
+        heads = []
+        for node in self._nodes:
+            try:
+                heads.append(await self._one(node, lambda node: _block(node.tip())))
+            except ChainUnavailable:
+                continue
+        if not heads:
+            raise ChainUnavailable("silent")
+        return max(heads, key=lambda block: block.timestamp)
+
+    async def knows_transaction(self, tx_hash: str) -> bool:
+        """Tell of a transaction in a block or in the mempool, unless it was swallowed."""
+
+        def ask(node: Node) -> bool:
+            is_pending = any(one.hash == tx_hash for one in self._chain.pending)
+            return is_pending or tx_hash in node.tip().state.mined
+
+        answers = []
+        for node in self._nodes:
+            try:
+                answers.append(await self._one(node, ask))
+            except ChainUnavailable:
+                continue
+        if not answers:
+            raise ChainUnavailable("silent")
+        return any(answers)
+
     async def receipt(self, tx_hash: str) -> Receipt | None:
         answered = False
         for node in self._nodes:
