@@ -6,7 +6,7 @@ again and never loses a nonce; what is stuck is replaced by a dearer one of the 
 
 import asyncio
 import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 from coincurve import PrivateKey
@@ -60,6 +60,7 @@ class Signer:
         self._sending = asyncio.Lock()
         self._affordable_until = 0.0
         self._affordable_gas = 0
+        self._first_heads: dict[str, int] = {}  # the newest block when a transaction was sent
 
     async def can_pay(self, gas: int) -> bool:
         """Return whether gas is under the cap and the key pays for several more such calls."""
@@ -110,11 +111,27 @@ class Signer:
             await self._journal.mark_mined(
                 self.address, await self._chain.transaction_count(self.address)
             )
-            for payment, transaction in await self._journal.unmined(self.address):
+            unmined = await self._journal.unmined(self.address)
+            passed_over = await self._passed_over([transaction for _, transaction in unmined])
+            for payment, transaction in unmined:
                 newest = transaction
-                if self._now() - transaction.sent_at > _STUCK_S:
+                is_late = self._now() - transaction.sent_at > _STUCK_S
+                if is_late and transaction.tx_hash in passed_over:
                     newest = await self._replace(payment, transaction, await call_of(payment))
                 await self._chain.send(newest.raw)
+
+    async def _passed_over(self, unmined: Sequence[SignedTransaction]) -> set[str]:
+        """Return the hashes that a block was mined without, since they were first seen here.
+
+        While the chain makes no blocks no fee is too low, and raising it would only cost more.
+        """
+        if not unmined:
+            self._first_heads.clear()
+            return set()
+        number = (await self._chain.head()).number
+        seen = self._first_heads
+        self._first_heads = {one.tx_hash: seen.get(one.tx_hash, number) for one in unmined}
+        return {tx_hash for tx_hash, first in self._first_heads.items() if first < number}
 
     async def _begin(self, payment: Payment, call: Call) -> SignedTransaction:
         """Sign with the next nonce, and write down."""

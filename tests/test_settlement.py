@@ -256,6 +256,38 @@ async def test_a_dropped_transaction_is_sent_again(gateway, payer, chain):
     await ended_as_one_task(gateway, chain, task_id)
 
 
+def mine_without_waiting(chain):
+    """Mine a block that leaves out what waits."""
+    chain.fund(Account.create().address)
+
+
+async def swept(rpc, times=4):
+    """Let the sweep pass some more times."""
+    began = rpc.seen.count("eth_getTransactionCount")
+
+    async def passed():
+        return rpc.seen.count("eth_getTransactionCount") >= began + times
+
+    await until(passed)
+
+
+async def test_fees_are_not_raised_while_the_chain_makes_no_blocks(
+    gateway, payer, chain, clock, rpc
+):
+    chain.set_automine(False)
+    task_id = await bought(gateway, payer.header())
+    (first,) = waiting(chain)
+    clock.offset_s += 50
+    await swept(rpc)
+    clock.offset_s += 50
+    await swept(rpc)
+    assert [tx.hash for tx in waiting(chain)] == [first.hash]
+    rows = await gateway.services.store._rows("SELECT 1 FROM sent_transactions")
+    assert len(rows) == 1
+    chain.mine()
+    await ended_as_one_task(gateway, chain, task_id)
+
+
 async def test_a_stuck_transaction_is_replaced_by_a_dearer_one_of_its_nonce(
     gateway, payer, chain, clock
 ):
@@ -265,6 +297,7 @@ async def test_a_stuck_transaction_is_replaced_by_a_dearer_one_of_its_nonce(
     clock.offset_s += 16
 
     async def replaced():
+        mine_without_waiting(chain)
         (now,) = waiting(chain)
         return now if now.hash != first.hash else None
 
@@ -287,9 +320,14 @@ async def test_the_replaced_transaction_may_be_the_one_that_is_mined(
     task_id = await bought(gateway, payer.header())
     rpc.faults["eth_sendRawTransaction"] = silent
     clock.offset_s += 16
-    await until(
-        lambda: gateway.services.store._rows("SELECT 1 FROM sent_transactions LIMIT 1 OFFSET 1")
-    )
+
+    async def replaced():
+        mine_without_waiting(chain)
+        return await gateway.services.store._rows(
+            "SELECT 1 FROM sent_transactions LIMIT 1 OFFSET 1"
+        )
+
+    await until(replaced)
     chain.mine()
     rpc.heal()
     await ended_as_one_task(gateway, chain, task_id)
