@@ -20,7 +20,7 @@ from gateway.errors import ChainUnavailable, SettingsError
 from gateway.keys import load_key
 from gateway.notices import Notices
 from gateway.passwords import AdminPassword
-from gateway.payments import Payments, Reconciler, Refunds, Settlements
+from gateway.payments import Obstacles, Payments, Reconciler, Refunds, Settlements
 from gateway.plugin_manager import PluginManager
 from gateway.probing import probe_forever
 from gateway.ratelimit import RateLimits
@@ -95,7 +95,8 @@ async def _services(
     notices, condition = Notices(), Condition(settings, catalog)
     workers = _workers(context, catalog, store, artifacts, notices)
     reconciler = Reconciler(store, context.chain, settings, now)
-    settlements = Settlements(store, settler, reconciler, workers.wake)
+    obstacles = Obstacles(context.chain, settler, settings.wallet_key, now)
+    settlements = Settlements(store, settler, reconciler, obstacles, workers.wake)
     born_at = float(await store.meta("born_at", lambda: str(now())))
     gateway = Services(
         settings=settings,
@@ -221,6 +222,7 @@ async def _warm_up(gateway: Services) -> None:
     try:
         await gateway.chain.start()
         await gateway.payments.floor_block()
+        await gateway.settlements.obstacles.look()
     except ChainUnavailable as error:
         _log.warning("chain.silent", error=error.message, details=error.details)
     await gateway.password.make_first()

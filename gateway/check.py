@@ -18,13 +18,14 @@ from gateway.contracts import PluginContext, Probing
 from gateway.contracts.outputs import ArtifactsUnavailable
 from gateway.errors import GatewayError, SettingsError
 from gateway.keys import load_key
+from gateway.payments.obstacles import clock_problem, is_true
 from gateway.plugin_manager import PluginManager
 from gateway.probing import problem_of
 from gateway.settings import Settings, load_settings
 from gateway.signer import address_of
 from gateway.store import SqliteStore
 from gateway.upstream import Upstream
-from gateway.usdc import BALANCE_OF, word
+from gateway.usdc import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
 
 _STALE_S = 60  # a head older than this is of an endpoint that has stopped
 
@@ -86,6 +87,8 @@ async def _checks(settings: Settings) -> list[Row]:
                 await _row(f"rpc {place}", _rpc(settings, url))
                 for place, url in enumerate(settings.rpc_urls, 1)
             ],
+            await _row("clock", lambda: _clock(chain)),
+            await _row("token", lambda: _token(settings, chain)),
             await _row("wallet", lambda: _wallet(settings, chain)),
             await _row("settlement", lambda: _settlement(settings, chain)),
             await _row("refunds", lambda: _refunds(settings, chain)),
@@ -169,6 +172,21 @@ def _rpc(settings: Settings, url: str) -> Callable[[], Awaitable[str]]:
     return look
 
 
+async def _clock(chain: Web3Chain) -> str:
+    ahead_s = time.time() - (await chain.newest_head()).timestamp
+    if problem := clock_problem(ahead_s):
+        raise ValueError(problem)
+    return f"{abs(ahead_s):.0f} s {'ahead of' if ahead_s >= 0 else 'behind'} the newest block"
+
+
+async def _token(settings: Settings, chain: Web3Chain) -> str:
+    if await is_true(chain, PAUSED):
+        raise ValueError("USDC is paused by its issuer: nobody can pay now")
+    if await is_true(chain, IS_BLACKLISTED + word(settings.wallet)):
+        raise ValueError(f"USDC blacklists {settings.wallet}: nobody can pay it")
+    return "USDC is not paused and does not blacklist the wallet"
+
+
 async def _wallet(settings: Settings, chain: Web3Chain) -> str:
     balance = await chain.call_uint(BALANCE_OF + word(settings.wallet))
     return f"{settings.wallet} holds {balance / 10**6:,.2f} USDC"
@@ -179,10 +197,7 @@ async def _settlement(settings: Settings, chain: Web3Chain) -> str:
     context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
     settler = PluginManager().settler(context)
     await settler.check_ready()
-    address = getattr(settler, "address", None)
-    if address is None:
-        return getattr(settler, "about", f"{settings.settlement} is ready")
-    return f"{address} holds {await chain.gas_balance(address) / 10**18:.6f} ETH for gas"
+    return getattr(settler, "about", f"{settings.settlement} is ready")
 
 
 async def _refunds(settings: Settings, chain: Web3Chain) -> str:

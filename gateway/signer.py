@@ -32,6 +32,23 @@ class Call:
     gas: int
 
 
+@attrs.frozen(kw_only=True)
+class GasMoney:
+    """What a key of ours holds, and what it pays now."""
+
+    balance_wei: int
+    fee_wei: int  # per gas, as blocks take it now
+    max_fee_wei: int  # per gas, as we bid
+
+    def needed_wei(self, gas: int) -> int:
+        """Return what the key must hold, so that calls of so much gas are sold."""
+        return self.max_fee_wei * gas * _RESERVE_CALLS
+
+    def lasts_for(self, gas: int) -> int:
+        """Return about how many calls of so much gas the balance pays for."""
+        return self.balance_wei // max(self.fee_wei * gas, 1)
+
+
 def address_of(secret: bytes) -> str:
     """Return the lower-case address of a private key of 32 bytes."""
     public = PrivateKey(secret).public_key.format(compressed=False)
@@ -60,17 +77,27 @@ class Signer:
         self._sending = asyncio.Lock()
         self._affordable_until = 0.0
         self._affordable_gas = 0
+        self.seen_money: GasMoney | None = None  # at the last look
         self._first_heads: dict[str, int] = {}  # the newest block when a transaction was sent
+
+    async def gas_money(self) -> GasMoney:
+        """Return what the key holds, and what gas costs now."""
+        balance, (base_fee, priority) = await asyncio.gather(
+            self._chain.gas_balance(self.address), self._chain.fees()
+        )
+        self.seen_money = GasMoney(
+            balance_wei=balance,
+            fee_wei=base_fee + priority,
+            max_fee_wei=self._max_fee(base_fee, priority),
+        )
+        return self.seen_money
 
     async def can_pay(self, gas: int) -> bool:
         """Return whether gas is under the cap and the key pays for several more such calls."""
         if self._now() < self._affordable_until and gas <= self._affordable_gas:
             return True
-        balance, (base_fee, priority) = await asyncio.gather(
-            self._chain.gas_balance(self.address), self._chain.fees()
-        )
-        needed = self._max_fee(base_fee, priority) * gas * _RESERVE_CALLS
-        if balance < needed or base_fee + priority > self._cap_wei:
+        money = await self.gas_money()
+        if money.balance_wei < money.needed_wei(gas) or money.fee_wei > self._cap_wei:
             return False
         self._affordable_until = self._now() + _BALANCE_TTL_S
         self._affordable_gas = gas

@@ -19,10 +19,11 @@ class Sweeper:
     name: str
     work: Callable[[], Awaitable[None]]
     every_s: float
+    wait_first: bool = attrs.field(default=False, kw_only=True)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def start(self) -> None:
-        """Begin, the first time at once."""
+        """Begin: the first time at once, or after the first pause."""
         self._task = asyncio.create_task(self._repeat(), name=self.name)
 
     async def stop(self) -> None:
@@ -33,6 +34,8 @@ class Sweeper:
                 await self._task
 
     async def _repeat(self) -> None:
+        if self.wait_first:
+            await asyncio.sleep(self.every_s)
         while True:
             try:
                 await self.work()

@@ -36,6 +36,8 @@ def selector(signature: str) -> bytes:
 
 
 BALANCE_OF = selector("balanceOf(address)")
+PAUSED = selector("paused()")
+IS_BLACKLISTED = selector("isBlacklisted(address)")
 DOMAIN_SEPARATOR = selector("DOMAIN_SEPARATOR()")
 AUTHORIZATION_STATE = selector("authorizationState(address,bytes32)")
 _TRANSFER_VRS = selector(

@@ -125,7 +125,7 @@ class Payments:
 
     async def _check_can_settle(self, slug: str) -> None:
         self.check_serving(slug)
-        await self.settlements.check_ready()
+        await self.settlements.check_can_settle()
 
     async def _check_signed(self, quote: Quote, proof: Proof) -> None:
         """Refuse what the payer did not sign for us now; it need not have the money once more."""

@@ -14,6 +14,7 @@ import structlog
 from gateway.contracts import Quote, Settler, Store
 from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
+from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.sweeper import Sweeper
 
@@ -33,11 +34,13 @@ class Settlements:
         store: Store,
         settler: Settler,
         reconciler: Reconciler,
+        obstacles: Obstacles,
         on_settled: Callable[[], None],
     ) -> None:
         self._store = store
         self._settler = settler
         self._reconciler = reconciler
+        self.obstacles = obstacles
         self._on_settled = on_settled
         self._drivers: dict[int, asyncio.Task[None]] = {}
         self._sweeper = Sweeper("settlement-sweep", self._sweep, _SWEEP_S)
@@ -45,10 +48,12 @@ class Settlements:
     def start(self) -> None:
         """Begin to sweep: at once, and every few seconds."""
         self._sweeper.start()
+        self.obstacles.start()
 
     async def close(self, *, grace_s: float) -> None:
         """Let the drivers finish for `grace_s` seconds; what stays open is durable."""
         await self._sweeper.stop()
+        await self.obstacles.stop()
         if self._drivers:
             await asyncio.wait(self._drivers.values(), timeout=grace_s)
         for driver in list(self._drivers.values()):
@@ -58,11 +63,23 @@ class Settlements:
         await self._settler.close()
 
     async def check_ready(self) -> None:
-        """Raise `ExecutionError` where an x402 payment could not be settled now."""
+        """Raise `ExecutionError` where an x402 payment could not be settled now.
+
+        Its sentence is the operator's: it may name an address and what it holds.
+        """
+        await self.obstacles.check()
+
+    async def check_can_settle(self) -> None:
+        """Raise the same with a sentence for a caller."""
         try:
-            await self._settler.check_ready()
-        except ChainUnavailable as error:
-            raise ExecutionError(error.message) from error
+            await self.obstacles.check()
+        except ExecutionError as error:
+            raise ExecutionError(self.obstacles.said or error.message) from error
+
+    @property
+    def about(self) -> str | None:
+        """What settles, and how long its gas money lasts, as it was last seen; no call."""
+        return getattr(self._settler, "about", None)
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
         """Raise `PaymentRequired` or `ExecutionError` where this one would not be settled."""

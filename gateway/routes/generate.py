@@ -167,6 +167,8 @@ async def _counted(generation: GenerationRequest, endpoint: Endpoint) -> Generat
 
 
 async def _challenge(quote: Quote, reason: str | None) -> Response:
+    if reason is None:
+        reason = services().settlements.obstacles.said  # as last seen: asks nobody
     version = 1 if request.args.get("x402Version") == "1" else 2
     challenge = services().payments.authorizations.challenge(quote, reason, version)
     return await _json(dict(challenge.body), 402, dict(challenge.headers))

@@ -46,6 +46,18 @@ class LocalSettler:
         self._signer = Signer(secret, context, self._write_down, most_nonces=_MOST_NONCES)
         self.address = self._signer.address
 
+    @property
+    def about(self) -> str:
+        """Whose gas settles, how much of it there was at the last look, and how far it goes."""
+        money = self._signer.seen_money
+        if money is None:
+            return self.address
+        count = money.lasts_for(KEY_GAS)
+        return (
+            f"{self.address} holds {money.balance_wei / 10**18:.6f} ETH for gas, "
+            f"enough for about {count:,} settlement{'' if count == 1 else 's'}"
+        )
+
     async def check_ready(self) -> None:
         """Raise `ExecutionError` where the key is nearly out of gas money, or gas over the cap."""
         await self._check_funds(KEY_GAS)
@@ -81,5 +93,22 @@ class LocalSettler:
         if not await self._signer.can_pay(gas):
             raise ExecutionError(
                 "The gateway cannot settle x402 payments now; nothing was charged. "
-                "A direct USDC transfer works."
+                "A direct USDC transfer works.",
+                details=self._why_not(gas),
             )
+
+    def _why_not(self, gas: int) -> str | None:
+        """Return the operator's sentence about a key that cannot pay."""
+        money, most_gwei = self._signer.seen_money, self._context.settings.max_fee_gwei
+        if money is None:
+            return None
+        if money.fee_wei > most_gwei * 10**9:
+            return (
+                f"Gas costs {money.fee_wei / 10**9:.3f} gwei now, more than GATEWAY_MAX_FEE_GWEI "
+                f"({most_gwei:g}); x402 waits until it is cheaper."
+            )
+        network = self._context.settings.chain.name
+        return (
+            f"The settlement wallet {self.about}. x402 needs {money.needed_wei(gas) / 10**18:.6f} "
+            f"ETH; send it some ETH on {network}."
+        )

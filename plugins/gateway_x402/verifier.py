@@ -31,6 +31,7 @@ from gateway.usdc import (
     word,
 )
 from gateway_x402 import messages
+from gateway_x402.refusals import explain_by_token
 
 MIN_REMAINING_S = 20  # time to settle before the authorization expires
 MAX_REMAINING_S = 600  # a longer one would keep an unknown outcome open as long
@@ -99,7 +100,7 @@ class X402Verifier:
             await self._chain.call(call.data, to=call.to, gas=call.gas)
         except CallReverted as refusal:
             if _IS_SPENT not in str(refusal):  # a state that is read elsewhere may be older
-                await self._explain_unless_spent(authorization)
+                await self._explain_unless_spent(authorization, str(refusal))
             if not is_by_key:
                 await self._check_wallet_signed(authorization)
             return False
@@ -117,7 +118,7 @@ class X402Verifier:
             raise PaymentRequired(_SIGNATURE)
         return deployment_call(authorization, self._network, deployment)
 
-    async def _explain_unless_spent(self, authorization: Authorization) -> None:
+    async def _explain_unless_spent(self, authorization: Authorization, refusal: str) -> None:
         """Raise why the token refused the call; return where the nonce is spent."""
         sender = word(authorization.sender)
         spent, balance, head = await asyncio.gather(
@@ -127,6 +128,7 @@ class X402Verifier:
         )
         if spent:
             return
+        await explain_by_token(self._chain, refusal, authorization.sender)
         if balance < authorization.value_units:
             raise PaymentRequired("invalid_exact_evm_insufficient_balance")
         if head.timestamp <= authorization.valid_after:  # the contract wants it in the past

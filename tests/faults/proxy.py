@@ -8,12 +8,14 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from gateway.demo.chain import PlayChain
-from gateway.usdc import AUTHORIZATION_STATE, BALANCE_OF, DOMAIN_SEPARATOR
+from gateway.usdc import AUTHORIZATION_STATE, BALANCE_OF, DOMAIN_SEPARATOR, IS_BLACKLISTED, PAUSED
 
 _HANG_S = 30.0  # longer than anybody waits
 _SELECTORS = {
     AUTHORIZATION_STATE: "authorizationState",
     BALANCE_OF: "balanceOf",
+    IS_BLACKLISTED: "isBlacklisted",
+    PAUSED: "paused",
     DOMAIN_SEPARATOR: "DOMAIN_SEPARATOR",
 }
 _SIMULATED = {False: "simulation, checked", True: "simulation, signed"}

@@ -19,7 +19,15 @@ _RUNS = {
 _TABLES = [table for table in tables.tables() if table.chapter.partition(", ")[2] in _ENDPOINTS]
 
 
-_OF_THE_SWEEP = {"eth_getTransactionCount"}
+_OF_THE_SWEEP = {
+    "eth_getTransactionCount",
+    # of the look for obstacles, once a minute
+    "eth_getBlockByNumber",
+    "eth_getBalance",
+    "eth_maxPriorityFeePerGas",
+    "eth_call paused",
+    "eth_call isBlacklisted",
+}
 
 
 class Stage:

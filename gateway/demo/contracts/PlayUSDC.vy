@@ -39,6 +39,8 @@ balanceOf: public(HashMap[address, uint256])
 allowance: public(HashMap[address, HashMap[address, uint256]])
 authorizationState: public(HashMap[address, HashMap[bytes32, bool]])
 totalSupply: public(uint256)
+paused: public(bool)
+isBlacklisted: public(HashMap[address, bool])
 
 BASE: constant(uint256) = 8453
 HALF_ORDER: constant(uint256) = 57896044618658097711785492504343953926418782139537452191302581570759080747168
@@ -102,6 +104,29 @@ def mint(to: address, amount: uint256) -> bool:
 
 
 @external
+def pause():
+    """
+    @notice Stop every transfer. Circle restricts this, and the three below, to its own keys.
+    """
+    self.paused = True
+
+
+@external
+def unpause():
+    self.paused = False
+
+
+@external
+def blacklist(account: address):
+    self.isBlacklisted[account] = True
+
+
+@external
+def unBlacklist(account: address):
+    self.isBlacklisted[account] = False
+
+
+@external
 def transferWithAuthorization(frm: address, to: address, amount: uint256, validAfter: uint256, validBefore: uint256, nonce: bytes32, v: uint8, r: bytes32, s: bytes32):
     self._move(TRANSFER_WITH_AUTHORIZATION_TYPEHASH, frm, to, amount, validAfter, validBefore, nonce, self._packed(v, r, s))
 
@@ -148,6 +173,7 @@ def __default__():
 
 @internal
 def _move(typehash: bytes32, frm: address, to: address, amount: uint256, valid_after: uint256, valid_before: uint256, nonce: bytes32, signature: Bytes[1024]):
+    self._check_allowed(frm, to)
     assert block.timestamp > valid_after, "FiatTokenV2: authorization is not yet valid"
     assert block.timestamp < valid_before, "FiatTokenV2: authorization is expired"
     assert not self.authorizationState[frm][nonce], "FiatTokenV2: authorization is used or canceled"
@@ -158,7 +184,19 @@ def _move(typehash: bytes32, frm: address, to: address, amount: uint256, valid_a
 
 
 @internal
+@view
+def _check_allowed(frm: address, to: address):
+    """
+    @notice What Circle's modifiers refuse, before anything else is looked at.
+    """
+    assert not self.paused, "Pausable: paused"
+    assert not self.isBlacklisted[frm], "Blacklistable: account is blacklisted"
+    assert not self.isBlacklisted[to], "Blacklistable: account is blacklisted"
+
+
+@internal
 def _transfer(frm: address, to: address, amount: uint256):
+    self._check_allowed(frm, to)
     assert to != empty(address), "ERC20: transfer to the zero address"
     assert amount <= self.balanceOf[frm], "ERC20: transfer amount exceeds balance"
     self.balanceOf[frm] -= amount

@@ -1,0 +1,27 @@
+"""What USDC refuses for everybody, or for one account: it is paused, or blacklists."""
+
+from gateway import Chain, ExecutionError, PaymentRequired
+from gateway.usdc import IS_BLACKLISTED, word
+
+_PAUSED = "pausable: paused"  # USDC's own words, in lower case
+_BLACKLISTED = "blacklistable: account is blacklisted"
+
+
+async def explain_by_token(chain: Chain, refusal: str, sender: str) -> None:
+    """Raise why the token refused a transfer; return where these are not the reason.
+
+    Raises `PaymentRequired` where it blacklists the payer, `ExecutionError` where nobody can pay.
+    """
+    said = refusal.lower()
+    if _PAUSED in said:
+        raise ExecutionError(
+            "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
+        )
+    if _BLACKLISTED not in said:
+        return
+    if await chain.call_uint(IS_BLACKLISTED + word(sender)):
+        raise PaymentRequired(
+            "The USDC contract blacklists the payer's account. Nothing was charged; pay from "
+            "another account."
+        )
+    raise ExecutionError("The gateway's wallet cannot receive USDC now; nothing was charged.")
