@@ -43,6 +43,9 @@ class Liar(Truthful):
         request = json.loads(data)
         if request["method"] == "eth_getTransactionReceipt":
             return self.receipt
+        if request["method"] == "eth_getTransactionByHash":
+            answer = {"jsonrpc": "2.0", "id": request["id"], "result": {}}
+            return json.dumps(answer).encode()
         if request["method"] == "eth_getBlockByHash":
             data = json.dumps(request | _HEAD).encode()
         return await super()._post(data)
