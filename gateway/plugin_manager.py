@@ -192,9 +192,10 @@ class PluginManager:
         known = {
             name for prefix, (_, kind) in self.sections().items() for name in names_of(prefix, kind)
         }
-        if not any(plugin.problem for plugin in self.loaded):  # else it may be theirs
+        if any(plugin.problem for plugin in self.loaded):  # it may be theirs
+            tell_of_unclaimed(settings, known)
+        else:
             refuse_unclaimed(settings, known)
-        tell_of_unclaimed(settings, known)
 
     def catalog(self, settings: Settings, now: Clock = time.time) -> Catalog:
         """Return what the plugins put on sale.
