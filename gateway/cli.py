@@ -1,7 +1,6 @@
 """The command `gateway`: serve, check, demo, and what an operator wants to look up."""
 
 import gc
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from gateway.cli_money import refunds, transfers
 from gateway.cli_plugins import plugins
 from gateway.cli_tasks import tasks
 from gateway.lean import without
-from gateway.terminal import one_sentence, print_rows, print_table
+from gateway.terminal import json_option, one_sentence, print_rows, wide_option
 from gateway.version import VERSION
 
 if TYPE_CHECKING:
@@ -40,28 +39,27 @@ def serve() -> None:
 
 
 @main.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
+@wide_option
 @one_sentence
-def check(*, as_json: bool) -> None:
+def check(*, as_json: bool, wide: bool) -> None:
     """Check settings, chain, wallet, gas, plugins and disk; exit code 1 if any fails."""
     from gateway.check import run_checks  # noqa: PLC0415
 
     rows = run_checks()
-    if as_json:
-        click.echo(json.dumps([row.as_dict() for row in rows], indent=2))
-    else:
-        marks = {True: "ok", False: "wrong"}
-        print_table(
-            ("check", "", "what was found"),
-            [(row.name, marks[row.ok], row.found) for row in rows],
-        )
+    marks = {True: "ok", False: "wrong"}
+    shown = [
+        {"check": row.name, "result": marks[row.ok], "what was found": row.found} for row in rows
+    ]
+    print_rows([row.as_dict() for row in rows] if as_json else shown, as_json=as_json, wide=wide)
     sys.exit(0 if all(row.ok for row in rows) else 1)
 
 
 @main.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
+@wide_option
 @one_sentence
-def endpoints(*, as_json: bool) -> None:
+def endpoints(*, as_json: bool, wide: bool) -> None:
     """List what is on sale, and what is switched off."""
     from gateway.check import catalog_of_settings  # noqa: PLC0415
 
@@ -78,7 +76,7 @@ def endpoints(*, as_json: bool) -> None:
         }
         for registered in catalog.everything()
     ]
-    print_rows(rows if as_json else [_with_all_prices(row) for row in rows], as_json=as_json)
+    print_rows(rows, as_json=as_json, wide=wide, stacked=_stacked)
 
 
 def _other_prices(endpoint: "Endpoint") -> list[str]:
@@ -91,11 +89,13 @@ def _other_prices(endpoint: "Endpoint") -> list[str]:
     return named
 
 
-def _with_all_prices(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row for a terminal: the prices below each other."""
-    shown = {**row, "price": "\n".join([row["price"], *row["other prices"]])}
-    del shown["other prices"]
-    return shown
+def _stacked(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row for a narrow terminal: what belongs together below each other."""
+    return {
+        "slug": "\n".join([row["slug"], *([] if row["on sale"] else ["not on sale"])]),
+        "price": "\n".join([row["price"], *row["other prices"]]),
+        "model, capability, plugin": "\n".join([row["model"], row["capability"], row["plugin"]]),
+    }
 
 
 @main.command("hash-password")

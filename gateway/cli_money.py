@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.terminal import one_sentence, print_rows
+from gateway.terminal import json_option, one_sentence, print_rows, wide_option
 
 if TYPE_CHECKING:
     from gateway.domain import RefundCase
@@ -27,7 +27,6 @@ class _Amount(click.FloatRange):
 
 _AMOUNT = _Amount(0, 3650)
 _TASKS = click.argument("task_ids", nargs=-1, metavar="[TASK_ID]...")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
 def _address(_: Any, __: Any, value: str | None) -> str | None:
@@ -43,9 +42,10 @@ def refunds() -> None:
 
 @refunds.command("list")
 @click.option("--all", "everything", is_flag=True, help="Also those that are paid.")
-@_JSON
+@json_option
+@wide_option
 @one_sentence
-def list_refunds(*, everything: bool, as_json: bool) -> None:
+def list_refunds(*, everything: bool, as_json: bool, wide: bool) -> None:
     """List refunds: whose, how much, why, and what keeps them."""
     from gateway import till  # noqa: PLC0415 - other commands start faster
     from gateway.settings import load_settings  # noqa: PLC0415
@@ -58,7 +58,7 @@ def list_refunds(*, everything: bool, as_json: bool) -> None:
     if not cases and not as_json:
         click.echo("Nothing is owed.")
         return
-    print_rows([_row(case) for case in cases], as_json=as_json)
+    print_rows([_row(case) for case in cases], as_json=as_json, wide=wide)
 
 
 def _row(case: "RefundCase", **more: Any) -> dict[str, Any]:
@@ -129,15 +129,18 @@ async def _decide(decision: str, task_ids: Sequence[str], recipient: str | None,
     type=_Amount(0),
     help="Seconds to wait at most.",
 )
-@_JSON
+@json_option
+@wide_option
 @one_sentence
-def pay(*, task_ids: Sequence[str], dry_run: bool, wait_s: float, as_json: bool) -> None:
+def pay(
+    *, task_ids: Sequence[str], dry_run: bool, wait_s: float, as_json: bool, wide: bool
+) -> None:
     """Send refunds now: every approved one, or those named (which approves them)."""
     cases = asyncio.run(_preview(task_ids) if dry_run else _pay(task_ids, wait_s))
     if not cases and not as_json:
         click.echo("Nothing is approved. `gateway refunds list` shows what is owed.")
         return
-    print_rows(cases, as_json=as_json)
+    print_rows(cases, as_json=as_json, wide=wide)
     is_done = (row["state"] == "refunded" or (dry_run and not row["problem"]) for row in cases)
     sys.exit(0 if all(is_done) else 1)
 
@@ -175,9 +178,10 @@ def transfers() -> None:
 @transfers.command()
 @click.option("--days", default=7.0, show_default=True, type=_AMOUNT, help="How far to look back.")
 @click.option("--hours", type=_AMOUNT, help="Leave out what is younger.  [default: too old to pay]")
-@_JSON
+@json_option
+@wide_option
 @one_sentence
-def unclaimed(*, days: float, hours: float | None, as_json: bool) -> None:
+def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) -> None:
     """List USDC transfers to the wallet that paid for nothing: nobody sent their hash."""
     from gateway import till  # noqa: PLC0415
     from gateway.settings import load_settings  # noqa: PLC0415
@@ -199,4 +203,4 @@ def unclaimed(*, days: float, hours: float | None, as_json: bool) -> None:
     if not rows and not as_json:
         click.echo("Every transfer paid for something.")
         return
-    print_rows(rows, as_json=as_json)
+    print_rows(rows, as_json=as_json, wide=wide)

@@ -4,22 +4,23 @@ from pathlib import Path
 
 import click
 
-from gateway.terminal import one_sentence, print_rows
+from gateway.terminal import json_option, one_sentence, print_rows, wide_option
 
 
 @click.group(invoke_without_command=True)
 @click.option("--no-health", is_flag=True, help="Ask no provider anything: stay off the network.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
+@wide_option
 @click.pass_context
 @one_sentence
-def plugins(context: click.Context, *, no_health: bool, as_json: bool) -> None:
+def plugins(context: click.Context, *, no_health: bool, as_json: bool, wide: bool) -> None:
     """List the plugins: where they come from, what they sell, and why one is off."""
     if context.invoked_subcommand is not None:
         return
-    from gateway.plugin_list import rows, table  # noqa: PLC0415 - other commands start faster
+    from gateway.plugin_list import rows, stacked  # noqa: PLC0415 - other commands start faster
 
     found = rows(ask_health=not no_health)
-    print_rows(found if as_json else table(found), as_json=as_json)
+    print_rows(found, as_json=as_json, wide=wide, stacked=stacked)
 
 
 @plugins.command()

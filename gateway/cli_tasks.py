@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.terminal import one_sentence, print_rows
+from gateway.terminal import json_option, one_sentence, print_rows, wide_option
 
 if TYPE_CHECKING:
     from gateway.contracts.keeping import JobRecord
@@ -25,9 +25,10 @@ _UNCERTAIN = "uncertain_submit"
     "their job, or the time they were sent, in your account there.",
 )
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="At most.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
+@wide_option
 @one_sentence
-def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool) -> None:
+def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool, wide: bool) -> None:
     """List the newest tasks, where their payments stand, and their jobs at providers."""
     from gateway import till  # noqa: PLC0415 - other commands start faster
     from gateway.domain import TaskStatus  # noqa: PLC0415
@@ -45,7 +46,7 @@ def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool) -> 
         click.echo("There are no such tasks.")
         return
     rows = [_row(task, job) for task, job in found]
-    print_rows(rows if as_json else [_narrow(row) for row in rows], as_json=as_json)
+    print_rows(rows, as_json=as_json, wide=wide, stacked=_stacked)
 
 
 def _row(task: "Task", job: "JobRecord") -> dict[str, Any]:
@@ -66,8 +67,8 @@ def _row(task: "Task", job: "JobRecord") -> dict[str, Any]:
     }
 
 
-def _narrow(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row for a terminal: what belongs together below each other."""
+def _stacked(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row for a narrow terminal: what belongs together below each other."""
     sent = f"sent {row['sent']}" if row["sent"] else ""
     cost = f"cost {row['cost']}" if row["cost"] else ""
     paid = f"{row['amount']} {row['flow']}, {row['payment']}"

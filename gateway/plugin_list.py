@@ -1,7 +1,7 @@
 """`gateway plugins`: what is loaded, from where, what it sells, how it is, and why it is off."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 
@@ -36,19 +36,14 @@ def rows(*, ask_health: bool) -> list[dict[str, object]]:
     return [view.row(plugin) for plugin in manager.loaded]
 
 
-def table(found: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Return rows for a terminal: what a plugin sells, and below it what there is to know."""
-    return [
-        {
-            "plugin": row["plugin"],
-            "from": row["from"],
-            "health": row["health"],
-            "what it does": "\n".join(
-                str(row[name]) for name in ("endpoints", "note") if row[name]
-            ),
-        }
-        for row in found
-    ]
+def stacked(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row for a narrow terminal: what a plugin sells, and below it what else there is."""
+    return {
+        "plugin": row["plugin"],
+        "from": row["from"],
+        "health": row["health"],
+        "what it does": "\n".join(str(row[name]) for name in ("endpoints", "note") if row[name]),
+    }
 
 
 async def _problems(catalog: Catalog) -> dict[int, str | None]:

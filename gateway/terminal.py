@@ -5,11 +5,14 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gateway.errors import ChainUnavailable, RefundRefused, SettingsError
+
+if TYPE_CHECKING:
+    from gateway.tables import Table
 
 
 def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
@@ -29,28 +32,45 @@ def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def print_rows(rows: list[dict[str, Any]], *, as_json: bool) -> None:
-    """Print rows of the same keys, as JSON or as a table."""
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+wide_option = click.option(
+    "--wide",
+    is_flag=True,
+    help="Print a line for each row with everything in full, however long it gets.",
+)
+
+
+def print_rows(
+    rows: list[dict[str, Any]],
+    *,
+    as_json: bool,
+    wide: bool = False,
+    stacked: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+) -> None:
+    """Print rows of the same keys, as JSON or as a table.
+
+    `stacked` returns a row with more lines in a value and fewer keys, for where all its columns
+    do not fit.
+    """
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
-    shown = [tuple(_shown(value) for value in row.values()) for row in rows]
-    print_table(tuple(rows[0]) if rows else (), shown)
+    if not rows:
+        return
+    from gateway.tables import print_fitting  # noqa: PLC0415 - rich is heavy
+
+    narrow = _table([stacked(row) for row in rows]) if stacked is not None else None
+    print_fitting(_table(rows), narrow, wide=wide)
+
+
+def _table(rows: list[dict[str, Any]]) -> "Table":
+    from gateway.tables import Table  # noqa: PLC0415
+
+    shown = [[_shown(value) for value in row.values()] for row in rows]
+    return Table(headings=list(rows[0]), rows=shown)
 
 
 def _shown(value: Any) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def print_table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Print a table as wide as the terminal; nothing in it is markup, nothing is cut."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for place, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", no_wrap=not place)  # what a row is called
-    for row in rows:
-        table.add_row(*map(escape, row))
-    Console().print(table)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, list) else str(value)
