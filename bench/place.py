@@ -25,7 +25,8 @@ def environment(**settings: object) -> dict[str, str]:
         "base_url": "https://gateway.example.com",
         "wallet": WALLET,
         "settlement_key": "1" * 64,
-        "admin_password_hash": "x",  # else the first start makes one: 64 MB for argon2
+        # Without one the first start makes one, which takes 64 MB for argon2.
+        "admin_password_hash": "$argon2id$v=19$m=8,t=1,p=1$" + "c" * 22 + "$" + "a" * 43,
         "limit_x402": "1000000/1s",
         "limit_direct": "1000000/1s",
         "limit_task": "1000000/1s",

@@ -17,7 +17,7 @@ from gateway.chain import Web3Chain
 from gateway.contracts import Artifacts, Chain, Clock, PluginContext, Settler, Store
 from gateway.data_lock import check_network
 from gateway.errors import ChainUnavailable, SettingsError
-from gateway.keys import load_key
+from gateway.keys import check_plain_keys, load_key
 from gateway.notices import Notices
 from gateway.passwords import AdminPassword
 from gateway.payments import Obstacles, Payments, Reconciler, Refunds, Settlements
@@ -27,6 +27,7 @@ from gateway.ratelimit import RateLimits
 from gateway.services import EXTENSION, Condition, Services
 from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
+from gateway.wallet_check import WalletCheck
 from gateway.watchdog import owners_of, watching
 from gateway.web import bare_app
 from gateway.worker import WorkerPool
@@ -51,6 +52,7 @@ def create_app(
     Raises `SettingsError` for settings or plugins that cannot work together.
     """
     settings = settings or load_settings()
+    check_plain_keys(settings)
     manager = PluginManager(plugins)
     catalog = manager.catalog(settings, now)
     app = bare_app(settings, catalog)
@@ -94,6 +96,7 @@ async def _services(
     artifacts = artifacts_of(settings, file_secret)
     notices, condition = Notices(), Condition(settings, catalog)
     workers = _workers(context, catalog, store, artifacts, notices)
+    wallet = WalletCheck(settings, context.chain)
     reconciler = Reconciler(store, context.chain, settings, now)
     obstacles = Obstacles(context.chain, settler, settings.wallet_key, now)
     settlements = Settlements(store, settler, reconciler, obstacles, workers.wake)
@@ -106,11 +109,14 @@ async def _services(
         artifacts=artifacts,
         settlements=settlements,
         refunds=refunds,
-        payments=_payments(context, manager, store, settlements, condition, workers, born_at),
+        payments=_payments(
+            context, manager, store, settlements, condition, wallet, workers, born_at
+        ),
         workers=workers,
         limits=RateLimits(settings, now),
         notices=notices,
         condition=condition,
+        wallet=wallet,
         now=now,
         started_at=now(),
         password=AdminPassword(settings, store),
@@ -125,6 +131,7 @@ def _payments(
     store: Store,
     settlements: Settlements,
     condition: Condition,
+    wallet: WalletCheck,
     workers: WorkerPool,
     born_at: float,
 ) -> Payments:
@@ -135,6 +142,7 @@ def _payments(
         transfers=manager.transfer_verifier(context),
         settlements=settlements,
         check_serving=condition.check_serving,
+        check_wallet=wallet.check,
         on_queued=workers.wake,
         now=context.now,
         born_at=born_at,
@@ -189,6 +197,7 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
             name="retention",
         ),
         asyncio.create_task(_probe(gateway), name="probing"),
+        asyncio.create_task(_look_at_wallet(gateway), name="wallet"),
     ]
     try:
         yield
@@ -209,6 +218,11 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
 async def _probe(gateway: Services) -> None:
     await gateway.warmed.wait()
     await probe_forever(gateway.catalog)
+
+
+async def _look_at_wallet(gateway: Services) -> None:
+    await gateway.warmed.wait()
+    await gateway.wallet.look_until_known()
 
 
 async def _warm_up(gateway: Services) -> None:

@@ -17,15 +17,15 @@ from gateway.chain import Web3Chain
 from gateway.contracts import PluginContext, Probing
 from gateway.contracts.outputs import ArtifactsUnavailable
 from gateway.errors import GatewayError, SettingsError
-from gateway.keys import load_key
+from gateway.keys import address_of, check_plain_keys, load_key
 from gateway.payments.obstacles import clock_problem, is_true
 from gateway.plugin_manager import PluginManager
 from gateway.probing import problem_of
 from gateway.settings import Settings, load_settings
-from gateway.signer import address_of
 from gateway.store import SqliteStore
 from gateway.upstream import Upstream
 from gateway.usdc import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
+from gateway.wallet_check import contract_problem
 
 _STALE_S = 60  # a head older than this is of an endpoint that has stopped
 
@@ -188,6 +188,10 @@ async def _token(settings: Settings, chain: Web3Chain) -> str:
 
 
 async def _wallet(settings: Settings, chain: Web3Chain) -> str:
+    check_plain_keys(settings)
+    problem = await contract_problem(settings, chain)
+    if problem is not None:
+        raise SettingsError(problem)
     balance = await chain.call_uint(BALANCE_OF + word(settings.wallet))
     return f"{settings.wallet} holds {balance / 10**6:,.2f} USDC"
 

@@ -49,7 +49,6 @@ def encrypt_key(*, file: Path, key: str, password: str) -> None:
     """Write a private key into an encrypted keystore FILE, for GATEWAY_SETTLEMENT_KEYSTORE."""
     from gateway import keys  # noqa: PLC0415
     from gateway.settings import is_key  # noqa: PLC0415
-    from gateway.signer import address_of  # noqa: PLC0415
 
     if not is_key(key):
         raise click.BadParameter("a private key is 64 hexadecimal digits, of secp256k1")
@@ -63,4 +62,4 @@ def encrypt_key(*, file: Path, key: str, password: str) -> None:
         raise click.UsageError(f"{file} cannot be written ({error.strerror}).") from None
     with os.fdopen(opened, "w", encoding="utf-8") as keystore:
         keystore.write(content)
-    click.echo(f"{file} holds the key of {address_of(secret)}.")
+    click.echo(f"{file} holds the key of {keys.address_of(secret)}.")

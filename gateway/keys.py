@@ -4,21 +4,62 @@ import importlib
 import json
 from pathlib import Path
 
+from coincurve import PrivateKey
+from eth_hash.auto import keccak
+
 from gateway.errors import SettingsError
 from gateway.settings import Settings, variable
 
 _ROUNDS = 600_000  # PBKDF2-HMAC-SHA-256; scrypt's default takes 256 MB of a small machine
 
 
+def address_of(secret: bytes) -> str:
+    """Return the lower-case address of a private key of 32 bytes."""
+    public = PrivateKey(secret).public_key.format(compressed=False)
+    return "0x" + keccak(public[1:])[12:].hex()
+
+
 def load_key(settings: Settings, name: str) -> bytes | None:
     """Return the private key of `settlement` or `refund`, 32 bytes; None where none is set.
 
-    Raises `SettingsError` for a keystore that is missing, damaged or locked by another password.
+    Raises `SettingsError` for a keystore that is missing, damaged or locked by another password,
+    and for the key of the wallet itself.
     """
+    secret = _read_key(settings, name)
+    if secret is not None:
+        _refuse_key_of_wallet(settings, name, secret)
+    return secret
+
+
+def check_plain_keys(settings: Settings) -> None:
+    """Raise `SettingsError` where a plain key is the wallet's, also where nothing uses that key."""
+    for name in ("settlement", "refund"):
+        secret = _plain_key(settings, name)
+        if secret is not None:
+            _refuse_key_of_wallet(settings, name, secret)
+
+
+def _refuse_key_of_wallet(settings: Settings, name: str, secret: bytes) -> None:
+    if address_of(secret) == settings.wallet_key:
+        setting = variable(
+            f"{name}_key" if getattr(settings, f"{name}_key") else f"{name}_keystore"
+        )
+        raise SettingsError(
+            f"{setting} is the private key of GATEWAY_WALLET, and the gateway must not hold that "
+            f"one: make another key for {name}s, or receive payments at another address."
+        )
+
+
+def _plain_key(settings: Settings, name: str) -> bytes | None:
     plain: str = getattr(settings, f"{name}_key")
+    return bytes.fromhex(plain.removeprefix("0x")) if plain else None
+
+
+def _read_key(settings: Settings, name: str) -> bytes | None:
+    plain = _plain_key(settings, name)
     keystore: Path | None = getattr(settings, f"{name}_keystore")
     if keystore is None:
-        return bytes.fromhex(plain.removeprefix("0x")) if plain else None
+        return plain
     if plain:
         raise SettingsError(
             f"{variable(f'{name}_key')} and {variable(f'{name}_keystore')} are both set. "

@@ -17,6 +17,7 @@ from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Refunds, Settlements
 from gateway.ratelimit import RateLimits
 from gateway.settings import Settings
+from gateway.wallet_check import WalletCheck
 from gateway.worker import WorkerPool
 
 EXTENSION = "gateway"
@@ -60,6 +61,7 @@ class Services:
     limits: RateLimits
     notices: Notices
     condition: Condition
+    wallet: WalletCheck
     now: Clock
     started_at: float
     pages: Pages = attrs.field(factory=Pages)

@@ -9,11 +9,10 @@ import importlib
 from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
-from coincurve import PrivateKey
-from eth_hash.auto import keccak
 
 from gateway.contracts import CallReverted, PluginContext, SignedTransaction
 from gateway.domain import Payment
+from gateway.keys import address_of
 
 _RESERVE_CALLS = 5  # sell only while the key can pay for this many more
 _STUCK_S = 15  # seconds unmined after which a dearer replacement is sent
@@ -47,12 +46,6 @@ class GasMoney:
     def lasts_for(self, gas: int) -> int:
         """Return about how many calls of so much gas the balance pays for."""
         return self.balance_wei // max(self.fee_wei * gas, 1)
-
-
-def address_of(secret: bytes) -> str:
-    """Return the lower-case address of a private key of 32 bytes."""
-    public = PrivateKey(secret).public_key.format(compressed=False)
-    return "0x" + keccak(public[1:])[12:].hex()
 
 
 class Signer:

@@ -5,7 +5,7 @@ Direct: known key → can serve → transaction on-chain → payer's proof → T
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -63,6 +63,7 @@ class Payments:
     settlements: Settlements
     on_queued: Callable[[], None]  # a task waits for a lane
     check_serving: Callable[[str], None]  # raises ExecutionError where a slug may not be sold now
+    check_wallet: Callable[[], Awaitable[None]]  # raises where the wallet must not be paid
     now: Clock
     born_at: float  # when the database was made
     _accepting: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
@@ -126,6 +127,7 @@ class Payments:
     async def _check_can_settle(self, slug: str) -> None:
         self.check_serving(slug)
         await self.settlements.check_can_settle()
+        await self.check_wallet()
 
     async def _check_signed(self, quote: Quote, proof: Proof) -> None:
         """Refuse what the payer did not sign for us now; it need not have the money once more."""
@@ -199,6 +201,7 @@ class Payments:
             if known := await self._repeated(key_hash, fingerprint):
                 return Accepted(task=known)
             raise TxAlreadyUsed("This transaction already paid for a generation.")
+        await self.check_wallet()
         transfers = await self.transfers.find_transfers(
             tx_hash, floor_block=await self.floor_block(), born_at=self.born_at, now=self.now()
         )

@@ -18,6 +18,7 @@ blueprint = Blueprint("discovery", __name__)
 async def manifest() -> dict[str, Any]:
     """Describe the gateway to agents (spec §2.7)."""
     gateway = services()
+    gateway.wallet.check_known()
     settings, base = gateway.settings, gateway.settings.base_url
     endpoints = [_endpoint(endpoint, base) for endpoint in gateway.catalog]
     return {
@@ -141,6 +142,7 @@ async def did_document() -> dict[str, Any]:
 async def llms() -> Response:
     """Describe the gateway to a language model that reads nothing else (spec §4.5)."""
     gateway = services()
+    gateway.wallet.check_known()
     settings = gateway.settings
     text = await render_template(
         "llms.txt",

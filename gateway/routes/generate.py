@@ -167,6 +167,8 @@ async def _counted(generation: GenerationRequest, endpoint: Endpoint) -> Generat
 
 
 async def _challenge(quote: Quote, reason: str | None) -> Response:
+    # Who reads the price may also pay by a direct transfer, which nothing here can hold back.
+    services().wallet.check_known()
     if reason is None:
         reason = services().settlements.obstacles.said  # as last seen: asks nobody
     version = 1 if request.args.get("x402Version") == "1" else 2

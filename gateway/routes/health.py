@@ -41,6 +41,7 @@ async def ready() -> tuple[dict[str, Any], int]:
         await _check("database", gateway.store.ping(), stops="everything"),
         _disk(gateway),
         _row("draining", not gateway.condition.is_draining, "shutting down", stops="everything"),
+        _wallet(gateway),
         await _check("rpc", gateway.chain.head(), stops="paid routes"),
         await _check("settlement", gateway.settlements.check_ready(), stops="x402"),
         *_off_sale(gateway),
@@ -51,6 +52,12 @@ async def ready() -> tuple[dict[str, Any], int]:
 
 def _row(name: str, ok: bool, problem: str, *, stops: str) -> dict[str, Any]:  # noqa: FBT001 - a row's own fact
     return {"name": name, "ok": ok, "stops": stops, "problem": None if ok else problem}
+
+
+def _wallet(gateway: Services) -> dict[str, Any]:
+    """Return whether the wallet may be paid; what is not known yet is no problem of its own."""
+    problem = gateway.wallet.problem
+    return _row("wallet", problem is None, problem or "", stops="everything")
 
 
 def _off_sale(gateway: Services) -> list[dict[str, Any]]:

@@ -11,11 +11,16 @@ from gateway.errors import SettingsError
 from gateway.settings.bucket import bucket_verdicts
 from gateway.settings.model import Settings
 from gateway.settings.sections import variable
+from gateway.settings.wallet import check_wallet
 from gateway.usdc import NETWORKS
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
 _CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+# The PHC string of argon2-cffi: kind, version, costs, salt and hash, both in Base64 without "=".
+_ARGON2 = re.compile(
+    r"\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{6,}"
+)
 _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 
 
@@ -34,6 +39,7 @@ def check_settings(settings: Settings) -> None:
         if not is_right:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
+    check_wallet(settings)
 
 
 def _verdicts(settings: Settings) -> dict[str, bool]:
@@ -58,6 +64,7 @@ def _verdicts(settings: Settings) -> dict[str, bool]:
         "rpc_urls": bool(settings.rpc_urls)
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
         **{name: not value or is_key(value) for name, value in _keys(settings).items()},
+        "admin_password_hash": _is_argon2_hash(str(settings.admin_password_hash)),
         "facilitator_url": _is_address_of_facilitator(settings.facilitator_url),
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
@@ -84,6 +91,13 @@ def _is_address_of_facilitator(text: str) -> bool:
     url = urlsplit(text)
     is_local = url.hostname in ("127.0.0.1", "localhost", "::1")
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
+
+
+def _is_argon2_hash(text: str) -> bool:
+    """Whether this is empty or an argon2 hash that a password can be compared with."""
+    # Four characters of Base64 are three bytes; one character alone is none.
+    is_cut_off = any(len(part) % 4 == 1 for part in text.split("$")[-2:])
+    return not text or (bool(_ARGON2.fullmatch(text)) and not is_cut_off)
 
 
 def _is_amount(text: str) -> bool:

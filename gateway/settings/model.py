@@ -40,6 +40,13 @@ class Settings:
         "Address that receives USDC. The gateway never holds its key. Required.",
         example="0x1111111111111111111111111111111111111111",
     )
+    wallet_is_contract: bool = setting(
+        False,
+        "The wallet is a contract of yours that can send USDC on, such as a Safe. Without this "
+        "nothing is sold while the wallet has code: a payment to most contracts is lost. It is "
+        "looked up once after the start, at the latest before the first sale; while the chain is "
+        "silent nothing is sold. An account that delegates to code (EIP-7702) needs it not.",
+    )
     network: str = setting("base", "Chain that is paid on: `base` or `base-sepolia`.")
     rpc_urls: tuple[str, ...] = setting(
         ("https://mainnet.base.org",),
@@ -115,7 +122,8 @@ class Settings:
     )
     admin_password: ts.SecretStr = secret("Admin password in plain; prefer the hash.")
     admin_password_hash: ts.SecretStr = secret(
-        "argon2 hash of the admin password, made by `gateway hash-password`. "
+        "argon2 hash of the admin password, made by `gateway hash-password`; in a shell it goes "
+        "between single quotes, which keep its `$`. "
         "Without both, one is made at the first start and printed once.",
         example="$argon2id$v=19$m=65536,t=3,p=4$...",
     )

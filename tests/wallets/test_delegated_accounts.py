@@ -3,6 +3,7 @@
 The delegations are real transactions of type 4, under py-evm's Prague rules.
 """
 
+import attrs
 import pytest
 from eth.vm.forks.prague import PragueVM
 from eth.vm.forks.prague.transactions import PragueTransactionBuilder
@@ -12,7 +13,7 @@ from gateway.demo import chain_contracts
 from gateway.demo.chain import FAUCET_KEY, PlayChain
 from gateway.demo.token import call_data
 from gateway.smart_wallets import KEY_GAS
-from tests.conftest import WALLET, header_of, payload_of
+from tests.conftest import WALLET, buy, header_of, payload_of, running
 from tests.wallets.accounts import MAGIC, SmartPayer, answering, hostile
 from tests.wallets.buying import SIGNATURE, SPENT, bought, is_completed, refused
 
@@ -131,3 +132,13 @@ async def test_who_only_saw_a_delegated_accounts_nonce_cannot_claim_its_payment(
         assert await refused(gateway, chain, header_of(payload_of(signed, forged))) == SPENT
     task_id = await bought(gateway, header_of(payload_of(signed, signature)))
     await is_completed(gateway, chain, task_id)
+
+
+async def test_the_wallet_itself_may_be_a_delegated_account(settings, provider, chain, payer):
+    """It is still its key's account: what it is paid can be moved."""
+    account = Account.create()
+    chain.fund(account.address)
+    delegate(chain, account, chain.deploy(FAUCET_KEY, chain_contracts.load("SmartAccount")))
+    async with running(attrs.evolve(settings, wallet=account.address), provider) as gateway:
+        answer = await buy(gateway, payer.header(to=account.address))
+    assert answer.status_code == 200

@@ -1,0 +1,85 @@
+"""Settings that would lose money stop the start with one sentence: wallets, keys, a hash."""
+
+import attrs
+import pytest
+from eth_account import Account
+
+from gateway.app import create_app
+from gateway.check import run_checks
+from gateway.errors import SettingsError
+from gateway.keys import encrypt_key
+from gateway.passwords import hash_password
+from gateway.settings import load_settings
+
+CHECKSUMMED = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # of EIP-55's own examples
+HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaA"
+
+
+def is_one_sentence(text: str) -> bool:
+    return "\n" not in text and text.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("WALLET", CHECKSUMMED.replace("E7Ef", "E7ef"), "EIP-55"),
+        ("WALLET", CHECKSUMMED.replace("5aAeb6", "5aAeb7"), "EIP-55"),
+        ("WALLET", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "USDC contract on base,"),
+        ("WALLET", "0x036cbd53842c5426634e7929541ec2318f3dcf7e", "USDC contract on base-sepolia"),
+        ("ADMIN_PASSWORD_HASH", "correct horse", "argon2 hash"),
+        ("ADMIN_PASSWORD_HASH", "$2b$12$" + "a" * 53, "argon2 hash"),
+        ("ADMIN_PASSWORD_HASH", "=19=65536,t=3,p=4", "single quotes"),
+        ("ADMIN_PASSWORD_HASH", HASH[:-1] + "=", "argon2 hash"),
+        ("ADMIN_PASSWORD_HASH", HASH + "aaa", "argon2 hash"),
+    ],
+    ids=[
+        *("a case", "a digit", "Base's token", "Base Sepolia's token"),
+        *("a password", "bcrypt", "a shell took its $", "padded", "cut off"),
+    ],
+)
+def test_a_setting_that_loses_money_is_refused_when_it_is_read(monkeypatch, name, value, said):
+    monkeypatch.setenv("GATEWAY_WALLET", CHECKSUMMED)
+    monkeypatch.setenv(f"GATEWAY_{name}", value)
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+    assert said in str(refusal.value)
+    assert f"GATEWAY_{name}" in str(refusal.value)
+    (row,) = run_checks()
+    assert (row.name, row.ok, row.found) == ("settings", False, str(refusal.value))
+
+
+@pytest.mark.parametrize(
+    "wallet",
+    [CHECKSUMMED, CHECKSUMMED.lower(), "0x" + CHECKSUMMED[2:].upper(), "0x" + "1" * 40],
+    ids=["checksummed", "lower case", "upper case", "digits only"],
+)
+def test_a_right_checksum_or_none_is_taken(monkeypatch, wallet):
+    monkeypatch.setenv("GATEWAY_WALLET", wallet)
+    assert load_settings().wallet == wallet
+
+
+def test_a_hash_that_we_make_is_taken(monkeypatch):
+    monkeypatch.setenv("GATEWAY_WALLET", CHECKSUMMED)
+    for hashed in (hash_password("correct horse"), HASH):
+        monkeypatch.setenv("GATEWAY_ADMIN_PASSWORD_HASH", hashed)
+        assert str(load_settings().admin_password_hash) == hashed
+
+
+@pytest.mark.parametrize("case", ["settlement", "refund", "unused settlement", "keystore"])
+def test_a_key_of_the_wallet_stops_the_start(settings, tmp_path, case):
+    wallet = Account.create()
+    changes = {"settlement_key": wallet.key.hex()}
+    if case == "refund":
+        changes = {"refund_key": wallet.key.hex()}
+    elif case == "unused settlement":
+        changes |= {"settlement": "facilitator", "facilitator_url": "https://facilitator.test"}
+    elif case == "keystore":
+        (tmp_path / "key.json").write_text(encrypt_key(bytes(wallet.key), "secret"))
+        changes = {"settlement_key": "", "settlement_keystore": tmp_path / "key.json"}
+        changes |= {"settlement_keystore_password": "secret"}
+    wrong = attrs.evolve(settings, wallet=wallet.address, **changes)
+    with pytest.raises(SettingsError) as refusal:
+        create_app(wrong)
+    assert "is the private key of GATEWAY_WALLET" in str(refusal.value)
+    assert wallet.key.hex().removeprefix("0x") not in str(refusal.value)
+    assert is_one_sentence(str(refusal.value))
