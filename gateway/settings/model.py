@@ -45,7 +45,7 @@ class Settings:
         "The wallet is a contract of yours that can send USDC on, such as a Safe. Without this "
         "nothing is sold while the wallet has code: a payment to most contracts is lost. It is "
         "looked up once after the start, at the latest before the first sale; while the chain is "
-        "silent nothing is sold. An account that delegates to code (EIP-7702) needs it not.",
+        "silent nothing is sold. An account that delegates to code (EIP-7702) does not need this.",
     )
     network: str = setting("base", "Chain that is paid on: `base` or `base-sepolia`.")
     rpc_urls: tuple[str, ...] = setting(
