@@ -135,19 +135,40 @@ async def test_a_task_that_was_paid_before_is_still_given(settings, provider, pa
         assert (await again.get_json())["taskId"] == task_id
 
 
-@pytest.mark.parametrize("wallet", [WALLET, MULTICALL], ids=["a key's", "a contract's"])
-def test_the_command_check_says_whether_the_wallet_is_a_contract(
-    settings, chain, tmp_path, monkeypatch, wallet
-):
+@pytest.fixture
+def checked(settings, chain, tmp_path, monkeypatch):
+    """The rows of `gateway check --json` by their names, with some variables changed."""
     monkeypatch.chdir(tmp_path)
     values = {
-        "WALLET": wallet,
+        "WALLET": WALLET,
         "RPC_URLS": chain.rpc_url,
         "DATA_DIR": tmp_path / "data",
         "SETTLEMENT_KEY": settings.settlement_key,
     }
-    env = {f"GATEWAY_{name}": str(value) for name, value in values.items()}
-    said = CliRunner().invoke(main, ["check", "--json"], env=env)
-    row = {row["name"]: row for row in json.loads(said.stdout)}["wallet"]
-    assert row["ok"] is (wallet == WALLET)
-    assert ("is a contract on base" in row["found"]) is (wallet == MULTICALL)
+
+    def check(**changes) -> dict[str, dict]:
+        env = {f"GATEWAY_{name}": str(value) for name, value in (values | changes).items()}
+        said = CliRunner().invoke(main, ["check", "--json"], env=env)
+        return {row["name"]: row for row in json.loads(said.stdout)}
+
+    return check
+
+
+def test_the_command_check_says_whether_the_wallet_is_a_contract(checked):
+    assert checked()["wallet"]["ok"]
+    row = checked(WALLET=MULTICALL)["wallet"]
+    assert (row["ok"], "is a contract on base" in row["found"]) == (False, True)
+    assert checked(WALLET=MULTICALL, WALLET_IS_CONTRACT="true")["wallet"]["ok"]
+
+
+def test_the_command_check_says_that_the_gateway_holds_the_wallets_key(checked, gas_key):
+    found = checked(WALLET=gas_key.address)
+    for name in ("wallet", "settlement"):
+        assert not found[name]["ok"]
+        assert "is the private key of GATEWAY_WALLET" in found[name]["found"]
+
+
+def test_the_command_check_names_a_mistyped_setting(checked):
+    row = checked(WORKRES="8")["plugins"]
+    assert not row["ok"]
+    assert "did you mean GATEWAY_WORKERS?" in row["found"]
