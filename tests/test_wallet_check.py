@@ -102,12 +102,14 @@ async def test_a_silent_chain_is_asked_again_until_it_answers(settings, provider
     silent = SilentAboutCode(Web3Chain(wrong))
     with structlog.testing.capture_logs() as lines:
         async with running(wrong, provider, chain=silent) as gateway:
-            while not any(line["event"] == "wallet.not_checked" for line in lines):
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(60):
+                while not any(line["event"] == "wallet.not_checked" for line in lines):
+                    await asyncio.sleep(0.01)
             assert (await rows(gateway))[1]["wallet"]["ok"]
             silent.is_silent = False
-            while not gateway.services.wallet.is_known:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(60):
+                while not gateway.services.wallet.is_known:
+                    await asyncio.sleep(0.01)
             assert await is_refused(await buy(gateway, None))
     assert [line["event"] for line in lines if line["event"].startswith("wallet.")] == [
         "wallet.not_checked",
