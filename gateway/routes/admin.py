@@ -77,9 +77,7 @@ async def _password() -> tuple[str, bool]:
     if is_form:
         password = (await request.form).get("password")
     else:
-        password = wire.read_object(cast(bytes, await request.get_data(as_text=False))).get(
-            "password"
-        )
+        password = wire.read_password(cast(bytes, await request.get_data(as_text=False)))
     if not isinstance(password, str) or not 1 <= len(password) <= _MAX_PASSWORD_CHARS:
         raise ValidationError("password must be a string.")
     return password, is_form

@@ -6,7 +6,7 @@ from gateway.wire.bodies import (
     DirectBody,
     GenerationBody,
     read,
-    read_object,
+    read_password,
     request_hash,
     request_of,
 )
@@ -19,7 +19,7 @@ __all__ = [
     "dumps",
     "number",
     "read",
-    "read_object",
+    "read_password",
     "request_hash",
     "request_of",
     "started",

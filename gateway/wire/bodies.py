@@ -1,10 +1,11 @@
 """Request bodies: read strictly, checked against specification and endpoint."""
 
 import base64
+import codecs
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict, TypeVar
 
 import attrs
@@ -25,9 +26,14 @@ from gateway.domain import (
 from gateway.errors import PayloadTooLarge, ValidationError
 
 _MAX_NAME_CHARS = 255
-_MAX_DEPTH = 100  # nesting; a parser's own limit differs from Python to Python
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
-_BRACKET = re.compile(rb"[\[\]{}]")
+# A parser's own limit of nesting differs from Python to Python.
+_MAX_DEPTH = 100
+# A request needs two brackets. Unknown fields are ignored, so they may bring many more.
+_MAX_BRACKETS = 10_000
+# A body is scanned in pieces: other threads wait for one piece at most.
+_PIECE_BYTES = 64 * 1024
+_NO_MARKS = bytes(set(range(256)) - set(b'"[]{}'))
+_NOT_A_STRING = re.compile(r"Expected `(?:str|bytes) \| null`, got `\w+` - at `\$\.(\w+)`")
 _TX_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 _SIGNATURE = re.compile(
     r"0x([0-9a-fA-F]{2}){1,4096}"
@@ -56,28 +62,45 @@ class DirectBody(GenerationBody):
     payer_signature: str | None = None
 
 
-class _Envelope(TypedDict, total=False):
-    """How msgspec reads a body: Base64 goes straight into bytes, without a string between."""
+class _GenerationFields(TypedDict, total=False):
+    """How msgspec reads a `GenerationBody`: Base64 goes straight into bytes.
+
+    A field of another type stops the reading before anything is made of it.
+    """
 
     fileBase64: bytes | None
-    prompt: Any
-    aspect_ratio: Any
-    output_format: Any
-    resolution: Any
-    fileName: Any
-    slug: Any
-    txHash: Any
-    payerSignature: Any
-    password: Any
+    prompt: str | None
+    aspect_ratio: str | None
+    output_format: str | None
+    resolution: str | None
+    fileName: str | None
 
 
-_DECODER = msgspec.json.Decoder(_Envelope)
+class _DirectFields(_GenerationFields, total=False):
+    """How msgspec reads a `DirectBody`."""
+
+    slug: str | None
+    txHash: str | None
+    payerSignature: str | None
+
+
+class _LoginFields(TypedDict, total=False):
+    """How msgspec reads the body of `POST /admin/login`."""
+
+    password: str | None
+
+
 _NAMES = {
     "file": "fileBase64",
     "file_name": "fileName",
     "tx_hash": "txHash",
     "payer_signature": "payerSignature",
 }
+_DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
+    GenerationBody: msgspec.json.Decoder(_GenerationFields),
+    DirectBody: msgspec.json.Decoder(_DirectFields),
+}
+_LOGIN_DECODER = msgspec.json.Decoder(_LoginFields)
 _CONVERTER = cattrs.Converter(detailed_validation=False)
 
 
@@ -96,29 +119,71 @@ for _body in (GenerationBody, DirectBody):
     _CONVERTER.register_structure_hook(_body, make_dict_structure_fn(_body, _CONVERTER, **_renamed))
 
 
-def read_object(data: bytes) -> Mapping[str, Any]:
+def read_password(data: bytes) -> str | None:
+    """Read the password of a login; raises `ValidationError` for a body without an object."""
+    password: str | None = _read_object(data, _LOGIN_DECODER).get("password")
+    return password
+
+
+def _read_object(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Mapping[str, Any]:
     """Read a JSON object in UTF-8; raises `ValidationError` for anything else."""
-    if _is_too_deep(data):
-        raise ValidationError("The body is nested too deeply.")
+    if _has_too_many_brackets(data):
+        raise ValidationError("The body is nested too deeply, or has too many brackets.")
     try:
-        data.decode()  # msgspec skips unknown fields unread, bad UTF-8 in them too
-        return _DECODER.decode(data)
+        _check_encoding(data)
+        fields: Mapping[str, Any] = decoder.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        wrong = _NOT_A_STRING.fullmatch(str(error))
+        if wrong is not None:
+            raise ValidationError(f"{wrong[1]} must be a string.") from None
         raise ValidationError(
             "The body is not the JSON object we need.", details=_why(error)
         ) from None
+    return fields
 
 
-def _is_too_deep(data: bytes) -> bool:
-    """Whether brackets outside of strings nest too deeply; most bodies have too few of them."""
+def _check_encoding(data: bytes) -> None:
+    """Raise `UnicodeDecodeError` for bad UTF-8: msgspec skips unknown fields unread."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(data), _PIECE_BYTES):
+        decoder.decode(data[start : start + _PIECE_BYTES])
+    decoder.decode(b"", final=True)
+
+
+def _has_too_many_brackets(data: bytes) -> bool:
+    """Whether brackets outside of strings nest too deeply, or are too many.
+
+    Most bodies have too few brackets to be scanned at all.
+    """
     if data.count(b"[") + data.count(b"{") <= _MAX_DEPTH:
         return False
-    depth = 0
-    for bracket in _BRACKET.findall(_STRING.sub(b"", data)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > _MAX_DEPTH:
+    depth = number = 0
+    for brackets in _brackets_outside_strings(data):
+        number += len(brackets)
+        if number > _MAX_BRACKETS:
             return True
+        for bracket in brackets:
+            depth += 1 if bracket in b"[{" else -1
+            if depth > _MAX_DEPTH:
+                return True
     return False
+
+
+def _brackets_outside_strings(data: bytes) -> Iterator[bytes]:
+    """Yield the brackets outside of strings, one piece of the body after the other.
+
+    Each step over a piece is linear and keeps nothing: a regular expression for a string
+    with escapes is quadratic on a string that does not end.
+    """
+    cut_escape, is_in_string = b"", False
+    for start in range(0, len(data), _PIECE_BYTES):
+        piece = cut_escape + data[start : start + _PIECE_BYTES]
+        piece = piece.replace(rb"\\", b"")
+        cut_escape = b"\\" if piece.endswith(b"\\") else b""
+        marks = piece.replace(rb"\"", b"").translate(None, _NO_MARKS)
+        parts = marks.split(b'"')
+        yield b"".join(parts[is_in_string::2])
+        is_in_string ^= len(parts) % 2 == 0
 
 
 def read(kind: type[Body], data: bytes) -> Body:
@@ -126,14 +191,11 @@ def read(kind: type[Body], data: bytes) -> Body:
 
     Raises `ValidationError`; unknown fields are ignored.
     """
-    envelope = read_object(data)
+    envelope = _read_object(data, _DECODERS[kind])
     for field in attrs.fields(kind):
         name = _NAMES.get(field.name, field.name)
-        value = envelope.get(name)
-        if field.default is attrs.NOTHING and value is None:
+        if field.default is attrs.NOTHING and envelope.get(name) is None:
             raise ValidationError(f"{name} is missing.")
-        if value is not None and not isinstance(value, str | bytes):
-            raise ValidationError(f"{name} must be a string.")
     body = _CONVERTER.structure(envelope, kind)
     _check_specification(body)
     return body

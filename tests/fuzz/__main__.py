@@ -8,7 +8,9 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from tests.fuzz import campaign, kinds
+from tests.fuzz import campaign, fuzzed_gateway, growth, kinds
+
+_GROWN_BYTES = 4_000_000
 
 
 def main() -> int:
@@ -24,7 +26,25 @@ def main() -> int:
             for kind in every
         ]
     _print(tallies, time.perf_counter() - began)
-    return 1 if any(tally.failures for tally in tallies) else 0
+    slow = _grown()
+    return 1 if slow or any(tally.failures for tally in tallies) else 0
+
+
+def _grown() -> list[growth.Finding]:
+    """Grow every parser's inputs and print which take more than linear time."""
+    found: list[growth.Finding] = []
+    number = 0
+    with fuzzed_gateway.opened() as site:
+        for grown in [*growth.parsers(body_bytes=_GROWN_BYTES), *growth.routes(site)]:
+            for shape in growth.shapes(grown):
+                number += 1
+                finding = growth.super_linear(grown, shape)
+                found += [finding] if finding else []
+    console = Console(width=110)
+    console.print(f"{number:,} shapes of input grown, {len(found)} in more than linear time")
+    for finding in found:
+        console.print(str(finding), markup=False)
+    return found
 
 
 def _drop(logger, method, event):
