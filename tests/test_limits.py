@@ -1,15 +1,17 @@
 """The four rate limits of spec §8, and that `Retry-After` is exact."""
 
 import random
+import tracemalloc
 
 import attrs
 import pytest
 from werkzeug.datastructures import Headers
 
 from gateway import Settings
-from gateway.errors import TooManyRequests
+from gateway.errors import SettingsError, TooManyRequests
 from gateway.ratelimit import LoopStorage, RateLimits, client_address
-from tests.conftest import running
+from gateway.settings import load_settings
+from tests.conftest import WALLET, running
 
 PUBLISHED = {"x402": (10, 60), "direct": (5, 60), "task": (5, 1), "login": (5, 300)}
 PATHS = {
@@ -125,6 +127,46 @@ async def test_reading_the_catalogue_and_health_is_not_limited(limited):
     for path in ("/api/health", "/.well-known/agent-manifest.json", "/sitemap.xml"):
         for _ in range(30):
             assert (await limited.client.get(path)).status_code == 200
+
+
+# -- a window of their own for questions
+
+
+@pytest.fixture
+async def two_windows(published, provider, clock):
+    clock.frozen_at = 1_795_000_000.3
+    settings = attrs.evolve(published, limit_price="3/60s")
+    async with running(settings, provider, now=clock) as gateway:
+        yield gateway
+
+
+@pytest.mark.parametrize("name", ["X-PAYMENT", "PAYMENT-SIGNATURE"])
+async def test_questions_for_the_price_leave_room_for_paid_requests(two_windows, name):
+    for _ in range(3):
+        assert (await knock(two_windows, "x402")).status_code == 402
+    refused = await knock(two_windows, "x402")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+    for _ in range(10):
+        assert (await knock(two_windows, "x402", headers={name: "e30="})).status_code == 400
+    assert (await knock(two_windows, "x402", headers={name: "e30="})).status_code == 429
+
+
+async def test_questions_and_paid_requests_share_a_window_by_default(limited):
+    for _ in range(5):
+        assert (await knock(limited, "x402")).status_code == 402
+        assert (await knock(limited, "x402", headers={"X-PAYMENT": "e30="})).status_code == 400
+    assert (await knock(limited, "x402")).status_code == 429
+
+
+@pytest.mark.parametrize("limit", ["60", "0/60s", "60/1m"])
+def test_a_window_for_questions_that_is_none_is_refused(limit):
+    with pytest.raises(SettingsError, match="GATEWAY_LIMIT_PRICE"):
+        load_settings(wallet=WALLET, limit_price=limit)
+
+
+async def test_llms_txt_tells_of_the_window_for_questions(two_windows, limited):
+    assert "without a payment" in await (await two_windows.client.get("/llms.txt")).get_data(True)
+    assert "without a payment" not in await (await limited.client.get("/llms.txt")).get_data(True)
 
 
 # -- whose address
@@ -243,14 +285,26 @@ def test_waiting_as_long_as_told_always_succeeds(clock):
             limits.hit("x402", "a")
 
 
-def test_addresses_that_went_quiet_are_forgotten(clock):
+def test_addresses_that_went_quiet_are_forgotten_while_others_come(clock):
     clock.frozen_at = 1_000.0
     storage = LoopStorage(clock)
-    for number in range(100):
+    for number in range(500):
+        storage.acquire_entry(str(number), 5, 60)
+    clock.offset_s = 61
+    for number in range(5_000):
+        storage.acquire_entry(f"new {number}", 5, 60)
+    assert storage.reset() == 5_000
+
+
+def test_one_hit_forgets_a_few_addresses_only(clock):
+    """Forgetting all at once held the loop for 300 ms."""
+    clock.frozen_at = 1_000.0
+    storage = LoopStorage(clock)
+    for number in range(10_000):
         storage.acquire_entry(str(number), 5, 60)
     clock.offset_s = 61
     storage.acquire_entry("new", 5, 60)
-    assert storage.reset() == 1
+    assert storage.reset() in range(9_990, 10_002)
 
 
 def test_an_address_in_its_window_is_not_forgotten(clock):
@@ -263,15 +317,29 @@ def test_an_address_in_its_window_is_not_forgotten(clock):
     assert storage.get("a") == 1
 
 
-def test_the_number_of_addresses_is_capped(clock, monkeypatch):
-    monkeypatch.setattr("gateway.ratelimit._MAX_KEYS", 3)
+def test_an_address_takes_300_bytes_at_most(clock):
+    storage = LoopStorage(clock)
+    tracemalloc.start()
+    try:
+        for number in range(20_000):
+            storage.acquire_entry(f"LIMITER/x402/2001:db8:{number:x}::/64/10/60/second", 10, 60, 10)
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken / storage.reset() < 300
+
+
+def test_the_number_of_addresses_is_capped_and_leaves_room_for_another_limit(clock):
+    """An IPv6 /47 alone has 131,072 networks, each an address of its own."""
     clock.frozen_at = 1_000.0
     storage = LoopStorage(clock)
-    for name in "abcd":
-        storage.acquire_entry(name, 1, 60)
-    assert storage.acquire_entry("a", 1, 60)  # the longest known went
-    assert not storage.acquire_entry("d", 1, 60)
-    assert storage.reset() == 3
+    for number in range(205_000):
+        storage.acquire_entry(f"x402 {number}", 1, 60)
+    assert not storage.acquire_entry("x402 204999", 1, 60)
+    for number in range(100):
+        assert storage.acquire_entry(f"task {number}", 1, 1)
+        assert not storage.acquire_entry(f"task {number}", 1, 1)
+    assert 190_000 < storage.reset() <= 200_000
 
 
 def test_a_storage_forgets_one_address_on_demand(clock):

@@ -155,7 +155,8 @@ async def llms() -> Response:
         max_file_mb=MAX_FILE_BYTES / 10**6,
         limits={
             name: parse_limit(getattr(settings, f"limit_{name}"))
-            for name in ("x402", "direct", "task")
+            for name in ("x402", "price", "direct", "task")
+            if getattr(settings, f"limit_{name}")
         },
     )
     return Response(text, content_type="text/plain; charset=utf-8")

@@ -36,8 +36,13 @@ _VALIDATION_S = 30.0  # a large document that is looked at, behind others
 Body = TypeVar("Body", bound=wire.GenerationBody)
 
 
+def _x402_limit() -> str:
+    """Return the limit that a request counts towards: without a payment it asks for the price."""
+    return "price" if _payment_header() is None else "x402"
+
+
 @blueprint.post("/api/x402/<slug>")
-@limited("x402")
+@limited(_x402_limit)
 async def generate_x402(slug: str) -> Response:
     """Start a generation paid for by a signed authorization (spec §4.1)."""
     gateway = services()

@@ -14,16 +14,19 @@ Answer = TypeVar("Answer")
 
 
 def limited(
-    name: str,
+    name: str | Callable[[], str],
 ) -> Callable[[Callable[Parameters, Awaitable[Answer]]], Callable[Parameters, Awaitable[Answer]]]:
-    """Count each request to the route against limit `name`; too many answer 429."""
+    """Count each request to the route against limit `name`; too many answer 429.
+
+    A callable is asked for the name of each request's limit.
+    """
 
     def decorate(
         route: Callable[Parameters, Awaitable[Answer]],
     ) -> Callable[Parameters, Awaitable[Answer]]:
         @functools.wraps(route)
         async def counted(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
-            services().limits.hit(name, address())
+            services().limits.hit(name() if callable(name) else name, address())
             return await route(*args, **kwargs)
 
         return counted

@@ -79,6 +79,7 @@ def _verdicts(settings: Settings) -> dict[str, bool]:
             name: bool(_LIMIT.fullmatch(getattr(settings, name)))
             for name in ("limit_x402", "limit_direct", "limit_task", "limit_login")
         },
+        "limit_price": not settings.limit_price or bool(_LIMIT.fullmatch(settings.limit_price)),
     }
 
 

@@ -128,6 +128,14 @@ class Settings:
         example="$argon2id$v=19$m=65536,t=3,p=4$...",
     )
     limit_x402: str = setting("10/60s", "Rate limit per address of POST /api/x402/*.")
+    limit_price: str = setting(
+        "",
+        "Rate limit per address of those requests to POST /api/x402/* that carry no payment and "
+        "ask for the price; empty: they share GATEWAY_LIMIT_X402. A purchase is a question and a "
+        "paid request, so a shared 10/60s is five purchases a minute, and a program that only "
+        "checks prices can lock out a buyer behind the same address.",
+        example="60/60s",
+    )
     limit_direct: str = setting("5/60s", "Rate limit per address of POST /api/proxy-generate.")
     limit_task: str = setting("5/1s", "Rate limit per address of GET /api/task/*.")
     limit_login: str = setting("5/300s", "Rate limit per address of POST /admin/login.")
