@@ -16,6 +16,7 @@ from quart import Quart
 from gateway.app import FAILURE, create_app
 from gateway.data_lock import lock_data
 from gateway.errors import SettingsError
+from gateway.http1 import speak_http1_only
 from gateway.logs import configure_logs
 from gateway.services import EXTENSION
 from gateway.settings import Settings
@@ -34,6 +35,7 @@ def serve(settings: Settings) -> None:
     configure_logs(settings.log_format)
     lock = lock_data(settings)  # noqa: F841 - held as long as this process serves
     listener = _listen(settings.bind)
+    speak_http1_only()
     app = create_app(settings)
     app.logger.disabled = True  # a failed start is told below; all other errors our routes log
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
