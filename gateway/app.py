@@ -18,7 +18,7 @@ from gateway.contracts import Artifacts, Chain, Clock, PluginContext, Settler, S
 from gateway.data_lock import check_network
 from gateway.errors import ChainUnavailable, SettingsError
 from gateway.keys import check_plain_keys, load_key
-from gateway.notices import Notices
+from gateway.notices import LongPolls, Notices
 from gateway.passwords import AdminPassword
 from gateway.payments import Obstacles, Payments, Reconciler, Refunds, Settlements
 from gateway.plugin_manager import PluginManager
@@ -115,6 +115,7 @@ async def _services(
         workers=workers,
         limits=RateLimits(settings, now),
         notices=notices,
+        long_polls=LongPolls(settings.max_long_polls, settings.max_long_polls_per_address),
         condition=condition,
         wallet=wallet,
         now=now,

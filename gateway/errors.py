@@ -9,6 +9,7 @@ GatewayError                       reaches a caller as JSON: status, code, sente
 ├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
 ├── TooManyRequests                429, no code
 ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
+│   └── BodiesFull                 503 EXECUTION_ERROR, with Retry-After
 ├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
 ├── PaymentRequired                402, the challenge
 └── PaymentError                   400, the direct flow's refusals
@@ -104,6 +105,19 @@ class ExecutionError(GatewayError):
     """The endpoint cannot serve now; nothing was charged."""
 
     code = "EXECUTION_ERROR"
+
+
+class BodiesFull(ExecutionError):
+    """The bodies of other requests take all the memory that bodies may take."""
+
+    status = 503
+    retry_after_s = 5
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Too many large requests are being read; nothing was charged. "
+            f"Try again in {self.retry_after_s} seconds."
+        )
 
 
 class ChainUnavailable(GatewayError):

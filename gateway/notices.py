@@ -1,7 +1,9 @@
-"""Tells those who wait for a task that something happened to it."""
+"""Tells those who wait for a task that something happened to it, and limits how many wait."""
 
 import asyncio
-from collections import defaultdict
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 
 class Notices:
@@ -28,3 +30,27 @@ class Notices:
             self._waiting[task_id].discard(event)
             if not self._waiting[task_id]:
                 del self._waiting[task_id]
+
+
+class LongPolls:
+    """Counts the requests that wait for a task: a proxy in front passes on only so many."""
+
+    def __init__(self, most: int, most_per_address: int) -> None:
+        self._most = most
+        self._most_per_address = most_per_address
+        self._by_address: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def counted(self, address: str) -> Iterator[bool]:
+        """Count a request inside the block; False, and uncounted, where too many wait already."""
+        is_full = self._by_address.total() >= self._most
+        if is_full or self._by_address[address] >= self._most_per_address:
+            yield False
+            return
+        self._by_address[address] += 1
+        try:
+            yield True
+        finally:
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]

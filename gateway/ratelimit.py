@@ -63,7 +63,8 @@ class LoopStorage(Storage, MovingWindowSupport):
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002 - limits' interface
         """Return (time of the oldest hit in the window, hits in it)."""
         now = self._clock()
-        hits = _after(now - expiry, self._windows_of(key).get(expiry, {}).get(hash(key), b""))
+        window = self._windows_of(key).get(expiry, OrderedDict())
+        hits = _after(now - expiry, window.get(hash(key), b""))
         oldest = _TIME.unpack_from(hits)[0] if hits else now
         return oldest, len(hits) // _TIME.size
 

@@ -11,7 +11,7 @@ from gateway.catalog import Catalog
 from gateway.contracts import Artifacts, Chain, Clock, Quote, Store
 from gateway.domain import Endpoint, GenerationRequest
 from gateway.errors import ExecutionError
-from gateway.notices import Notices
+from gateway.notices import LongPolls, Notices
 from gateway.pages import Pages
 from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Refunds, Settlements
@@ -60,6 +60,7 @@ class Services:
     workers: WorkerPool
     limits: RateLimits
     notices: Notices
+    long_polls: LongPolls
     condition: Condition
     wallet: WalletCheck
     now: Clock

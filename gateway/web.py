@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import msgspec
 from quart import Quart, Request
@@ -11,10 +11,12 @@ from quart.sessions import SecureCookieSessionInterface
 from werkzeug.exceptions import BadHost, BadRequest
 
 from gateway import routes
+from gateway.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
 from gateway.catalog import Catalog
 from gateway.routes.admin import SESSION_S
 from gateway.routes.files import FileResponse
-from gateway.routes.generate import ESCAPED_BODY_BYTES, LARGE_BODY_BYTES, SMALL_BODY_BYTES
+from gateway.routes.generate import ESCAPED_BODY_BYTES, LARGE_BODY_BYTES
+from gateway.routes.limited import address_of
 from gateway.settings import Settings
 
 _BODY_S = 30  # a client slower than this with its body is cut off
@@ -31,7 +33,7 @@ def bare_app(settings: Settings, catalog: Catalog) -> Quart:
     app = _App("gateway", template_folder=str(static_folder()), static_folder=None)
     app.url_map.merge_slashes = False  # `//` is an unknown path, not a redirect in HTML
     app.session_interface = _AdminSessions()
-    app.request_class = _request_class(catalog)
+    app.request_class = _request_class(settings, catalog)
     app.response_class = FileResponse
     app.config.update(
         BODY_TIMEOUT=_BODY_S,
@@ -55,6 +57,13 @@ class _App(Quart):
             return super().create_url_adapter(request)
         except BadHost:
             return _Nowhere()
+
+    async def handle_request(self, request: Request) -> Any:
+        """Answer a request, and give back the memory of its body whatever happens."""
+        try:
+            return await super().handle_request(request)
+        finally:
+            cast(CountedBody, request.body).release()
 
 
 class _Nowhere:
@@ -83,8 +92,9 @@ class _AdminSessions(SecureCookieSessionInterface):
         return await super().open_session(app, request)
 
 
-def _request_class(catalog: Catalog) -> type[Request]:
-    """Return a request whose body may be large only where a file may come."""
+def _request_class(settings: Settings, catalog: Catalog) -> type[Request]:
+    """Return a request whose body may be large only where a file may come, and is counted."""
+    memory = BodyMemory(settings.body_memory_mb * 10**6)
     files = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
 
     def limit(method: str, path: str) -> int:
@@ -95,8 +105,17 @@ def _request_class(catalog: Catalog) -> type[Request]:
         return ESCAPED_BODY_BYTES if path.startswith("/api/x402/") else SMALL_BODY_BYTES
 
     class LimitedRequest(Request):
+        body_class = CountedBody
+        body: CountedBody
+
         def __init__(self, method: str, scheme: str, path: str, *args: Any, **more: Any) -> None:
             more["max_content_length"] = limit(method, path)
             super().__init__(method, scheme, path, *args, **more)
+            self.body.memory = memory
+            self.body.address_of = lambda: address_of(self, settings.client_ip_header)
+
+        async def get_data(self, *args: Any, **more: Any) -> Any:
+            self.body.admit(self.content_length or 0)
+            return await super().get_data(*args, **more)
 
     return LimitedRequest

@@ -141,6 +141,54 @@ async def test_waiting_ends_when_the_task_does(gateway, payer, held):
     assert time.perf_counter() - began < 0.5
 
 
+async def polled(gateway, task_id, client) -> dict:
+    """Ask from an address, ready to wait as long as it gets."""
+    answer = await gateway.client.get(
+        f"/api/task/{task_id}?wait=30", scope_base={"client": (client, 50_000)}
+    )
+    assert answer.status_code == 200
+    return await answer.get_json()
+
+
+async def test_beyond_the_cap_of_an_address_or_of_all_the_present_state_is_told_at_once(
+    settings, provider, chain, payer, held
+):
+    changes = {"max_long_polls": 3, "max_long_polls_per_address": 2}
+    async with running(attrs.evolve(settings, **changes), provider) as gateway:
+        await gateway.services.payments.floor_block()
+        task_id = await order(gateway, payer)
+
+        def wait(client):
+            return asyncio.create_task(polled(gateway, task_id, client))
+
+        waiting = [wait("203.0.113.1"), wait("203.0.113.1"), wait("203.0.113.2")]
+        await asyncio.sleep(0.3)
+        for client in ("203.0.113.1", "203.0.113.2", "203.0.113.3"):
+            told = await asyncio.wait_for(polled(gateway, task_id, client), 15)
+            assert not told["done"]
+        assert not any(task.done() for task in waiting)
+        held.set()
+        assert all([(await task)["done"] for task in waiting])
+        assert (await polled(gateway, task_id, "203.0.113.3"))["done"]
+
+
+async def test_a_waiting_request_that_ended_makes_room_for_another(
+    settings, provider, chain, payer, held
+):
+    async with running(attrs.evolve(settings, max_long_polls=1), provider) as gateway:
+        await gateway.services.payments.floor_block()
+        task_id = await order(gateway, payer)
+        for _ in range(3):
+            await show(gateway, task_id, wait="0.1")
+            answer = await gateway.client.get("/api/task/none?wait=30")
+            assert answer.status_code == 404
+        waiting = asyncio.create_task(polled(gateway, task_id, "203.0.113.1"))
+        await asyncio.sleep(0.2)
+        assert not waiting.done()
+        held.set()
+        assert (await waiting)["done"]
+
+
 async def test_waiting_ends_after_the_seconds_asked_for(gateway, payer, held):
     task_id = await order(gateway, payer)
     began = time.perf_counter()

@@ -7,6 +7,7 @@ from quart import Quart, request
 from werkzeug.exceptions import HTTPException
 
 from gateway.errors import (
+    BodiesFull,
     ChainUnavailable,
     GatewayError,
     MethodNotAllowed,
@@ -35,7 +36,7 @@ async def _gateway_error(error: GatewayError) -> Answer:
     if error.details is not None and not isinstance(error, ChainUnavailable):
         body["details"] = error.details
     headers = {"Cache-Control": "no-store"}
-    if isinstance(error, TooManyRequests):
+    if isinstance(error, TooManyRequests | BodiesFull):
         headers["Retry-After"] = str(error.retry_after_s)
     return body, error.status, headers
 

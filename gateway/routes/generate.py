@@ -8,6 +8,7 @@ import structlog
 from quart import Blueprint, Response, request
 
 from gateway import wire
+from gateway.body_memory import SMALL_BODY_BYTES
 from gateway.catalog import Registered
 from gateway.contracts import Quote, Validating
 from gateway.domain import Endpoint, GenerationRequest
@@ -28,7 +29,6 @@ from gateway.upstream import contained, sentence
 blueprint = Blueprint("generate", __name__)
 _log = structlog.get_logger()
 
-SMALL_BODY_BYTES = 64 * 1024
 ESCAPED_BODY_BYTES = SMALL_BODY_BYTES + 120_000  # ASCII-only JSON writes an emoji in 12 bytes
 LARGE_BODY_BYTES = 11_000_000  # a file of 7.5 MB in Base64, and a prompt
 _MAX_KEY_CHARS = 255
@@ -53,7 +53,8 @@ async def generate_x402(slug: str) -> Response:
         return await _challenge(gateway.quote(registered.endpoint), None)
     body = await _read(wire.GenerationBody, data)
     if not registered.endpoint.takes_file:
-        _check_small(body, data)
+        _check_small(body, len(data))
+    del data  # settling takes seconds, and a file would be in memory twice
     key = _idempotency_key()
     generation = await _checked(body, registered)
     quote = gateway.quote(registered.endpoint, generation)
@@ -116,7 +117,7 @@ def _idempotency_key() -> str | None:
 
 async def _body() -> bytes:
     """Return the request's body; its size is limited by the app's request class."""
-    data = cast(bytes, await request.get_data(as_text=False))
+    data = cast(bytes, await request.get_data(cache=False, as_text=False))
     if data and request.mimetype not in ("", "application/json"):
         raise ValidationError("Content-Type must be application/json.")
     return data
@@ -129,9 +130,9 @@ async def _read(kind: type[Body], data: bytes) -> Body:
     return await asyncio.to_thread(wire.read, kind, data)
 
 
-def _check_small(body: wire.GenerationBody, data: bytes) -> None:
+def _check_small(body: wire.GenerationBody, size: int) -> None:
     """Refuse what is over 64 KB, however a client's JSON wrote the prompt's characters."""
-    if len(data) - 12 * len(body.prompt or "") > SMALL_BODY_BYTES:
+    if size - 12 * len(body.prompt or "") > SMALL_BODY_BYTES:
         raise PayloadTooLarge("The body is too large.")
 
 

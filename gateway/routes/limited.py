@@ -4,7 +4,7 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
-from quart import request
+from quart import Request, request
 
 from gateway.ratelimit import client_address
 from gateway.services import services
@@ -36,7 +36,11 @@ def limited(
 
 def address() -> str:
     """Return what the current client is counted by."""
-    header = services().settings.client_ip_header
-    client = request.scope.get("client") or ("unknown", 0)
-    forwarded = request.headers.getlist(header) if header else []
+    return address_of(request, services().settings.client_ip_header)
+
+
+def address_of(asked: Request, header: str) -> str:
+    """Return what a request's client is counted by; `header` is the trusted proxy's, or empty."""
+    client = asked.scope.get("client") or ("unknown", 0)
+    forwarded = asked.headers.getlist(header) if header else []
     return client_address(client[0], ",".join(forwarded))

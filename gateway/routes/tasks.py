@@ -7,7 +7,7 @@ from quart import Blueprint, request
 from gateway import wire
 from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
-from gateway.routes.limited import limited
+from gateway.routes.limited import address, limited
 from gateway.services import Services, services
 
 blueprint = Blueprint("tasks", __name__)
@@ -19,9 +19,16 @@ _MAX_ID_CHARS = 64
 @blueprint.get("/api/task/<task_id>")
 @limited("task")
 async def show_task(task_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Show a task; `?wait=N` holds the answer until it is done or N seconds passed."""
-    gateway = services()
-    task = await _task(gateway, task_id, _wait_s())
+    """Show a task; `?wait=N` holds the answer until it is done or N seconds passed.
+
+    Where too many wait already, the answer comes at once.
+    """
+    gateway, wait_s = services(), _wait_s()
+    if wait_s > 0:
+        with gateway.long_polls.counted(address()) as may_wait:
+            task = await _task(gateway, task_id, wait_s if may_wait else 0.0)
+    else:
+        task = await _task(gateway, task_id, wait_s)
     links = await _links(gateway, task)
     body = wire.task(task, network=gateway.settings.network, links=links)
     return body, 200, {"Cache-Control": "no-store"}

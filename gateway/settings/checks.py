@@ -50,7 +50,14 @@ def _verdicts(settings: Settings) -> dict[str, bool]:
         "log_format": ("json", "console"),
         "refunds": ("manual", "automatic"),
     }
-    at_least = {"workers": 1, "confirmations": 1, "min_free_disk_mb": 0}
+    at_least = {
+        "workers": 1,
+        "confirmations": 1,
+        "min_free_disk_mb": 0,
+        "max_long_polls": 0,
+        "max_long_polls_per_address": 0,
+        "body_memory_mb": 24,  # two of the largest bodies
+    }
     positive = (
         "rpc_timeout",
         "max_fee_gwei",

@@ -139,6 +139,20 @@ class Settings:
     limit_direct: str = setting("5/60s", "Rate limit per address of POST /api/proxy-generate.")
     limit_task: str = setting("5/1s", "Rate limit per address of GET /api/task/*.")
     limit_login: str = setting("5/300s", "Rate limit per address of POST /admin/login.")
+    max_long_polls: int = setting(
+        250,
+        "Requests to GET /api/task/* that may wait (`?wait=`) at the same time; more are answered "
+        "at once. Keep it under what the proxy in front passes on, which is 500 in fly.toml.",
+    )
+    max_long_polls_per_address: int = setting(
+        20, "The same, of one address: more waiting requests of it are answered at once."
+    )
+    body_memory_mb: int = setting(
+        64,
+        "Megabytes (10⁶ bytes) of request bodies that are held in memory at the same time; one "
+        "address may take half. What is beyond is answered 503 with Retry-After. The process "
+        "takes up to twice as much for them while they are read.",
+    )
     workers: int = setting(4, "Tasks that are generated at the same time.")
     bind: str = setting("127.0.0.1:8080", "Address and port to listen on.", example="0.0.0.0:8080")
     sandbox: bool = setting(
