@@ -207,6 +207,7 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        await gateway.shared_checks.close()
         if gateway.refunds is not None:
             await gateway.refunds.close()
         await gateway.settlements.close(grace_s=_DRAIN_PAYMENTS_S)

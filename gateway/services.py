@@ -16,6 +16,7 @@ from gateway.pages import Pages
 from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Refunds, Settlements
 from gateway.ratelimit import RateLimits
+from gateway.readiness import SharedChecks
 from gateway.settings import Settings
 from gateway.wallet_check import WalletCheck
 from gateway.worker import WorkerPool
@@ -69,6 +70,11 @@ class Services:
     answered: asyncio.Event = attrs.field(factory=asyncio.Event)  # the first answer went out
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event)  # what is heavy is imported
     password: AdminPassword = attrs.field(repr=False)
+    shared_checks: SharedChecks = attrs.field(init=False)  # of /api/ready
+
+    @shared_checks.default
+    def _shared_checks(self) -> SharedChecks:
+        return SharedChecks(self.now)
 
     def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
         """Return the price of a request, and where it is paid; without one, the endpoint's."""

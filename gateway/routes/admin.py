@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import math
+from http import HTTPStatus
 from typing import Any, cast
 
 from quart import Blueprint, Response, make_response, redirect, render_template, request, session
@@ -10,6 +11,7 @@ from werkzeug.wrappers import Response as Redirect
 
 from gateway import wire
 from gateway.errors import InvalidCredentials, TooManyRequests, ValidationError
+from gateway.routes.health import checks, for_operator, status_of
 from gateway.routes.limited import address
 from gateway.services import services
 from gateway.settings import parse_limit
@@ -47,18 +49,36 @@ async def login() -> Redirect | dict[str, Any]:
 
 @blueprint.get("/admin")
 async def overview() -> Response:
-    """Show how many tasks and payments are in each state, or the login form."""
+    """Show what is stopped, and how many tasks and payments are in each state; or the login."""
     gateway = services()
-    known = session.get("admin")
-    is_admin = known is not None and known == _fingerprint(await gateway.password.hash())
+    is_admin = await _is_admin()
     page = await render_template(
         "admin.html",
         style=_STYLE,
         name=gateway.settings.name,
         counts=await gateway.store.counts() if is_admin else None,
+        checks=for_operator(await checks(gateway), gateway) if is_admin else (),
     )
     headers = {"Content-Security-Policy": _CSP, "Cache-Control": "no-store"}
     return cast(Response, await make_response(page, 200 if is_admin else 401, headers))
+
+
+@blueprint.get("/admin/ready")
+async def ready() -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Answer as /api/ready does, with what was found: for the operator only."""
+    if not await _is_admin():
+        raise InvalidCredentials("Log in first: POST /admin/login.")
+    gateway = services()
+    found = await checks(gateway)
+    status = status_of(found)
+    body = {"ready": status == HTTPStatus.OK, "checks": for_operator(found, gateway)}
+    return body, status, {"Cache-Control": "no-store"}
+
+
+async def _is_admin() -> bool:
+    """Whether the request carries the session of a login with today's password."""
+    known = session.get("admin")
+    return known is not None and known == _fingerprint(await services().password.hash())
 
 
 async def _count_attempt() -> None:

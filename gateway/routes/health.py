@@ -1,14 +1,18 @@
 """Health: is the process alive, and may it sell."""
 
+from collections.abc import Awaitable, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from quart import Blueprint
 
 from gateway.errors import GatewayError
+from gateway.readiness import Check
 from gateway.services import Services, services
 from gateway.upstream import Upstream
 from gateway.version import VERSION
 
+_EVERYTHING = "everything"  # what such a check stops
 _SECRET_CHARS = 8  # no key is shorter
 _MAX_PROBLEM_CHARS = 200
 blueprint = Blueprint("health", __name__)
@@ -35,39 +39,97 @@ async def health() -> dict[str, Any]:
 
 @blueprint.get("/api/ready")
 async def ready() -> tuple[dict[str, Any], int]:
-    """Tell check by check whether the gateway may sell; 503 where nothing can be sold."""
-    gateway = services()
-    checks = [
-        await _check("database", gateway.store.ping(), stops="everything"),
-        _disk(gateway),
-        _row("draining", not gateway.condition.is_draining, "shutting down", stops="everything"),
-        _wallet(gateway),
-        await _check("rpc", gateway.chain.head(), stops="paid routes"),
-        await _check("settlement", gateway.settlements.check_ready(), stops="x402"),
-        *_off_sale(gateway),
+    """Tell check by check whether the gateway may sell; 503 where nothing can be sold.
+
+    Strangers read fixed sentences; what was found is for the operator, at /admin/ready.
+    """
+    found = await checks(services())
+    status = status_of(found)
+    rows = [check.for_strangers() for check in found]
+    return {"ready": status == HTTPStatus.OK, "checks": rows}, status
+
+
+async def checks(gateway: Services) -> list[Check]:
+    """Return every check; those that ask the chain or the disk may be some seconds old."""
+    asked = await gateway.shared_checks.get(lambda: _asked(gateway))
+    return [_draining(gateway), _disk(gateway), _wallet(gateway), *asked, *_off_sale(gateway)]
+
+
+def status_of(found: Sequence[Check]) -> int:
+    """Return 503 where something stops everything, else 200."""
+    stopped = any(not check.ok and check.stops == _EVERYTHING for check in found)
+    return HTTPStatus.SERVICE_UNAVAILABLE if stopped else HTTPStatus.OK
+
+
+async def _asked(gateway: Services) -> list[Check]:
+    return [
+        await _check(
+            "database",
+            gateway.store.ping(),
+            stops=_EVERYTHING,
+            summary="The database does not take writes.",
+        ),
+        await _check(
+            "rpc",
+            gateway.chain.head(),
+            stops="paid routes",
+            summary="No RPC endpoint answers as it should.",
+        ),
+        await _check(
+            "settlement",
+            gateway.settlements.check_ready(),
+            stops="x402",
+            summary="x402 payments cannot be settled now.",
+        ),
     ]
-    stopped = any(not row["ok"] and row["stops"] == "everything" for row in checks)
-    return {"ready": not stopped, "checks": checks}, 503 if stopped else 200
 
 
-def _row(name: str, ok: bool, problem: str, *, stops: str) -> dict[str, Any]:  # noqa: FBT001 - a row's own fact
-    return {"name": name, "ok": ok, "stops": stops, "problem": None if ok else problem}
+async def _check(name: str, check: Awaitable[Any], *, stops: str, summary: str) -> Check:
+    try:
+        await check
+    except GatewayError as error:
+        problem = f"{error.message} ({error.details})" if error.details else error.message
+        return Check(name=name, ok=False, stops=stops, summary=summary, problem=problem)
+    return Check(name=name, ok=True, stops=stops, summary=summary)
 
 
-def _wallet(gateway: Services) -> dict[str, Any]:
+def _draining(gateway: Services) -> Check:
+    is_open = not gateway.condition.is_draining
+    return Check(name="draining", ok=is_open, stops=_EVERYTHING, summary="shutting down")
+
+
+def _disk(gateway: Services) -> Check:
+    free, needed = gateway.condition.free_disk_mb(), gateway.settings.min_free_disk_mb
+    return Check(
+        name="disk",
+        ok=free >= needed,
+        stops=_EVERYTHING,
+        summary="The disk is nearly full.",
+        problem=f"{free:.0f} MB free, {needed} MB needed",
+    )
+
+
+def _wallet(gateway: Services) -> Check:
     """Return whether the wallet may be paid; what is not known yet is no problem of its own."""
     problem = gateway.wallet.problem
-    return _row("wallet", problem is None, problem or "", stops="everything")
+    return Check(
+        name="wallet",
+        ok=problem is None,
+        stops=_EVERYTHING,
+        summary="The wallet cannot be paid.",
+        problem=problem or "",
+    )
 
 
-def _off_sale(gateway: Services) -> list[dict[str, Any]]:
-    """Return a row for each provider that is not asked now; what it stops are its endpoints."""
+def _off_sale(gateway: Services) -> list[Check]:
+    """Return a check for each provider that is not asked now; what it stops are its endpoints."""
     return [
-        _row(
-            f"provider {upstream.provider.name}",
+        Check(
+            name=f"provider {upstream.provider.name}",
             ok=False,
-            problem=f"off sale: {_without_secrets(upstream.circuit.problem, gateway)}",
             stops=", ".join(_slugs(upstream, gateway)),
+            summary="off sale",
+            problem=f"off sale: {upstream.circuit.problem}",
         )
         for upstream in gateway.catalog.on_sale()
         if upstream.circuit.problem is not None
@@ -80,23 +142,17 @@ def _slugs(upstream: Upstream, gateway: Services) -> list[str]:
     return [slug for slug in mine if catalog.is_enabled(slug)]
 
 
+def for_operator(found: Sequence[Check], gateway: Services) -> list[dict[str, Any]]:
+    """Return the rows as the operator reads them: what was found, without secrets."""
+    rows = [check.for_operator() for check in found]
+    for row in rows:
+        row["problem"] = row["problem"] and _without_secrets(row["problem"], gateway)
+    return rows
+
+
 def _without_secrets(problem: str, gateway: Services) -> str:
     """Return a plugin's words without a value of a plugin's settings: some quote their key."""
     for value in gateway.settings.plugin_values.values():
         if isinstance(value, str) and len(value) >= _SECRET_CHARS:
             problem = problem.replace(value, "…")
     return problem[:_MAX_PROBLEM_CHARS]
-
-
-async def _check(name: str, check: Any, *, stops: str) -> dict[str, Any]:
-    try:
-        await check
-    except GatewayError as error:
-        return _row(name, ok=False, problem=error.message, stops=stops)
-    return _row(name, ok=True, problem="", stops=stops)
-
-
-def _disk(gateway: Services) -> dict[str, Any]:
-    free, needed = gateway.condition.free_disk_mb(), gateway.settings.min_free_disk_mb
-    problem = f"{free:.0f} MB free, {needed} MB needed"
-    return _row("disk", free >= needed, problem, stops="everything")
