@@ -214,6 +214,8 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
         await gateway.workers.drain(grace_s=_DRAIN_TASKS_S)
         await gateway.catalog.close()
         gateway.pages.close()
+        gateway.bodies.close()
+        gateway.password.close()
         await gateway.chain.close()
 
 

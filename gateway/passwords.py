@@ -5,9 +5,14 @@ import importlib
 import secrets
 
 from gateway.contracts import Store
+from gateway.errors import TooManyRequests
 from gateway.settings import Settings
+from gateway.threads import Threads
 
 _META = "admin_password_hash"
+# Passwords that wait to be compared. Each takes some 0.1 s, on a small machine half a second.
+_MAX_WAITING = 8
+_QUEUE_S = 5  # after which such a queue is empty
 
 
 class AdminPassword:
@@ -18,6 +23,8 @@ class AdminPassword:
         self._store = store
         self._hash = str(settings.admin_password_hash)
         self._making = asyncio.Lock()
+        self._threads = Threads("argon2", 1)
+        self._waiting = 0
 
     async def make_first(self) -> None:
         """Make and print a password where the operator has set none and none was made before."""
@@ -25,7 +32,7 @@ class AdminPassword:
         if is_set or await self._store.known_meta(_META) is not None:
             return
         password = secrets.token_urlsafe(12)
-        made = await asyncio.to_thread(hash_password, password)
+        made = await self._threads.run(hash_password, password)
         await self._store.meta(_META, lambda: made)
         print(f"Admin password, shown this once: {password}", flush=True)  # noqa: T201 - never into a log
 
@@ -34,12 +41,27 @@ class AdminPassword:
         async with self._making:
             if not self._hash and self._settings.admin_password:
                 password = str(self._settings.admin_password)
-                self._hash = await asyncio.to_thread(hash_password, password)
+                self._hash = await self._threads.run(hash_password, password)
         return self._hash or await self._store.known_meta(_META) or ""
 
-    async def matches(self, password: str) -> bool:
-        """Whether this is the password."""
-        return await asyncio.to_thread(_matches, await self.hash(), password)
+    async def matches(self, password: str, *, is_known: bool = False) -> bool:
+        """Whether this is the password; one is compared at a time.
+
+        `is_known`: it comes from a known browser, which may wait in a queue that is full.
+
+        Raises `TooManyRequests` where too many wait already.
+        """
+        if self._waiting >= _MAX_WAITING and not is_known:
+            raise TooManyRequests(_QUEUE_S)
+        self._waiting += 1
+        try:
+            return await self._threads.run(_matches, await self.hash(), password)
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """Compare nothing more."""
+        self._threads.close()
 
 
 def hash_password(password: str) -> str:

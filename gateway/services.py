@@ -18,6 +18,7 @@ from gateway.payments import Payments, Refunds, Settlements
 from gateway.ratelimit import RateLimits
 from gateway.readiness import SharedChecks
 from gateway.settings import Settings
+from gateway.threads import Threads
 from gateway.wallet_check import WalletCheck
 from gateway.worker import WorkerPool
 
@@ -70,6 +71,7 @@ class Services:
     answered: asyncio.Event = attrs.field(factory=asyncio.Event)  # the first answer went out
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event)  # what is heavy is imported
     password: AdminPassword = attrs.field(repr=False)
+    bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))  # read and hash large ones
     shared_checks: SharedChecks = attrs.field(init=False)  # of /api/ready
 
     @shared_checks.default

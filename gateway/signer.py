@@ -13,6 +13,7 @@ import attrs
 from gateway.contracts import CallReverted, PluginContext, SignedTransaction
 from gateway.domain import Payment
 from gateway.keys import address_of
+from gateway.threads import Threads
 
 _RESERVE_CALLS = 5  # sell only while the key can pay for this many more
 _STUCK_S = 15  # seconds unmined after which a dearer replacement is sent
@@ -68,6 +69,7 @@ class Signer:
         self._write_down = write_down
         self._most_nonces = most_nonces
         self._sending = asyncio.Lock()
+        self._threads = Threads("signing", 1)
         self._affordable_until = 0.0
         self._affordable_gas = 0
         self.seen_money: GasMoney | None = None  # at the last look
@@ -196,7 +198,7 @@ class Signer:
             "maxFeePerGas": fee,
             "maxPriorityFeePerGas": priority,
         }
-        tx_hash, raw = await asyncio.to_thread(sign_transaction, self._secret, transaction)
+        tx_hash, raw = await self._threads.run(sign_transaction, self._secret, transaction)
         return SignedTransaction(
             signer=self.address,
             nonce=nonce,

@@ -157,6 +157,18 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         """Return a stored value, made and kept at its first use."""
         ...
 
-    async def count_attempt(self, address: str, *, limit: int, window_s: int, now: float) -> float:
-        """Count a login attempt; returns 0, or the seconds to wait where it is one too many."""
+    async def count_attempt(
+        self,
+        address: str,
+        *,
+        limit: int,
+        window_s: int,
+        total: tuple[int | None, int] = (None, 0),
+        now: float,
+    ) -> float:
+        """Count a login attempt; returns 0, or the seconds to wait where it is one too many.
+
+        `total`: the limit over all addresses, None for an attempt that it does not bind, and its
+        window in seconds. What is refused is not written down.
+        """
         ...

@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response as Redirect
 
 from gateway import wire
 from gateway.errors import InvalidCredentials, TooManyRequests, ValidationError
+from gateway.routes.devices import known_device, remember_device
 from gateway.routes.health import checks, for_operator, status_of
 from gateway.routes.limited import address
 from gateway.services import services
@@ -38,12 +39,13 @@ _CSP = (
 @blueprint.post("/admin/login")
 async def login() -> Redirect | dict[str, Any]:
     """Check the password; every attempt counts, and a restart forgets none."""
-    await _count_attempt()
+    known = known_device(await _password_fingerprint())
+    await _count_attempt(known)
     password, is_form = await _password()
-    if not await services().password.matches(password):
+    if not await services().password.matches(password, is_known=known is not None):
         raise InvalidCredentials("The password is not right.")
     session.permanent = True
-    session["admin"] = _fingerprint(await services().password.hash())
+    session["admin"] = await _password_fingerprint()
     return redirect("/admin", 303) if is_form else {"success": True, "expiresIn": SESSION_S}
 
 
@@ -60,7 +62,10 @@ async def overview() -> Response:
         checks=for_operator(await checks(gateway), gateway) if is_admin else (),
     )
     headers = {"Content-Security-Policy": _CSP, "Cache-Control": "no-store"}
-    return cast(Response, await make_response(page, 200 if is_admin else 401, headers))
+    answer = cast(Response, await make_response(page, 200 if is_admin else 401, headers))
+    if is_admin:
+        remember_device(answer, await _password_fingerprint())
+    return answer
 
 
 @blueprint.get("/admin/ready")
@@ -78,13 +83,20 @@ async def ready() -> tuple[dict[str, Any], int, dict[str, str]]:
 async def _is_admin() -> bool:
     """Whether the request carries the session of a login with today's password."""
     known = session.get("admin")
-    return known is not None and known == _fingerprint(await services().password.hash())
+    return known is not None and known == await _password_fingerprint()
 
 
-async def _count_attempt() -> None:
-    limit, window_s = parse_limit(services().settings.limit_login)
+async def _count_attempt(device: str | None) -> None:
+    """Count an attempt by its address, and all together; a known browser's only by itself."""
+    settings = services().settings
+    limit, window_s = parse_limit(settings.limit_login)
+    total, total_window_s = parse_limit(settings.limit_login_total)
     wait_s = await services().store.count_attempt(
-        address(), limit=limit, window_s=window_s, now=services().now()
+        address() if device is None else f"device {device}",
+        limit=limit,
+        window_s=window_s,
+        total=(total if device is None else None, total_window_s),
+        now=services().now(),
     )
     if wait_s > 0:
         raise TooManyRequests(max(1, math.ceil(wait_s)))
@@ -103,6 +115,7 @@ async def _password() -> tuple[str, bool]:
     return password, is_form
 
 
-def _fingerprint(stored: str) -> str:
+async def _password_fingerprint() -> str:
     """Return what a session is tied to, so that a new password ends the old sessions."""
+    stored = await services().password.hash()
     return hashlib.sha256(stored.encode()).hexdigest()[:16]

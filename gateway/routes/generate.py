@@ -95,7 +95,7 @@ async def _payer_proof(body: wire.DirectBody, quote: Quote) -> PayerProof | None
     if body.file is None:
         request_hash = wire.request_hash(body)
     else:  # hashes the file
-        request_hash = await asyncio.to_thread(wire.request_hash, body)
+        request_hash = await services().bodies.run(wire.request_hash, body)
     return PayerProof(
         digest=proof_digest(quote, body.tx_hash, request_hash),
         signature=bytes.fromhex(body.payer_signature[2:]),
@@ -127,7 +127,7 @@ async def _read(kind: type[Body], data: bytes) -> Body:
     """Decode a body; a large one in a thread, since it would hold up everybody else."""
     if len(data) <= SMALL_BODY_BYTES:
         return wire.read(kind, data)
-    return await asyncio.to_thread(wire.read, kind, data)
+    return await services().bodies.run(wire.read, kind, data)
 
 
 def _check_small(body: wire.GenerationBody, size: int) -> None:
@@ -142,7 +142,7 @@ async def _checked(body: wire.GenerationBody, registered: Registered) -> Generat
     if body.file is None:
         generation = wire.request_of(body, endpoint)
     else:  # hashes the file
-        generation = await asyncio.to_thread(wire.request_of, body, endpoint)
+        generation = await services().bodies.run(wire.request_of, body, endpoint)
     provider = registered.upstream.provider
     try:
         async with asyncio.timeout(_VALIDATION_S):  # also of the waiting behind strangers' files

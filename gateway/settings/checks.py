@@ -84,7 +84,13 @@ def _verdicts(settings: Settings) -> dict[str, bool]:
         **{name: 0 < getattr(settings, name) < math.inf for name in positive},
         **{
             name: bool(_LIMIT.fullmatch(getattr(settings, name)))
-            for name in ("limit_x402", "limit_direct", "limit_task", "limit_login")
+            for name in (
+                "limit_x402",
+                "limit_direct",
+                "limit_task",
+                "limit_login",
+                "limit_login_total",
+            )
         },
         "limit_price": not settings.limit_price or bool(_LIMIT.fullmatch(settings.limit_price)),
     }

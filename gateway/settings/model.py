@@ -139,6 +139,11 @@ class Settings:
     limit_direct: str = setting("5/60s", "Rate limit per address of POST /api/proxy-generate.")
     limit_task: str = setting("5/1s", "Rate limit per address of GET /api/task/*.")
     limit_login: str = setting("5/300s", "Rate limit per address of POST /admin/login.")
+    limit_login_total: str = setting(
+        "60/300s",
+        "Rate limit of POST /admin/login over all addresses together; a browser that has opened "
+        "the admin page in the last 30 days is counted by itself.",
+    )
     max_long_polls: int = setting(
         250,
         "Requests to GET /api/task/* that may wait (`?wait=`) at the same time; more are answered "

@@ -228,5 +228,13 @@ class SqliteStore:
     async def meta(self, key: str, make: Callable[[], str]) -> str:
         return await self._write(tasks.meta, key, make())
 
-    async def count_attempt(self, address: str, *, limit: int, window_s: int, now: float) -> float:
-        return await self._write(tasks.count_attempt, address, limit, window_s, now)
+    async def count_attempt(
+        self,
+        address: str,
+        *,
+        limit: int,
+        window_s: int,
+        total: tuple[int | None, int] = (None, 0),
+        now: float,
+    ) -> float:
+        return await self._write(tasks.count_attempt, address, limit, window_s, total, now)

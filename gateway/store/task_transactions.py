@@ -156,19 +156,34 @@ def forget_outputs(db: sqlite3.Connection, task_ids: Sequence[str]) -> None:
 
 
 def count_attempt(
-    db: sqlite3.Connection, address: str, limit: int, window_s: int, now: float
+    db: sqlite3.Connection,
+    address: str,
+    limit: int,
+    window_s: int,
+    total: tuple[int | None, int],
+    now: float,
 ) -> float:
-    """Count a login attempt; returns 0, or the seconds until the next is allowed."""
-    db.execute("DELETE FROM login_attempts WHERE at <= ?", (now - window_s,))
-    times = [
-        row[0]
-        for row in db.execute(
-            "SELECT at FROM login_attempts WHERE address = ? ORDER BY at DESC LIMIT ?",
-            (address, limit),
-        )
-    ]
-    if len(times) >= limit:
-        return float(times[-1]) + window_s - now
+    """Count a login attempt; returns 0, or the seconds until the next is allowed.
+
+    What is refused is not written down, so that the rows are as few as the limits allow.
+    """
+    total_limit, total_window_s = total
+    oldest = now - max(window_s, total_window_s)
+    db.execute("DELETE FROM login_attempts WHERE at <= ?", (oldest,))
+    nth_newest = "ORDER BY at DESC LIMIT 1 OFFSET ?"
+    row = db.execute(
+        f"SELECT at FROM login_attempts WHERE address = ? AND at > ? {nth_newest}",  # noqa: S608 - a constant
+        (address, now - window_s, limit - 1),
+    ).fetchone()
+    if row is not None:
+        return float(row[0]) + window_s - now
+    if total_limit is not None:
+        row = db.execute(
+            f"SELECT at FROM login_attempts WHERE at > ? {nth_newest}",  # noqa: S608 - a constant
+            (now - total_window_s, total_limit - 1),
+        ).fetchone()
+        if row is not None:
+            return float(row[0]) + total_window_s - now
     db.execute("INSERT INTO login_attempts (address, at) VALUES (?, ?)", (address, now))
     return 0.0
 

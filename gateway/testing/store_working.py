@@ -238,6 +238,20 @@ class WorkingContract(JobsContract):
         assert await attempt(100) == 0  # waiting as long as told suffices
         assert await attempt(101) == 39
 
+    async def test_login_attempts_are_counted_over_all_addresses(self, store: Store) -> None:
+        async def attempt(at: float, address: str, most: int | None = 3) -> float:
+            total = (most, 100)
+            return await store.count_attempt(
+                address, limit=2, window_s=10, total=total, now=NOW + at
+            )
+
+        assert [await attempt(at, f"a{at}") for at in (0, 40, 50)] == [0, 0, 0]
+        assert await attempt(60, "b") == 40
+        assert await attempt(60, "known", None) == 0  # bound by its own limit alone
+        assert await attempt(60, "known", None) == 0
+        assert await attempt(61, "known", None) == 9
+        assert await attempt(160, "b") == 0
+
     async def test_of_fifty_logins_at_once_no_more_than_the_limit_pass(self, store: Store) -> None:
         waits = await asyncio.gather(
             *(store.count_attempt("a", limit=5, window_s=300, now=NOW) for _ in range(50))

@@ -1,0 +1,26 @@
+"""Threads for one kind of work: what fills the threads of another kind does not delay it."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+class Threads:
+    """A few threads under a name of their own; none is started before there is work."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._executor = ThreadPoolExecutor(most, thread_name_prefix=name)
+
+    async def run(self, function: Callable[..., Value], *arguments: object) -> Value:
+        """Run a function in one of the threads, as `asyncio.to_thread` does in any."""
+        call = partial(contextvars.copy_context().run, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def close(self) -> None:
+        """Start nothing more; what runs ends by itself."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
