@@ -5,12 +5,14 @@ pay a second time. So it is born anew, and refuses every transfer that is alread
 """
 
 import contextlib
+import os
 import sqlite3
 import time
 from pathlib import Path
 
-from gateway.data_lock import existing_database, lock_data
+from gateway.data_lock import enter_data, existing_database, lock_data
 from gateway.errors import SettingsError
+from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.migrations import migrate
 
@@ -19,13 +21,22 @@ _SIDE_FILES = ("-wal", "-shm")
 
 def back_up(settings: Settings, target: Path) -> int:
     """Write a consistent copy of the database to a new file; returns its bytes."""
+    enter_data(settings)
     source = existing_database(settings)
-    if target.exists():
-        raise SettingsError(f"{target} exists already. Name a new file.")
+    try:
+        create_private(target)
+    except FileExistsError:
+        raise SettingsError(f"{target} exists already. Name a new file.") from None
+    except OSError as error:
+        raise SettingsError(
+            f"The copy {target} cannot be written ({error.strerror}). Name a file where the owner "
+            f"of {settings.data_dir} may write, such as {settings.data_dir / 'copy.db'}."
+        ) from None
     try:
         with contextlib.closing(sqlite3.connect(source)) as db:
             db.execute("VACUUM INTO ?", (str(target),))
     except sqlite3.Error as error:
+        target.unlink()
         raise SettingsError(f"The copy {target} cannot be written ({error}).") from None
     return target.stat().st_size
 
@@ -36,6 +47,7 @@ def restore(settings: Settings, copy: Path, *, now: float) -> Path | None:
     Raises `SettingsError` while a gateway runs on the folder, or where the copy is no database
     of this network.
     """
+    enter_data(settings)
     lock = lock_data(settings)
     try:
         fresh = settings.data_dir / "gateway.db.restoring"
@@ -49,9 +61,13 @@ def restore(settings: Settings, copy: Path, *, now: float) -> Path | None:
 
 
 def _copy(copy: Path, fresh: Path) -> None:
-    if not copy.is_file():
-        raise SettingsError(f"There is no file {copy}.")
+    if not os.access(copy, os.R_OK):
+        raise SettingsError(
+            f"There is no file {copy}, or the owner of {fresh.parent} may not read it. Put "
+            "it there, and give it to that owner (chown)."
+        )
     fresh.unlink(missing_ok=True)
+    create_private(fresh)
     readable = f"{copy.resolve().as_uri()}?mode=ro"
     try:
         with (

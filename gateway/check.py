@@ -16,6 +16,7 @@ from gateway.catalog import Catalog
 from gateway.chain import Web3Chain
 from gateway.contracts import PluginContext, Probing
 from gateway.contracts.outputs import ArtifactsUnavailable
+from gateway.data_lock import enter_data
 from gateway.errors import GatewayError, SettingsError
 from gateway.keys import address_of, check_plain_keys, load_key
 from gateway.payments.obstacles import clock_problem, is_true
@@ -61,6 +62,7 @@ def run_checks() -> list[Row]:
     _silence_logs()
     try:
         settings = load_settings()
+        enter_data(settings)
     except SettingsError as error:
         return [Row(name="settings", ok=False, found=str(error))]
     return [

@@ -61,5 +61,9 @@ def encrypt_key(*, file: Path, key: str, password: str) -> None:
     except OSError as error:
         raise click.UsageError(f"{file} cannot be written ({error.strerror}).") from None
     with os.fdopen(opened, "w", encoding="utf-8") as keystore:
+        owner = file.absolute().parent.stat()
+        if os.geteuid() == 0 and owner.st_uid != 0:
+            # On the gateway's volume the file is for the gateway's user to read.
+            os.fchown(keystore.fileno(), owner.st_uid, owner.st_gid)
         keystore.write(content)
     click.echo(f"{file} holds the key of {keys.address_of(secret)}.")

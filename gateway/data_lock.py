@@ -1,12 +1,54 @@
 """The data folder: whose it is, and one gateway at a time."""
 
 import fcntl
+import os
+import pwd
 from pathlib import Path
 from typing import TextIO
 
 from gateway.contracts import Store
 from gateway.errors import SettingsError
+from gateway.private_files import FOLDER_MODE, give_to, make_private, private_opener
 from gateway.settings import Settings
+
+
+def enter_data(settings: Settings) -> None:
+    """Become the data folder's owner where this runs as root, and keep what it makes private.
+
+    Called before anything in the folder is opened: of a database that root has opened, the side
+    files are root's, and the gateway's own user cannot write it any more.
+
+    Raises `SettingsError` where it cannot become that user.
+    """
+    os.umask(0o077)
+    folder = settings.data_dir
+    if not folder.is_dir():
+        return
+    owner = folder.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        _become(owner.st_uid, owner.st_gid, folder)
+    make_private(folder)
+
+
+def _become(user: int, group: int, folder: Path) -> None:
+    """Give up root for another user, after giving that user what root left in the folder."""
+    try:
+        known = pwd.getpwuid(user)
+        groups = os.getgrouplist(known.pw_name, known.pw_gid)
+        group = known.pw_gid
+    except KeyError:  # a number without a name, as in many containers
+        groups = [group]
+    try:
+        give_to(folder, user, group)
+        os.setgroups(groups)
+        os.setgid(group)
+        os.setuid(user)
+    except OSError as error:
+        raise SettingsError(
+            f"This runs as root, {folder} belongs to user {user}, and root cannot become that user "
+            f"here ({error.strerror}). Run it as that user: "
+            f"setpriv --reuid={user} --regid={group} --clear-groups gateway …"
+        ) from None
 
 
 def existing_database(settings: Settings) -> Path:
@@ -23,8 +65,8 @@ def existing_database(settings: Settings) -> Path:
 def lock_data(settings: Settings) -> TextIO:
     """Keep a second gateway off the same data: it would take this one's tasks for a dead one's."""
     try:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
-        lock = (settings.data_dir / "gateway.lock").open("w")
+        settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        lock = open(settings.data_dir / "gateway.lock", "w", opener=private_opener)  # noqa: SIM115 - Path.open takes no opener; the caller closes it
     except OSError as error:
         raise SettingsError(
             f"The folder {settings.data_dir} cannot be written ({error.strerror}). "

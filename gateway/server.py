@@ -14,7 +14,7 @@ from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
 from gateway.app import FAILURE, create_app
-from gateway.data_lock import lock_data
+from gateway.data_lock import enter_data, lock_data
 from gateway.errors import SettingsError
 from gateway.http1 import speak_http1_only
 from gateway.logs import configure_logs
@@ -33,6 +33,7 @@ def serve(settings: Settings) -> None:
     Raises `SettingsError` for what an operator can mend: a busy port, a bad folder.
     """
     configure_logs(settings.log_format)
+    enter_data(settings)
     lock = lock_data(settings)  # noqa: F841 - held as long as this process serves
     listener = _listen(settings.bind)
     speak_http1_only()

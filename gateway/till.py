@@ -15,7 +15,7 @@ import attrs
 
 from gateway.chain import Web3Chain
 from gateway.contracts import Chain, PluginContext, Store
-from gateway.data_lock import check_network, existing_database
+from gateway.data_lock import check_network, enter_data, existing_database
 from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
 from gateway.errors import RefundRefused, SettingsError
 from gateway.keys import load_key
@@ -53,6 +53,7 @@ class Till:
 @contextlib.asynccontextmanager
 async def open_till(settings: Settings) -> AsyncIterator[Till]:
     """Open the gateway's own database and chain; raises `SettingsError` where there is none."""
+    enter_data(settings)
     path = existing_database(settings)
     secret = load_key(settings, "refund")
     if secret is not None and secret == load_key(settings, "settlement"):

@@ -14,6 +14,7 @@ from gateway.artifacts.naming import is_ours, key_of, outputs_of, task_of
 from gateway.contracts.outputs import ArtifactsUnavailable, Kept
 from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
+from gateway.private_files import FOLDER_MODE, private_opener
 
 _LINK_S = 3600  # a link works for at least this long after the poll that showed it
 _BATCH = 100  # folders looked into at a time
@@ -38,9 +39,10 @@ class LocalArtifacts:
     def _write(self, key: str, output: Output) -> StoredOutput:
         """Write one file so that it is there whole after a power cut, or not at all."""
         path = self._folder / key
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
-        with partial.open("wb") as file:
+        with open(partial, "wb", opener=private_opener) as file:
             file.write(output.data)
             file.flush()
             os.fsync(file.fileno())

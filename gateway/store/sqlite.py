@@ -23,6 +23,7 @@ from gateway.domain import (
     Transfer,
 )
 from gateway.errors import SettingsError
+from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store import direct_transactions as direct
 from gateway.store import payment_transactions as payments
 from gateway.store import signer_transactions as signers
@@ -53,7 +54,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _prepare(path: Path) -> None:
     """Make the folder and bring the schema up to date, before any connection is kept."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        create_private(path)  # its side files take its mode
     with contextlib.closing(_connect(path)) as db:
         migrate(db)
 
