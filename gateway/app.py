@@ -24,6 +24,7 @@ from gateway.payments import Obstacles, Payments, Reconciler, Refunds, Settlemen
 from gateway.plugin_manager import PluginManager
 from gateway.probing import probe_forever
 from gateway.ratelimit import RateLimits
+from gateway.redaction import Redactor
 from gateway.services import EXTENSION, Condition, Services
 from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
@@ -46,6 +47,7 @@ def create_app(
     chain: Chain | None = None,
     plugins: Iterable[object] = (),
     now: Clock = time.time,
+    redactor: Redactor | None = None,
 ) -> Quart:
     """Assemble a gateway. Production passes nothing; tests pass fakes.
 
@@ -54,7 +56,8 @@ def create_app(
     settings = settings or load_settings()
     check_plain_keys(settings)
     manager = PluginManager(plugins)
-    catalog = manager.catalog(settings, now)
+    redactor = redactor or Redactor()
+    catalog = manager.catalog(settings, now, redactor)
     app = bare_app(settings, catalog)
     keep = store or SqliteStore(settings.data_dir / "gateway.db")
     base = chain or Web3Chain(settings)
@@ -67,7 +70,9 @@ def create_app(
         try:
             async with contextlib.AsyncExitStack() as stack:
                 await stack.enter_async_context(keep)
-                gateway = await _services(app, context, manager, catalog, keep, settler, refunds)
+                gateway = await _services(
+                    app, context, manager, catalog, keep, settler, refunds, redactor
+                )
                 owners = owners_of(manager.modules(), catalog)
                 await stack.enter_async_context(watching(owners))
                 await stack.enter_async_context(_running(gateway))
@@ -87,12 +92,14 @@ async def _services(
     store: Store,
     settler: Settler,
     refunds: Refunds | None,
+    redactor: Redactor,
 ) -> Services:
     """Put the parts together over an open store."""
     settings, now = context.settings, context.now
     await check_network(settings, store)
     app.secret_key = await store.meta("session_secret", lambda: secrets.token_hex(32))
     file_secret = await store.meta("file_secret", lambda: secrets.token_hex(32))
+    redactor.learn([app.secret_key, file_secret])
     artifacts = artifacts_of(settings, file_secret)
     notices, condition = Notices(), Condition(settings, catalog)
     workers = _workers(context, catalog, store, artifacts, notices)
@@ -103,6 +110,7 @@ async def _services(
     born_at = float(await store.meta("born_at", lambda: str(now())))
     gateway = Services(
         settings=settings,
+        redactor=redactor,
         store=store,
         chain=context.chain,
         catalog=catalog,

@@ -9,6 +9,7 @@ from gateway.contracts import Clock, Provider
 from gateway.domain import Endpoint
 from gateway.errors import NotFound, SettingsError
 from gateway.overrides import overridden
+from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
 from gateway.upstream import Upstream
 
@@ -30,10 +31,12 @@ class Catalog:
         *,
         now: Clock = time.time,
         places: int = 4,
+        redactor: Redactor | None = None,
     ) -> None:
         self._overrides = overrides
         self._now = now
         self._places = places  # generations at once by a provider that names no number
+        self._redactor = redactor
         self._registered: dict[str, Registered] = {}
         self._upstreams: dict[int, Upstream] = {}
 
@@ -50,7 +53,10 @@ class Catalog:
             )
         changed = overridden(endpoint, self._overrides.get(endpoint.slug, EndpointOverride()))
         upstream = self._upstreams.setdefault(
-            id(provider), Upstream.of(provider, plugin, now=self._now, places=self._places)
+            id(provider),
+            Upstream.of(
+                provider, plugin, now=self._now, places=self._places, redactor=self._redactor
+            ),
         )
         self._registered[endpoint.slug] = Registered(changed, upstream)
 

@@ -1,12 +1,25 @@
-"""Structured log lines: JSON in production, colours on a terminal."""
+"""Structured log lines: JSON in production, colours on a terminal; no secret, no prompt."""
 
+import contextlib
+import io
 import logging
+import re
 import sys
+import threading
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, TextIO
 
 import structlog
 
+from gateway.redaction import REDACTED, Redactor
 
-def configure_logs(log_format: str) -> None:
+_MAX_CHARS = 100_000  # of one value
+_EVENT = re.compile(r"request|[a-z]+\.[a-z_]+")  # our own events' names
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+_OURS = frozenset(("level", "timestamp", "logger"))
+
+
+def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
     """Send our events and the libraries' warnings to standard output, one line each.
 
     Exceptions are shown with their source lines and never with the values of variables.
@@ -16,11 +29,13 @@ def configure_logs(log_format: str) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    renderers: list[structlog.typing.Processor] = (
-        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    renderers: list[structlog.typing.Processor] = [
+        structlog.processors.format_exc_info,
+        redacting(redactor or Redactor()),
+        structlog.processors.JSONRenderer()
         if log_format == "json"
-        else [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
-    )
+        else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
     structlog.configure(
         processors=[*shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
@@ -35,3 +50,131 @@ def configure_logs(log_format: str) -> None:
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+def redacting(redactor: Redactor) -> structlog.typing.Processor:
+    """Return the processor that takes secrets and prompts out of every value of an event.
+
+    It works on values, before they are rendered: in a rendered line a prompt that looks like
+    JSON would take the line apart.
+    """
+
+    def clean(value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, str):
+            return redactor.clean(value if len(value) <= _MAX_CHARS else _cut(value))
+        if isinstance(value, Mapping):
+            return {clean(str(name)): clean(each) for name, each in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [clean(each) for each in value]
+        return clean(repr(value))
+
+    def process(_: Any, __: str, event_dict: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        if _is_plain(event_dict) and not redactor.may_hold(_texts(event_dict)):
+            return event_dict
+        for name, value in event_dict.items():
+            is_event = name == "event" and isinstance(value, str) and _EVENT.fullmatch(value)
+            if name not in _OURS and not is_event:
+                event_dict[name] = clean(value)
+        return event_dict
+
+    return process
+
+
+def _is_plain(event: Mapping[str, Any]) -> bool:
+    """Whether an event holds nothing but texts and numbers, as those of each request do."""
+    return _PLAIN.issuperset(map(type, event.values()))
+
+
+def _texts(event: Mapping[str, Any]) -> str:
+    return "\n".join([value for value in event.values() if isinstance(value, str)])
+
+
+def _cut(text: str) -> str:
+    return text[:_MAX_CHARS] + REDACTED
+
+
+@contextlib.contextmanager
+def redacted_output(redactor: Redactor) -> Iterator[None]:
+    """Take secrets and prompts out of what plugins print, and of what Python says of them."""
+    out, err = _Redacted(sys.stdout, redactor), _Redacted(sys.stderr, redactor)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            yield
+        finally:
+            out.end()
+            err.end()
+
+
+class _Redacted(io.TextIOBase):
+    """A text stream that passes whole lines on to another, without secrets and prompts.
+
+    A line is kept until it ends: `print` writes its arguments one by one.
+    """
+
+    def __init__(self, stream: TextIO, redactor: Redactor) -> None:
+        self._stream = stream
+        self._redactor = redactor
+        self._local = threading.local()  # each thread's unfinished line
+
+    def write(self, text: str) -> int:
+        """Pass on what is whole."""
+        whole, newline, rest = (getattr(self._local, "line", "") + text).rpartition("\n")
+        if len(rest) > _MAX_CHARS:
+            whole, newline, rest = whole + newline + rest, "", ""
+        self._local.line = rest
+        if whole or newline:
+            self._stream.write(self._redactor.clean(whole) + newline)
+            self._stream.flush()
+        return len(text)
+
+    def end(self) -> None:
+        """Pass on what is left of a line."""
+        self.write("")
+        rest, self._local.line = getattr(self._local, "line", ""), ""
+        if rest:
+            self._stream.write(self._redactor.clean(rest))
+        self._stream.flush()
+
+    def flush(self) -> None:
+        """Pass nothing on: half of a line may end in half of a secret."""
+
+    @property
+    def buffer(self) -> "_Bytes":
+        """The stream for those that write bytes."""
+        return _Bytes(self)
+
+    # Python's own streams have a plain attribute here, but their base class cannot be assigned to.
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the other stream."""
+        return self._stream.encoding
+
+    def isatty(self) -> bool:
+        """Whether the other stream is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """Return the other stream's file, for what must have one."""
+        return self._stream.fileno()
+
+    def writable(self) -> bool:
+        """Return True: writing is all that it can."""
+        return True
+
+
+class _Bytes(io.RawIOBase):
+    """Writes bytes as text."""
+
+    def __init__(self, stream: _Redacted) -> None:
+        self._stream = stream
+
+    def write(self, data: Any) -> int:
+        """Pass text on."""
+        self._stream.write(bytes(data).decode(errors="replace"))
+        return len(data)
+
+    def writable(self) -> bool:
+        """Return True: writing is all that it can."""
+        return True

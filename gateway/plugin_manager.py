@@ -27,6 +27,7 @@ from gateway.contracts import (
     TransferVerifier,
 )
 from gateway.errors import SettingsError
+from gateway.redaction import Redactor, secrets_of
 from gateway.registration import (
     Offers,
     endpoint_offer,
@@ -197,13 +198,17 @@ class PluginManager:
         else:
             refuse_unclaimed(settings, known)
 
-    def catalog(self, settings: Settings, now: Clock = time.time) -> Catalog:
-        """Return what the plugins put on sale.
+    def catalog(
+        self, settings: Settings, now: Clock = time.time, redactor: Redactor | None = None
+    ) -> Catalog:
+        """Return what the plugins put on sale; `redactor` learns their secrets.
 
         Raises `SettingsError` for a slug that two of them sell.
         """
         self._check_values(settings)
-        catalog = Catalog(settings.endpoints, now=now, places=settings.workers)
+        redactor = redactor or Redactor()
+        redactor.learn(secrets_of(settings, self.sections()))
+        catalog = Catalog(settings.endpoints, now=now, places=settings.workers, redactor=redactor)
         sellers: dict[str, LoadedPlugin] = {}
         for plugin, (endpoint, provider) in self._offers(
             "register_endpoints", endpoint_offer, settings=settings

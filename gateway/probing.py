@@ -7,7 +7,7 @@ import structlog
 from gateway.catalog import Catalog
 from gateway.contracts import Probing
 from gateway.errors import AccountProblem
-from gateway.upstream import Upstream, sentence
+from gateway.upstream import Upstream
 
 _LOOK_S = 2.0  # between two looks at who is due
 _TIMEOUT_S = 15.0  # of one probe
@@ -26,7 +26,7 @@ async def probe_forever(catalog: Catalog) -> None:
 async def problem_of(upstream: Upstream) -> str | None:
     """Return what is wrong with a provider by its own account; None where nothing is known."""
     error = await _error_of(upstream)
-    return _said(error) if error is not None else None
+    return _said(error, upstream) if error is not None else None
 
 
 async def _error_of(upstream: Upstream) -> Exception | None:
@@ -44,9 +44,11 @@ async def _first(upstream: Upstream) -> None:
         return
     error = await _error_of(upstream)
     if isinstance(error, AccountProblem):
-        upstream.circuit.trip(_said(error))
+        upstream.circuit.trip(_said(error, upstream))
     elif error is not None:
-        _log.warning("provider.unwell", provider=upstream.provider.name, error=_said(error))
+        _log.warning(
+            "provider.unwell", provider=upstream.provider.name, error=_said(error, upstream)
+        )
 
 
 async def _again(upstream: Upstream) -> None:
@@ -55,9 +57,9 @@ async def _again(upstream: Upstream) -> None:
     if error is None:
         upstream.circuit.try_again()
     else:
-        upstream.circuit.stay_open(_said(error))
+        upstream.circuit.stay_open(_said(error, upstream))
 
 
-def _said(error: Exception) -> str:
+def _said(error: Exception, upstream: Upstream) -> str:
     """Return an error in words; many have none of their own."""
-    return f"{type(error).__name__}: {sentence(error)}".removesuffix(": ")
+    return f"{type(error).__name__}: {upstream.sentence(error)}".removesuffix(": ")

@@ -17,7 +17,8 @@ from gateway.app import FAILURE, create_app
 from gateway.data_lock import enter_data, lock_data
 from gateway.errors import SettingsError
 from gateway.http1 import speak_http1_only
-from gateway.logs import configure_logs
+from gateway.logs import configure_logs, redacted_output
+from gateway.redaction import Redactor, secrets_of
 from gateway.services import EXTENSION
 from gateway.settings import Settings
 
@@ -32,12 +33,17 @@ def serve(settings: Settings) -> None:
 
     Raises `SettingsError` for what an operator can mend: a busy port, a bad folder.
     """
-    configure_logs(settings.log_format)
+    redactor = Redactor(secrets_of(settings))
+    configure_logs(settings.log_format, redactor)
     enter_data(settings)
     lock = lock_data(settings)  # noqa: F841 - held as long as this process serves
     listener = _listen(settings.bind)
     speak_http1_only()
-    app = create_app(settings)
+    with redacted_output(redactor):
+        _run(create_app(settings, redactor=redactor), listener)
+
+
+def _run(app: Quart, listener: socket.socket) -> None:
     app.logger.disabled = True  # a failed start is told below; all other errors our routes log
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listener))

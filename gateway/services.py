@@ -17,6 +17,7 @@ from gateway.passwords import AdminPassword
 from gateway.payments import Payments, Refunds, Settlements
 from gateway.ratelimit import RateLimits
 from gateway.readiness import SharedChecks
+from gateway.redaction import Redactor
 from gateway.settings import Settings
 from gateway.threads import Threads
 from gateway.wallet_check import WalletCheck
@@ -52,6 +53,7 @@ class Services:
     """The parts of one running gateway."""
 
     settings: Settings
+    redactor: Redactor
     store: Store
     chain: Chain
     catalog: Catalog

@@ -13,6 +13,7 @@ from gateway.contracts import Clock, Closing, Probing, Provider
 from gateway.domain import Traits
 from gateway.errors import SubmitUncertain
 from gateway.pace import Pace
+from gateway.redaction import Redactor
 
 Asked = ParamSpec("Asked")
 Value = TypeVar("Value")
@@ -20,6 +21,7 @@ Value = TypeVar("Value")
 _STOP_S = 5.0  # that a plugin has to end in, once told to
 _CLOSE_S = 10.0  # that it has to close what it keeps open
 _MAX_SENTENCE_CHARS = 500
+_MAX_READ_CHARS = 20_000  # of what an error says
 _log = structlog.get_logger()
 
 
@@ -32,13 +34,22 @@ class Upstream:
     traits: Traits
     circuit: Circuit
     pace: Pace
+    redactor: Redactor = attrs.field(factory=Redactor)
 
     @classmethod
-    def of(cls, provider: Provider, plugin: str, *, now: Clock, places: int) -> "Upstream":
+    def of(
+        cls,
+        provider: Provider,
+        plugin: str,
+        *,
+        now: Clock,
+        places: int,
+        redactor: Redactor | None = None,
+    ) -> "Upstream":
         """Return the upstream of a provider; `places`: generations at once where it names none."""
         traits: Traits = getattr(provider, "traits", Traits())
-        circuit = Circuit(provider.name, now)
-        return cls(provider, plugin, traits, circuit, Pace(traits, now, places))
+        circuit, pace = Circuit(provider.name, now), Pace(traits, now, places)
+        return cls(provider, plugin, traits, circuit, pace, redactor or Redactor())
 
     @property
     def wait_s(self) -> float:
@@ -56,6 +67,16 @@ class Upstream:
     def _may_not(self) -> bool:
         """Whether nothing is asked now; on trial one at a time, or a bad account fails them all."""
         return self.circuit.is_open or (self.circuit.is_on_trial and self.pace.is_busy)
+
+    def sentence(self, error: Exception) -> str:
+        """Return what its error says, without secrets and prompt, as text that can be stored."""
+        try:
+            text = str(error)[:_MAX_READ_CHARS]
+        except Exception:  # noqa: BLE001 - a plugin's own error class may do anything
+            return ""
+        # Before it is cut: of half a key the other half would not be found.
+        text = self.redactor.clean(text)
+        return text[:_MAX_SENTENCE_CHARS].encode(errors="replace").decode()
 
     async def probe(self) -> None:
         """Raise what the provider's health says; nothing where it cannot be asked."""
@@ -77,15 +98,6 @@ async def _closed(provider: Closing) -> None:
     closed: object = provider.close()
     if inspect.isawaitable(closed):
         await closed
-
-
-def sentence(error: Exception) -> str:
-    """Return what a plugin's error says, as text that can be stored."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - a plugin's own error class may do anything
-        return ""
-    return text[:_MAX_SENTENCE_CHARS].encode(errors="replace").decode()
 
 
 async def contained(

@@ -16,6 +16,7 @@ from gateway.errors import (
     TooManyRequests,
     ValidationError,
 )
+from gateway.services import services
 
 _log = structlog.get_logger()
 Answer = tuple[dict[str, Any], int, dict[str, str]]
@@ -29,12 +30,13 @@ def register(app: Quart) -> None:
 
 
 async def _gateway_error(error: GatewayError) -> Answer:
-    body: dict[str, Any] = {"error": error.message}
+    redactor = services().redactor
+    body: dict[str, Any] = {"error": redactor.without_secrets(error.message)}
     if error.code is not None:
         body["code"] = error.code
     # What an RPC endpoint says may hold the operator's key: it is for the log and `gateway check`.
     if error.details is not None and not isinstance(error, ChainUnavailable):
-        body["details"] = error.details
+        body["details"] = redactor.clean(error.details)
     headers = {"Cache-Control": "no-store"}
     if isinstance(error, TooManyRequests | BodiesFull):
         headers["Retry-After"] = str(error.retry_after_s)

@@ -22,9 +22,10 @@ from gateway.errors import (
 )
 from gateway.payments import Accepted
 from gateway.payments.payer_proof import PayerProof, proof_digest
+from gateway.redaction import hide_prompt
 from gateway.routes.limited import limited
 from gateway.services import services
-from gateway.upstream import contained, sentence
+from gateway.upstream import contained
 
 blueprint = Blueprint("generate", __name__)
 _log = structlog.get_logger()
@@ -138,6 +139,7 @@ def _check_small(body: wire.GenerationBody, size: int) -> None:
 
 async def _checked(body: wire.GenerationBody, registered: Registered) -> GenerationRequest:
     """Return the request once endpoint and provider have nothing against it."""
+    hide_prompt(body.prompt)
     endpoint = registered.endpoint
     if body.file is None:
         generation = wire.request_of(body, endpoint)
@@ -151,7 +153,7 @@ async def _checked(body: wire.GenerationBody, registered: Registered) -> Generat
             if isinstance(provider, Validating):
                 await contained(provider.validate, generation, endpoint)
     except InvalidInput as error:
-        raise ValidationError(sentence(error)) from None
+        raise ValidationError(registered.upstream.sentence(error)) from None
     except GatewayError:
         raise
     except Exception as error:  # a plugin may raise anything

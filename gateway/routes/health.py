@@ -13,7 +13,6 @@ from gateway.upstream import Upstream
 from gateway.version import VERSION
 
 _EVERYTHING = "everything"  # what such a check stops
-_SECRET_CHARS = 8  # no key is shorter
 _MAX_PROBLEM_CHARS = 200
 blueprint = Blueprint("health", __name__)
 
@@ -146,13 +145,6 @@ def for_operator(found: Sequence[Check], gateway: Services) -> list[dict[str, An
     """Return the rows as the operator reads them: what was found, without secrets."""
     rows = [check.for_operator() for check in found]
     for row in rows:
-        row["problem"] = row["problem"] and _without_secrets(row["problem"], gateway)
+        if row["problem"] is not None:
+            row["problem"] = gateway.redactor.clean(row["problem"])[:_MAX_PROBLEM_CHARS]
     return rows
-
-
-def _without_secrets(problem: str, gateway: Services) -> str:
-    """Return a plugin's words without a value of a plugin's settings: some quote their key."""
-    for value in gateway.settings.plugin_values.values():
-        if isinstance(value, str) and len(value) >= _SECRET_CHARS:
-            problem = problem.replace(value, "…")
-    return problem[:_MAX_PROBLEM_CHARS]

@@ -10,6 +10,7 @@ from gateway.catalog import Registered
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Handle, Link, Result
 from gateway.errors import ContentPolicy, HandleLost, InvalidInput, JobFailed, NotFound
+from gateway.redaction import hide_prompt
 from gateway.upstream import contained
 from gateway.worker.delivery import Delivery, Unfetchable, check_shape
 from gateway.worker.job import LaneJob, LeaseLost
@@ -43,6 +44,7 @@ class Lane:
     async def run(self) -> None:
         """Work to the end; a lane told to stop gives its lease back at no cost."""
         self._running = asyncio.current_task()
+        hide_prompt(self.lease.request.prompt)
         heartbeat = asyncio.create_task(self._keep(), name=f"lease-{self.lease.task_id}")
         try:
             await self._work()

@@ -16,7 +16,7 @@ from gateway.errors import (
     RateLimited,
     SubmitUncertain,
 )
-from gateway.upstream import Upstream, sentence
+from gateway.upstream import Upstream
 from gateway.worker.delivery import Unfetchable
 from gateway.worker.job import within
 from gateway.worker.watching import JobTimedOut
@@ -46,12 +46,12 @@ class Outcome:
         match error:
             case InvalidInput():
                 upstream.circuit.succeeded()
-                await self.fail("invalid_input", sentence(error))
+                await self.fail("invalid_input", upstream.sentence(error))
             case ContentPolicy():
                 upstream.circuit.succeeded()
-                await self.fail("content_policy", sentence(error))
+                await self.fail("content_policy", upstream.sentence(error))
             case AccountProblem():
-                upstream.circuit.trip(sentence(error))
+                upstream.circuit.trip(upstream.sentence(error))
                 await self.fail("provider_error", _OFF_SALE)
             case RateLimited():
                 await self._wait(getattr(error, "retry_after_s", None), upstream)

@@ -17,7 +17,7 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
-from gateway.upstream import Upstream, contained, sentence
+from gateway.upstream import Upstream, contained
 from gateway.worker.delivery import check_shape
 from gateway.worker.job import LaneJob, LeaseLost, within
 
@@ -74,7 +74,7 @@ class Watch:
         except RateLimited as error:
             return within(getattr(error, "retry_after_s", None), self._longer(), _ASKED_S[1])
         except AccountProblem as error:
-            self.upstream.circuit.trip(sentence(error))
+            self.upstream.circuit.trip(self.upstream.sentence(error))
         except (Transient, SubmitUncertain, TimeoutError, OSError):
             pass  # the API is away for a moment; the job is not
         except Exception as error:
