@@ -22,12 +22,18 @@ from gateway.keys import address_of, check_plain_keys, load_key
 from gateway.payments.obstacles import clock_problem, is_true
 from gateway.plugin_manager import PluginManager
 from gateway.probing import problem_of
+from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
 from gateway.upstream import Upstream
 from gateway.usdc import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
 from gateway.wallet_check import contract_problem
 
+_CONFINED = "files are read by processes that can make no system call but those of computing"
+_LIMITED_ONLY = (
+    "files are read by processes with limits alone: this system has no seccomp filter for them; "
+    "Linux on x86-64 or aarch64 has"
+)
 _STALE_S = 60  # a head older than this is of an endpoint that has stopped
 
 
@@ -84,6 +90,7 @@ async def _checks(settings: Settings) -> list[Row]:
             await _row("database", lambda: _database(settings)),
             await _row("outputs", artifacts_of(settings, "gateway check").probe),
             await _row("plugins", lambda: _plugins(settings)),
+            await _row("sandbox", _sandbox),
             *await _providers(settings),
             *[
                 await _row(f"rpc {place}", _rpc(settings, url))
@@ -135,6 +142,18 @@ async def _plugins(settings: Settings) -> str:
     if not len(catalog):
         raise ValueError("nothing is on sale; `gateway endpoints` lists what could be")
     return f"{len(catalog)} endpoints on sale"
+
+
+async def _sandbox() -> str:
+    """Say how a child that reads a stranger's file is confined here; one is started to tell."""
+    sandbox = Sandbox(function="gateway.sandbox.child.probe:tell")
+    try:
+        told = await sandbox.call()
+    except (SandboxEnded, SandboxLost) as error:
+        raise ValueError(f"no file can be read: {error}") from None
+    finally:
+        sandbox.close()
+    return _CONFINED if told == b"filtered" else _LIMITED_ONLY
 
 
 async def _providers(settings: Settings) -> list[Row]:

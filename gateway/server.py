@@ -9,7 +9,7 @@ from typing import Any
 
 import uvloop
 from hypercorn.asyncio import serve as hypercorn_serve
-from hypercorn.config import Config
+from hypercorn.config import Config, Sockets
 from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
@@ -19,6 +19,7 @@ from gateway.errors import SettingsError
 from gateway.http1 import speak_http1_only
 from gateway.logs import configure_logs, redacted_output
 from gateway.redaction import Redactor, secrets_of
+from gateway.sandbox.child.prctl import hide_memory
 from gateway.services import EXTENSION
 from gateway.settings import Settings
 
@@ -36,6 +37,7 @@ def serve(settings: Settings) -> None:
     redactor = Redactor(secrets_of(settings))
     configure_logs(settings.log_format, redactor)
     enter_data(settings)
+    hide_memory()  # it holds the keys
     lock = lock_data(settings)  # noqa: F841 - held as long as this process serves
     listener = _listen(settings.bind)
     speak_http1_only()
@@ -101,8 +103,22 @@ def _stop(app: Quart, stop: asyncio.Event) -> None:
     stop.set()
 
 
+class _Config(Config):
+    """Hypercorn's settings, with a listening socket that no child process inherits.
+
+    A child that outlives a killed gateway would keep the port from the next one.
+    """
+
+    def create_sockets(self) -> Sockets:
+        """Return the sockets as Hypercorn makes them, but closed in every child."""
+        sockets = super().create_sockets()
+        for listener in sockets.insecure_sockets:
+            listener.set_inheritable(False)
+        return sockets
+
+
 def _config(listener: socket.socket) -> Config:
-    config = Config()
+    config = _Config()
     config.bind = [f"fd://{listener.detach()}"]
     config.backlog = _BACKLOG
     config.keep_alive_timeout = _KEEP_ALIVE_S

@@ -22,7 +22,8 @@ class Sandbox:
 
     A warmed process, which has imported the function, forks a child for each call: 1 ms. It
     starts with the first call and leaves by itself when idle. Neither has the gateway's
-    environment; a child can open no file and no socket, and dies with whoever waits for it.
+    environment; a child can open no file and no socket, start no process, reach no other, and dies
+    with whoever waits for it.
     """
 
     function: str

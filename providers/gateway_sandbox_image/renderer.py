@@ -9,16 +9,30 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import attrs
 
-from gateway import Endpoint, GenerationRequest, Job, Output, Result, Transient
+from gateway import Endpoint, GenerationRequest, Job, Output, Result, Traits, Transient
+from gateway.sandbox.child import boot
 from gateway_sandbox_image.sizes import MEDIA_TYPES, size_of
 
 TIMEOUT_S = 60.0  # the largest picture takes 5 s of one ordinary core
-_START = (
-    "import runpy, sys; sys.path[:] = sys.argv[1:]; runpy.run_module('studio', run_name='__main__')"
-)
+_NICENESS = 10  # the gateway's own loop goes first
+# The path, whose first entry is our own, stands behind the gateway's process id. The packages are
+# announced, so that of the gateway nothing runs in the child but its confinement.
+_START = f"""
+import os, runpy, sys
+parent, boot, sys.path[:] = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
+announce_around = runpy.run_path(boot)["announce_around"]
+announce_around("gateway.sandbox.child.confinement")
+from gateway.sandbox.child import confinement
+confinement.die_with_parent(parent)
+os.nice({_NICENESS})
+confinement.filter_calls(may_read=True)
+runpy.run_module("studio", run_name="__main__")
+"""
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "SYSTEMROOT")  # without them Python may not even start
 
 
@@ -30,6 +44,7 @@ def _processors() -> asyncio.Semaphore:
 class Renderer:
     """Draws pictures out of words, without any AI."""
 
+    traits: ClassVar[Traits] = Traits(idempotent_submit=True)  # the same prompt, the same picture
     name: str = "sandbox"
     timeout_s: float = TIMEOUT_S
     _free: asyncio.Semaphore = attrs.field(factory=_processors, init=False)
@@ -91,7 +106,8 @@ async def draw(order: Mapping[str, object], *, timeout_s: float) -> bytes:
 def _command() -> list[str]:
     """Return the child's command: isolated, yet it finds what we find, installed or not."""
     here = str(Path(__file__).parent)
-    return [sys.executable, "-I", "-c", _START, here, *(path for path in sys.path if path)]
+    path = (entry for entry in sys.path if entry)
+    return [sys.executable, "-I", "-c", _START, str(os.getpid()), boot.__file__, here, *path]
 
 
 def _cause(complaint: bytes, code: int | None) -> str:

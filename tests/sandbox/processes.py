@@ -9,8 +9,8 @@ def of_process(pid, name):
     return Path(f"/proc/{pid}/{name}").read_text()
 
 
-def children_of(pid):
-    return [int(child) for child in of_process(pid, f"task/{pid}/children").split()]
+def children_of(pid, thread=None):
+    return [int(child) for child in of_process(pid, f"task/{thread or pid}/children").split()]
 
 
 def open_files_of(pid):

@@ -96,7 +96,7 @@ async def test_a_call_whose_process_is_killed_is_made_by_the_next(sleeper):
     first = keeper_of(sleeper)
     os.kill(first, signal.SIGKILL)
     await eventually(lambda: not is_alive(child))
-    await eventually(lambda: keeper_of(sleeper) != first)
+    await eventually(lambda: sleeper._running is not None and keeper_of(sleeper) != first)
     await eventually(lambda: children_of(keeper_of(sleeper)))
     task.cancel()
 
@@ -174,7 +174,7 @@ sys.path[:0] = sys.argv[1:]
 from gateway.sandbox import Sandbox
 
 async def main():
-    box = Sandbox(function="sandbox_functions:sleep")
+    box = Sandbox(function="sandbox_functions:sleep", warm=WARM)
     await box.start()
     print(box._running.process.pid, flush=True)
     await box.call()
@@ -183,13 +183,25 @@ asyncio.run(main())
 """
 
 
-async def test_no_process_outlives_a_killed_gateway():
+async def started_server(*, warm=()):
+    """Return a process that waits for a sandbox of its own, and the warmed process's id."""
     tests = Path(__file__).parent
     paths = [str(path) for path in (tests, tests.parent.parent)]
     server = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", SERVER, *paths, stdout=subprocess.PIPE
+        sys.executable, "-c", SERVER.replace("WARM", repr(warm)), *paths, stdout=subprocess.PIPE
     )
-    keeper = int(await server.stdout.readline())
+    return server, int(await server.stdout.readline())
+
+
+async def test_a_warmed_process_that_still_loads_does_not_outlive_a_killed_gateway():
+    server, keeper = await started_server(warm=("sandbox_functions:sleep",))
+    server.kill()
+    await server.wait()
+    await eventually(lambda: not is_alive(keeper))
+
+
+async def test_no_process_outlives_a_killed_gateway():
+    server, keeper = await started_server()
     [child] = await eventually(lambda: children_of(keeper))
     server.kill()
     await server.wait()

@@ -1,12 +1,13 @@
 """What a child may use of the machine: little, and nothing that can be opened."""
 
 import contextlib
-import ctypes
 import os
 import resource
 import signal
-import sys
 from pathlib import Path
+
+from gateway.sandbox.child import seccomp
+from gateway.sandbox.child.prctl import drop_capabilities, hide_memory, prctl
 
 _MIN_MEMORY_BYTES = 600_000_000  # on however small a machine; what a 4K picture takes
 _NICE = 5  # the loop that answers everybody comes first
@@ -27,8 +28,8 @@ def memory_bytes(most: int) -> int:
 
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent ends; Linux only."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
 
@@ -40,8 +41,7 @@ def confine(*, memory: int, cpu_s: int, open_files: int) -> None:
     of something closed: no file, no socket, and no `/proc` of the gateway. A limit that the system
     does not know or refuses (macOS: address space) is skipped.
     """
-    with contextlib.suppress(OSError):
-        _OOM_SCORE.write_text("1000")  # where memory is short, this process is the one to go
+    _go_first_where_memory_is_short()
     os.nice(_NICE)
     limits = {
         "RLIMIT_CPU": (cpu_s, cpu_s + _GRACE_S),  # SIGXCPU, then SIGKILL
@@ -53,3 +53,22 @@ def confine(*, memory: int, cpu_s: int, open_files: int) -> None:
     for name, limit in limits.items():
         with contextlib.suppress(AttributeError, OSError, ValueError):
             resource.setrlimit(getattr(resource, name), limit)
+
+
+def _go_first_where_memory_is_short() -> None:
+    """Offer this process to the kernel; it hides its memory from here on."""
+    hide_memory(hidden=False)  # a hidden process may not write to its own /proc
+    with contextlib.suppress(OSError):
+        _OOM_SCORE.write_text("1000")
+    hide_memory()
+
+
+def filter_calls(*, may_read: bool = False) -> None:
+    """Leave this process the system calls that computing takes, for good.
+
+    A kernel that refuses leaves it the limits alone; `gateway check` tells the operator.
+    """
+    with contextlib.suppress(OSError):
+        drop_capabilities()
+    with contextlib.suppress(OSError):
+        seccomp.install(may_read=may_read)

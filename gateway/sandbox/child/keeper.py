@@ -26,6 +26,7 @@ _SIGNALS: Mapping[int, End] = {
     signal.SIGFPE: End.CRASHED,
     signal.SIGILL: End.CRASHED,
     signal.SIGSEGV: End.CRASHED,
+    signal.SIGSYS: End.CRASHED,  # a system call that no parser makes
 }
 _EXITS = {0: End.DONE, EXIT_OUT_OF_MEMORY: End.OUT_OF_MEMORY}
 
@@ -136,6 +137,7 @@ class Keeper:
             os.dup2(conversation.fileno(), _CONVERSATION)
             os.closerange(_CONVERSATION + 1, _MAX_DESCRIPTOR)
             confinement.confine(memory=self._memory, cpu_s=self.limits.cpu_s, open_files=0)
+            confinement.filter_calls()
             self.serve(_CONVERSATION)
         finally:
             os._exit(1)

@@ -1,7 +1,6 @@
 """The child process: reads one order as JSON, draws it, writes the file to standard output."""
 
 import json
-import os
 import sys
 
 from PIL import Image
@@ -9,13 +8,9 @@ from PIL import Image
 from .encoding import encode
 from .picture import draw
 
-_NICENESS = 10  # the gateway's own loop goes first
-
 
 def main() -> None:
     """Draw the order on standard input: prompt, width, height, scale, enlarge, output_format."""
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
     order = json.load(sys.stdin.buffer)
     picture = draw(order["prompt"], order["width"], order["height"], order["scale"])
     if order["enlarge"] > 1:
