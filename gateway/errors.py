@@ -20,14 +20,18 @@ GatewayError                       reaches a caller as JSON: status, code, sente
     └── TxAlreadyUsed              TX_ALREADY_USED
 
 ProviderError                      ends or delays an attempt of a task
-├── Transient                      costs one of the retries
+├── Transient                      costs one of the retries; after a billable request went out,
+│   │                              it counts as SubmitUncertain
+│   └── NotAccepted                costs one of the retries: sent, and certainly not taken
 ├── RateLimited                    waits, costs no attempt
 ├── InvalidInput                   fails at once; before payment: VALIDATION_ERROR
 ├── ContentPolicy                  fails at once
 ├── AccountProblem                 fails at once; the endpoint is off sale until it is solved
 ├── SubmitUncertain                fails at once: sent, no answer, perhaps billed
 ├── JobFailed                      costs one of the retries: the job ended without a result
-└── HandleLost                     fails at once: the API does not know its own job any more
+├── HandleLost                     fails at once: the API does not know its own job any more
+└── ResultUnusable                 fails at once: made, perhaps billed, and it cannot be sold
+    └── LinkDead                   the job is asked for a fresh link, three times; then the same
 
 RefundRefused                      the operator's decision cannot be carried out
 SettingsError                      stops the start with one sentence
@@ -175,11 +179,23 @@ class TxAlreadyUsed(PaymentError):
 
 
 class ProviderError(Exception):
-    """Base of what a provider raises; anything else it raises counts as `Transient`."""
+    """Base of what a provider raises.
+
+    Anything else that a `submit` raises counts as `SubmitUncertain`, and anything else that a
+    `poll` raises as `Transient`.
+    """
 
 
 class Transient(ProviderError):
-    """A network error or a 5xx: worth another attempt."""
+    """A moment's trouble, such as a network error: worth another attempt.
+
+    Of a `submit` it must mean that nothing was taken. Where a request that may be billed went out
+    through `Outbound`, the gateway does not believe that, and counts it as `SubmitUncertain`.
+    """
+
+
+class NotAccepted(Transient):
+    """Sent, and the vendor documents that this answer means "not taken, not billed"."""
 
 
 class RateLimited(ProviderError):
@@ -210,13 +226,28 @@ class SubmitUncertain(ProviderError):
 
 
 class JobFailed(ProviderError):
-    """The API says that a job ended without a result: it may be submitted anew."""
+    """The API says that a job ended without a result, and bills none: it is submitted anew."""
 
 
 class HandleLost(ProviderError):
     """The API does not know a job it accepted: perhaps made and billed, so not submitted anew.
 
     Unless the provider's submit is idempotent: then it costs one of the retries.
+    """
+
+
+class ResultUnusable(ProviderError):
+    """The result was made, perhaps billed, and cannot be sold; so it is not made anew.
+
+    The task fails with its message, which the buyer reads. Unless the provider's submit is
+    idempotent: then it costs one of the retries.
+    """
+
+
+class LinkDead(ResultUnusable):
+    """What the result links to cannot be had; a job is polled again for a fresh link.
+
+    After three of them the task fails with the message, also where the submit is idempotent.
     """
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from gateway.domain import Link, Output, Result
-from gateway.errors import ContentPolicy, Transient
+from gateway.errors import ContentPolicy, ResultUnusable
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxRefusal
 
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
@@ -36,7 +36,7 @@ class Pictures:
         """Return the result with every picture decoded, measured, and in the wanted format.
 
         A picture that is right already keeps its bytes. Raises `ContentPolicy` where there is no
-        picture, which is how many an API refuses, `Transient` for one that cannot be sold, and
+        picture, which is how many an API refuses, `ResultUnusable` for one that cannot be sold, and
         `SandboxLost` where this machine could not look: that says nothing about the picture.
         """
         if not result.outputs:
@@ -52,7 +52,7 @@ class Pictures:
         if isinstance(output, Link):
             raise TypeError("A link is fetched before it is checked.")
         if not output.data or len(output.data) > _MAX_BYTES:
-            raise Transient(f"The provider's picture has {len(output.data)} bytes.")
+            raise ResultUnusable(f"The provider's picture has {len(output.data)} bytes.")
         told, made = await self._ask(wanted, output.data)
         facts: dict[str, Any] = json.loads(told)
         return Output(
@@ -66,6 +66,8 @@ class Pictures:
         try:
             return await self._sandbox.call_parts(wanted, data)
         except SandboxRefusal as error:
-            raise Transient(f"The provider's picture is not right: {error}.") from None
+            raise ResultUnusable(f"The provider's picture is not right: {error}.") from None
         except SandboxEnded as error:
-            raise Transient(f"The provider's picture ended its decoder: {error.end}.") from error
+            raise ResultUnusable(
+                f"The provider's picture ended its decoder: {error.end}."
+            ) from error

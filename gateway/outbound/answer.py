@@ -32,6 +32,7 @@ class Answer:
     status: int
     headers: Mapping[str, str] = attrs.field(repr=False)  # names in lower case
     body: bytes = attrs.field(repr=lambda body: f"<{len(body)} bytes>")
+    may_be_billed: bool = False  # what was asked: a request that may have something made
 
     def json(self) -> Any:
         """Return the body as JSON; raises `Transient` where it is none."""
@@ -67,7 +68,9 @@ class Answer:
     def check(self) -> None:
         """Raise the error that the status stands for; nothing for 2xx.
 
-        An adapter that knows its API better looks at the body first.
+        A 5xx, or a status that is not listed here, is no clear refusal: it raises
+        `SubmitUncertain` of a request that may be billed, `Transient` of any other. An adapter
+        that knows its API better looks at the body first.
         """
         error = _refusal(self)
         if error is not None:
@@ -104,7 +107,8 @@ def _refusal(answer: Answer) -> ProviderError | None:
     if status == _TOO_MANY:
         wait_s = _seconds(answer.headers.get("retry-after", ""))
         return RateLimited("The provider asks to wait.", retry_after_s=wait_s)
-    return Transient(f"The provider answers with status {status}.")
+    kind = SubmitUncertain if answer.may_be_billed else Transient
+    return kind(f"The provider answers with status {status}.")
 
 
 def _seconds(text: str) -> float:

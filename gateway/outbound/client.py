@@ -14,10 +14,10 @@ from typing import Any
 
 import attrs
 
-from gateway.errors import AccountProblem, SubmitUncertain, Transient
+from gateway.errors import AccountProblem, LinkDead, ResultUnusable, SubmitUncertain, Transient
 from gateway.outbound.answer import REDIRECTS, Answer
 from gateway.outbound.links import check_link
-from gateway.outbound.transport import Sending, Transport, opened, read
+from gateway.outbound.transport import Sending, TooLarge, Transport, opened, read
 
 _HOPS = 3  # redirects of a download
 _SENDABLE = re.compile(r"[!-~]+([ \t]+[!-~]+)*")  # what HTTP can send as a header's value
@@ -49,48 +49,58 @@ class Outbound:
         files: Files | None = None,
         headers: Mapping[str, str] | None = None,
         timeout_s: float = 60.0,
+        bills: bool = True,
     ) -> Answer:
         """Ask the API once, at a path below `base_url` or an address it gave; any status.
 
         Such an address must be below `base_url` too, or of one of `hosts`: the API's key goes
-        there. `files` are sent as a form: field to (name, bytes, media type).
+        there. `files` are sent as a form: field to (name, bytes, media type). `bills=False` says
+        that a POST makes nothing that costs money, such as an upload or a login.
         Raises `Transient` where the request did not go out, or may be sent again without harm;
         `SubmitUncertain` where it went out and no whole answer came back; `AccountProblem` for a
-        key that cannot be sent.
+        key that cannot be sent. `Answer.check` tells a status that leaves open what was made.
         """
         if not all(map(_SENDABLE.fullmatch, self.headers.values())):
             raise AccountProblem("The key cannot be sent: is there a line break or an odd letter?")
         transport = await self._open()
         order = transport.order(method, {**self.headers, **(headers or {})}, timeout_s)
-        sending = Sending()
+        sending = Sending(bills and method not in _SAFE)
         try:
             asked = self._asked(transport, where, order | {"json": json, "files": files}, sending)
             async with asyncio.timeout(timeout_s), asked as response:
-                return await read(response, max_bytes=self.max_bytes)
+                answer = await read(response, max_bytes=self.max_bytes)
+                return attrs.evolve(answer, may_be_billed=sending.may_be_billed)
         except (transport.httpx.HTTPError, Transient, OSError, UnicodeError) as error:
             what = str(error) if isinstance(error, Transient) else type(error).__name__
-            if sending.has_begun and method not in _SAFE:
+            if sending.is_uncertain:
                 raise SubmitUncertain(f"Sent, and no answer came back: {what}") from None
             raise Transient(f"No answer: {what}") from None
         except asyncio.CancelledError:  # by the attempt's time-out, or because the gateway stops
-            if sending.has_begun and method not in _SAFE:
+            if sending.is_uncertain:
                 raise SubmitUncertain("Sent, and cut off before an answer came.") from None
             raise
 
     async def download(self, url: str, *, timeout_s: float = 60.0) -> bytes:
         """Fetch what an API's answer links to, without this API's headers; https only.
 
-        Raises `Transient` for every failure, also where the link leads to a private address or
-        is redirected to another host.
+        Raises `ResultUnusable` for a file beyond `max_bytes`, `LinkDead` for every other failure,
+        also where the link leads to a private address or is redirected to another host.
         """
         transport = await self._open()
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await self._followed(transport, url, timeout_s)
+        except TooLarge:
+            raise ResultUnusable("The result was made, but is larger than what is sold.") from None
+        except Transient as error:
+            raise LinkDead(f"The result was made, but cannot be fetched. {error}") from None
         except (transport.httpx.HTTPError, TimeoutError, OSError, UnicodeError) as error:
-            raise Transient(f"The result cannot be fetched: {type(error).__name__}") from None
+            kind = type(error).__name__
+            raise LinkDead(f"The result was made, but cannot be fetched: {kind}.") from None
         if answer.status not in range(200, 300):
-            raise Transient(f"The link to the result answers with status {answer.status}.")
+            raise LinkDead(
+                f"The result was made, but its link answers with status {answer.status}."
+            )
         return answer.body
 
     async def _followed(self, transport: Transport, url: str, timeout_s: float) -> Answer:

@@ -13,6 +13,7 @@ import attrs
 from gateway.errors import Transient
 from gateway.outbound.answer import Answer
 from gateway.outbound.links import resolve
+from gateway.outbound.sent import note_billable
 from gateway.version import VERSION
 
 _CONNECT_S = 10.0
@@ -20,15 +21,29 @@ _IDLE_S = 4.0  # that a connection is kept; many servers hang up after 5, and th
 _CONNECTIONS = 32
 
 
+class TooLarge(Transient):
+    """An answer goes beyond the limit."""
+
+
 @attrs.define
 class Sending:
     """Hears from the connection whether any of the body may have gone out."""
 
+    may_be_billed: bool = False  # what is sent
     has_begun: bool = False
 
     async def __call__(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002
         """Take down one event, as httpcore names it."""
-        self.has_begun = self.has_begun or event.endswith("send_request_body.started")
+        if not event.endswith("send_request_body.started"):
+            return
+        self.has_begun = True
+        if self.may_be_billed:
+            note_billable()
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether something may be made and billed without an answer that says so."""
+        return self.has_begun and self.may_be_billed
 
 
 @attrs.frozen
@@ -112,7 +127,7 @@ async def read(response: Any, *, max_bytes: int) -> Answer:
     async for piece in response.aiter_raw():
         body += piece
         if len(body) > max_bytes:
-            raise Transient(f"The answer has more than {max_bytes} bytes.")
+            raise TooLarge(f"The answer has more than {max_bytes} bytes.")
     return Answer(status=response.status_code, headers=dict(response.headers), body=bytes(body))
 
 

@@ -39,16 +39,17 @@ class Made:
 
     host: str
     links: int = 0  # given so far; each is another address
+    picture: bytes = PNG  # in some scenes it is none
 
     @property
     def data(self) -> bytes:
         """A picture, as bytes: a PNG."""
-        return PNG
+        return self.picture
 
     @property
     def base64(self) -> str:
         """The same, as Base64."""
-        return base64.b64encode(PNG).decode()
+        return base64.b64encode(self.picture).decode()
 
     @property
     def link(self) -> str:
@@ -148,8 +149,15 @@ class FakeApi:
         return Reply({}, 401)
 
     def broken(self, ask: Ask) -> Reply:
-        """Be down for a moment."""
+        """Be down for a moment, which leaves open whether a submit was taken."""
         return Reply("Service Unavailable", 503)
+
+    def busy(self, ask: Ask) -> Reply:
+        """Refuse a submit for a moment, in the way that the vendor documents as "not taken".
+
+        The provider raises `NotAccepted`; few vendors have such an answer.
+        """
+        raise Undescribed("busy")
 
     def other(self, ask: Ask) -> Reply:
         """Answer what neither submits nor asks about a job: health, uploads."""

@@ -134,10 +134,12 @@ class FakeServer:
         if name == "dropped":
             request.environ[_SOCKET].shutdown(socket.SHUT_RDWR)
             return Response()
-        if name == "garbage":
-            return Response("<html>welcome</html>", 200, content_type="text/html")
         if name == "endless":
             return Response(self._endless(), 200, content_type="application/json")
+        return _common(name) or self._told(name, ask)
+
+    def _told(self, name: str, ask: Ask) -> Response:
+        """Answer as the author's FakeApi says."""
         try:
             reply: Reply = getattr(self.api, name)(ask)
         except Undescribed as error:
@@ -156,9 +158,14 @@ class FakeServer:
         return Response(sentence, 500)
 
     def _file(self, path: str) -> Response:
-        if self.files == "gone" or (self.files == "first gone" and path == self.fetched[0]):
+        kind = self.files
+        if kind.startswith("first "):
+            kind = kind.removeprefix("first ") if path == self.fetched[0] else "whole"
+        if kind == "gone":
             return Response("Gone", 404)
-        if self.files == "endless":
+        if kind == "page":
+            return Response("<html>Log in</html>", 200, content_type="text/html")
+        if kind == "endless":
             return Response(self._endless(), 200, content_type="image/png")
         return Response(PNG, 200, content_type="image/png")
 
@@ -167,6 +174,18 @@ class FakeServer:
         for _ in range(_PIECES):
             self.sent_bytes += len(_PIECE)
             yield _PIECE
+
+
+def _common(name: str) -> Response | None:
+    """Return an answer that any server may give; None for one of the author's."""
+    kind, _, rest = name.partition(" ")
+    if kind == "error":  # also of a server that has taken the order all the same
+        return Response("<html>Error</html>", int(rest), content_type="text/html")
+    if kind == "json":
+        return Response(rest, 200, content_type="application/json")
+    if kind == "garbage":
+        return Response("<html>welcome</html>", 200, content_type="text/html")
+    return None
 
 
 @contextmanager

@@ -14,11 +14,16 @@ from gateway.testing.judging import (
     check_failed,
     check_submits,
     good,
+    is_idempotent,
     job_api_of,
 )
 from gateway.testing.stage import Stage
 
-_LINKS = "Return `gateway.Link(url=…)` and leave fetching to the gateway."
+_LINKS = (
+    "Return `gateway.Link(url=…)` and leave fetching to the gateway, or let what "
+    "`Outbound.download` raises pass."
+)
+_MANY = 10  # downloads of one file
 
 
 class MakingScenes:
@@ -63,21 +68,38 @@ class MakingScenes:
             "The prompt is not in the body that was submitted."
         )
 
-    async def test_a_link_that_has_died_is_given_afresh_by_a_poll(self, stage: Stage) -> None:
+    @pytest.mark.parametrize("files", ["first gone", "first page"])
+    async def test_a_link_that_has_died_is_given_afresh_by_a_poll(
+        self, stage: Stage, files: str
+    ) -> None:
         server = job_api_of(stage)
         await _check_links(stage, server)
-        server.files = "first gone"
+        server.files = files
         check_completed(await stage.bought())
         check_submits(server, 2, advice=f"A dead link is asked for anew by `poll`. {_LINKS}")
 
-    @pytest.mark.parametrize("files", ["gone", "endless"])
+    @pytest.mark.parametrize("files", ["gone", "page", "endless"])
     async def test_a_file_that_cannot_be_had_is_paid_back(self, stage: Stage, files: str) -> None:
         server = api_of(stage)
         await _check_links(stage, server)
         server.files = files
         task = await stage.bought()
         check_failed(task, "provider_error", advice=_LINKS)
+        assert len(server.fetched) < _MANY, f"It was fetched {len(server.fetched)} times. {_LINKS}"
+        if is_idempotent(stage):
+            return
         check_submits(server, 2, advice="What was made is not made again for a dead link.")
+
+    async def test_a_picture_that_is_none_is_not_made_again(self, stage: Stage) -> None:
+        server = api_of(stage)
+        if stage.sold.endpoint.capability != TEXT_TO_IMAGE:
+            pytest.skip("the endpoint sells no pictures")
+        _begin(stage)
+        server.made.picture, server.files = b"<html>Log in</html>", "page"
+        advice = "What was made is billed: return it, and leave looking at it to the gateway."
+        check_failed(await stage.bought(), "provider_error", advice=advice)
+        if not is_idempotent(stage):
+            check_submits(server, 1, advice=advice)
 
 
 def _begin(stage: Stage) -> None:

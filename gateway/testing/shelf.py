@@ -5,37 +5,31 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from gateway.errors import ProviderError, Transient
-from gateway.outbound import Outbound
+from gateway.errors import Transient
+from gateway.outbound import Answer, Outbound
+from gateway.outbound.transport import Sending, Transport, read
 from gateway.testing.fake_server import FakeServer
 
 _MAX_BYTES = 4_000_000  # the real one's is sixteen times as much
 
 
 @attrs.define
-class Shelf:
+class Shelf(Outbound):
     """Stands in for the gateway's own client of links, which would want a certificate."""
 
-    host: str
-    http: Outbound
+    host: str = attrs.field(default="", kw_only=True)
 
     @classmethod
     def at(cls, server: FakeServer) -> Self:
         """Return the shelf of one fake API."""
-        return cls(server.api.output_host, Outbound(server.url, max_bytes=_MAX_BYTES))
+        return cls(server.url, max_bytes=_MAX_BYTES, host=server.api.output_host)
 
-    async def download(self, url: str, *, timeout_s: float = 60.0) -> bytes:
-        """Fetch a file; raises `Transient` for every failure, as the real one does."""
+    async def _followed(self, transport: Transport, url: str, timeout_s: float) -> Answer:
+        """Return what the fake API keeps under a link; `download` judges it as the real one."""
         link = urlsplit(url)
         if link.scheme != "https" or link.hostname != self.host:
             raise Transient("The link is none that the API gave.")
-        try:
-            answer = await self.http.request("GET", link.path, timeout_s=timeout_s)
-            answer.check()
-        except ProviderError as error:
-            raise Transient(str(error)) from None
-        return answer.body
-
-    async def close(self) -> None:
-        """Hang up."""
-        await self.http.close()
+        where = transport.url(self.base_url + link.path)
+        order = transport.order("GET", {}, timeout_s)
+        async with transport.direct(where, order, Sending()) as response:
+            return await read(response, max_bytes=self.max_bytes)

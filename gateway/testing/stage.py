@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
@@ -16,7 +16,6 @@ from gateway.catalog import Catalog, Registered
 from gateway.contracts import NewTask, Validating
 from gateway.domain import GenerationRequest, Task, Transfer
 from gateway.images import Pictures
-from gateway.outbound import Outbound
 from gateway.plugin_manager import BUNDLED, GROUP, PluginManager
 from gateway.settings import Settings
 from gateway.store import SqliteStore
@@ -107,7 +106,7 @@ class Stage:
         )
         shop = attrs.evolve(self.pool.shop, pictures=self.pictures)
         if self.server is not None:
-            shop = attrs.evolve(shop, links=cast(Outbound, Shelf.at(self.server)))
+            shop = attrs.evolve(shop, links=Shelf.at(self.server))
         self.pool.shop = shop
         self._open.push_async_callback(self.pool.drain, grace_s=0.0)
         self.pool.start()

@@ -8,7 +8,7 @@ import structlog
 
 from gateway.contracts import ArtifactsUnavailable, Lease
 from gateway.domain import TEXT_TO_IMAGE, Endpoint, Link, Output, Result, StoredResult
-from gateway.errors import Transient
+from gateway.errors import LinkDead, ResultUnusable
 from gateway.sandbox import SandboxLost
 from gateway.worker.workshop import Workshop, insisted
 
@@ -18,11 +18,8 @@ _MAX_OUTPUTS = 16
 _MAX_BYTES = 128_000_000  # of all outputs of a task
 _MAX_TEXT_CHARS = 20_000_000
 _MAX_COST_MICROS = 10**12  # a million dollars: whoever says more counts wrongly
+_NOT_FETCHED = "The result was made, but cannot be fetched."
 _log = structlog.get_logger()
-
-
-class Unfetchable(Exception):
-    """The result was made, and what the provider links to cannot be had."""
 
 
 @attrs.define
@@ -35,7 +32,8 @@ class Delivery:
     async def fetched(self, result: Result) -> Result:
         """Return a result whose every output is here.
 
-        Raises `ValueError` for what no provider may return, and `Unfetchable`.
+        Raises `ValueError` for what no provider may return, `ResultUnusable` for what is too
+        large, and `LinkDead`.
         """
         check_shape(result)
         outputs: list[Output | Link] = []
@@ -45,31 +43,38 @@ class Delivery:
         return attrs.evolve(result, outputs=tuple(outputs))
 
     async def _fetch(self, link: Link) -> Output:
-        """Download; whatever goes wrong here, the result is made and is not made again."""
+        """Download; a moment's trouble is waited for, a file beyond the limit is not."""
         for pause_s in (*_FETCH_PAUSES_S, None):
             try:
                 data = await self.shop.links.download(link.url, timeout_s=_FETCH_S)
                 return Output(data=data, media_type=link.media_type)
             except Exception as error:
-                reason = str(error) if isinstance(error, Transient) else type(error).__name__
+                is_known = isinstance(error, ResultUnusable)
+                reason = str(error) if is_known else type(error).__name__
                 _log.warning("output.not_fetched", task=self.lease.task_id, reason=reason)
+                if is_known and not isinstance(error, LinkDead):
+                    raise
                 if pause_s is None:
-                    raise Unfetchable from error
+                    raise LinkDead(reason if is_known else _NOT_FETCHED) from error
                 await asyncio.sleep(pause_s)
         raise AssertionError
 
-    async def keep(self, result: Result, endpoint: Endpoint) -> None:
-        """Look at pictures, write everything down, and end the task (T5).
+    async def checked(self, result: Result, endpoint: Endpoint) -> Result:
+        """Return the result as it is sold: of pictures, each one is looked at.
 
         Raises what `Pictures.check` does, and `Unkept`.
         """
         if endpoint.capability == TEXT_TO_IMAGE:
-            made, wanted = result, self.lease.request.output_format
-            result = await insisted(
-                lambda: self.shop.pictures.check(made, wanted), self.lease.task_id, on=SandboxLost
+            wanted = self.lease.request.output_format
+            return await insisted(
+                lambda: self.shop.pictures.check(result, wanted), self.lease.task_id, on=SandboxLost
             )
-        elif not result.outputs and result.text is None:
-            raise ValueError("the provider returned nothing")
+        if not result.outputs and result.text is None:
+            raise ResultUnusable("The provider returned nothing.")
+        return result
+
+    async def keep(self, result: Result, endpoint: Endpoint) -> None:
+        """Write everything down, and end the task (T5); raises `Unkept`."""
         # A name of this lease's own: no other lane of the task overwrites it.
         folder = f"{self.lease.task_id}-{self.lease.token[:16].lower()}"
         stored = await insisted(
@@ -96,15 +101,17 @@ class Delivery:
 
 
 def check_shape(result: Result) -> None:
-    """Raise `ValueError` for a result that no provider may return.
+    """Raise `ValueError` for a result that no provider may return, `ResultUnusable` for a long one.
 
     Whatever passes can be kept: only a disk may refuse it later.
     """
     if not isinstance(result, Result) or not isinstance(result.outputs, tuple | list):
         raise ValueError("the provider returned no gateway.Result")  # noqa: TRY004 - one error
     size = sum(map(_size, result.outputs)) + _text_size(result.text)
-    if len(result.outputs) > _MAX_OUTPUTS or size > _MAX_BYTES:
-        raise ValueError("the provider returned too much")
+    if len(result.outputs) > _MAX_OUTPUTS:
+        raise ValueError("the provider returned too many outputs")
+    if size > _MAX_BYTES:
+        raise ResultUnusable("The result was made, but is larger than what is sold.")
 
 
 def _size(output: object) -> int:
@@ -125,7 +132,7 @@ def _text_size(text: object) -> int:
     if not isinstance(text, str):
         raise ValueError("the text is no text")  # noqa: TRY004 - one error
     if len(text) > _MAX_TEXT_CHARS:
-        raise ValueError("the provider returned too much text")
+        raise ResultUnusable("The text was made, but is longer than what is sold.")
     return len(text.encode())  # a ValueError where a half of a character stands alone
 
 

@@ -27,6 +27,8 @@ class LaneJob:
     sent_at: float  # when the submit began
     is_marked: bool  # that is durable
     handle: Handle | None = None  # what was saved last
+    has_sent: bool = False  # whether a request went out that the vendor may bill
+    is_made: bool = False  # whether there is a result
     shown: float | None = None  # progress that is not written down yet
     note: str | None = None
     task_id: str = attrs.field(init=False)

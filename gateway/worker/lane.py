@@ -8,11 +8,20 @@ import structlog
 
 from gateway.catalog import Registered
 from gateway.contracts import Lease
-from gateway.domain import MAX_ATTEMPTS, Handle, Link, Result
-from gateway.errors import ContentPolicy, HandleLost, InvalidInput, JobFailed, NotFound
+from gateway.domain import MAX_ATTEMPTS, Endpoint, Handle, Link, Result
+from gateway.errors import (
+    ContentPolicy,
+    HandleLost,
+    InvalidInput,
+    JobFailed,
+    LinkDead,
+    NotFound,
+    ResultUnusable,
+)
+from gateway.outbound.sent import recorded
 from gateway.redaction import hide_prompt
 from gateway.upstream import contained
-from gateway.worker.delivery import Delivery, Unfetchable, check_shape
+from gateway.worker.delivery import Delivery, check_shape
 from gateway.worker.job import LaneJob, LeaseLost
 from gateway.worker.outcome import Outcome
 from gateway.worker.watching import Watch
@@ -21,7 +30,6 @@ from gateway.worker.workshop import Unkept, Workshop
 LEASE_S = 60.0  # extended while the provider works; what a dead lane's task waits for
 _BEAT_S = 1.0  # between two looks at progress that is to be shown
 _EXTEND_S = 20.0  # between two extensions
-_REPOLLS = 3  # for fresh links, before a result counts as out of reach
 _VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost)  # end a job, too
 _log = structlog.get_logger()
 
@@ -129,8 +137,7 @@ class Lane:
         except LeaseLost:
             raise
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            has_job = self._job is not None and self._job.handle is not None
-            await outcome.of(error, upstream, has_job=has_job)
+            await outcome.of(error, upstream, self._job)
         else:
             upstream.circuit.succeeded()
 
@@ -155,9 +162,10 @@ class Lane:
                 deadline=job.sent_at + registered.endpoint.timeout_s,
                 now=self.shop.now,
             )
-            result = await self._finished(watch, delivery)
+            result = await self._finished(watch, delivery, registered.endpoint)
         else:
-            result = await self._fetched(begun, delivery)
+            job.is_made = True
+            result = await self._sellable(begun, delivery, registered.endpoint)
         await delivery.keep(result, registered.endpoint)
 
     async def _submit(self, registered: Registered, job: LaneJob) -> Result | Handle:
@@ -166,9 +174,11 @@ class Lane:
         if not upstream.traits.idempotent_submit:
             await self._mark(job)
         try:
-            async with asyncio.timeout(registered.endpoint.timeout_s):
-                begun = await contained(upstream.provider.submit, self.lease.request, job)
+            with recorded() as sent:
+                async with asyncio.timeout(registered.endpoint.timeout_s):
+                    begun = await contained(upstream.provider.submit, self.lease.request, job)
         except Exception as error:
+            job.has_sent = sent.is_billable
             if job.handle is None or isinstance(error, _VERDICTS):
                 raise
             return job.handle  # it was begun, and then something broke: asked for, not sent again
@@ -184,19 +194,27 @@ class Lane:
             _log.exception("worker.not_marked", task=self.lease.task_id)
             raise LeaseLost from error
 
-    async def _finished(self, watch: Watch, delivery: Delivery) -> Result:
+    async def _finished(self, watch: Watch, delivery: Delivery, endpoint: Endpoint) -> Result:
         """Wait for a job without taking a place; a link that has died may be given afresh."""
-        for repolls_left in reversed(range(_REPOLLS)):
+        while True:
             self.is_waiting = True
             async with self.shop.slots.left():
                 result = await watch.result()
-            self.is_waiting = False
+            self.is_waiting, watch.job.is_made = False, True
             try:
-                return await self._fetched(result, delivery)
-            except Unfetchable:
-                if not repolls_left:
-                    raise
-        raise AssertionError
+                return await self._sellable(result, delivery, endpoint)
+            except LinkDead as error:
+                watch.ask_again(error)
+
+    async def _sellable(self, result: Result, delivery: Delivery, endpoint: Endpoint) -> Result:
+        """Return the result as it is sold; a link that leads to something else counts as dead."""
+        fetched = await self._fetched(result, delivery)
+        try:
+            return await delivery.checked(fetched, endpoint)
+        except ResultUnusable as error:
+            if _has_links(result):
+                raise LinkDead(str(error)) from error
+            raise
 
     async def _fetched(self, result: Result, delivery: Delivery) -> Result:
         """Bring everything here; a vendor whose links hang takes no place from the others' work.
@@ -204,11 +222,15 @@ class Lane:
         The turn is given on only with a place in hand, so no more than that many results wait.
         """
         check_shape(result)
-        if not any(isinstance(output, Link) for output in result.outputs):
+        if not _has_links(result):
             return await delivery.fetched(result)
         async with contextlib.AsyncExitStack() as turn, self.shop.slots.left():
             await turn.enter_async_context(self.shop.fetching)
             return await delivery.fetched(result)
+
+
+def _has_links(result: Result) -> bool:
+    return any(isinstance(output, Link) for output in result.outputs)
 
 
 async def _saved(begun: Handle, job: LaneJob) -> Handle:

@@ -1,7 +1,6 @@
 """What an attempt that brought nothing means for its task: failed, later, or once more."""
 
 import random
-import traceback
 
 import attrs
 import structlog
@@ -13,12 +12,15 @@ from gateway.errors import (
     ContentPolicy,
     HandleLost,
     InvalidInput,
+    LinkDead,
     RateLimited,
+    ResultUnusable,
     SubmitUncertain,
 )
+from gateway.plugin_places import place_in
 from gateway.upstream import Upstream
-from gateway.worker.delivery import Unfetchable
-from gateway.worker.job import within
+from gateway.worker.billing import as_billed
+from gateway.worker.job import LaneJob, within
 from gateway.worker.watching import JobTimedOut
 from gateway.worker.workshop import Unkept, Workshop
 
@@ -29,7 +31,7 @@ _LONG_WAIT_S = 600.0  # a wait that nobody should pay into
 _WAITED_TOO_LONG_S = 7200.0  # since a task's first attempt
 _GAVE_UP = "The provider failed after all retries."
 _OFF_SALE = "The provider does not serve this gateway now."
-_NEVER_ANSWERED = "The provider was asked and never answered."
+_UNCERTAIN = "The provider was asked, and did not say what became of it."
 _log = structlog.get_logger()
 
 
@@ -40,9 +42,10 @@ class Outcome:
     shop: Workshop
     lease: Lease
 
-    async def of(self, error: Exception, upstream: Upstream, *, has_job: bool) -> None:  # noqa: C901 - one row an error
+    async def of(self, raised: Exception, upstream: Upstream, job: LaneJob | None) -> None:  # noqa: C901 - one row an error
         """Write down what an error means; the rows of docs/providers.md, in their order."""
-        uncertain = not has_job and not upstream.traits.idempotent_submit
+        is_idempotent = upstream.traits.idempotent_submit
+        error = as_billed(raised, upstream.traits, job)
         match error:
             case InvalidInput():
                 upstream.circuit.succeeded()
@@ -55,25 +58,28 @@ class Outcome:
                 await self.fail("provider_error", _OFF_SALE)
             case RateLimited():
                 await self._wait(getattr(error, "retry_after_s", None), upstream)
-            case HandleLost() if not upstream.traits.idempotent_submit:
-                self._count(error, upstream)
+            case HandleLost() if not is_idempotent:
+                self._count(raised, upstream)
                 await self.fail("uncertain_submit", "The provider has lost the job.")
             case JobTimedOut():
-                self._count(error, upstream)
+                self._count(raised, upstream)
                 await self.fail("timed_out", "The provider took too long.")
-            case Unfetchable():
-                self._count(error, upstream)
-                await self.fail("provider_error", "The result was made, but cannot be fetched.")
+            case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
+                self._count(raised, upstream)
+                await self.fail("provider_error", upstream.sentence(error))
             case Unkept():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
-            case SubmitUncertain() | TimeoutError() if uncertain:
-                self._count(error, upstream)
+            case SubmitUncertain() if not is_idempotent:
+                self._count(raised, upstream)
                 await self.uncertain()
+            case ResultUnusable():
+                self._count(raised, upstream)
+                await self._retry("provider_error", upstream.sentence(error))
             case TimeoutError():
-                self._count(error, upstream)
+                self._count(raised, upstream)
                 await self._retry("timed_out", "The provider took too long.")
             case _:
-                self._count(error, upstream)
+                self._count(raised, upstream)
                 await self._retry("provider_error", _GAVE_UP)
 
     async def give_up(self) -> None:
@@ -81,8 +87,8 @@ class Outcome:
         await self.fail("provider_error", _GAVE_UP)
 
     async def uncertain(self) -> None:
-        """Fail: something was sent, and nobody knows or can ask what became of it."""
-        await self.fail("uncertain_submit", _NEVER_ANSWERED)
+        """Fail: something was sent, and what became of it cannot be asked."""
+        await self.fail("uncertain_submit", _UNCERTAIN)
 
     async def rest(self, upstream: Upstream) -> None:
         """Go back to the queue; fail where the provider has been off sale for too long."""
@@ -122,9 +128,14 @@ class Outcome:
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
     def _count(self, error: Exception, upstream: Upstream) -> None:
-        """Count against the provider; log kind and place: the message may quote a prompt."""
+        """Count against the provider; log its own line, and its sentence without the prompt."""
         kind = type(error).__name__
         upstream.circuit.failed(kind, self.lease.task_id)
-        frames = traceback.extract_tb(error.__traceback__)
-        place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-        _log.warning("task.attempt_failed", task=self.lease.task_id, error=kind, at=place)
+        _log.warning(
+            "task.attempt_failed",
+            task=self.lease.task_id,
+            plugin=upstream.plugin,
+            error=kind,
+            said=upstream.sentence(error),
+            at=place_in(error, type(upstream.provider).__module__),
+        )

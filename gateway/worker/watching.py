@@ -13,10 +13,13 @@ from gateway.errors import (
     HandleLost,
     InvalidInput,
     JobFailed,
+    LinkDead,
     RateLimited,
+    ResultUnusable,
     SubmitUncertain,
     Transient,
 )
+from gateway.plugin_places import place_in
 from gateway.upstream import Upstream, contained
 from gateway.worker.delivery import check_shape
 from gateway.worker.job import LaneJob, LeaseLost, within
@@ -26,7 +29,8 @@ _CANCEL_TIMEOUT_S = 30.0
 _PAUSES_S = (1.0, 10.0)  # the first, and the longest where the API names none
 _ASKED_S = (0.2, 60.0)  # within which an API's own wish counts
 _MAX_ODDITIES = 20  # in a row that no provider may raise or return: about three minutes
-_ENDS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost)
+_MAX_DEAD_LINKS = 3  # in all, before a result counts as out of reach
+_ENDS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost, ResultUnusable)
 _log = structlog.get_logger()
 
 
@@ -44,6 +48,7 @@ class Watch:
     deadline: float  # Unix seconds
     now: Clock
     _oddities: int = attrs.field(default=0, init=False)
+    _dead_links: list[LinkDead] = attrs.field(factory=list, init=False)
     _pause_s: float = attrs.field(factory=lambda: _PAUSES_S[0], init=False)
 
     async def result(self) -> Result:
@@ -57,6 +62,8 @@ class Watch:
             if isinstance(answer, Result):
                 return answer
             left_s = self.deadline - self.now()
+            if left_s <= 0 and self._dead_links:
+                raise self._dead_links[-1]
             if left_s <= 0:
                 await self._give_up()
             await asyncio.sleep(min(answer, left_s))
@@ -69,6 +76,8 @@ class Watch:
             if not isinstance(answer, Result):
                 return self._pause(answer)
             check_shape(answer)
+        except LinkDead as error:  # of a provider that fetches the result itself
+            self.ask_again(error)
         except _ENDS:
             raise
         except RateLimited as error:
@@ -79,12 +88,28 @@ class Watch:
             pass  # the API is away for a moment; the job is not
         except Exception as error:
             self._oddities += 1
-            _log.warning("job.odd_answer", task=self.job.task_id, error=type(error).__name__)
+            self._tell(error)
             if self._oddities >= _MAX_ODDITIES:
                 raise HandleLost("The provider cannot read its own job.") from error
         else:
             return answer
         return self._longer()
+
+    def ask_again(self, error: LinkDead) -> None:
+        """Count a dead link; raises it where the job has been asked for enough fresh ones."""
+        self._dead_links.append(error)
+        if len(self._dead_links) >= _MAX_DEAD_LINKS:
+            raise error
+
+    def _tell(self, error: Exception) -> None:
+        """Log the plugin's own line; what it says may quote a buyer."""
+        _log.warning(
+            "job.odd_answer",
+            task=self.job.task_id,
+            plugin=self.upstream.plugin,
+            error=type(error).__name__,
+            at=place_in(error, type(self.upstream.provider).__module__),
+        )
 
     async def _poll(self) -> Pending | Result:
         provider = self.upstream.provider

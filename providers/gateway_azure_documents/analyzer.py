@@ -15,6 +15,7 @@ from gateway import (
     InvalidInput,
     Job,
     JobFailed,
+    NotAccepted,
     Outbound,
     Pending,
     Result,
@@ -135,7 +136,7 @@ def _check(answer: Answer) -> None:
     if "NotSupportedApiVersion" in codes:
         raise AccountProblem(f"The resource does not know version {_VERSION} of the API.")
     if "ContentSourceTimeout" in codes:
-        raise Transient("The provider did not wait for the whole file.")
+        raise NotAccepted("The provider did not wait for the whole file.")
     answer.check()
 
 

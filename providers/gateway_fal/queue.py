@@ -72,7 +72,7 @@ class Queue:
         """Ask fal to stop a job; one that runs already may still be made, and billed."""
         if "cancel" not in handle.urls:
             raise Transient("fal gave no address to cancel the job at.")
-        answer = await self.outbound.request("PUT", handle.urls["cancel"])
+        answer = await self.outbound.request("PUT", handle.urls["cancel"], bills=False)
         is_over = reply(answer).get("status") == "ALREADY_COMPLETED"
         if not (answer.status == _BAD_REQUEST and is_over):
             check_status(answer)

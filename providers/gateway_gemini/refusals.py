@@ -4,12 +4,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gateway import AccountProblem, Answer, InvalidInput, RateLimited
+from gateway import AccountProblem, Answer, InvalidInput, NotAccepted, RateLimited
 from gateway.vendor_json import fields, text
 
 _ACCOUNT = ("FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND")
 _OURS = ("generation_config", "generationconfig", "model")  # the buyer sets none of them
 _OUR_WORDS = ("aspect ratio", "image size", "api key")  # how messages without details begin
+# ai.google.dev/gemini-api/docs/billing: a request that fails with 500 is not charged. It says
+# nothing about 503, and a proxy's 500 has no such name in it.
+_NOT_CHARGED = (500, "INTERNAL")
 _SPENT = re.compile(r"prepayment|credits are depleted|spending cap|limit: 0(?![\d.])")
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 _NAME = re.compile(r"[A-Z][A-Z_]{1,39}")
@@ -25,6 +28,8 @@ def check(answer: Answer, body: dict[str, Any]) -> None:
         _check_argument(error)
     if status == "RESOURCE_EXHAUSTED":
         _check_quota(error)
+    if (answer.status, status) == _NOT_CHARGED:
+        raise NotAccepted("The provider failed, and charges nothing for it.")
     answer.check()
 
 

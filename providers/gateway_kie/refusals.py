@@ -13,6 +13,7 @@ from gateway import (
     HandleLost,
     InvalidInput,
     JobFailed,
+    NotAccepted,
     RateLimited,
     Transient,
 )
@@ -22,6 +23,7 @@ from gateway.vendor_json import text
 OK = 200
 NOT_FOUND = 404
 UNPROCESSABLE = 422
+_MAINTENANCE = 455
 _WAIT_S = 10.0  # the window in which kie counts submits
 _ACCOUNT = {
     401: "kie.ai does not take the key",
@@ -87,4 +89,6 @@ def _refusal(code: int, message: str) -> ProviderError:
         return RateLimited("kie.ai asks to wait.", retry_after_s=_WAIT_S)
     if code == 501:  # noqa: PLR2004 - "Generation Failed", not HTTP's "Not Implemented"
         return JobFailed("kie.ai's task failed.")
-    return Transient(f"kie.ai answers with code {code}.")  # 455 is its maintenance
+    if code == _MAINTENANCE:
+        return NotAccepted("kie.ai is under maintenance, and takes no tasks.")
+    return Transient(f"kie.ai answers with code {code}.")

@@ -107,12 +107,9 @@ class Jobs:
             "purpose": ("", b"parse", "text/plain"),  # no name: a field of the form, not a file
             "file": (name, attachment.data, media_type(attachment)),
         }
-        try:
-            answer = await self.outbound.request(
-                "POST", "/api/v1/beta/files", files=files, timeout_s=_REQUEST_S
-            )
-        except SubmitUncertain as error:
-            raise Transient(f"The upload failed: {error}") from None
+        answer = await self.outbound.request(
+            "POST", "/api/v1/beta/files", files=files, timeout_s=_REQUEST_S, bills=False
+        )
         answer.check()
         created = await read(answer, _Created)
         if created is None or not created.id:

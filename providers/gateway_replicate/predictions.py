@@ -16,6 +16,7 @@ from gateway import (
     Outbound,
     Pending,
     Result,
+    ResultUnusable,
     SubmitUncertain,
     Traits,
     Transient,
@@ -26,7 +27,6 @@ from gateway_replicate.models import order
 from gateway_replicate.refusals import check_poll, check_submit, failure
 
 _LEAST_DEADLINE_S = 5  # that Replicate takes
-_STOPPED = ("canceled", "aborted")  # while it ran, and billed; before it ran, and not
 
 
 @attrs.define
@@ -66,8 +66,10 @@ class Predictions:
             raise Transient("Replicate's answer names no status.")
         if status == "failed":
             raise failure(prediction)
-        if status in _STOPPED:
-            raise JobFailed(f"Replicate's prediction was {status}.")
+        if status == "canceled":  # while it ran: what ran until then is billed
+            raise ResultUnusable("The provider stopped before the picture was done.")
+        if status == "aborted":  # before it ran: nothing is billed
+            raise JobFailed("Replicate's prediction was aborted.")
         if status == "succeeded":
             return Result(outputs=(_picture(prediction),))
         return Pending(note=status)
@@ -76,7 +78,7 @@ class Predictions:
         """Ask Replicate to stop a prediction; what ran until then is billed."""
         if "cancel" not in handle.urls:
             raise Transient("Replicate gave no address to cancel the prediction at.")
-        answer = await self.outbound.request("POST", handle.urls["cancel"])
+        answer = await self.outbound.request("POST", handle.urls["cancel"], bills=False)
         check_poll(answer, reply(answer))
 
     async def health(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, PngImagePlugin
 
-from gateway import ContentPolicy, Link, Output, Result, Transient
+from gateway import ContentPolicy, Link, Output, Result, ResultUnusable
 from gateway.images import MEDIA_TYPES, Pictures, child
 from gateway.sandbox import Sandbox, SandboxLimits, SandboxLost
 from tests.conftest import PNG
@@ -140,9 +140,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
-async def test_what_is_no_whole_picture_is_another_attempt(pictures, data):
+async def test_what_is_no_whole_picture_is_of_no_use(pictures, data):
     for wanted in ("png", None):  # also where nothing would have to be converted
-        with pytest.raises(Transient):
+        with pytest.raises(ResultUnusable):
             await check(pictures, data, wanted)
 
 
@@ -159,7 +159,7 @@ async def test_no_picture_at_all_is_a_refusal(pictures):
 
 async def test_one_bad_picture_among_good_ones_spoils_all(pictures):
     outputs = tuple(Output(data=data, media_type="image/png") for data in (PNG, b"picture"))
-    with pytest.raises(Transient):
+    with pytest.raises(ResultUnusable):
         await pictures.check(Result(outputs=outputs), "png")
 
 
@@ -175,7 +175,7 @@ def pictures_with(function, **limits) -> Pictures:
 async def test_the_decoder_sees_no_secrets(monkeypatch):
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0x" + "1" * 64)
     pictures = pictures_with("tell_environment")
-    with pytest.raises(Transient) as refused:
+    with pytest.raises(ResultUnusable) as refused:
         await pictures.check(Result(outputs=(Output(data=PNG, media_type=""),)), "png")
     pictures.close()
     assert "MALLOC_ARENA_MAX" in str(refused.value)
@@ -186,9 +186,9 @@ async def test_the_decoder_sees_no_secrets(monkeypatch):
     ("function", "sentence"),
     [("hang", "out of time"), ("die", "crashed")],
 )
-async def test_a_decoder_that_fails_is_another_attempt(function, sentence):
+async def test_a_picture_that_ends_its_decoder_is_of_no_use(function, sentence):
     pictures = pictures_with(function, wall_s=0.3)
-    with pytest.raises(Transient, match=sentence):
+    with pytest.raises(ResultUnusable, match=sentence):
         await pictures.check(Result(outputs=(Output(data=PNG, media_type=""),)), "png")
     pictures.close()
 

@@ -33,9 +33,25 @@ class Mistake:
 MISTAKES = {
     "billed_four_times": Mistake(
         "body = await answer.submit_json()",
-        "body = answer.json()",
-        "test_a_submit_without_a_whole_answer[garbage]",
-        "`submit` raises SubmitUncertain",
+        "if answer.status >= 500:\n"
+        '            raise __import__("gateway").NotAccepted("down")\n'
+        "        body = await answer.submit_json()",
+        "test_a_submit_that_is_answered_with_an_error_of_the_server[error 502]",
+        "may answer so after the order was taken and billed",
+    ),
+    "trying_again_by_itself": Mistake(
+        "body = await answer.submit_json()",
+        "if answer.status >= 500:\n"
+        "            return await self.submit(request, job)\n"
+        "        body = await answer.submit_json()",
+        "test_a_submit_that_is_answered_with_an_error_of_the_server[error 524]",
+        "may answer so after the order was taken and billed",
+    ),
+    "shapes_as_failures": Mistake(
+        'raise SubmitUncertain("Acme took the job and did not say where to ask for it.")',
+        'raise JobFailed("Acme is odd.")',
+        "test_a_success_of_another_shape_is_not_asked_for_again[null]",
+        "raise SubmitUncertain for a shape that you do not know",
     ),
     "polls_that_submit": Mistake(
         'if answer.status == 404:\n            raise HandleLost("',
@@ -95,7 +111,7 @@ MISTAKES = {
         '"ratio": request.aspect_ratio,',
         '"ratio": {"1:1": "square", "16:9": "wide"}[request.aspect_ratio or "1:1"],',
         "test_every_choice_on_sale_works",
-        "is on sale, and a request for it ended as provider_error",
+        "is on sale, and a request for it ended as uncertain_submit",
     ),
     "slugs_nobody_can_type": Mistake(
         'slug="acme-picture"',

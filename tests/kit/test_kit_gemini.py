@@ -33,6 +33,9 @@ class GeminiApi(FakeApi):
         wait = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}
         return Reply({"error": {"status": "RESOURCE_EXHAUSTED", "details": [wait]}}, 429)
 
+    def busy(self, ask):
+        return Reply({"error": {"code": 500, "status": "INTERNAL"}}, 500)
+
     def other(self, ask):
         return Reply({"name": "models/gemini-3.1-flash-image"})
 

@@ -44,6 +44,9 @@ class KieApi(FakeApi):
         return self._code(402)
 
     def broken(self, ask):
+        return self._code(500)
+
+    def busy(self, ask):
         return self._code(455)
 
     def other(self, ask):

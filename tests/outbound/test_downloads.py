@@ -8,7 +8,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from gateway import Outbound, Transient
+from gateway import LinkDead, Outbound, ResultUnusable
 from gateway.outbound import links
 from gateway.outbound.addresses import is_public
 
@@ -61,14 +61,14 @@ async def test_the_certificate_must_be_the_names_and_not_the_addresss(site, name
     names["other.example"] = ["127.0.0.1"]
     site.expect_request("/a.png").respond_with_data("picture")
     assert await client.download(link(site)) == b"picture"
-    with pytest.raises(Transient):  # also right after: no connection is shared by two names
+    with pytest.raises(LinkDead):  # also right after: no connection is shared by two names
         await client.download(link(site, host="other.example"))
 
 
 async def test_a_stranger_s_certificate_is_refused(site, names):
     site.expect_request("/a.png").respond_with_data("picture")
     stranger = Outbound("https://api.example", tls=ssl.create_default_context())
-    with pytest.raises(Transient):
+    with pytest.raises(LinkDead):
         await stranger.download(link(site))
     await stranger.close()
 
@@ -92,7 +92,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_connected_to(
 
 async def test_one_private_address_among_public_ones_is_refused(site, names, client):
     names[HOST] = ["127.0.0.1", "10.0.0.1"]
-    with pytest.raises(Transient, match="not public"):
+    with pytest.raises(LinkDead, match="not public"):
         await client.download(link(site))
     assert site.log == []
 
@@ -130,7 +130,7 @@ async def test_a_redirect_within_the_host_is_followed_and_checked_again(
 async def test_a_redirect_elsewhere_is_refused(site, names, client, target):
     names["other.example"] = ["127.0.0.1"]
     site.expect_request("/a.png").respond_with_data("", 302, {"Location": target})
-    with pytest.raises(Transient):
+    with pytest.raises(LinkDead):
         await client.download(link(site))
     assert len(site.log) == 1
 
@@ -143,7 +143,7 @@ async def test_a_redirect_to_another_host_is_refused_although_that_would_answer(
     elsewhere = link(site, "/b.png", host=SIBLING)
     assert await client.download(elsewhere) == b"picture"
     site.expect_request("/a.png").respond_with_data("", 302, {"Location": elsewhere})
-    with pytest.raises(Transient, match="another host"):
+    with pytest.raises(LinkDead, match="another host"):
         await client.download(link(site))
 
 
@@ -165,7 +165,7 @@ async def test_no_connection_is_kept_for_another_name(authority, names, client):
     server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=authority.server(HOST))
     port = server.sockets[0].getsockname()[1]
     assert await client.download(f"https://{HOST}:{port}/") == b"hi"
-    with pytest.raises(Transient):
+    with pytest.raises(LinkDead):
         await client.download(f"https://other.example:{port}/")
     await client.close()
     server.close()
@@ -174,20 +174,20 @@ async def test_no_connection_is_kept_for_another_name(authority, names, client):
 
 async def test_a_circle_of_redirects_ends(site, names, client):
     site.expect_request("/a.png").respond_with_data("", 302, {"Location": "/a.png"})
-    with pytest.raises(Transient, match="too often"):
+    with pytest.raises(LinkDead, match="too often"):
         await client.download(link(site))
 
 
 @pytest.mark.parametrize("status", [403, 404, 410, 500])
 async def test_an_expired_link_is_a_failure(site, names, client, status):
     site.expect_request("/a.png").respond_with_data("gone", status)
-    with pytest.raises(Transient, match=str(status)):
+    with pytest.raises(LinkDead, match=str(status)):
         await client.download(link(site))
 
 
 async def test_a_download_past_the_limit_is_cut_off(site, names, client):
     site.expect_request("/a.png").respond_with_data(b"x" * 200_000)
-    with pytest.raises(Transient, match="more than 100000 bytes"):
+    with pytest.raises(ResultUnusable, match="larger than what is sold"):
         await client.download(link(site))
 
 
@@ -207,7 +207,7 @@ async def test_a_download_past_the_limit_is_cut_off(site, names, client):
     ],
 )
 async def test_what_is_no_plain_https_link_is_refused(names, client, url):
-    with pytest.raises(Transient) as raised:
+    with pytest.raises(LinkDead) as raised:
         await client.download(url)
     assert "pass" not in str(raised.value)
 
@@ -217,7 +217,7 @@ async def test_what_is_no_plain_https_link_is_refused(names, client, url):
     ["https://127.0.0.1:1/", "https://localhost:1/", "https://0x7f.1:1/", "https://[::1]:1/"],
 )
 async def test_this_machine_cannot_be_reached_by_any_spelling(client, url):
-    with pytest.raises(Transient) as raised:
+    with pytest.raises(LinkDead) as raised:
         await client.download(url)
     assert "Connect" not in str(raised.value) or "0x7f" in url
 

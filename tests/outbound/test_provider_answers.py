@@ -45,6 +45,14 @@ def test_too_many_requests_says_how_long_to_wait(header, wait_s):
     assert raised.value.retry_after_s == wait_s
 
 
+@pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504, 520, 524, 529])
+def test_an_error_of_the_server_leaves_open_whether_an_order_was_taken(status):
+    answer = Answer(status=status, headers={}, body=b"", may_be_billed=True)
+    for check in (answer.check, answer.check_poll):
+        with pytest.raises(SubmitUncertain):
+            check()
+
+
 def test_success_stands_for_none():
     Answer(status=201, headers={}, body=b"").check()
 

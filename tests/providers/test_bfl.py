@@ -158,8 +158,8 @@ async def test_a_model_the_operator_added_is_asked_in_one_size(bfl):
         ((422, {"detail": [{"loc": ["body", "prompt"], "type": "missing"}]}), InvalidInput),
         ((422, {"detail": [{"loc": ["body", "width"], "type": "less_than"}]}), AccountProblem),
         ((429, {"error": "rate_limit_exceeded", "retry_after": 5}), RateLimited),
-        ((500, {}), Transient),
-        ((503, "maintenance"), Transient),
+        ((500, {}), SubmitUncertain),
+        ((503, "maintenance"), SubmitUncertain),
     ],
 )
 async def test_a_submit_that_is_refused(bfl, reply, error):

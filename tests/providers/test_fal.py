@@ -198,8 +198,8 @@ async def test_a_model_with_sizes_is_asked_for_one(fal, ratio, size):
         ((422, {"detail": [{"loc": ["body", "resolution"], "type": "one_of"}]}), AccountProblem),
         ((422, {"detail": [{"type": "content_policy_violation"}]}), ContentPolicy),
         ((422, "no json"), InvalidInput),
-        ((408, {}), Transient),
-        ((503, {"detail": "overloaded"}), Transient),
+        ((408, {}), SubmitUncertain),
+        ((503, {"detail": "overloaded"}), SubmitUncertain),
     ],
 )
 async def test_a_submit_that_is_refused(fal, reply, error):

@@ -15,6 +15,7 @@ from gateway import (
     ContentPolicy,
     GenerationRequest,
     InvalidInput,
+    NotAccepted,
     Polling,
     Probing,
     RateLimited,
@@ -113,7 +114,7 @@ async def test_a_name_of_a_model_cannot_lead_elsewhere(google):
     google.server.expect_request("/evil").respond_with_json(PICTURE)
     added = ("../../evil?=0.12 like gemini-3-1-flash-image",)
     (slug,) = shop(google, gemini_models=added)
-    with pytest.raises((AccountProblem, Transient)):
+    with pytest.raises((AccountProblem, SubmitUncertain, Transient)):
         await submit(google, slug=slug, gemini_models=added)
 
 
@@ -258,10 +259,10 @@ ERRORS = {
     "too much for everybody": (429, "RESOURCE_EXHAUSTED", [], RateLimited),
     "the day's quota": (429, "RESOURCE_EXHAUSTED", [quota(DAY), RETRY], AccountProblem),
     "a quota of zero": (429, "RESOURCE_EXHAUSTED", [quota(MINUTE, quotaValue="0")], AccountProblem),
-    "broken": (500, "INTERNAL", [], Transient),
-    "overloaded": (503, "UNAVAILABLE", [], Transient),
-    "too slow": (504, "DEADLINE_EXCEEDED", [], Transient),
-    "an odd shape": (500, ["x"], {"@type": 5}, Transient),
+    "broken": (500, "INTERNAL", [], NotAccepted),
+    "overloaded": (503, "UNAVAILABLE", [], SubmitUncertain),
+    "too slow": (504, "DEADLINE_EXCEEDED", [], SubmitUncertain),
+    "an odd shape": (500, ["x"], {"@type": 5}, SubmitUncertain),
     "odd details": (429, "RESOURCE_EXHAUSTED", [None, {"@type": 5}, quota(5)], RateLimited),
 }
 
@@ -318,9 +319,9 @@ async def test_a_wait_is_as_long_as_the_api_says(google, delay, wait_s):
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
-async def test_a_page_of_a_proxy_is_another_attempt(google, status):
+async def test_a_page_of_a_proxy_says_nothing_about_the_bill(google, status):
     google.answers("POST", SUBMIT, (status, "<html>Bad Gateway</html>"))
-    with pytest.raises(Transient):
+    with pytest.raises(SubmitUncertain):
         await submit(google)
 
 
@@ -429,7 +430,7 @@ def test_the_key_is_shown_nowhere():
 async def test_a_picture_is_bought_from_end_to_end(settings, google, payer):
     """The API knows no formats and sends PNG: the buyer gets the WebP that was asked for."""
     google.answers("GET", PATH, (200, {}))
-    google.answers("POST", SUBMIT, (503, {"error": {"status": "UNAVAILABLE"}}), (200, PICTURE))
+    google.answers("POST", SUBMIT, (500, {"error": {"status": "INTERNAL"}}), (200, PICTURE))
     values = {"gemini_api_key": KEY, "gemini_base_url": google.url, "gemini_models": FLASH}
     async with running(attrs.evolve(settings, plugin_values=values)) as shop:
         url = f"/api/x402/{FLASH}"

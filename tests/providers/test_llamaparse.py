@@ -187,7 +187,7 @@ PARSE_ERRORS = {
     "wrong tier": (422, blamed("tier"), AccountProblem),
     "refused file": (400, {"detail": "What the buyer sent is quoted here."}, InvalidInput),
     "too fast": (429, {}, RateLimited),
-    "broken": (500, {"detail": "?"}, Transient),
+    "broken": (500, {"detail": "?"}, SubmitUncertain),
     "success without JSON": (200, "<html>", SubmitUncertain),
     "success without a job": (200, {"status": "PENDING"}, SubmitUncertain),
     "success with an empty job": (200, {"id": ""}, SubmitUncertain),

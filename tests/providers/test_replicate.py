@@ -16,6 +16,7 @@ from gateway import (
     Link,
     Pending,
     RateLimited,
+    ResultUnusable,
     SubmitUncertain,
     Transient,
 )
@@ -161,7 +162,7 @@ INVALID = {"title": "Input validation failed", "status": 422}
         ((422, {"title": "Invalid version or not permitted"}), AccountProblem),
         ((422, "no json"), InvalidInput),
         ((429, {"detail": "Request was throttled. Your rate limit resets in ~30s."}), RateLimited),
-        ((503, {}), Transient),
+        ((503, {}), SubmitUncertain),
     ],
 )
 async def test_a_submit_that_is_refused(replicate, reply, error):
@@ -216,7 +217,7 @@ ENDS = {
         ContentPolicy,
     ),
     "nsfw": ({"status": "failed", "error": "NSFW content detected."}, ContentPolicy),
-    "canceled": ({"status": "canceled"}, JobFailed),
+    "canceled": ({"status": "canceled"}, ResultUnusable),
     "aborted": ({"status": "aborted"}, JobFailed),
     "nothing": ({"status": "succeeded", "output": []}, ContentPolicy),
     "null": ({"status": "succeeded"}, ContentPolicy),

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from gateway import SubmitUncertain
+from gateway import NotAccepted, SubmitUncertain
 from gateway.store import task_transactions as tasks
+from gateway.worker import outcome
 from gateway.worker.outcome import Outcome
 from tests.simulation.mutant import Mutant
 
@@ -25,8 +26,17 @@ def forgotten_handle() -> Mutant:
 def uncertain_again() -> Mutant:
     of = Outcome.of
 
-    async def kindly(self: Any, error: Exception, upstream: Any, *, has_job: bool) -> None:
-        taken = RuntimeError() if isinstance(error, SubmitUncertain) else error
-        await of(self, taken, upstream, has_job=has_job)
+    async def kindly(self: Any, error: Exception, upstream: Any, job: Any) -> None:
+        taken = NotAccepted() if isinstance(error, SubmitUncertain) else error
+        await of(self, taken, upstream, job)
 
     return Mutant("an uncertain submit is sent again", ((Outcome, "of", kindly),))
+
+
+def believed_exception() -> Mutant:
+    def as_raised(error: Exception, traits: Any, job: Any) -> Exception:
+        return error
+
+    return Mutant(
+        "what a plugin raises after its POST is tried again", ((outcome, "as_billed", as_raised),)
+    )

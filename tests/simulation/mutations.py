@@ -30,6 +30,7 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "unmarked-submit": working.unmarked_submit,
     "forgotten-handle": working.forgotten_handle,
     "uncertain-again": working.uncertain_again,
+    "believed-exception": working.believed_exception,
 }
 MUTANTS = {name: make() for name, make in _MAKERS.items()}
 REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md

@@ -20,6 +20,7 @@ from gateway import (
     Traits,
     Transient,
 )
+from gateway.outbound.sent import note_billable
 from tests.simulation.loop import OWNER
 
 DONE = Result(text="done")
@@ -66,8 +67,8 @@ class DiceProvider:
         job_id = life.ground.vendor.bill(job.task_id, life)
         await life.crash_point("submitted, its answer not seen")
         await life.pause()
-        if chance > 0.76:
-            raise SubmitUncertain("no answer")
+        if chance > 0.72:
+            raise _late(chance)
         return DONE if chance < 0.35 else Handle(id=job_id)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:
@@ -88,6 +89,16 @@ class DiceProvider:
         if chance < 0.68:
             raise ContentPolicy("never")
         return DONE
+
+
+def _late(chance: float) -> Exception:
+    """Return what goes wrong once an order is taken: no answer, an odd one, a plugin's mistake."""
+    if chance > 0.76:
+        return SubmitUncertain("no answer")
+    if chance > 0.74:
+        return KeyError("id")
+    note_billable()  # as `Outbound` does
+    return Transient("status 502")
 
 
 def _refusal(chance: float) -> Exception:

@@ -74,7 +74,7 @@ async def test_a_dead_link_is_owed_back_and_nothing_is_made_again(tmp_path, cloc
         task = await shop.ended(await shop.accept(PAPER))
     assert (task.details, task.refund.amount_units) == ("provider_error", 20_000)
     assert (len(api.submits), len(site.log)) == (1, 3)
-    assert "fetched" in task.error
+    assert "410" in task.error
 
 
 async def test_a_link_that_died_is_given_afresh_by_the_next_poll(tmp_path, clock, site, links):
@@ -131,6 +131,10 @@ async def test_an_oversized_link_is_cut_off(tmp_path, clock, site, links):
     async with opened(tmp_path, api, clock, links=links) as shop:
         task = await shop.ended(await shop.accept(PAPER))
     assert (task.details, len(api.submits)) == ("provider_error", 1)
+    assert (task.error, asked(site)) == (
+        "The result was made, but is larger than what is sold.",
+        ["/a.png"],
+    )
 
 
 async def test_links_that_are_too_much_together_are_not_all_fetched(
@@ -146,13 +150,27 @@ async def test_links_that_are_too_much_together_are_not_all_fetched(
     assert set(asked(site)) == {"/0.png", "/1.png"}
 
 
-async def test_what_is_no_picture_is_made_anew(tmp_path, clock, site, links):
+async def test_a_link_to_a_page_is_not_made_anew(tmp_path, clock, site, links):
     site.expect_request("/a.png").respond_with_data("<html>Sorry</html>")
-    site.expect_request("/b.png").respond_with_data(PNG)
-    api = PlainApi(linked(site, "/a.png"), linked(site, "/b.png"))
+    api = PlainApi(*[linked(site, "/a.png")] * 4)
     async with opened(tmp_path, api, clock, links=links) as shop:
         task = await shop.ended(await shop.accept(ENDPOINT))
-    assert (task.status, task.attempt) == ("completed", 2)
+    assert (task.details, len(api.submits), task.payment.state) == (
+        "provider_error",
+        1,
+        "refund_due",
+    )
+    assert "cannot be decoded" in task.error
+
+
+async def test_a_job_that_links_to_a_page_is_polled_for_a_fresh_link(tmp_path, clock, site, links):
+    site.expect_request("/a.png").respond_with_data("<html>Sorry</html>")
+    site.expect_request("/b.png").respond_with_data(PNG)
+    api = JobApi()
+    api.to_poll = [linked(site, "/a.png"), linked(site, "/b.png")]
+    async with opened(tmp_path, api, clock, links=links) as shop:
+        task = await shop.ended(await shop.accept(ENDPOINT))
+    assert (task.status, len(api.submits), asked(site)) == ("completed", 1, ["/a.png", "/b.png"])
 
 
 async def test_bytes_and_links_may_come_together(tmp_path, clock, site, links):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway import RateLimited
+from gateway import RateLimited, Transient
 from gateway.errors import ExecutionError
 from gateway.services import Condition
 from tests.worker.engine_shop import PAPER, TEXT, PlainApi, opened, until
@@ -92,7 +92,8 @@ async def test_a_task_that_waited_for_two_hours_fails(tmp_path, clock):
 async def test_a_refusal_between_failures_gives_no_attempt_back(tmp_path, clock, monkeypatch):
     monkeypatch.setattr("gateway.worker.outcome._WAIT_S", (0.01, 1.0))
     limited = RateLimited("later", retry_after_s=0.01)
-    api = PlainApi(KeyError(), limited, KeyError(), limited, limited, KeyError(), TEXT)
+    busy = Transient("no connection")
+    api = PlainApi(busy, limited, busy, limited, limited, busy, TEXT)
     async with opened(tmp_path, api, clock) as shop:
         task = await shop.ended(await shop.accept(PAPER))
     assert (task.status, task.attempt, len(api.submits)) == ("completed", 4, 7)

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from gateway import Handle, HandleLost, SubmitUncertain
+from gateway import Handle, HandleLost, NotAccepted, SubmitUncertain
 from tests.worker.engine_shop import PAPER, TEXT, Gate, JobApi, PlainApi, opened, passed
 
 
 @pytest.mark.parametrize("attempts_before", [0, 3], ids=["first attempt", "last attempt"])
 async def test_a_submit_that_a_kill_interrupted_is_not_sent_again(tmp_path, clock, attempts_before):
     gate, api = Gate(), PlainApi()
-    api.script = [KeyError("odd")] * attempts_before + [gate]
+    api.script = [NotAccepted("busy")] * attempts_before + [gate]
     async with opened(tmp_path, api, clock) as shop:
         task_id = await shop.accept(PAPER)
         await passed(gate.entered)
