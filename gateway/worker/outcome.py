@@ -29,6 +29,7 @@ _BACKOFF_CAP_S = 60.0
 _WAIT_S = (1.0, 3600.0)  # least and most that a provider's "too many requests" is waited for
 _LONG_WAIT_S = 600.0  # a wait that nobody should pay into
 _WAITED_TOO_LONG_S = 7200.0  # since a task's first attempt
+_QUOTE_CHARS = 16  # of a prompt or file name, in an error: such a sentence is not logged
 _GAVE_UP = "The provider failed after all retries."
 _OFF_SALE = "The provider does not serve this gateway now."
 _UNCERTAIN = "The provider was asked, and did not say what became of it."
@@ -128,7 +129,7 @@ class Outcome:
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
     def _count(self, error: Exception, upstream: Upstream) -> None:
-        """Count against the provider; log its own line, and its sentence without the prompt."""
+        """Count against the provider; log its own line and sentence, unless it quotes a prompt."""
         kind = type(error).__name__
         upstream.circuit.failed(kind, self.lease.task_id)
         _log.warning(
@@ -136,6 +137,15 @@ class Outcome:
             task=self.lease.task_id,
             plugin=upstream.plugin,
             error=kind,
-            said=upstream.sentence(error),
+            said=self._said(upstream.sentence(error)),
             at=place_in(error, type(upstream.provider).__module__),
         )
+
+    def _said(self, told: str) -> str:
+        """Return an error's sentence for the log; nothing where it quotes what the buyer sent."""
+        request = self.lease.request
+        name = request.attachment.name if request.attachment is not None else ""
+        for text in filter(None, (request.prompt, name)):
+            if text[:_QUOTE_CHARS] in told or repr(text)[1 : _QUOTE_CHARS + 1] in told:
+                return ""
+        return told

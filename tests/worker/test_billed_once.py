@@ -8,6 +8,7 @@ import pytest
 import structlog
 
 from gateway import (
+    GenerationRequest,
     JobFailed,
     LinkDead,
     NotAccepted,
@@ -208,11 +209,14 @@ async def test_the_log_shows_the_plugins_own_line_and_sentence(tmp_path, clock, 
     assert "/engine_shop.py:" in line["at"]  # where the provider's class is written
 
 
-async def test_a_sentence_that_quotes_the_prompt_is_not_logged(tmp_path, clock):
+@pytest.mark.parametrize("quoted", [repr, str], ids=["as Python writes it", "as it is"])
+async def test_a_sentence_that_quotes_the_prompt_is_not_logged(tmp_path, clock, quoted):
     async def quotes(request, job):
-        raise ValueError(f"cannot draw {request.prompt!r}")
+        raise ValueError(f"cannot draw {quoted(request.prompt)}")
 
+    secret = GenerationRequest(prompt="it\n'is' \"mine\" alone, and nobody else's")
     with structlog.testing.capture_logs() as lines:
-        await sold(tmp_path, clock, PlainApi(quotes))
+        async with opened(tmp_path, PlainApi(quotes), clock) as shop:
+            await shop.ended(await shop.accept(PAPER, request=secret))
     (line,) = [line for line in lines if line["event"] == "task.attempt_failed"]
     assert (line["said"], line["error"]) == ("", "ValueError")
