@@ -74,7 +74,7 @@ def create_app(
                     app, context, manager, catalog, keep, settler, refunds, redactor
                 )
                 owners = owners_of(manager.modules(), catalog)
-                await stack.enter_async_context(watching(owners))
+                await stack.enter_async_context(watching(owners, catalog))
                 await stack.enter_async_context(_running(gateway))
                 yield
         except Exception as error:

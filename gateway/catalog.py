@@ -60,6 +60,18 @@ class Catalog:
         )
         self._registered[endpoint.slug] = Registered(changed, upstream)
 
+    def withdraw(self, plugin: str) -> None:
+        """Take everything of a plugin away: one that is left out sells nothing."""
+        self._registered = {
+            slug: one for slug, one in self._registered.items() if one.upstream.plugin != plugin
+        }
+
+    def rest(self, plugin: str, reason: str, *, pause_s: float) -> None:
+        """Take everything of a plugin off sale for a while; its probe brings it back."""
+        for upstream in self._upstreams.values():
+            if upstream.plugin == plugin:
+                upstream.circuit.trip(reason, pause_s=pause_s)
+
     def check_overrides(self) -> None:
         """Raise `SettingsError` for a table `[endpoints.<slug>]` that no endpoint answers to."""
         for slug in self._overrides:

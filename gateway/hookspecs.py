@@ -39,8 +39,9 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     """Offer endpoints for sale: call `register(endpoint, provider)` once for each.
 
     `register` raises `ValueError` for an endpoint or a provider that cannot be right. A plugin that
-    raises is left out, whatever it has registered before, and the gateway starts without it. A
-    `SettingsError` stops the start, and so does a slug that another plugin sells.
+    raises is left out, whatever it has registered before, and the gateway starts without it; so is
+    a plugin with a slug that another one sells: bundled plugins come first, then the others by
+    name. A `SettingsError` about what the operator has set stops the start.
     """
 
 
@@ -48,14 +49,20 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
 def register_authorization_verifier(
     register: Callable[[AuthorizationVerifier], None], context: PluginContext
 ) -> None:
-    """Take payments that are signed first and settled by us (the X402 flow): one per app."""
+    """Take payments that are signed first and settled by us (the X402 flow): one per app.
+
+    A second plugin that registers one is left out.
+    """
 
 
 @hookspec
 def register_transfer_verifier(
     register: Callable[[TransferVerifier], None], context: PluginContext
 ) -> None:
-    """Take payments that are already on-chain (the direct flow): one per app."""
+    """Take payments that are already on-chain (the direct flow): one per app.
+
+    A second plugin that registers one is left out.
+    """
 
 
 @hookspec
@@ -64,5 +71,6 @@ def register_settlers(
 ) -> None:
     """Offer ways to settle: call `register(name, factory)`; `GATEWAY_SETTLEMENT` picks one.
 
-    The factory may raise `SettingsError` and is called only when it is picked.
+    The factory may raise `SettingsError` and is called only when it is picked. A plugin that
+    offers a name which another one has is left out.
     """

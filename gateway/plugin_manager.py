@@ -1,14 +1,15 @@
 """Loads plugins: those of the entry-point group `gateway`, and any handed in by tests.
 
 A third party's plugin that cannot be imported, that fails in a hook, or that registers what cannot
-be right is left out with one clear line, and everything else starts. What the operator must decide
-stops the start with a `SettingsError`: a wrong setting, a slug that two plugins sell.
+be right is left out with one clear line, and everything else starts. So is one that registers what
+another plugin has: bundled plugins come first, then third parties' by name. What the operator has
+set wrongly stops the start with a `SettingsError`.
 """
 
 import difflib
 import importlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,7 @@ from gateway.contracts import (
     TransferVerifier,
 )
 from gateway.errors import SettingsError
+from gateway.plugin_places import place_in
 from gateway.redaction import Redactor, secrets_of
 from gateway.registration import (
     Offers,
@@ -35,7 +37,7 @@ from gateway.registration import (
     settler_offer,
     verifier_offer,
 )
-from gateway.settings import Settings, names_of
+from gateway.settings import Settings, names_of, variable
 from gateway.unclaimed import refuse_unclaimed, tell_of_unclaimed
 
 GROUP = "gateway"
@@ -87,8 +89,9 @@ class PluginManager:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._plugins: dict[str, LoadedPlugin] = {}
+        self._catalog: Catalog | None = None  # once it is asked for
         found = {entry.value: entry for entry in entry_points(group=GROUP)}
-        for module in dict.fromkeys((*BUNDLED, *found)):
+        for module in dict.fromkeys((*BUNDLED, *sorted(found))):
             self._load(module, found.get(module))
         for plugin in plugins:
             name = getattr(plugin, "__name__", type(plugin).__name__)
@@ -137,56 +140,79 @@ class PluginManager:
             raise error
         if self._manager.has_plugin(name):
             self._manager.unregister(name=name)
-        problem = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_PROBLEM_CHARS]
+        if self._catalog is not None:
+            self._catalog.withdraw(name)
+        kind = "" if isinstance(error, SettingsError) else f"{type(error).__name__}: "
+        problem = " ".join(f"{kind}{error}".split())[:_MAX_PROBLEM_CHARS]
         self._plugins[name] = attrs.evolve(plugin, problem=problem)
-        _log.error("plugin.left_out", plugin=name, source=plugin.source, error=problem)
+        place = place_in(error, plugin.module)
+        _log.error("plugin.left_out", plugin=name, source=plugin.source, error=problem, at=place)
 
     def _offers(
         self, hook: str, offer: Callable[..., tuple[str, Any]], **arguments: Any
-    ) -> Iterator[tuple[LoadedPlugin, Any]]:
-        """Yield what each plugin registers by a hook; nothing of one that fails on the way.
+    ) -> Iterator[tuple[LoadedPlugin, dict[str, Any]]]:
+        """Yield all that each plugin registers by a hook; nothing of one that fails on the way.
 
         `offer` takes what a plugin calls `register` with, and returns it with a name that the
         plugin may use once; it raises where that cannot be right.
         """
+        context = arguments.get("context")
+        settings = context.settings if context is not None else arguments.get("settings")
         for implementation in getattr(self._manager.hook, hook).get_hookimpls():
             name, offers = implementation.plugin_name, Offers(offer)
             given = {"register": offers.register, **arguments}
             try:
                 implementation.function(*(given[each] for each in implementation.argnames))
-            except SettingsError:
-                raise
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin may raise anything
+            except (Exception, SystemExit) as error:
+                if isinstance(error, SettingsError) and self._is_operators(name, settings):
+                    raise
                 self._leave_out(name, error)
                 continue
-            for one in offers.taken.values():
-                yield self._plugins[name], one
+            yield self._plugins[name], offers.taken
+
+    def _is_operators(self, name: str, settings: Settings | None) -> bool:
+        """Whether a plugin's `SettingsError` is about something that the operator has set."""
+        if settings is None or self._plugins[name].source in (BUNDLED_SOURCE, GIVEN_SOURCE):
+            return True
+        sections = self.sections().items()
+        names = [names_of(prefix, kind) for prefix, (owner, kind) in sections if owner == name]
+        return any(settings.plugin_values.keys() & known.keys() for known in names)
 
     def sections(self) -> dict[str, tuple[str, type]]:
-        """Return the plugins' own settings: prefix to the plugin's name and its class."""
+        """Return the plugins' own settings: prefix to the plugin's name and its class.
+
+        Whoever comes second with a name is left out: each would read the other's secret.
+        """
         found: dict[str, tuple[str, type]] = {}
-        for plugin, (prefix, kind) in self._offers("register_settings", section_offer):
-            other, _ = found.setdefault(prefix, (plugin.name, kind))
-            if other != plugin.name:
-                raise SettingsError(
-                    f"Both {self._plugins[other].full_name} and {plugin.full_name} have settings "
-                    f"named GATEWAY_{prefix.upper()}_…. Uninstall one of the two."
-                )
-        self._check_owners(found)
+        for plugin, offers in self._offers("register_settings", section_offer):
+            clash = self._clash_in(found, plugin, offers.values())
+            if clash is not None:
+                self._leave_out(plugin.name, SettingsError(clash))
+                continue
+            found |= {prefix: (plugin.name, kind) for prefix, kind in offers.values()}
         return found
 
-    def _check_owners(self, sections: dict[str, tuple[str, type]]) -> None:
-        """Raise `SettingsError` for a name of two plugins: each would read the other's secret."""
-        owners: dict[str, str] = {}
-        for prefix, (plugin, kind) in sections.items():
-            for name in names_of(prefix, kind):
-                other = owners.setdefault(name, plugin)
-                if other != plugin:
-                    raise SettingsError(
-                        f"Both {self._plugins[other].full_name} and "
-                        f"{self._plugins[plugin].full_name} have a setting "
-                        f"GATEWAY_{name.upper()}. Uninstall one of the two."
-                    )
+    def _clash_in(
+        self,
+        found: Mapping[str, tuple[str, type]],
+        plugin: LoadedPlugin,
+        sections: Iterable[tuple[str, type]],
+    ) -> str | None:
+        """Return a sentence about a setting that another plugin has already."""
+        owners = {
+            name: owner
+            for prefix, (owner, kind) in found.items()
+            for name in names_of(prefix, kind)
+        }
+        for prefix, kind in sections:
+            if prefix in found:
+                both = f"{self._plugins[found[prefix][0]].full_name} and {plugin.full_name}"
+                names = f"settings named GATEWAY_{prefix.upper()}_…"
+                return f"Both {both} have {names}. Uninstall one of the two."
+            for name in names_of(prefix, kind).keys() & owners.keys():
+                both = f"{self._plugins[owners[name]].full_name} and {plugin.full_name}"
+                return f"Both {both} have a setting {variable(name)}. Uninstall one of the two."
+        return None
 
     def _check_values(self, settings: Settings) -> None:
         """Raise `SettingsError`, or warn, of what is set and belongs to nobody."""
@@ -203,24 +229,25 @@ class PluginManager:
     ) -> Catalog:
         """Return what the plugins put on sale; `redactor` learns their secrets.
 
-        Raises `SettingsError` for a slug that two of them sell.
+        Raises `SettingsError` for a wrong setting.
         """
         self._check_values(settings)
         redactor = redactor or Redactor()
         redactor.learn(secrets_of(settings, self.sections()))
-        catalog = Catalog(settings.endpoints, now=now, places=settings.workers, redactor=redactor)
+        self._catalog = catalog = Catalog(
+            settings.endpoints, now=now, places=settings.workers, redactor=redactor
+        )
         sellers: dict[str, LoadedPlugin] = {}
-        for plugin, (endpoint, provider) in self._offers(
-            "register_endpoints", endpoint_offer, settings=settings
-        ):
-            first = sellers.setdefault(endpoint.slug, plugin)
-            if first.name != plugin.name:
-                raise SettingsError(
-                    f"Slug {endpoint.slug} is registered by {first.full_name} and by "
-                    f"{plugin.full_name}. Uninstall one of the two."
-                )
-            catalog.register(endpoint, provider, plugin.name)
-        catalog.check_overrides()
+        for plugin, offers in self._offers("register_endpoints", endpoint_offer, settings=settings):
+            taken = next((slug for slug in offers if slug in sellers), None)
+            if taken is not None:
+                self._leave_out(plugin.name, _taken_twice(f"Slug {taken}", sellers[taken], plugin))
+                continue
+            for endpoint, provider in offers.values():
+                catalog.register(endpoint, provider, plugin.name)
+            sellers |= dict.fromkeys(offers, plugin)
+        if not any(plugin.problem for plugin in self.loaded):  # else it may be theirs
+            catalog.check_overrides()
         return catalog
 
     def authorization_verifier(self, context: PluginContext) -> AuthorizationVerifier:
@@ -234,22 +261,38 @@ class PluginManager:
         return verifier
 
     def _only(self, hook: str, context: PluginContext) -> Any:
-        found = [verifier for _, verifier in self._offers(hook, verifier_offer, context=context)]
-        if len(found) != 1:
-            raise SettingsError(
-                f"{len(found)} plugins implement {hook}, but exactly one must. "
-                "`gateway plugins` lists them; uninstall what you do not want."
-            )
-        return found[0]
+        """Return what the first plugin registers; any other that does is left out."""
+        found: list[tuple[LoadedPlugin, Any]] = []
+        for plugin, offers in self._offers(hook, verifier_offer, context=context):
+            if offers and found:
+                self._leave_out(plugin.name, _taken_twice(f"Hook {hook}", found[0][0], plugin))
+                continue
+            found += [(plugin, verifier) for verifier in offers.values()]
+        if not found:
+            raise SettingsError(f"No plugin implements {hook}. `gateway plugins` lists them.")
+        return found[0][1]
 
     def settler(self, context: PluginContext) -> Settler:
         """Return the settler that `GATEWAY_SETTLEMENT` names."""
-        offers = self._offers("register_settlers", settler_offer, context=context)
-        offered = dict(offer for _, offer in offers)
+        offered: dict[str, tuple[LoadedPlugin, Callable[[], Settler]]] = {}
+        for plugin, offers in self._offers("register_settlers", settler_offer, context=context):
+            taken = next((name for name in offers if name in offered), None)
+            if taken is not None:
+                first = offered[taken][0]
+                self._leave_out(plugin.name, _taken_twice(f"Settler {taken}", first, plugin))
+                continue
+            offered |= {name: (plugin, factory) for name, factory in offers.values()}
         name = context.settings.settlement
         if name not in offered:
             raise SettingsError(
                 f"GATEWAY_SETTLEMENT is {name!r}, but there are: {', '.join(sorted(offered))}."
             )
-        settler: Settler = offered[name]()
-        return settler
+        return offered[name][1]()
+
+
+def _taken_twice(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:
+    """Return the one sentence about something that two plugins register."""
+    return SettingsError(
+        f"{what} is registered by {first.full_name} and by {second.full_name}. "
+        "Uninstall one of the two."
+    )

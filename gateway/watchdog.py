@@ -3,7 +3,7 @@
 A thread asks the loop for an answer twice a second. Where none comes for a second, the stack
 of the loop's thread tells whose code holds it: the innermost frame of a plugin, else the gateway.
 Code that holds the interpreter itself (a regular expression that backtracks) holds this thread as
-well; it is named as soon as it lets go.
+well; it is named as soon as it lets go. A plugin that blocks again and again is taken off sale.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ import sys
 import threading
 import time
 import traceback
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import FrameType
 
 import attrs
@@ -23,10 +23,14 @@ from gateway.catalog import Catalog
 
 GATEWAY = "the gateway"
 UNKNOWN = "unknown"
+REASON = "It has blocked the gateway three times within ten minutes: see loop.blocked in the log."
 _LAP_S = 0.5  # between two looks at the loop
 _SILENCE_S = 1.0  # that is no block yet
 _PAUSE_S = 60.0  # between two reports about the same plugin
 _MAX_FRAMES = 20
+_MOST_BLOCKS = 3  # of one plugin within the window; with the last of them it is taken off sale
+_WINDOW_S = 600.0
+REST_S = 600.0  # that such a plugin sells nothing, at least
 _log = structlog.get_logger()
 
 
@@ -43,12 +47,19 @@ def owners_of(modules: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def watching(owners: Mapping[str, str]) -> AsyncIterator[None]:
-    """Watch the running loop."""
-    watchdog = Watchdog(owners)
+async def watching(
+    owners: Mapping[str, str], catalog: Catalog | None = None
+) -> "AsyncIterator[Watchdog]":
+    """Watch the running loop; a plugin that blocks it too often sells nothing for a while."""
+
+    def rest(plugin: str) -> None:
+        if catalog is not None:
+            catalog.rest(plugin, REASON, pause_s=REST_S)
+
+    watchdog = Watchdog(owners, rest)
     watchdog.start()
     try:
-        yield
+        yield watchdog
     finally:
         await watchdog.stop()
 
@@ -64,8 +75,12 @@ class _Sighting:
 class Watchdog:
     """Watches one loop from a thread of its own, which never keeps the process alive."""
 
-    def __init__(self, owners: Mapping[str, str]) -> None:
+    def __init__(
+        self, owners: Mapping[str, str], on_repeated: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._owners = owners
+        self._on_repeated = on_repeated  # called on the loop, with the plugin's name
+        self._blocks: dict[str, deque[float]] = {}  # when each plugin's last ones began
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._has_answered = False
@@ -140,9 +155,20 @@ class Watchdog:
             module = module.rpartition(".")[0]
         return self._owners.get(module)
 
+    def _count(self, plugin: str, now: float) -> None:
+        """Count a plugin's block; the gateway's own and those of unknown origin are not counted."""
+        if plugin in (GATEWAY, UNKNOWN):
+            return
+        blocks = self._blocks.setdefault(plugin, deque(maxlen=_MOST_BLOCKS))
+        blocks.append(now)
+        if len(blocks) == _MOST_BLOCKS and now - blocks[0] < _WINDOW_S:
+            blocks.clear()
+            self._loop.call_soon_threadsafe(self._on_repeated, plugin)
+
     def _tell(self, sighting: _Sighting) -> None:
         """Log a block, unless the same plugin was named a moment ago."""
         now, plugin = time.monotonic(), sighting.plugin
+        self._count(plugin, now)
         if now - self._told_at.get(plugin, -_PAUSE_S) < _PAUSE_S:
             self._untold[plugin] += 1
             self._told = attrs.evolve(sighting, stack=[])

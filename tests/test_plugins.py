@@ -15,7 +15,7 @@ from gateway.domain import Traits
 from gateway.errors import SettingsError
 from gateway.plugin_manager import PluginManager
 from gateway.registration import endpoint_offer, section_offer
-from gateway.settings import setting
+from gateway.settings import EndpointOverride, setting
 from gateway.testing.store_facts import ENDPOINT
 from tests.conftest import WALLET, ScriptedProvider, running
 
@@ -188,21 +188,106 @@ def test_a_setting_that_nobody_knows_stops_the_start(install):
         catalog_of(PluginManager(), unknown_in_file=("acme_api_kye",))
 
 
-def test_a_slug_taken_twice_names_both_plugins_and_their_distributions(install):
+@pytest.mark.parametrize("order", [1, -1], ids=["installed first", "installed last"])
+def test_who_comes_second_by_name_with_a_slug_is_left_out_with_all_its_endpoints(install, order):
+    more = SELLS + "    register(endpoint('other-picture'), Provider())\n"
+    both = [(SELLS, "acme_plugin", "gateway-acme"), (more, "other_plugin", "gateway-other")]
+    for source, module, dist in both[::order]:
+        install(source, module=module, dist=dist)
+    manager = PluginManager()
+    slugs = catalog_of(manager)
+    assert {"acme-picture", "document-parser"} <= slugs
+    assert "other-picture" not in slugs
+    assert left_out(manager) == {
+        "other_plugin": "Slug acme-picture is registered by acme_plugin (gateway-acme 1.2) and by "
+        "other_plugin (gateway-other 1.2). Uninstall one of the two."
+    }
+
+
+def test_a_slug_of_a_bundled_plugin_stays_its_own(install):
+    install(SELLS.replace("acme-picture", "document-parser"), module="a_plugin")
+    manager = PluginManager()
+    catalog = manager.catalog(Settings(wallet=WALLET))
+    assert catalog["document-parser"].upstream.plugin == "gateway_documents"
+    assert list(left_out(manager)) == ["a_plugin"]
+
+
+def test_a_price_of_the_operators_for_a_plugin_that_is_left_out_does_not_stop_the_start(install):
     install(SELLS)
-    install(SELLS, module="other_plugin", dist="gateway-other")
-    with pytest.raises(SettingsError) as refused:
-        catalog_of(PluginManager())
-    assert "Slug acme-picture" in str(refused.value)
-    assert "acme_plugin (gateway-acme 1.2)" in str(refused.value)
-    assert "other_plugin (gateway-other 1.2)" in str(refused.value)
+    more = SELLS + "    register(endpoint('other-picture'), Provider())\n"
+    install(more, module="other_plugin", dist="gateway-other")
+    changed = {"other-picture": EndpointOverride(price="0.05")}
+    assert "acme-picture" in catalog_of(PluginManager(), endpoints=changed)
 
 
-def test_a_prefix_taken_twice_names_both_plugins(install):
+def test_who_comes_second_with_a_prefix_of_settings_is_left_out(install):
     install(KEYED)
     install(KEYED.replace("acme-picture", "b"), module="other_plugin", dist="gateway-other")
-    with pytest.raises(SettingsError, match=r"acme_plugin .*other_plugin .*GATEWAY_ACME_"):
-        PluginManager().sections()
+    manager = PluginManager()
+    assert manager.sections()["acme"][0] == "acme_plugin"
+    assert "have settings named GATEWAY_ACME_" in left_out(manager)["other_plugin"]
+    assert "other_plugin" not in [owner for owner, _ in manager.sections().values()]
+
+
+def test_who_comes_second_with_a_settings_name_is_left_out(install):
+    install(KEYED)
+    install(
+        KEYED.replace("acme-picture", "b")
+        .replace('"acme", Section', '"acme_api", Section')
+        .replace("    api_key: str", "    key: str"),
+        module="other_plugin",
+        dist="gateway-other",
+    )
+    manager = PluginManager()
+    manager.sections()
+    assert "have a setting GATEWAY_ACME_API_KEY" in left_out(manager)["other_plugin"]
+
+
+@pytest.mark.parametrize(
+    ("hook", "argument", "said"),
+    [
+        ("register_authorization_verifier", "object()", "Hook register_authorization_verifier is"),
+        ("register_transfer_verifier", "object()", "Hook register_transfer_verifier is registered"),
+        ("register_settlers", "'local', object", "Settler local is registered by"),
+    ],
+)
+async def test_a_second_way_to_pay_is_left_out_and_the_shop_sells(
+    install, lines, settings, hook, argument, said
+):
+    install(SELLS + f"\n@hookimpl\ndef {hook}(register, context):\n    register({argument})\n")
+    async with running(settings) as gateway:
+        answer = await gateway.client.get(MANIFEST)
+        slugs = [one["slug"] for one in (await answer.get_json())["availableEndpoints"]]
+    assert "document-parser" in slugs
+    assert "acme-picture" not in slugs  # nothing of it is half there
+    (line,) = [line for line in lines if line["event"] == "plugin.left_out"]
+    assert line["error"].startswith(said)
+    assert "acme_plugin (gateway-acme 1.2)" in line["error"]
+
+
+def test_a_plugin_that_wants_settings_of_an_operator_who_set_none_is_left_out(install):
+    wants = "    raise SettingsError('GATEWAY_ACME_API_KEY is missing.')\n"
+    install("from gateway import SettingsError\n" + KEYED + wants)
+    manager = PluginManager()
+    assert "document-parser" in catalog_of(manager)
+    assert left_out(manager) == {"acme_plugin": "GATEWAY_ACME_API_KEY is missing."}
+    with pytest.raises(SettingsError, match="GATEWAY_ACME_API_KEY is missing"):
+        catalog_of(PluginManager(), plugin_values={"acme_server": "here"})
+
+
+def test_the_log_shows_the_plugins_own_line(install, lines):
+    install(SELLS + "    register(endpoint('No Url'), Provider())\n")
+    catalog_of(PluginManager())
+    (line,) = [line for line in lines if line["event"] == "plugin.left_out"]
+    number = len(SELLS.splitlines()) + 1
+    assert line["at"].endswith(f"acme_plugin.py:{number}")
+
+
+def test_the_log_shows_the_line_that_cannot_be_read(install, lines):
+    install("x = 1\ndef broken(:\n")
+    PluginManager()
+    (line,) = [line for line in lines if line["event"] == "plugin.left_out"]
+    assert line["at"].endswith("acme_plugin.py:2")
 
 
 def test_a_plugin_given_by_a_developer_fails_loudly():

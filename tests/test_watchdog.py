@@ -9,6 +9,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import attrs
 import pytest
 import structlog
 
@@ -185,6 +186,79 @@ async def test_who_blocks_again_and_again_is_told_rarely_and_counted(plugin, lin
     released = [line for line in told(lines, "loop.released") if line["plugin"] == "acme"]
     assert [line["untold"] for line in blocked] == [0, 1]
     assert len(released) == 2
+
+
+# -- what follows from it
+
+
+def blocks_of(watchdog, lines, plugin, times):
+    """Have the watchdog see so many blocks, as it does in its thread."""
+    for _ in range(times):
+        watchdog._silent_s = 1.5
+        watchdog._tell(module._Sighting(plugin=plugin, stack=["x.py:1 f"]))
+        watchdog._end()
+
+
+@pytest.mark.parametrize(("times", "is_off"), [(2, False), (3, True)])
+async def test_a_plugin_that_blocks_three_times_is_taken_off_sale(clock, lines, times, is_off):
+    catalog = Catalog({}, now=clock)
+    catalog.register(ENDPOINT, ScriptedProvider(), "acme")
+    other = attrs.evolve(ENDPOINT, slug="other")
+    catalog.register(other, ScriptedProvider(), "somebody")
+    async with watching({}, catalog) as watchdog:
+        blocks_of(watchdog, lines, "acme", times)
+        await asyncio.sleep(0)
+    assert [endpoint.slug for endpoint in catalog] == (
+        ["other"] if is_off else [ENDPOINT.slug, "other"]
+    )
+    if is_off:
+        circuit = catalog[ENDPOINT.slug].upstream.circuit
+        assert circuit.problem.startswith("It has blocked the gateway three times")
+        clock.offset_s += module.REST_S - 30
+        assert not circuit.is_due
+        clock.offset_s += 31
+        assert circuit.is_due  # its probe brings it back
+        circuit.try_again()
+        assert [endpoint.slug for endpoint in catalog] == [ENDPOINT.slug, "other"]
+
+
+@pytest.mark.parametrize("who", [GATEWAY, module.UNKNOWN])
+async def test_nobody_is_taken_off_sale_for_what_the_gateway_does(clock, lines, who):
+    catalog = Catalog({}, now=clock)
+    catalog.register(ENDPOINT, ScriptedProvider(), who)
+    async with watching({}, catalog) as watchdog:
+        blocks_of(watchdog, lines, who, 9)
+        await asyncio.sleep(0)
+    assert len(catalog) == 1
+
+
+async def test_blocks_that_are_far_between_are_forgiven(clock, lines, monkeypatch):
+    told_of = []
+    watchdog = Watchdog({}, told_of.append)
+    watchdog._loop = asyncio.get_running_loop()
+    for minutes in (0, 6, 12, 18):
+        watchdog._count("acme", minutes * 60.0)
+    await asyncio.sleep(0)
+    assert told_of == []
+    watchdog._count("acme", 19 * 60.0)
+    await asyncio.sleep(0)
+    assert told_of == ["acme"]
+
+
+async def test_a_plugin_that_blocks_in_earnest_sells_nothing_any_more(plugin, lines, clock):
+    catalog = Catalog({}, now=clock)
+    catalog.register(ENDPOINT, ScriptedProvider(), "acme")
+    async with watching({"acme_blocks": "acme"}, catalog) as watchdog:
+        for times in (1, 2, 3):
+            await plugin.submit(lambda times=times: blocks_seen(watchdog, times))
+            await until(lambda: watchdog._told is None)
+        await until(lambda: len(catalog) == 0)
+
+
+def blocks_seen(watchdog, times):
+    """Whether so many blocks were counted; the third empties the list."""
+    counted = len(watchdog._blocks.get("acme", ()))
+    return counted == times % 3 and watchdog._told is not None
 
 
 # -- what is no block
