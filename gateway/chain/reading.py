@@ -51,7 +51,16 @@ def read_receipt(raw: Any, tx_hash: str) -> Receipt | None:
         block_number=read_count(raw["blockNumber"]),
         block_hash=read_word(raw["blockHash"]),
         logs=tuple(_log(log) for log in raw["logs"]),
+        fee_wei=_read_fee(raw),
     )
+
+
+def _read_fee(raw: Any) -> int | None:
+    """Return what a transaction cost, in wei; rollups add the price of their data as `l1Fee`."""
+    if raw.get("gasUsed") is None or raw.get("effectiveGasPrice") is None:
+        return None
+    l1_fee = int(raw.get("l1Fee") or "0x0", 16)
+    return int(raw["gasUsed"], 16) * int(raw["effectiveGasPrice"], 16) + l1_fee
 
 
 def _log(raw: Any) -> Log:

@@ -117,11 +117,14 @@ class Web3Chain:
         sender: str | None = None,
         to: str | None = None,
         gas: int | None = None,
+        fees: tuple[int, int] | None = None,
     ) -> bytes:
         """Call a contract at the newest block, without a transaction."""
         call = self._call(data, to)
         call |= {"from": sender} if sender is not None else {}
         call |= {"gas": hex(gas)} if gas is not None else {}
+        if fees is not None:
+            call |= {"maxFeePerGas": hex(fees[0]), "maxPriorityFeePerGas": hex(fees[1])}
 
         async def ask(endpoint: Endpoint) -> bytes:
             return read_bytes(await endpoint.request("eth_call", call, "latest"))

@@ -51,9 +51,12 @@ class Chain(Protocol):
         sender: str | None = None,
         to: str | None = None,
         gas: int | None = None,
+        fees: tuple[int, int] | None = None,
     ) -> bytes:
         """Call the token, or another contract, at the newest block, without a transaction.
 
+        `fees` is (max fee, max priority fee) in wei per gas: with them the call sees the gas
+        price that a block would show it, and `sender` must hold the ETH that it could cost.
         Raises `CallReverted` where the contract refuses, also for want of `gas`.
         """
         ...

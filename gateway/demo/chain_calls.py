@@ -14,7 +14,7 @@ from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError
 from eth_typing import Address
 
-from gateway.demo.chain_evm import GAS_LIMIT, Block, Evm
+from gateway.demo.chain_evm import BASE_FEE_WEI, GAS_LIMIT, Block, Evm
 from gateway.demo.chain_faults import EXECUTION_REVERTED, RpcFault
 
 PLAIN_TRANSFER_GAS: Final = 21_000
@@ -24,13 +24,19 @@ _ERROR_SELECTOR: Final = bytes.fromhex("08c379a0")  # Error(string)
 
 @attrs.frozen(kw_only=True)
 class Call:
-    """A message to try. It pays no gas, so the sender needs no ETH beyond `value_wei`."""
+    """A message to try. Without fees it pays no gas and needs no ETH beyond `value_wei`.
+
+    With fees it sees the gas price that a block would show it, as geth does, and the sender must
+    hold what the gas could cost.
+    """
 
     sender: Address = ZERO_ADDRESS
     to: Address = CREATE_CONTRACT_ADDRESS
     data: bytes = b""
     value_wei: int = 0
     gas: int = GAS_LIMIT
+    max_fee_wei: int = 0
+    max_priority_wei: int = 0
 
 
 def call(evm: Evm, block: Block, message: Call) -> bytes:
@@ -59,13 +65,16 @@ def estimate_gas(evm: Evm, block: Block, message: Call) -> int:
 
 
 def _run(evm: Evm, block: Block, message: Call) -> ComputationAPI:
-    state = evm.state(block, base_fee_wei=0)
+    base_fee_wei = BASE_FEE_WEI if message.max_fee_wei else 0
+    if message.max_fee_wei < base_fee_wei:
+        raise RpcFault("max fee per gas less than block base fee")
+    state = evm.state(block, base_fee_wei=base_fee_wei)
     _check_balance(state, message)
     unsigned = CancunTransactionBuilder.new_unsigned_dynamic_fee_transaction(
         chain_id=evm.chain_id,
         nonce=state.get_nonce(message.sender),
-        max_priority_fee_per_gas=0,
-        max_fee_per_gas=0,
+        max_priority_fee_per_gas=message.max_priority_wei,
+        max_fee_per_gas=message.max_fee_wei,
         gas=message.gas,
         to=message.to,
         value=message.value_wei,
@@ -81,10 +90,11 @@ def _run(evm: Evm, block: Block, message: Call) -> ComputationAPI:
 
 def _check_balance(state: StateAPI, message: Call) -> None:
     have = state.get_balance(message.sender)
-    if have < message.value_wei:
+    want = message.value_wei + message.gas * message.max_fee_wei
+    if have < want:
         raise RpcFault(
             "insufficient funds for gas * price + value: "
-            f"address 0x{message.sender.hex()} have {have} want {message.value_wei}"
+            f"address 0x{message.sender.hex()} have {have} want {want}"
         )
 
 

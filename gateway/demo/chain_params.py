@@ -66,7 +66,7 @@ def block_ref(value: Any) -> BlockRef:
 
 
 def message(value: Any) -> Call:
-    """Read the transaction object of `eth_call`. Fees and nonce in it change nothing here."""
+    """Read the transaction object of `eth_call`; of its fees the dynamic ones count."""
     if not isinstance(value, dict):
         raise _refusal("a transaction object is wanted")
     payload = value.get("input") if value.get("input") is not None else value.get("data")
@@ -77,4 +77,6 @@ def message(value: Any) -> Call:
         data=data(payload if payload is not None else "0x"),
         value_wei=quantity(value.get("value") or "0x0"),
         gas=GAS_LIMIT if gas is None else min(quantity(gas), GAS_LIMIT),
+        max_fee_wei=quantity(value.get("maxFeePerGas") or "0x0"),
+        max_priority_wei=quantity(value.get("maxPriorityFeePerGas") or "0x0"),
     )

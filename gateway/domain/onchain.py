@@ -31,6 +31,8 @@ class Receipt:
     block_number: int
     block_hash: str
     logs: tuple[Log, ...] = ()
+    fee_wei: int | None = None
+    """What its sender paid for gas, the L1 part included; None where the endpoint does not say."""
 
 
 @attrs.frozen(kw_only=True)

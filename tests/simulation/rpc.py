@@ -148,6 +148,7 @@ class FaultyRpc:
         sender: str | None = None,
         to: str | None = None,
         gas: int | None = None,
+        fees: tuple[int, int] | None = None,
     ) -> bytes:
         def ask(node: Node) -> bytes:
             tip = node.tip()
