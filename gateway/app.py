@@ -20,7 +20,15 @@ from gateway.errors import ChainUnavailable, SettingsError
 from gateway.keys import check_plain_keys, load_key
 from gateway.notices import LongPolls, Notices
 from gateway.passwords import AdminPassword
-from gateway.payments import Obstacles, Payments, Reconciler, Refunds, Settlements
+from gateway.payments import (
+    Exposure,
+    FailedSettlements,
+    Obstacles,
+    Payments,
+    Reconciler,
+    Refunds,
+    Settlements,
+)
 from gateway.plugin_manager import PluginManager
 from gateway.probing import probe_forever
 from gateway.ratelimit import RateLimits
@@ -28,6 +36,7 @@ from gateway.redaction import Redactor
 from gateway.services import EXTENSION, Condition, Services
 from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
+from gateway.sweeper import Sweeper
 from gateway.wallet_check import WalletCheck
 from gateway.watchdog import owners_of, watching
 from gateway.web import bare_app
@@ -37,6 +46,7 @@ FAILURE = "gateway-failure"
 _WARM_UP_S = 1.0  # after which warming starts even if nobody asked anything yet
 _DRAIN_TASKS_S = 75.0  # with the two others under Fly's kill_timeout of 120
 _DRAIN_PAYMENTS_S = 20.0
+_SPACE_S = 30.0  # between two looks at whether the database can give disk back
 _log = structlog.get_logger()
 
 
@@ -106,7 +116,8 @@ async def _services(
     wallet = WalletCheck(settings, context.chain)
     reconciler = Reconciler(store, context.chain, settings, now)
     obstacles = Obstacles(context.chain, settler, settings.wallet_key, now)
-    settlements = Settlements(store, settler, reconciler, obstacles, workers.wake)
+    failed = FailedSettlements(store, context.chain, now)
+    settlements = Settlements(store, settler, reconciler, obstacles, failed, workers.wake)
     born_at = float(await store.meta("born_at", lambda: str(now())))
     gateway = Services(
         settings=settings,
@@ -155,6 +166,12 @@ def _payments(
         on_queued=workers.wake,
         now=context.now,
         born_at=born_at,
+        exposure=Exposure(
+            store=store,
+            chain=context.chain,
+            held_file_bytes=context.settings.held_files_mb * 10**6,
+            now=context.now,
+        ),
     )
 
 
@@ -199,6 +216,8 @@ def _workers(
 async def _running(gateway: Services) -> AsyncIterator[None]:
     """Work until told to stop; then finish what was begun, and leave the rest durable."""
     gateway.workers.start()
+    space = Sweeper("give-back-space", gateway.store.give_back_space, _SPACE_S)
+    space.start()
     background: list[asyncio.Task[Any]] = [
         asyncio.create_task(_warm_up(gateway), name="warm-up"),
         asyncio.create_task(
@@ -216,6 +235,7 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         await gateway.shared_checks.close()
+        await space.stop()
         if gateway.refunds is not None:
             await gateway.refunds.close()
         await gateway.settlements.close(grace_s=_DRAIN_PAYMENTS_S)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import attrs
 
+from gateway.contracts.payers import PayerRecords, ReserveLimits
 from gateway.contracts.paying import SettlementJournal
 from gateway.contracts.queueing import TaskQueue
 from gateway.contracts.refunding import RefundLedger
@@ -57,6 +58,11 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         """The part that keeps what is owed back."""
         ...
 
+    @property
+    def payers(self) -> PayerRecords:
+        """The part that knows what payers have open, and what they made fail."""
+        ...
+
     # -- payments; the names T1 … TR are those of docs/payments.md
     async def find_claim(self, key: str) -> Task | None:
         """Return the task of the payment that claimed `key`."""
@@ -73,11 +79,13 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         key: str,
         search_from_block: int,
         idempotency_hash: str | None = None,
+        limits: ReserveLimits | None = None,
     ) -> Task | None:
         """T1: payment `reserved`, its claim, task `held`; None where `key` is claimed.
 
         Where another authorization has the Idempotency-Key, nothing is written, and its task
-        is returned. Raises `IdempotencyConflict` where that is of another request.
+        is returned. Raises `IdempotencyConflict` where that is of another request, `PayerBusy`
+        where the payer has too much open, and `ExecutionError` where held files fill their cap.
         """
         ...
 
@@ -143,6 +151,10 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     # -- the rest
     async def counts(self) -> dict[str, dict[str, int]]:
         """Return how many `tasks` and `payments` are in each state."""
+        ...
+
+    async def give_back_space(self) -> None:
+        """Give the disk what deleted rows and files of requests took."""
         ...
 
     async def ping(self) -> None:

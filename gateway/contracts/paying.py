@@ -144,6 +144,11 @@ class SignedTransaction:
     max_priority_wei: int
     sent_at: float
 
+    @property
+    def most_wei(self) -> int:
+        """The most it can cost where no receipt says what it did; 10⁶ gas is our largest limit."""
+        return self.max_fee_wei * 10**6
+
 
 class SettlementJournal(Protocol):
     """The part of the store that keys of ours write: their nonces, and what they signed."""
@@ -172,6 +177,10 @@ class SettlementJournal(Protocol):
 
     async def nonces_of(self, payment_id: int, signer: str) -> int:
         """Return how many nonces of a signer a payment has used up."""
+        ...
+
+    async def failed_gas(self, *, since: float) -> int:
+        """Return the wei that settlements of accounts with code burned by reverting."""
         ...
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:

@@ -6,6 +6,7 @@ Each is all or nothing and decides races by the database itself. docs/payments.m
 import sqlite3
 
 from gateway.contracts import NewTask, SignedTransaction
+from gateway.contracts.payers import ReserveLimits
 from gateway.domain import Authorization, Flow, PaymentState, Task, TaskStatus, Transfer
 from gateway.store.claims import (
     check_own,
@@ -16,6 +17,7 @@ from gateway.store.claims import (
     is_claimed,
     same_request,
 )
+from gateway.store.payer_transactions import check_limits
 from gateway.store.rows import dump
 
 _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
@@ -28,12 +30,15 @@ def reserve(
     key: str,
     search_from_block: int,
     idempotency_hash: str | None,
+    limits: ReserveLimits | None,
 ) -> Task | None:
     """T1: payment `reserved`, its claim and the task `held`, before anything is signed or sent."""
     if is_claimed(db, key):
         return None
     if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
         return same_request(known, task)
+    if limits is not None:
+        check_limits(db, task, authorization.sender, limits)
     payment_id = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
                payer_proven, authorization, search_from_block, created_at, updated_at)

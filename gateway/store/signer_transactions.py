@@ -45,6 +45,16 @@ def nonces_of(db: sqlite3.Connection, payment_id: int, signer: str) -> int:
     return count
 
 
+def failed_gas(db: sqlite3.Connection, since: float) -> int:
+    """Return the wei that settlements of accounts with code burned by reverting."""
+    wei: int = db.execute(
+        """SELECT coalesce(sum(fee_wei), 0) FROM sent_transactions
+           WHERE failed_at > ? AND failure = 'wallet'""",
+        (since,),
+    ).fetchone()[0]
+    return wei
+
+
 def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTransaction]]:
     """Return (payment, newest transaction) of each nonce that is not seen used, in order."""
     rows = db.execute(

@@ -14,6 +14,7 @@ import aiosqlite
 
 from gateway.contracts import NewTask, SignedTransaction
 from gateway.contracts.keeping import JobRecord
+from gateway.contracts.payers import ReserveLimits
 from gateway.domain import (
     Authorization,
     Payment,
@@ -27,8 +28,10 @@ from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store import direct_transactions as direct
 from gateway.store import payment_transactions as payments
 from gateway.store import signer_transactions as signers
+from gateway.store import space
 from gateway.store import task_transactions as tasks
 from gateway.store.migrations import migrate
+from gateway.store.payers import SqlitePayers
 from gateway.store.refund_ledger import SqliteRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.task_queue import SqliteQueue
@@ -41,10 +44,13 @@ def _connect(path: Path) -> sqlite3.Connection:
     """Open the database the way money needs it: a COMMIT that returned survives a power cut."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
+        # Of a new database, before its first page; an older one is converted by `_prepare`.
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute("PRAGMA busy_timeout = 5000")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")  # NORMAL loses commits in a power cut
         db.execute("PRAGMA foreign_keys = ON")
+        db.execute(f"PRAGMA journal_size_limit = {space.MOST_WAL_BYTES}")
     except sqlite3.Error:
         db.close()
         raise
@@ -59,6 +65,7 @@ def _prepare(path: Path) -> None:
         create_private(path)  # its side files take its mode
     with contextlib.closing(_connect(path)) as db:
         migrate(db)
+        space.make_shrinkable(db)
 
 
 class SqliteStore:
@@ -68,6 +75,7 @@ class SqliteStore:
         self._path = path
         self.queue = SqliteQueue(self._write, self._rows)
         self.refunds = SqliteRefunds(self._write, self._rows)
+        self.payers = SqlitePayers(self._write, self._rows)
 
     async def __aenter__(self) -> Self:
         writer = WriteConnection(partial(_connect, self._path), 64)
@@ -120,9 +128,10 @@ class SqliteStore:
         key: str,
         search_from_block: int,
         idempotency_hash: str | None = None,
+        limits: ReserveLimits | None = None,
     ) -> Task | None:
         return await self._write(
-            payments.reserve, task, authorization, key, search_from_block, idempotency_hash
+            payments.reserve, task, authorization, key, search_from_block, idempotency_hash, limits
         )
 
     async def begin_settling(
@@ -169,6 +178,9 @@ class SqliteStore:
 
     async def nonces_of(self, payment_id: int, signer: str) -> int:
         return await self._write(signers.nonces_of, payment_id, signer)
+
+    async def failed_gas(self, *, since: float) -> int:
+        return await self._write(signers.failed_gas, since)
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
         return await self._write(signers.unmined, signer)
@@ -220,6 +232,14 @@ class SqliteStore:
             "tasks": await count("SELECT status, count(*) FROM tasks GROUP BY status"),
             "payments": await count("SELECT state, count(*) FROM payments GROUP BY state"),
         }
+
+    async def give_back_space(self) -> None:
+        is_cut = False
+        while await self._writer.between(space.cut_free_pages):
+            is_cut = True
+        # The file itself shrinks when the log is moved into it.
+        if is_cut or space.wal_bytes(self._path) > space.MOST_WAL_BYTES:
+            await self._writer.between(space.empty_wal)
 
     async def ping(self) -> None:
         await self._write(lambda db: db.execute("SELECT 1").fetchone())

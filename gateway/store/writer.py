@@ -64,6 +64,10 @@ class Writer:
         self._queue.put_nowait((transaction, answer))
         return await asyncio.shield(answer)
 
+    async def between(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
+        """Run a function between two batches, outside of any transaction."""
+        return await self._connection.run(function)
+
     async def _serve(self) -> None:
         while True:
             batch = [await self._queue.get()]

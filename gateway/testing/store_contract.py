@@ -14,12 +14,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.contracts import Store
+from gateway.testing.store_payers import PayersContract
 from gateway.testing.store_settling import SettlingContract
 from gateway.testing.store_taking import TakingContract
 from gateway.testing.store_working import WorkingContract
 
 
-class StoreContract(TakingContract, SettlingContract, WorkingContract):
+class StoreContract(TakingContract, PayersContract, SettlingContract, WorkingContract):
     """Every method of `contracts.Store`, alone, repeated, late and in races."""
 
     pytestmark = pytest.mark.asyncio

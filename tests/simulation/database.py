@@ -81,3 +81,6 @@ class SimStore(SqliteStore):
         self._writer = Writer(InlineWriter(self._db, self._life))
         self._writer.start()
         return self
+
+    async def give_back_space(self) -> None:
+        """The database is in memory."""

@@ -1,0 +1,68 @@
+"""What payers have open and what they made fail: plain functions of the write connection."""
+
+import sqlite3
+
+from gateway.contracts import NewTask, SignedTransaction
+from gateway.contracts.payers import FailedSettlement, PayerBusy, ReserveLimits
+from gateway.errors import ExecutionError
+
+
+def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
+    """Raise where T1 may not add this task: `PayerBusy`, or `ExecutionError` for its file.
+
+    What is open counts at the full price: a balance pays for all of it or for none.
+    """
+    if limits.most_open is not None:
+        count, units = db.execute(
+            """SELECT count(*), coalesce(sum(price_units), 0) FROM payments
+               WHERE payer = ? AND state IN ('reserved', 'settling')""",
+            (payer,),
+        ).fetchone()
+        if count >= limits.most_open:
+            raise PayerBusy
+        if count and units + task.price_units > limits.balance_units:
+            raise PayerBusy
+    if task.request.attachment is not None:
+        held = db.execute(
+            """SELECT coalesce(sum(length(f.data)), 0) FROM tasks t
+               JOIN task_files f ON f.task_id = t.id WHERE t.status = 'held'"""
+        ).fetchone()[0]
+        if held + len(task.request.attachment.data) > limits.held_file_bytes:
+            raise ExecutionError(
+                "Too many documents wait for their payments now; nothing was charged. Try again "
+                "in a minute."
+            )
+
+
+def judge(
+    db: sqlite3.Connection, transaction: SignedTransaction, failure: FailedSettlement | None
+) -> None:
+    """Note what the receipt of a nonce said; a replacement of the same nonce needs no look."""
+    db.execute(
+        "UPDATE sent_transactions SET judged = 1 WHERE signer = ? AND nonce = ?",
+        (transaction.signer, transaction.nonce),
+    )
+    if failure is not None:
+        db.execute(
+            """UPDATE sent_transactions SET failed_at = ?, fee_wei = ?, failure = ?
+               WHERE tx_hash = ?""",
+            (failure.at, failure.fee_wei, failure.failure, failure.tx_hash),
+        )
+
+
+def skip_paid(db: sqlite3.Connection) -> None:
+    """Note that mined transactions of paid payments need no look: theirs settled, or a copy did."""
+    db.execute(
+        """UPDATE sent_transactions SET judged = 1
+           WHERE mined = 1 AND judged = 0 AND payment_id IN (
+               SELECT id FROM payments WHERE state NOT IN ('reserved', 'settling', 'released'))"""
+    )
+
+
+def lift(db: sqlite3.Connection, payer: str, note: str, now: float) -> None:
+    """Forgive a payer what failed up to now."""
+    db.execute(
+        """INSERT INTO lifted_payers (payer, at, note) VALUES (?, ?, ?)
+           ON CONFLICT (payer) DO UPDATE SET at = excluded.at, note = excluded.note""",
+        (payer, now, note),
+    )
