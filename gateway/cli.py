@@ -9,6 +9,7 @@ import click
 
 from gateway.cli_data import back_up, encrypt_key, restore
 from gateway.cli_money import refunds, transfers
+from gateway.cli_payers import payers
 from gateway.cli_plugins import plugins
 from gateway.cli_tasks import tasks
 from gateway.lean import without
@@ -126,5 +127,5 @@ def demo(*, once: bool, port: int, rpc_port: int, output: Path) -> None:
     sys.exit(run_demo(once=once, port=port, rpc_port=rpc_port, output=output))
 
 
-for _command in (plugins, tasks, refunds, transfers, back_up, restore, encrypt_key):
+for _command in (plugins, tasks, refunds, transfers, payers, back_up, restore, encrypt_key):
     main.add_command(_command)

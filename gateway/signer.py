@@ -19,6 +19,12 @@ _RESERVE_CALLS = 5  # sell only while the key can pay for this many more
 _STUCK_S = 15  # seconds unmined after which a dearer replacement is sent
 _BALANCE_TTL_S = 15  # seconds a gas balance is believed
 
+Fees = tuple[int, int]
+"""(Max fee, max priority fee) of a transaction, in wei per gas."""
+
+MostNonces = Callable[[Payment], Awaitable[int]]
+"""Says how many nonces a payment may use up before no more gas is spent on it."""
+
 WriteDown = Callable[[Payment, SignedTransaction], Awaitable[None]]
 """Makes a signed transaction durable, its nonce used up, together with its payment's state."""
 
@@ -58,7 +64,7 @@ class Signer:
         context: PluginContext,
         write_down: WriteDown,
         *,
-        most_nonces: int | None = None,  # a payment may use up; None: as many as it takes
+        most_nonces: MostNonces | None = None,
     ) -> None:
         self._secret = secret
         self.address = address_of(secret)
@@ -98,9 +104,19 @@ class Signer:
         self._affordable_gas = gas
         return True
 
-    async def simulate(self, call: Call) -> None:
-        """Make the exact call without a transaction; raises `CallReverted`."""
-        await self._chain.call(call.data, sender=self.address, to=call.to, gas=call.gas)
+    async def bid(self) -> Fees:
+        """Return the fees that a transaction would offer now."""
+        base_fee, priority = await self._chain.fees()
+        fee = self._max_fee(base_fee, priority)
+        return fee, min(priority, fee)
+
+    async def simulate(self, call: Call, fees: Fees | None = None) -> None:
+        """Make the exact call without a transaction; raises `CallReverted`.
+
+        Without the fees of the transaction a wallet that looks at the gas price can tell a
+        simulation from a block, and agree to the one only.
+        """
+        await self._chain.call(call.data, sender=self.address, to=call.to, gas=call.gas, fees=fees)
 
     async def submit(self, payment: Payment, call: Call) -> str | None:
         """Send what is written down for the payment, or sign and write down first.
@@ -112,11 +128,12 @@ class Signer:
             if transaction is None:
                 if await self._is_used_up(payment):
                     return None
+                fees = await self.bid()
                 try:
-                    await self.simulate(call)
+                    await self.simulate(call, fees)
                 except CallReverted:
                     return None  # spent or expired meanwhile: reconciliation finds out which
-                transaction = await self._begin(payment, call)
+                transaction = await self._begin(payment, call, fees)
             await self._chain.send(transaction.raw)
             return transaction.tx_hash
 
@@ -125,7 +142,7 @@ class Signer:
         if self._most_nonces is None:
             return False
         used = await self._journal.nonces_of(payment.id, self.address)
-        return used >= self._most_nonces
+        return used > 0 and used >= await self._most_nonces(payment)
 
     async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
         """Send again what is not mined yet; what is stuck is replaced by a dearer one."""
@@ -155,13 +172,11 @@ class Signer:
         self._first_heads = {one.tx_hash: seen.get(one.tx_hash, number) for one in unmined}
         return {tx_hash for tx_hash, first in self._first_heads.items() if first < number}
 
-    async def _begin(self, payment: Payment, call: Call) -> SignedTransaction:
+    async def _begin(self, payment: Payment, call: Call, fees: Fees) -> SignedTransaction:
         """Sign with the next nonce, and write down."""
-        base_fee, priority = await self._chain.fees()
         chain_nonce = await self._chain.transaction_count(self.address)
         nonce = await self._journal.next_nonce(self.address, chain_nonce)
-        fee = self._max_fee(base_fee, priority)
-        transaction = await self._sign(call, nonce, fee, min(priority, fee))
+        transaction = await self._sign(call, nonce, *fees)
         await self._write_down(payment, transaction)
         return transaction
 

@@ -81,6 +81,16 @@ def unwrapped_authorization(authorization: Authorization) -> Authorization:
     return attrs.evolve(authorization, signature=deployment.signature)
 
 
+async def has_code(authorization: Authorization, chain: Chain) -> bool:
+    """Tell whether code decides about this payer's signature, now or once it is deployed.
+
+    Such an account can make a settlement revert after every check.
+    """
+    if unwrapped(authorization.signature) is not None:
+        return True
+    return bool(await chain.code(authorization.sender))
+
+
 def key_call(authorization: Authorization, network: Network) -> Call:
     """Return the call for a signature of the sender's own key."""
     return Call(to=network.token, data=transfer_calldata(authorization), gas=KEY_GAS)

@@ -84,9 +84,13 @@ async def test_an_event_of_one_fork_and_a_receipt_of_another_release_nothing(
     gateway, payer, chain, proxy
 ):
     header = payer.header()
-    chain.send_transaction(FAUCET_KEY, chain.usdc, calldata(gateway, header))
-    proxy.break_call(RECEIPT, of_the_other_fork)
+    chain.set_automine(False)
     task_id = await bought(gateway, header)
+    proxy.break_call(RECEIPT, of_the_other_fork)
+    others = chain.send_transaction(FAUCET_KEY, chain.usdc, calldata(gateway, header))
+    for waiting in [hash_ for hash_ in waiting_hashes(chain) if hash_ != others]:
+        chain.drop(waiting)
+    chain.set_automine(True)
     looks = proxy.seen.count(RECEIPT)
     deadline = time.monotonic() + 20
     while proxy.seen.count(RECEIPT) < looks + 3 and time.monotonic() < deadline:
@@ -95,6 +99,27 @@ async def test_an_event_of_one_fork_and_a_receipt_of_another_release_nothing(
     assert proxy.seen.count(RECEIPT) >= looks + 3
     proxy.heal()
     task = await gateway.wait(task_id)
+    assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+    assert chain.usdc_balance(WALLET) == PRICE
+
+
+def waiting_hashes(chain) -> list[str]:
+    with chain.node.lock:
+        return ["0x" + sent.hash.hex() for sent in chain.node.pool.waiting.values()]
+
+
+async def test_an_event_whose_receipt_is_of_another_fork_is_asked_for_again(
+    gateway, payer, chain, proxy
+):
+    """Before anything is written down, the buyer is told to send the same again."""
+    header = payer.header()
+    chain.send_transaction(FAUCET_KEY, chain.usdc, calldata(gateway, header))
+    proxy.break_call(RECEIPT, of_the_other_fork)
+    answer = await buy(gateway, header)
+    assert (answer.status_code, (await answer.get_json())["code"]) == (500, "EXECUTION_ERROR")
+    assert (await gateway.services.store.counts())["payments"] == {}
+    proxy.heal()
+    task = await gateway.wait(await bought(gateway, header))
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
     assert chain.usdc_balance(WALLET) == PRICE
 

@@ -17,7 +17,7 @@ from gateway.demo.chain_server import RpcServer
 from gateway.payments import Payments, Reconciler
 from gateway.services import EXTENSION
 from gateway.usdc import AUTHORIZATION_STATE
-from tests.conftest import WALLET, Running, ScriptedPlugin, multicall, running
+from tests.conftest import WALLET, Payer, Running, ScriptedPlugin, multicall, running
 from tests.conftest import decoded as header_json
 
 PRICE = 20_000
@@ -388,12 +388,13 @@ async def test_who_submits_the_authorization_while_we_settle_pays_for_the_task(
     await ended_as_one_task(gateway, chain, task_id)
 
 
-async def test_a_batch_with_two_authorizations_settles_both(gateway, payer, chain):
+async def test_a_batch_with_two_authorizations_settles_both(gateway, chain):
     from gateway.demo.chain import MULTICALL
 
+    payers = [Payer(chain), Payer(chain)]
     chain.set_automine(False)
     calls, ids = [], []
-    for prompt in ("a boat", "a house"):
+    for payer, prompt in zip(payers, ("a boat", "a house"), strict=True):
         signed = payer.authorization()
         header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
         answer = await buy(gateway, header, prompt)
@@ -760,7 +761,7 @@ async def test_an_endpoint_that_once_counted_too_many_nonces_leaves_no_gap_for_e
     rpc.faults["eth_getTransactionCount"] = says("0x63")
     stuck = await bought(gateway, payer.header())
     rpc.heal()
-    next_one = await done(gateway, await bought(gateway, payer.header()))
+    next_one = await done(gateway, await bought(gateway, Payer(chain).header()))
     assert (next_one["status"], next_one["payment"]["state"]) == ("completed", "settled")
     later(chain, clock, 301)
     assert (await done(gateway, stuck))["code"] == "PAYMENT_NOT_SETTLED"

@@ -1,6 +1,7 @@
 """Accepts payments: from a proof to a task, in the order of checks that keeps money safe.
 
-X402: known authorization → known key → can serve → terms → chain → T1 → settlement → the task.
+X402: known authorization → known key → can serve → the payer's turn → terms → not barred →
+chain → T1 → settlement → the task.
 Direct: known key → can serve → transaction on-chain → payer's proof → T1' → the task.
 """
 
@@ -20,6 +21,7 @@ from gateway.contracts import (
     Store,
     TransferVerifier,
 )
+from gateway.contracts.payers import PayerBusy, ReserveLimits
 from gateway.domain import (
     Authorization,
     GenerationRequest,
@@ -28,6 +30,7 @@ from gateway.domain import (
     Transfer,
 )
 from gateway.errors import PaymentRequired, TxAlreadyUsed
+from gateway.payments.exposure import Exposure
 from gateway.payments.floor import floor_block
 from gateway.payments.payer_proof import PayerProof, signed_transfers
 from gateway.payments.repeats import (
@@ -41,15 +44,15 @@ from gateway.payments.repeats import (
     repeated,
 )
 from gateway.payments.settlement import Settlements
+from gateway.payments.spent_nonces import find_payment
 from gateway.signatures import is_signed_by
-from gateway.smart_wallets import unwrapped_authorization
+from gateway.smart_wallets import is_signed_by_key, unwrapped_authorization
 from gateway.usdc import authorization_digest, transaction_key
 
 Value = TypeVar("Value")
 
 _OUTCOME_S = 20.0  # an unknown outcome is answered after this long, with the task held
 _UNSPENT_MARGIN = 5_000  # blocks (under 3 h) an endpoint may lag behind when it says "unspent"
-_SPENT_MARGIN = 43_200  # blocks (24 h) to search back for who spent a nonce before us
 
 
 @attrs.define(kw_only=True)
@@ -66,6 +69,7 @@ class Payments:
     check_wallet: Callable[[], Awaitable[None]]  # raises where the wallet must not be paid
     now: Clock
     born_at: float  # when the database was made
+    exposure: Exposure
     _accepting: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     async def accept_x402(
@@ -116,13 +120,21 @@ class Payments:
             proof.authorization.sender, proof.authorization.nonce
         )
         # Before price and window: a client that lost its 200 may come back late.
+        if known := await self._known(quote, proof, claim, new, key_hash):
+            return known
+        await self._check_can_settle(quote.endpoint.slug)
+        return await self._reserve(quote, proof, claim, new, key_hash)
+
+    async def _known(
+        self, quote: Quote, proof: Proof, claim: str, new: NewTask, key_hash: str | None
+    ) -> Task | None:
+        """Return the task of this authorization, else that of its key; None for a new one."""
         if task := await self.store.find_claim(claim):
             return claimed(task, proof, new)
         if key_hash is not None and (task := await self.store.find_idempotent(key_hash)):
             await self._check_signed(quote, proof)  # before its payer is told anything
             return repeated(task, new.request_hash)
-        await self._check_can_settle(quote.endpoint.slug)
-        return await self._reserve(quote, proof, claim, new, key_hash)
+        return None
 
     async def _check_can_settle(self, slug: str) -> None:
         self.check_serving(slug)
@@ -146,27 +158,56 @@ class Payments:
         """Check, then T1. Whoever claims first has the task; the other is given it as well."""
         signed = proof.authorization
         self.authorizations.check_terms(proof, quote, self.now())
-        is_unspent, head = await asyncio.gather(
-            self.authorizations.check_chain(signed), self.chain.head()
+        if not is_signed_by_key(signed, quote.network):
+            # What a stranger forged must not take a place in this payer's line.
+            await self.authorizations.check_chain(signed)
+        async with self.exposure.turn(signed.sender, claim, key_hash) as turn:
+            while True:
+                if known := await self._known(quote, proof, claim, new, key_hash):
+                    return known
+                self.authorizations.check_terms(proof, quote, self.now())
+                await self.exposure.check_not_barred(signed.sender)
+                first, limits = await self._checked(quote, signed)
+                beginning = self._begin(new, signed, claim, first, key_hash, limits)
+                try:
+                    reserved = await self._to_its_end(beginning)
+                except PayerBusy:
+                    await turn.wait_for_change()
+                else:
+                    if reserved is not None:
+                        return reserved
+
+    async def _checked(self, quote: Quote, signed: Authorization) -> tuple[int, ReserveLimits]:
+        """Return the first block that can hold its transfer, and what T1 must still check.
+
+        Raises where this authorization would not be settled, or paid for something else.
+        """
+        # What was used below the floor was used for a task that a restored database forgot.
+        floor = await self.floor_block()
+        is_unspent, head, limits = await asyncio.gather(
+            self.authorizations.check_chain(signed),
+            self.chain.head(),
+            self.exposure.limits(signed.sender),
         )
         if is_unspent:
             await self.settlements.check(signed, quote)
-        margin = _UNSPENT_MARGIN if is_unspent else _SPENT_MARGIN
-        # What was used below the floor was used for a task that a restored database forgot.
-        first = max(head.number - margin, await self.floor_block() + 1)
-        beginning = self._begin(new, signed, claim, first, key_hash)
-        if reserved := await self._to_its_end(beginning):
-            return reserved
-        task = await self.store.find_claim(claim)
-        if task is None:
-            raise RuntimeError("a claim cannot vanish")
-        return claimed(task, proof, new)
+            return max(head.number - _UNSPENT_MARGIN, floor + 1), limits
+        first = await find_payment(
+            self.chain, signed, quote.network, price_units=quote.price_units, floor=floor
+        )
+        return first, attrs.evolve(limits, most_open=None)
 
     async def _begin(
-        self, new: NewTask, signed: Authorization, claim: str, first: int, key_hash: str | None
+        self,
+        new: NewTask,
+        signed: Authorization,
+        claim: str,
+        first: int,
+        key_hash: str | None,
+        limits: ReserveLimits,
     ) -> Task | None:
         """T1, then start to settle: both, also where the client leaves meanwhile."""
-        reserved = await self.store.reserve(new, signed, claim, first, key_hash)
+        reserved = await self.store.reserve(new, signed, claim, first, key_hash, limits)
         if reserved is not None and reserved.payment.state is PaymentState.RESERVED:
             await self.settlements.drive(reserved.payment, wait_s=0)
         return reserved

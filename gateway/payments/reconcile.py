@@ -17,6 +17,7 @@ from gateway.payments.events import SPAN, find_events, find_transfer, is_spent, 
 from gateway.settings import Settings
 
 _LOG_LAG_S = 120  # past `validBefore`, after which logs still missing do not exist
+_OVERLAP = 100  # blocks searched again: logs lag, and the newest blocks may be replaced
 
 
 class Reconciler:
@@ -27,6 +28,7 @@ class Reconciler:
         self._chain = chain
         self._settings = settings
         self._now = now
+        self._searched: dict[int, int] = {}  # payment → block up to which its event was not found
 
     async def close_by_receipt(self, payment: Payment, tx_hash: str) -> bool:
         """Return whether this transaction settled the payment; no receipt proves nothing."""
@@ -41,13 +43,24 @@ class Reconciler:
             return await self._close_spent(payment, signed, block)
         if block.timestamp < signed.valid_before:
             return False
-        await self._store.release(payment.id, now=self._now())
+        await self._release(payment)
         return True
 
+    async def _release(self, payment: Payment) -> None:
+        await self._store.release(payment.id, now=self._now())
+        self._searched.pop(payment.id, None)
+
     async def _close_spent(self, payment: Payment, signed: Authorization, block: Block) -> bool:
-        """Close by the event that spent the nonce: settled where it paid us, else released."""
+        """Close by the event that spent the nonce: settled where it paid us, else released.
+
+        Each look searches only blocks that are new; the one that may release searches all.
+        """
+        is_last = block.timestamp >= signed.valid_before + _LOG_LAG_S
+        start = payment.search_from_block
+        if not is_last:
+            start = max(start, self._searched.get(payment.id, 0) - _OVERLAP)
         for tx_hash, was_used in await find_events(
-            self._chain, signed, from_block=payment.search_from_block, known=block, span=SPAN
+            self._chain, signed, from_block=start, known=block, span=SPAN
         ):
             if was_used:
                 receipt = await self._chain.receipt(tx_hash)
@@ -57,11 +70,12 @@ class Reconciler:
                     return True
                 if not uses(receipt, signed, self._settings.chain):
                     return False  # its block was replaced between the two reads: look again
-            await self._store.release(payment.id, now=self._now())
+            await self._release(payment)
             return True
-        if block.timestamp < signed.valid_before + _LOG_LAG_S:
+        if not is_last:
+            self._searched[payment.id] = block.number
             return False
-        await self._store.release(payment.id, now=self._now())
+        await self._release(payment)
         return True
 
     async def _settle_by(self, payment: Payment, receipt: Receipt) -> bool:
@@ -70,6 +84,7 @@ class Reconciler:
         if transfer is None or transfer.amount_units < payment.price_units:
             return False
         await self._store.settle(payment.id, transfer, now=self._now())
+        self._searched.pop(payment.id, None)
         return True
 
 

@@ -14,6 +14,7 @@ import structlog
 from gateway.contracts import Quote, Settler, Store
 from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
+from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.sweeper import Sweeper
@@ -35,12 +36,14 @@ class Settlements:
         settler: Settler,
         reconciler: Reconciler,
         obstacles: Obstacles,
+        failed: FailedSettlements,
         on_settled: Callable[[], None],
     ) -> None:
         self._store = store
         self._settler = settler
         self._reconciler = reconciler
         self.obstacles = obstacles
+        self._failed = failed
         self._on_settled = on_settled
         self._drivers: dict[int, asyncio.Task[None]] = {}
         self._sweeper = Sweeper("settlement-sweep", self._sweep, _SWEEP_S)
@@ -152,6 +155,7 @@ class Settlements:
         open_payments = await self._store.open_payments()
         for payment in open_payments:
             self._driver(payment)
+        await self._failed.look()
         await self._settler.tend()
 
 

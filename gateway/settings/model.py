@@ -115,6 +115,14 @@ class Settings:
     max_fee_gwei: float = setting(
         5.0, "Greatest fee per gas, in gwei, a settlement may bid; Base usually asks under 0.1."
     )
+    failed_gas_per_hour: float = setting(
+        0.00001,
+        "ETH that reverted settlements of accounts with code may burn in an hour; beyond it such "
+        "accounts pay by direct transfer only.",
+    )
+    held_files_mb: int = setting(
+        200, "Megabytes (10⁶ bytes) of documents that may wait for x402 payments to settle."
+    )
     client_ip_header: str = setting(
         "",
         "Header that a trusted proxy sets to the client's address; empty: the peer's address.",

@@ -4,12 +4,15 @@ The key holds a little ETH and no USDC. Every transaction is signed and written 
 before it is sent, so a restart sends the same bytes again and never loses a nonce.
 """
 
+import asyncio
 from collections.abc import Callable
 
 from gateway import (
     Authorization,
+    CallReverted,
     ExecutionError,
     Payment,
+    PaymentRequired,
     PluginContext,
     Quote,
     SettingsError,
@@ -19,9 +22,17 @@ from gateway import (
 )
 from gateway.keys import load_key
 from gateway.signer import Call, Signer
-from gateway.smart_wallets import KEY_GAS, settlement_call
+from gateway.smart_wallets import KEY_GAS, has_code, settlement_call, unwrapped
 
-_MOST_NONCES = 3  # for one payment: one taken elsewhere, one overtaken, one more
+# For one payment: a nonce taken elsewhere, one overtaken, and one more. An account with code can
+# make each of them revert at its own will, so it gets one. A wallet that is still to be deployed
+# gets two, since its deployment by another party makes the first revert.
+_MOST_NONCES = 3
+_MOST_NONCES_OF_CODE = 1
+_MOST_NONCES_UNDEPLOYED = 2
+_HOUR_S = 3600.0
+_REFUSED = "invalid_exact_evm_payload_signature"
+_NOT_NOW = "nothing was charged. A direct USDC transfer works."
 
 
 @hookimpl
@@ -43,7 +54,7 @@ class LocalSettler:
                 "x402 settlements. Example: GATEWAY_SETTLEMENT_KEY=0x<64 hexadecimal digits>"
             )
         self._context = context
-        self._signer = Signer(secret, context, self._write_down, most_nonces=_MOST_NONCES)
+        self._signer = Signer(secret, context, self._write_down, most_nonces=self._most_nonces)
         self.address = self._signer.address
 
     @property
@@ -63,9 +74,41 @@ class LocalSettler:
         await self._check_funds(KEY_GAS)
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Accept what the verifier accepted, if the key can pay for a smart wallet's gas."""
-        call = await settlement_call(authorization, quote.network, self._context.chain)
+        """Accept what the verifier accepted, if the key can pay for it, at the price of a block.
+
+        An account with code is simulated as its transaction would run: by our key, at real fees.
+        """
+        chain = self._context.chain
+        call, is_code = await asyncio.gather(
+            settlement_call(authorization, quote.network, chain), has_code(authorization, chain)
+        )
         await self._check_funds(call.gas)
+        if not is_code:
+            return
+        await self._check_failed_gas()
+        try:
+            await self._signer.simulate(call, await self._signer.bid())
+        except CallReverted:
+            raise PaymentRequired(_REFUSED) from None
+
+    async def _check_failed_gas(self) -> None:
+        """Raise `ExecutionError` where accounts with code burned the hour's gas by reverting."""
+        since = self._context.now() - _HOUR_S
+        burned = await self._context.journal.failed_gas(since=since)
+        if burned >= self._context.settings.failed_gas_per_hour * 10**18:
+            raise ExecutionError(
+                "Too many settlements of smart accounts failed in this hour, so none is tried "
+                f"now; {_NOT_NOW}"
+            )
+
+    async def _most_nonces(self, payment: Payment) -> int:
+        """Return how many nonces a payment may use up; asked only once one was used."""
+        if payment.authorization is None:
+            raise ValueError("a direct payment is not settled by us")
+        if unwrapped(payment.authorization.signature) is not None:
+            return _MOST_NONCES_UNDEPLOYED
+        is_code = await has_code(payment.authorization, self._context.chain)
+        return _MOST_NONCES_OF_CODE if is_code else _MOST_NONCES
 
     async def submit(self, payment: Payment) -> str | None:
         """Send what is written down for the payment, or sign and write down (T2) first."""
@@ -92,8 +135,7 @@ class LocalSettler:
     async def _check_funds(self, gas: int) -> None:
         if not await self._signer.can_pay(gas):
             raise ExecutionError(
-                "The gateway cannot settle x402 payments now; nothing was charged. "
-                "A direct USDC transfer works.",
+                f"The gateway cannot settle x402 payments now; {_NOT_NOW}",
                 details=self._why_not(gas),
             )
 

@@ -1,0 +1,88 @@
+"""Finds settlements of ours that reverted in a block, and why: the payer's doing, or not shown.
+
+A revert costs gas and moves no money. Where the facts at its block show that the payer caused it,
+the payer is barred from x402 for a day (`exposure`).
+"""
+
+import asyncio
+import itertools
+
+import structlog
+
+from gateway.contracts import Chain, Clock, SignedTransaction, Store
+from gateway.contracts.payers import FailedSettlement
+from gateway.domain import Authorization, Payment, Receipt
+from gateway.payments.events import is_spent
+from gateway.smart_wallets import has_code
+from gateway.usdc import BALANCE_OF, word
+
+# After this long no endpoint lags: the nonce was used up by a transaction of which we know nothing.
+_GIVE_UP_S = 600.0
+_log = structlog.get_logger()
+
+
+class FailedSettlements:
+    """Looks at the receipt of every mined settlement whose payment got no money."""
+
+    def __init__(self, store: Store, chain: Chain, now: Clock) -> None:
+        self._store = store
+        self._chain = chain
+        self._now = now
+
+    async def look(self) -> None:
+        """Judge each nonce once; raises `ChainUnavailable` where that must wait."""
+        unjudged = await self._store.payers.unjudged()
+        same_nonce = itertools.groupby(unjudged, lambda one: (one[1].signer, one[1].nonce))
+        for _, group in same_nonce:
+            await self._judge(list(group))
+
+    async def _judge(self, versions: list[tuple[Payment, SignedTransaction]]) -> None:
+        """Look for the receipt of the one version of a nonce that was mined."""
+        for payment, transaction in versions:
+            receipt = await self._chain.receipt(transaction.tx_hash)
+            if receipt is None:
+                continue
+            failure = None
+            if not receipt.succeeded:
+                failure = await self._failure(payment, transaction, receipt)
+                _log.warning(
+                    "settlement.reverted",
+                    payment=payment.id,
+                    payer=payment.payer,
+                    transaction=transaction.tx_hash,
+                    cause=failure.failure,
+                )
+            await self._store.payers.judge(transaction, failure)
+            return
+        _, newest = versions[-1]
+        if self._now() - newest.sent_at > _GIVE_UP_S:
+            await self._store.payers.judge(newest, None)
+
+    async def _failure(
+        self, payment: Payment, transaction: SignedTransaction, receipt: Receipt
+    ) -> FailedSettlement:
+        if payment.authorization is None:
+            raise ValueError("a direct payment is not settled by us")
+        fee_wei = receipt.fee_wei
+        return FailedSettlement(
+            payer=payment.payer,
+            tx_hash=transaction.tx_hash,
+            at=self._now(),
+            failure=await self._cause(payment.authorization, receipt),
+            fee_wei=transaction.most_wei if fee_wei is None else fee_wei,
+        )
+
+    async def _cause(self, signed: Authorization, receipt: Receipt) -> str:
+        """Return what the facts at the revert's own block show."""
+        block = await self._chain.block(receipt.block_hash)
+        balance_of = BALANCE_OF + word(signed.sender)
+        code, spent, balance = await asyncio.gather(
+            has_code(signed, self._chain),
+            is_spent(self._chain, signed, block),
+            self._chain.call_uint(balance_of, at=block),
+        )
+        if code:
+            return "wallet"
+        if spent:
+            return "spent"
+        return "drained" if balance < signed.value_units else "unexplained"

@@ -1,0 +1,264 @@
+"""What one payer can make the gateway risk: open payments, and gas that buys nothing."""
+
+import asyncio
+import base64
+
+import attrs
+import pytest
+
+from gateway.demo.chain import FAUCET_KEY
+from tests.conftest import WALLET, Payer, buy, cancel, header_of, payload_of, running
+
+PRICE = 20_000
+EVERYTHING = 100_000_000
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch):
+    for name, seconds in {
+        "accept._OUTCOME_S": 1.0,
+        "settlement._FIRST_LOOK_S": 0.02,
+        "settlement._LOOK_S": 0.05,
+        "settlement._SWEEP_S": 0.1,
+        "settlement._DRIVE_S": 2.0,
+    }.items():
+        monkeypatch.setattr(f"gateway.payments.{name}", seconds)
+
+
+async def bought(gateway, header, **fields) -> str:
+    answer = await buy(gateway, header, **fields)
+    body = await answer.get_json()
+    assert answer.status_code == 200, body
+    return body["taskId"]
+
+
+async def pay_directly(gateway, tx_hash):
+    body = {"slug": "picture", "prompt": "a boat", "txHash": tx_hash}
+    return await gateway.client.post("/api/proxy-generate", json=body)
+
+
+async def error_of(answer) -> str:
+    return (await answer.get_json())["error"]
+
+
+async def failures(gateway) -> list:
+    return await gateway.services.store.payers.failures(since=0)
+
+
+async def until(condition):
+    async with asyncio.timeout(60):
+        while not (found := await condition()):  # noqa: ASYNC110 - the chain tells nobody
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def reverts(gateway, chain, payer, betray) -> str:
+    """Buy, with a transaction of the payer's own mined just before ours; returns the task."""
+    chain.set_automine(False)
+    betray()
+    task_id = await bought(gateway, payer.header())
+
+    async def ours_waits():
+        return len(chain.node.pool.waiting) > 1
+
+    await until(ours_waits)
+    chain.set_automine(True)
+    return task_id
+
+
+def empty(chain, payer):
+    """Return what moves all of the payer's money away."""
+    return lambda: chain.transfer_usdc(payer.account.key, "0x" + "99" * 20, EVERYTHING)
+
+
+# -- honest buyers
+
+
+async def test_a_new_buyer_who_signs_several_purchases_at_once_gets_them_all(gateway, chain, payer):
+    ids = await asyncio.gather(
+        *(bought(gateway, payer.header(), prompt=f"boat {number}") for number in range(6))
+    )
+    assert len(set(ids)) == 6
+    tasks = [await gateway.wait(task_id) for task_id in ids]
+    assert {task["payment"]["state"] for task in tasks} == {"settled"}
+    assert chain.usdc_balance(WALLET) == 6 * PRICE
+
+
+async def test_a_new_buyer_has_one_payment_open_and_is_told_so(gateway, chain, payer, monkeypatch):
+    monkeypatch.setattr("gateway.payments.exposure._TURN_S", 0.5)
+    chain.set_automine(False)
+    first = await bought(gateway, payer.header())
+    second = payer.header()
+    answer = await buy(gateway, second)
+    assert answer.status_code == 500
+    assert "not settled yet; nothing was charged" in await error_of(answer)
+    assert (await gateway.services.store.counts())["payments"] == {"settling": 1}
+    chain.set_automine(True)
+    await gateway.wait(first)
+    await gateway.wait(await bought(gateway, second))
+    assert chain.usdc_balance(WALLET) == 2 * PRICE
+
+
+async def test_who_paid_before_may_have_as_many_open_as_the_balance_covers(
+    gateway, chain, payer, monkeypatch
+):
+    monkeypatch.setattr("gateway.payments.exposure._TURN_S", 0.5)
+    for _ in range(3):
+        await gateway.wait(await bought(gateway, payer.header()))
+    left = chain.usdc_balance(payer.account.address)
+    payer.transfer(left - 2 * PRICE, to="0x" + "99" * 20)
+    chain.set_automine(False)
+    await bought(gateway, payer.header(), prompt="one")
+    await bought(gateway, payer.header(), prompt="two")
+    assert (await buy(gateway, payer.header(), prompt="three")).status_code == 500
+    chain.set_automine(True)
+    assert (await gateway.services.store.counts())["payments"]["settled"] >= 3
+
+
+async def test_sixty_authorizations_over_one_balance_open_one_payment(
+    gateway, chain, payer, monkeypatch
+):
+    monkeypatch.setattr("gateway.payments.exposure._TURN_S", 0.5)
+    chain.transfer_usdc(payer.account.key, "0x" + "99" * 20, EVERYTHING - PRICE)
+    chain.set_automine(False)
+    answers = await asyncio.gather(
+        *(buy(gateway, payer.header(), prompt=f"boat {number}") for number in range(60))
+    )
+    statuses = [answer.status_code for answer in answers]
+    assert (statuses.count(200), statuses.count(500)) == (1, 59)
+    assert sum((await gateway.services.store.counts())["payments"].values()) == 1
+    chain.set_automine(True)
+
+
+async def test_forged_signatures_take_no_place_in_a_payer_s_line(
+    gateway, chain, payer, monkeypatch
+):
+    """Twenty strangers ask in his name while his own purchase waits."""
+    chain.set_automine(False)
+    first = await bought(gateway, payer.header(), prompt="one")
+    forged = [header_of(payload_of(payer.authorization(), b"\1" * 65)) for _ in range(20)]
+    own = asyncio.create_task(bought(gateway, payer.header(), prompt="two"))
+    answers = await asyncio.gather(*(buy(gateway, header) for header in forged))
+    assert {answer.status_code for answer in answers} == {402}
+    chain.set_automine(True)
+    await gateway.wait(first)
+    await gateway.wait(await own)
+    assert chain.usdc_balance(WALLET) == 2 * PRICE
+
+
+# -- payers who make our settlement revert
+
+
+@pytest.mark.parametrize("how", ["drained", "spent"])
+async def test_a_payer_whose_settlement_reverted_pays_directly_for_a_day(
+    settings, provider, chain, clock, payer, how
+):
+    async with running(settings, provider, now=clock) as gateway:
+        gateway.chain = chain
+        await gateway.services.payments.floor_block()
+        if how == "drained":
+            await reverts(gateway, chain, payer, empty(chain, payer))
+        else:
+            signed = payer.authorization()
+            chain.set_automine(False)
+            cancel(chain, payer, signed.nonce)
+            header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
+            await bought(gateway, header)
+            chain.set_automine(True)
+        (failure,) = await until(lambda: failures(gateway))
+        assert failure.failure == how
+    clock.offset_s += 700
+    chain.advance(700)
+    async with running(settings, provider, now=clock) as gateway:  # a restart forgets none
+        gateway.chain = chain
+        late = {"valid_before": int(clock()) + 300}
+
+        async def is_closed():
+            return "settling" not in (await gateway.services.store.counts())["payments"]
+
+        await until(is_closed)
+        chain.fund(payer.account.address)
+        refusal = await buy(gateway, payer.header(**late))
+        assert refusal.status_code == 402
+        assert "x402 is closed to it until" in await error_of(refusal)
+        paid = await pay_directly(gateway, payer.transfer(PRICE))
+        assert paid.status_code == 200, await paid.get_json()
+        await bought(gateway, Payer(chain).header(**late))
+        await gateway.services.store.payers.lift(payer.account.address, note="ours", now=clock())
+        await bought(gateway, payer.header(**late))
+
+
+async def test_the_day_ends(gateway, chain, payer, clock):
+    await reverts(gateway, chain, payer, empty(chain, payer))
+    await until(lambda: failures(gateway))
+    clock.offset_s += 86_500
+    chain.advance(86_500)
+    chain.fund(payer.account.address)
+    header = payer.header(valid_before=int(clock()) + 300)
+
+    async def is_sold():
+        return (await buy(gateway, header)).status_code == 200
+
+    await until(is_sold)
+
+
+async def test_a_revert_whose_cause_is_not_shown_bars_no_payer(gateway, chain, payer):
+    """The money was away only while our transaction ran; the next one takes it."""
+    other = Payer(chain)
+    chain.set_automine(False)
+    chain.transfer_usdc(payer.account.key, other.account.address, EVERYTHING)
+    task_id = await bought(gateway, payer.header())
+
+    async def ours_waits():
+        return len(chain.node.pool.waiting) > 1
+
+    await until(ours_waits)
+    chain.transfer_usdc(other.account.key, payer.account.address, EVERYTHING)
+    chain.set_automine(True)
+    task = await gateway.wait(task_id)
+    assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+    assert await failures(gateway) == []
+
+
+async def test_a_payer_whose_money_came_after_all_is_not_barred(gateway, chain, payer):
+    """A third party was faster with the same authorization: ours reverts, and we are paid."""
+    signed = payer.authorization()
+    signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
+    header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
+    chain.set_automine(False)
+    chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
+    task_id = await bought(gateway, header)
+    chain.set_automine(True)
+    task = await gateway.wait(task_id)
+    assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+    await gateway.wait(await bought(gateway, payer.header()))
+
+
+# -- files that wait for their payments
+
+
+def document(megabytes: float) -> dict:
+    data = base64.b64encode(b"a" * int(megabytes * 10**6)).decode()
+    return {"fileBase64": data, "fileName": "a.txt", "url": "/api/x402/paper"}
+
+
+async def test_held_files_have_a_cap_and_leave_room_once_they_are_paid(
+    settings, provider, chain, clock
+):
+    small = attrs.evolve(settings, held_files_mb=2)
+    async with running(small, provider, now=clock) as gateway:
+        gateway.chain = chain
+        await gateway.services.payments.floor_block()
+        chain.set_automine(False)
+        held = [
+            await bought(gateway, Payer(chain).header(10_000), **document(0.9)) for _ in range(2)
+        ]
+        header = Payer(chain).header(10_000)
+        answer = await buy(gateway, header, **document(0.9))
+        assert answer.status_code == 500
+        assert "wait for their payments" in await error_of(answer)
+        await bought(gateway, Payer(chain).header())  # a picture has no file
+        chain.set_automine(True)
+        for task_id in held:
+            await gateway.wait(task_id)
+        await gateway.wait(await bought(gateway, header, **document(0.9)))
