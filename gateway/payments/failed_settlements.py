@@ -75,6 +75,8 @@ class FailedSettlements:
     async def _cause(self, signed: Authorization, receipt: Receipt) -> str:
         """Return what the facts at the revert's own block show."""
         block = await self._chain.block(receipt.block_hash)
+        if block.timestamp >= signed.valid_before:
+            return "unexplained"  # mined too late, and that is not the payer's doing
         balance_of = BALANCE_OF + word(signed.sender)
         code, spent, balance = await asyncio.gather(
             has_code(signed, self._chain),

@@ -6,6 +6,11 @@ from gateway.contracts import NewTask, SignedTransaction
 from gateway.contracts.payers import FailedSettlement, PayerBusy, ReserveLimits
 from gateway.errors import ExecutionError
 
+# A payment of unknown outcome, or one that was given up while a transaction of it may still cost
+# gas: what became of that is not known yet, so it counts as open.
+IS_OPEN = """(p.state IN ('reserved', 'settling') OR (p.state = 'released' AND EXISTS (
+    SELECT 1 FROM sent_transactions s WHERE s.payment_id = p.id AND s.judged = 0)))"""
+
 
 def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
     """Raise where T1 may not add this task: `PayerBusy`, or `ExecutionError` for its file.
@@ -14,8 +19,8 @@ def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: Rese
     """
     if limits.most_open is not None:
         count, units = db.execute(
-            """SELECT count(*), coalesce(sum(price_units), 0) FROM payments
-               WHERE payer = ? AND state IN ('reserved', 'settling')""",
+            f"""SELECT count(*), coalesce(sum(p.price_units), 0) FROM payments p
+                WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - a constant
             (payer,),
         ).fetchone()
         if count >= limits.most_open:

@@ -26,11 +26,11 @@ class SqlitePayers:
 
     async def open_of(self, payer: str) -> OpenPayments:
         rows = await self._rows(
-            """SELECT count(*), coalesce(sum(price_units), 0),
+            f"""SELECT count(*), coalesce(sum(p.price_units), 0),
                    (SELECT count(*) FROM (SELECT 1 FROM payments WHERE payer = ? AND state IN
                        ('settled', 'refund_due', 'refunding', 'refunded', 'refund_failed')
                        AND flow = 'x402' LIMIT ?))
-               FROM payments WHERE payer = ? AND state IN ('reserved', 'settling')""",
+               FROM payments p WHERE p.payer = ? AND {payers.IS_OPEN}""",  # noqa: S608 - constants
             payer,
             _MOST_COUNTED,
             payer,

@@ -172,14 +172,14 @@ class SimulatedChain:
     ) -> Receipt:
         state.counts[transaction.sender] = state.counts.get(transaction.sender, 0) + 1
         raw, succeeded = [], True
-        used, balances = dict(state.used), dict(state.balances)
+        used, balances, refusing = dict(state.used), dict(state.balances), state.refusing
         for call in transaction.calls:
             try:
                 raw += self.token.run(call, state, timestamp, transaction.hash)
             except CallReverted:
                 if transaction.is_atomic:
                     raw, succeeded = [], False
-                    state.used, state.balances = used, balances
+                    state.used, state.balances, state.refusing = used, balances, refusing
                     break
         if self.world.is_traced:
             self.world.note(

@@ -10,6 +10,7 @@ import attrs
 from tests.simulation import invariants, market
 from tests.simulation.chain import SimulatedChain
 from tests.simulation.database import open_database
+from tests.simulation.flippers import Flipper
 from tests.simulation.ground import Ground
 from tests.simulation.life import Life
 from tests.simulation.people import DirectPayer, Payer, Town
@@ -34,6 +35,7 @@ class Cast:
     third_parties: list[ThirdParty]
     cheats: list[Cheat]
     weather: list[Weather]
+    flippers: list[Flipper]
 
     @classmethod
     def draw(cls, town: Town, dice: random.Random) -> "Cast":
@@ -63,6 +65,7 @@ class Cast:
             weather=[Weather(town, dice.choice((market.SIGNER, market.REFUNDER)))]
             if dice.random() < 0.6
             else [],
+            flippers=[Flipper(town, "flipper")] if dice.random() < 0.25 else [],
         )
 
     def everybody(self) -> list:
@@ -73,6 +76,7 @@ class Cast:
             *self.third_parties,
             *self.cheats,
             *self.weather,
+            *self.flippers,
         ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from gateway import GenerationRequest
-from tests.simulation import market, refunds
+from tests.simulation import flippers, market, refunds
 from tests.simulation.ground import Ground
 from tests.simulation.people import DirectPayer, Payer
 from tests.simulation.truth import Paid, Truth
@@ -60,6 +60,7 @@ def check(ground: Ground, cast: Any) -> list[str]:
     found += _free(rows)
     found += _lost(rows, truth, ground)
     found += refunds.check(ground)
+    found += flippers.check(ground)
     found += _nonces(ground.db)
     found += _forgotten(rows, cast)
     for payer in cast.payers:
@@ -154,7 +155,7 @@ def _forgotten(rows: list[Row], cast: Any) -> list[str]:
     """Whoever was told 200 has a task, and it is of what was asked for."""
     known = {row.task_id: row for row in rows}
     found = []
-    for person in (*cast.payers, *cast.directs, *cast.observers, *cast.cheats):
+    for person in (*cast.payers, *cast.directs, *cast.observers, *cast.cheats, *cast.flippers):
         for task_id, prompt in person.told:
             row = known.get(task_id)
             if row is None:

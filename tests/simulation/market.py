@@ -61,6 +61,7 @@ def settings(settlement: str, refunds: str, refund_cap: str) -> Settings:
         refund_daily_cap=refund_cap,
         admin_password="not needed",
         min_free_disk_mb=0,
+        failed_gas_per_hour=1.0,  # ETH; so that each payer's own bar is what stops a wallet
     )
 
 

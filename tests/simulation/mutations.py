@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from tests.simulation import broken_accepting as accepting
+from tests.simulation import broken_exposure as exposure
 from tests.simulation import broken_settling as settling
 from tests.simulation import broken_working as working
 from tests.simulation.mutant import Mutant, patched
@@ -31,6 +32,9 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "forgotten-handle": working.forgotten_handle,
     "uncertain-again": working.uncertain_again,
     "believed-exception": working.believed_exception,
+    "nobody-barred": exposure.nobody_barred,
+    "unlimited-open": exposure.unlimited,
+    "many-nonces": exposure.many_nonces,
 }
 MUTANTS = {name: make() for name, make in _MAKERS.items()}
 REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md

@@ -62,9 +62,13 @@ def sign(
         signature=b"",
     )
     raw = key.sign_recoverable(authorization_digest(plain, BASE), hasher=None)
-    signed = attrs.evolve(plain, signature=raw[:64] + bytes([raw[64] + 27]))
+    signature = raw[:64] + bytes([raw[64] + 27])
+    if address in chain.token.wallets:
+        signature = b"\x07" * 64 + b"\x1b"  # its code takes any, and no key of its own made it
+    signed = attrs.evolve(plain, signature=signature)
     data = transfer_calldata(signed)
-    chain.token.signatures.add(data)
+    if address not in chain.token.wallets:
+        chain.token.signatures.add(data)
     return SignedHeader(signed, header_of(signed), data)
 
 

@@ -152,7 +152,8 @@ class FaultyRpc:
     ) -> bytes:
         def ask(node: Node) -> bytes:
             tip = node.tip()
-            return self._chain.token.view(data, tip.state, tip.timestamp)
+            priced = fees is not None
+            return self._chain.token.view(data, tip.state, tip.timestamp, priced=priced)
 
         return await self._first(ask)
 
@@ -183,7 +184,8 @@ class FaultyRpc:
         return await self._first(ask)
 
     async def code(self, address: str) -> bytes:
-        return await self._first(lambda node: b"")
+        has_code = address in self._chain.token.wallets
+        return await self._first(lambda node: b"\x5b" if has_code else b"")
 
     async def safe_head(self) -> Block:
         def ask(node: Node) -> Block:

@@ -30,6 +30,7 @@ TRANSFER_VRS = selector(
     "transferWithAuthorization"
     "(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
 )
+FLIP = selector("flip(bool)")  # of a wallet with code; its mood is kept with the token's state
 CANCEL_VRS = selector("cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)")
 
 
@@ -41,9 +42,16 @@ class State:
     balances: dict[str, int]
     counts: dict[str, int]  # transactions of an account
     mined: dict[str, object]  # hash → Receipt
+    refusing: frozenset[str] = frozenset()  # wallets with code that say no
 
     def copy(self) -> "State":
-        return State(dict(self.used), dict(self.balances), dict(self.counts), dict(self.mined))
+        return State(
+            dict(self.used),
+            dict(self.balances),
+            dict(self.counts),
+            dict(self.mined),
+            self.refusing,
+        )
 
 
 @attrs.frozen
@@ -71,6 +79,11 @@ def transfer_call(caller: str, to: str, units: int, target: str = TOKEN) -> Call
     return Call(caller, TRANSFER + word(to) + word(units), target)
 
 
+def flip_call(wallet: str, *, refuses: bool) -> Call:
+    """Let the owner of a wallet with code change its mind."""
+    return Call(wallet, FLIP + word(int(refuses)))
+
+
 def cancel_call(signed: Authorization) -> Call:
     return Call(signed.sender, CANCEL_VRS + word(signed.sender) + word(signed.nonce) + bytes(96))
 
@@ -90,6 +103,8 @@ class Token:
 
     def __init__(self) -> None:
         self.signatures: set[bytes] = set()  # call data whose signature is its payer's
+        self.wallets: set[str] = set()  # accounts whose code accepts every signature, or none
+        self.suspicious: set[str] = set()  # of these, those that refuse where gas has a price
 
     def run(self, call: Call, state: State, timestamp: int, tx_hash: str) -> list[tuple]:
         """Change the state; return (address, topics, data) of each log. Raises `CallReverted`."""
@@ -99,6 +114,7 @@ class Token:
             TRANSFER: self._transfer,
             TRANSFER_VRS: self._transfer_signed,
             CANCEL_VRS: self._cancel,
+            FLIP: self._flip,
         }
         return runners[call.data[:4]](call, state, timestamp, tx_hash)
 
@@ -119,6 +135,12 @@ class Token:
             _transfer_log(TOKEN, signed.sender, signed.recipient, signed.units),
         ]
 
+    def _flip(self, call: Call, state: State, timestamp: int, tx_hash: str) -> list[tuple]:
+        refuses = bool(call.data[-1])
+        wallet = frozenset({call.caller})
+        state.refusing = state.refusing | wallet if refuses else state.refusing - wallet
+        return []
+
     def _cancel(self, call: Call, state: State, timestamp: int, tx_hash: str) -> list[tuple]:
         nonce = "0x" + call.data[36:68].hex()
         if (call.caller, nonce) in state.used:
@@ -126,13 +148,19 @@ class Token:
         state.used[call.caller, nonce] = (tx_hash, False)
         return [(TOKEN, (AUTHORIZATION_CANCELED_TOPIC, topic(call.caller), nonce), b"")]
 
-    def check(self, data: bytes, signed: Signed, state: State, timestamp: int) -> None:
-        """Raise `CallReverted` where the contract would."""
+    def check(
+        self, data: bytes, signed: Signed, state: State, timestamp: int, *, priced: bool = True
+    ) -> None:
+        """Raise `CallReverted` where the contract would; `priced`: gas costs something."""
         if not signed.valid_after < timestamp < signed.valid_before:
             raise CallReverted("authorization is expired or not yet valid")
         if (signed.sender, signed.nonce) in state.used:
             raise CallReverted("authorization is used or canceled")
-        if data not in self.signatures and not self._is_signed(data, signed):
+        if signed.sender in self.wallets:
+            is_wary = priced and signed.sender in self.suspicious
+            if is_wary or signed.sender in state.refusing:
+                raise CallReverted("invalid signature")
+        elif data not in self.signatures and not self._is_signed(data, signed):
             raise CallReverted("invalid signature")
         if state.balances.get(signed.sender, 0) < signed.units:
             raise CallReverted("ERC20: transfer amount exceeds balance")
@@ -155,7 +183,7 @@ class Token:
         self.signatures.add(data)
         return True
 
-    def view(self, data: bytes, state: State, timestamp: int) -> bytes:
+    def view(self, data: bytes, state: State, timestamp: int, *, priced: bool = False) -> bytes:
         """Answer an `eth_call`."""
         head = data[:4]
         account = "0x" + data[16:36].hex()
@@ -164,7 +192,7 @@ class Token:
         if head == BALANCE_OF:
             return word(state.balances.get(account, 0))
         if head == TRANSFER_VRS:
-            self.check(data, read_signed(data), state, timestamp)
+            self.check(data, read_signed(data), state, timestamp, priced=priced)
             return b""
         raise CallReverted("unknown function")
 
