@@ -25,6 +25,8 @@ Check = Callable[["Endpoint"], Awaitable[None]]
 
 _REVERTED = 3  # JSON-RPC error code of geth for "execution reverted"
 _MAY_REVERT = ("eth_call", "eth_sendRawTransaction")  # other methods run no contract
+# A broadcast holds the key that signed it, and with it every other payment; its driver sends again.
+_BROADCAST_S = 0.5
 _SILENT = "The chain does not answer now. Nothing was charged; try again."
 _log = structlog.get_logger()
 
@@ -246,19 +248,26 @@ class RpcEndpoints:
     async def _ask_one(
         self, endpoint: Endpoint, ask: Callable[[Endpoint], Awaitable[Answer]]
     ) -> Answer:
-        """Ask one endpoint, again where it refuses, and without a look at its rest."""
-        return await self._retried(lambda: self._ask(endpoint, ask), ())
+        """Ask one endpoint, again for a moment where it refuses, without a look at its rest."""
+        within_s = min(_BROADCAST_S, self._timeout_s)
+        return await self._retried(lambda: self._ask(endpoint, ask), (), within_s=within_s)
 
     async def _retried(
-        self, once: Callable[[], Awaitable[Answer]], endpoints: Sequence[Endpoint]
+        self,
+        once: Callable[[], Awaitable[Answer]],
+        endpoints: Sequence[Endpoint],
+        *,
+        within_s: float | None = None,
     ) -> Answer:
         """Ask again while it is refused; not while all of these endpoints asked for a rest."""
+        if within_s is None:
+            within_s = self._timeout_s
 
         def wished_s() -> float:
             now = asyncio.get_running_loop().time()
             return max(0.0, min((one.rest.wished_until - now for one in endpoints), default=0.0))
 
-        return await retried(once, within_s=self._timeout_s, wished_s=wished_s, budget=self._budget)
+        return await retried(once, within_s=within_s, wished_s=wished_s, budget=self._budget)
 
     def _in_order(self) -> list[Endpoint]:
         """Return who may be asked: first those that do not rest, in the operator's order.

@@ -67,7 +67,9 @@ async def test_of_many_senders_only_some_accounts_are_asked(gateway, chain, rpc)
     body = request(_pull(chain, payers[0], *((one, 20_000) for one in payers)))
     rpc.seen.clear()
     assert await refusal(await submit(gateway, signed(Account.create(), body))) == UNPROVEN
+    senders = {payer.account.address.lower() for payer in payers}
     asked = [call["to"] for method, call in rpc.seen if method == "eth_call"]
+    asked = [to for to in asked if to.lower() in senders]  # the token is looked at beside that
     assert len(asked) == 8
     rpc.seen.clear()
     await accepted(gateway, signed(payers[-1].account, body))
