@@ -15,7 +15,7 @@ _WHOLE = b"whole" * 20_000
 _RESULT = Result(outputs=(Output(data=_WHOLE, media_type="image/png"),), text="whole")
 _LATER = time.time() + 365 * 86_400
 _CHILD = """
-import asyncio, os, pathlib, signal, sys
+import asyncio, builtins, os, pathlib, signal, sys
 from gateway import Output, Result
 from gateway.artifacts import LocalArtifacts
 
@@ -23,17 +23,17 @@ folder, lease, last = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 steps = 0
 
 def dying(step):
-    def counted(*args):
+    def counted(*args, **named):
         global steps
         steps += 1
         if steps == last:
             os.kill(os.getpid(), signal.SIGKILL)
-        return step(*args)
+        return step(*args, **named)
     return counted
 
 os.fsync = dying(os.fsync)
 pathlib.Path.replace = dying(pathlib.Path.replace)
-pathlib.Path.open = dying(pathlib.Path.open)
+builtins.open = dying(builtins.open)
 result = Result(outputs=(Output(data=b"whole" * 20_000, media_type="image/png"),), text="whole")
 asyncio.run(LocalArtifacts(folder, "secret").save(lease, result))
 print("saved")
