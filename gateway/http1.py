@@ -1,43 +1,97 @@
-"""Makes Hypercorn speak HTTP/1.1 only, and say so when it will close a connection.
+"""Makes Hypercorn speak HTTP/1.1 only, and end connections so that a client reads its answer.
 
 Without TLS, HTTP/2 serves no client of ours, and lets one connection open and cancel requests
 without end. Hypercorn has no setting for it. A proxy in front may offer HTTP/2 by itself.
 """
 
+import contextlib
 import dataclasses
 
 import h11
 import hypercorn.protocol
-from hypercorn.events import Closed
+from hypercorn.events import Closed, RawData, Updated
+from hypercorn.events import Event as ConnectionEvent
 from hypercorn.protocol.events import Event, Response
 from hypercorn.protocol.h11 import H11Protocol
 
 _VERSIONS = (b"1.0", b"1.1")
 _NOT_SUPPORTED = 505
+# What a client may still send after its answer: closing at once would make the system drop the
+# answer, too, and a client that reads only after its last byte would see a reset.
+_MAX_UNREAD_BYTES = 32 * 1024 * 1024
 
 
 class Http1Protocol(H11Protocol):
-    """Hypercorn's HTTP/1.1 without its two ways into HTTP/2."""
+    """Hypercorn's HTTP/1.1 without its ways into HTTP/2 and WebSocket."""
+
+    _is_answered = False
+    _unread_bytes = 0
+
+    async def handle(self, event: ConnectionEvent) -> None:
+        """Read what a client sends, or drop it where its request has been answered already."""
+        if isinstance(event, Closed):
+            # Hypercorn's timer would keep the socket of a client that is gone for 30 seconds.
+            await self.send(Updated(idle=False))
+        if not (self._is_answered and isinstance(event, RawData)):
+            await super().handle(event)
+            return
+        self._unread_bytes += len(event.data)
+        if self._unread_bytes > _MAX_UNREAD_BYTES:
+            await self.send(Closed())
 
     async def stream_send(self, event: Event) -> None:
         """Send a part of an answer; one before the request's end says that it is the last.
 
-        What is left of the request is not read, so Hypercorn closes the connection then.
+        What is left of the request is dropped, and the connection is closed then.
         """
-        if isinstance(event, Response) and self.connection.their_state is h11.SEND_BODY:
+        if isinstance(event, Response) and self._is_body_missing():
             headers = [*event.headers, (b"connection", b"close")]
             event = dataclasses.replace(event, headers=headers)
         await super().stream_send(event)
+
+    async def _maybe_recycle(self) -> None:
+        """Keep the connection for the next request, or close it; in two steps where need be.
+
+        The second step comes when the client closes, too, with Hypercorn's keep-alive timeout,
+        or when the server stops.
+        """
+        is_whole = self.connection.our_state in (h11.DONE, h11.MUST_CLOSE)
+        if not (is_whole and self._is_body_missing()):
+            await super()._maybe_recycle()
+            return
+        self._is_answered = True
+        await self._close_stream()
+        await self.can_read.set()
+        with contextlib.suppress(OSError, RuntimeError):  # it is closed already
+            # Hypercorn has no event that closes one half of a connection.
+            self.send.__self__.writer.write_eof()  # type: ignore[attr-defined]
+        await self.send(Updated(idle=True))
+
+    def _is_body_missing(self) -> bool:
+        return self.connection.their_state is h11.SEND_BODY
 
     async def _check_protocol(self, event: h11.Request) -> None:
         """Ignore `Upgrade: h2c`, as a server may (RFC 9110 §7.8)."""
 
     async def _create_stream(self, request: h11.Request) -> None:
         if request.http_version in _VERSIONS:
-            await super()._create_stream(request)
+            await super()._create_stream(_without_upgrade(request))
         else:
             await self._send_error_response(_NOT_SUPPORTED)
             await self.send(Closed())
+
+
+def _without_upgrade(request: h11.Request) -> h11.Request:
+    """Return a request that asks for no WebSocket: there is none here, and Quart has no answer."""
+    headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
+    if len(headers) == len(request.headers):
+        return request
+    return h11.Request(
+        method=request.method,
+        target=request.target,
+        headers=headers,
+        http_version=request.http_version,
+    )
 
 
 def speak_http1_only() -> None:

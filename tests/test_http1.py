@@ -3,10 +3,11 @@
 import contextlib
 import http.client
 import socket
+from pathlib import Path
 
 import pytest
 
-from tests.test_process import key, served  # noqa: F401 - fixtures
+from tests.test_process import Gateway, key, served, until  # noqa: F401 - fixtures
 
 
 @pytest.fixture
@@ -63,3 +64,58 @@ def test_a_request_read_to_its_end_keeps_the_connection(gateway):
             assert (answer.status, answer.getheader("Connection")) == (400, None)
             answer.read()
     assert len(used) == 1
+
+
+@pytest.mark.parametrize(("path", "status"), [("/admin/login", b"413"), ("/api/x402/none", b"404")])
+def test_a_client_that_reads_only_after_its_last_byte_gets_its_answer(gateway, path, status):
+    size = 10_000_000
+    head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {size}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=25) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(1, socket.MSG_PEEK)  # the answer is there, and closing has begun
+        for _ in range(100):
+            connection.sendall(b"x" * (size // 100))
+        assert connection.recv(65536)[9:12] == status
+
+
+def test_what_is_sent_after_an_answer_has_an_end(gateway):
+    head = b"POST /api/x402/none HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=25) as connection:
+        connection.sendall(head)
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < 10**9:
+                sent += connection.send(b"x" * 65536)
+    assert sent < 10**9
+
+
+def test_a_client_that_closes_frees_its_socket_at_once(gateway):
+    folder = Path(f"/proc/{gateway.process.pid}/fd")
+    before = len(list(folder.iterdir()))
+    for ask in (b"", b"GET /api/health HTTP/1.1\r\nHost: a\r\n\r\n"):
+        for _ in range(100):
+            with socket.create_connection(("127.0.0.1", gateway.port), timeout=25) as connection:
+                connection.sendall(ask)
+                assert not ask or connection.recv(65536)
+    # Hypercorn's own timer takes half a minute.
+    until(lambda: len(list(folder.iterdir())) < before + 50)
+
+
+def test_an_upgrade_to_websocket_is_ignored(gateway):
+    ask = (
+        b"GET /api/health HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    answer = said(gateway, until_closed=False, data=ask)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_method_that_is_the_password_is_answered_like_any_other(tmp_path, chain, key):  # noqa: F811
+    gateway = Gateway(tmp_path, chain, key, GATEWAY_ADMIN_PASSWORD="PASSWORD-1234")
+    gateway.start()
+    try:
+        answers = [gateway.request(method, "/api/health") for method in ("PASSWORD-1234", "NONE")]
+    finally:
+        gateway.kill()
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 405

@@ -47,7 +47,8 @@ async def _http_error(error: HTTPException) -> Answer:
     """Translate what Quart raises by itself."""
     translated: dict[int, GatewayError] = {
         404: NotFound("No such path. GET /llms.txt describes this service."),
-        405: MethodNotAllowed(f"{request.method} is not possible here."),
+        # Not the method: beside a text without secrets it would tell who guesses whether it is one.
+        405: MethodNotAllowed("This method is not possible here."),
         413: PayloadTooLarge("The body is too large."),
     }
     status = error.code or 500
