@@ -1,11 +1,14 @@
 """The bodies of all requests together take a bounded part of the memory."""
 
+import asyncio
 import contextlib
 import json
 
 import attrs
 import pytest
 
+from gateway.body_memory import BodyMemory, CountedBody
+from gateway.errors import BodiesFull
 from tests.conftest import running
 
 DIRECT, PAPER, PICTURE = "/api/proxy-generate", "/api/x402/paper", "/api/x402/picture"
@@ -34,6 +37,19 @@ async def held(gateway, path, address, size=None):
             await sending.disconnect()
 
 
+async def held_until_refused(gateway, address, size):
+    """Send the begin of a body, and never more; return the answer."""
+    connection = gateway.client.request(
+        DIRECT,
+        method="POST",
+        headers={"Content-Type": "application/json", "Content-Length": str(size)},
+        scope_base={"client": (address, 50_000)},
+    )
+    async with connection as sending:
+        await sending.send(b'{"x":"')
+    return await connection.as_response()
+
+
 async def knock(gateway, path, address, size):
     """Send a whole body of a size; return the answer."""
     data = json.dumps({"x": "x" * (size - len('{"x": ""}'))}).encode()
@@ -58,7 +74,7 @@ async def test_beyond_the_bound_a_large_body_is_refused_before_it_is_read(gatewa
         held(gateway, DIRECT, ADDRESSES[0], 10_000_000),
         held(gateway, PAPER, ADDRESSES[1], 10_000_000),
     ):
-        assert await full(gateway, ADDRESSES[2])
+        assert await full(gateway, ADDRESSES[2], 10_500_000)
         assert not await full(gateway, ADDRESSES[2], 900_000)
     assert not await full(gateway, ADDRESSES[2])
 
@@ -68,7 +84,7 @@ async def test_small_bodies_have_room_beside_large_ones(gateway, payer):
         held(gateway, DIRECT, ADDRESSES[0], 10_500_000),
         held(gateway, PAPER, ADDRESSES[1], 10_500_000),
     ):
-        assert await full(gateway, ADDRESSES[2], 100_000)
+        assert await full(gateway, ADDRESSES[2], 10_600_000)
         answer = await gateway.client.post(
             PICTURE, json={"prompt": "a boat"}, headers={"X-PAYMENT": payer.header()}
         )
@@ -87,12 +103,12 @@ async def test_a_body_without_a_length_counts_as_it_grows(gateway):
         held(gateway, DIRECT, ADDRESSES[0]) as first,
         held(gateway, DIRECT, ADDRESSES[1]) as second,
     ):
-        assert not await full(gateway, ADDRESSES[2])
+        assert not await full(gateway, ADDRESSES[2], 10_500_000)
         for sending in (first, second):
             for _ in range(100):
                 await sending.send(b"x" * 100_000)
-        assert await full(gateway, ADDRESSES[2])
-    assert not await full(gateway, ADDRESSES[2])
+        assert await full(gateway, ADDRESSES[2], 10_500_000)
+    assert not await full(gateway, ADDRESSES[2], 10_500_000)
 
 
 async def test_a_body_that_outgrows_the_room_is_refused_and_dropped(gateway):
@@ -103,11 +119,12 @@ async def test_a_body_that_outgrows_the_room_is_refused_and_dropped(gateway):
         scope_base={"client": (ADDRESSES[1], 50_000)},
     )
     async with (
-        held(gateway, DIRECT, ADDRESSES[0], 10_900_000),
-        held(gateway, DIRECT, ADDRESSES[2], 9_000_000),
+        held(gateway, DIRECT, ADDRESSES[0], 5_000_000),
+        held(gateway, DIRECT, ADDRESSES[2], 5_000_000),
+        held(gateway, DIRECT, ADDRESSES[3], 5_000_000),
     ):
         async with connection as sending:
-            for _ in range(30):
+            for _ in range(70):
                 await sending.send(b"x" * 100_000)
             await sending.send_complete()
         assert (await connection.as_response()).status_code == 503
@@ -137,5 +154,58 @@ async def test_the_rate_limit_is_told_before_the_memory_is_looked_at(settings, p
         held(gateway, DIRECT, ADDRESSES[0], 10_900_000),
         held(gateway, PAPER, ADDRESSES[1], 10_000_000),
     ):
-        assert (await knock(gateway, DIRECT, ADDRESSES[2], 4_000_000)).status_code == 503
-        assert (await knock(gateway, DIRECT, ADDRESSES[2], 4_000_000)).status_code == 429
+        assert (await knock(gateway, DIRECT, ADDRESSES[2], 10_950_000)).status_code == 503
+        assert (await knock(gateway, DIRECT, ADDRESSES[2], 10_950_000)).status_code == 429
+
+
+async def test_where_it_is_full_the_oldest_slow_body_of_the_greedy_makes_way(gateway):
+    async with held(gateway, DIRECT, ADDRESSES[1], 2_000_000):
+        slow = asyncio.create_task(held_until_refused(gateway, ADDRESSES[0], 9_000_000))
+        await knock(gateway, DIRECT, ADDRESSES[4], 100)  # meanwhile it has begun
+        async with held(gateway, PAPER, ADDRESSES[2], 9_500_000):
+            assert not await full(gateway, ADDRESSES[3], 4_000_000)
+            answer = await slow
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+            # It made way alone: the others still take what they took.
+            assert await full(gateway, ADDRESSES[3], 10_000_000)
+
+
+async def test_slow_clients_with_little_bodies_keep_no_buyer_out(gateway, payer):
+    async with contextlib.AsyncExitStack() as stack:
+        for path, address, size in (
+            (DIRECT, ADDRESSES[0], 10_500_000),
+            (PAPER, ADDRESSES[1], 10_500_000),
+            *((DIRECT, ADDRESSES[2], 60_000) for _ in range(50)),
+        ):
+            await stack.enter_async_context(held(gateway, path, address, size))
+        for _ in range(3):
+            header = payer.header()
+            answer = await gateway.client.post(
+                PICTURE, json={"prompt": "a boat"}, headers={"X-PAYMENT": header}
+            )
+            assert answer.status_code == 200
+
+
+def body_of(memory: BodyMemory, address: str) -> CountedBody:
+    body = CountedBody(None, None)
+    body.memory, body.address_of = memory, lambda: address
+    return body
+
+
+def test_a_body_that_is_whole_makes_way_for_none():
+    memory = BodyMemory(1000)
+    for is_whole_first in (False, True):
+        greedy, modest = body_of(memory, "greedy"), body_of(memory, "modest")
+        if is_whole_first:
+            greedy.set_complete()
+        greedy.admit(500)
+        other = body_of(memory, "other")
+        other.append(b"x" * 450)
+        greedy.set_complete()
+        other.set_complete()
+        with pytest.raises(BodiesFull):
+            modest.admit(100)
+        for body in (greedy, other):
+            body.release()
+        modest.admit(100)
+        modest.release()

@@ -163,8 +163,9 @@ class Settings:
     body_memory_mb: int = setting(
         64,
         "Megabytes (10⁶ bytes) of request bodies that are held in memory at the same time; one "
-        "address may take half. What is beyond is answered 503 with Retry-After. The process "
-        "takes up to twice as much for them while they are read.",
+        "address may take half. Where there is no room, unfinished bodies of addresses that take "
+        "more than the one that asks make way. What is beyond is answered 503 with Retry-After. "
+        "The process takes up to twice as much for them while they are read.",
     )
     workers: int = setting(4, "Tasks that are generated at the same time.")
     bind: str = setting("127.0.0.1:8080", "Address and port to listen on.", example="0.0.0.0:8080")
