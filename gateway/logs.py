@@ -13,7 +13,8 @@ import structlog
 
 from gateway.redaction import REDACTED, Redactor
 
-_MAX_CHARS = 100_000  # of one value
+# Of one value. A prompt is looked for at each of them, in the thread that writes the line.
+_MAX_CHARS = 20_000
 _EVENT = re.compile(r"request|[a-z]+\.[a-z_]+")  # our own events' names
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _OURS = frozenset(("level", "timestamp", "logger"))

@@ -23,6 +23,7 @@ _LEAST_CHARS = 8  # a shorter secret or prompt is not looked for: it may be any 
 _LEAST_PART_CHARS = 12  # of a line of a PEM, or of a folder in an address
 _RUN_CHARS = 24  # of a prompt in a row that are taken out
 _GRAM_CHARS = 12  # one of them lies whole in such a run, wherever it begins
+_MOST_SHORTENED = 12  # times: an emoji, escaped for an address, and its one character
 _MAX_PLACES = 8  # of the same piece in a prompt that repeats itself
 _SECRET_NAME = re.compile(r"(KEY|SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
 _HEX = re.compile(r"(0[xX])?[0-9a-fA-F]{16,}")
@@ -52,17 +53,21 @@ class _Prompt:
         """Return a text without the prompt, and without any `_RUN_CHARS` in a row of it."""
         if len(text) < _LEAST_CHARS:
             return text
-        for spelling in self._spellings:
-            text = text.replace(spelling, REDACTED)
+        if len(text) * _MOST_SHORTENED >= len(self._text):
+            for spelling in self._spellings:
+                text = text.replace(spelling, REDACTED)
         return "".join(self._kept(text)) if len(text) >= _RUN_CHARS else text
 
     def _kept(self, text: str) -> Iterator[str]:
         """Yield what stays of a text; linear in its length."""
         kept = at = 0
         while at <= len(text) - _GRAM_CHARS:
-            places = self._places.get(text[at : at + _GRAM_CHARS], ())
+            places = self._places.get(text[at : at + _GRAM_CHARS])
+            if places is None:
+                at += 1
+                continue
             runs = [self._widened(text, at, place, kept) for place in places]
-            start, end = max(runs, key=lambda run: run[1] - run[0], default=(at, at))
+            start, end = max(runs, key=lambda run: run[1] - run[0])
             if end - start < _RUN_CHARS:
                 at += 1
                 continue

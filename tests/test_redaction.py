@@ -5,12 +5,13 @@ import logging
 import random
 import sys
 import threading
+from urllib.parse import quote
 
 import attrs
 import pytest
 import structlog
 
-from gateway import AccountProblem, ContentPolicy, InvalidInput, Transient
+from gateway import AccountProblem, ContentPolicy, InvalidInput, Transient, redaction
 from gateway.logs import configure_logs, redacted_output
 from gateway.redaction import Redactor, hide_prompt, secrets_of
 from tests.conftest import PNG, Payer, buy, running
@@ -333,3 +334,27 @@ def test_prints_of_several_threads_stay_whole_and_clean(capsys):
     assert all(line.startswith("line ") and line.endswith(" … end") for line in lines[1:])
     assert len(lines) == 21
     assert said.err == "SEEN …\n"
+
+
+def test_a_short_line_beside_a_long_prompt_costs_no_spelling_of_it(monkeypatch):
+    spelled = []
+    monkeypatch.setattr(redaction, "_spellings", lambda text: spelled.append(text) or {text})
+    redactor = Redactor()
+    hide_prompt("😀" * 10_000)
+    try:
+        assert redactor.clean("POST /api/x402/picture 200") == "POST /api/x402/picture 200"
+        assert not spelled
+        assert redactor.clean("😀" * 1000) == "…"
+        assert spelled
+    finally:
+        hide_prompt(None)
+
+
+@pytest.mark.parametrize("prompt", ["a boat on a lake, " * 50, "😀" * 500])
+def test_a_prompt_that_was_escaped_for_an_address_is_unescaped_and_found(prompt):
+    redactor = Redactor()
+    hide_prompt(quote(prompt))
+    try:
+        assert "…" in redactor.clean(f"not understood: {prompt}")
+    finally:
+        hide_prompt(None)
