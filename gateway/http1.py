@@ -25,11 +25,13 @@ class Http1Protocol(H11Protocol):
     """Hypercorn's HTTP/1.1 without its ways into HTTP/2 and WebSocket."""
 
     _is_answered = False
+    _is_closed = False
     _unread_bytes = 0
 
     async def handle(self, event: ConnectionEvent) -> None:
         """Read what a client sends, or drop it where its request has been answered already."""
         if isinstance(event, Closed):
+            self._is_closed = True
             # Hypercorn's timer would keep the socket of a client that is gone for 30 seconds.
             await self.send(Updated(idle=False))
         if not (self._is_answered and isinstance(event, RawData)):
@@ -56,7 +58,8 @@ class Http1Protocol(H11Protocol):
         or when the server stops.
         """
         is_whole = self.connection.our_state in (h11.DONE, h11.MUST_CLOSE)
-        if not (is_whole and self._is_body_missing()):
+        is_over = self._is_closed or self.context.terminated.is_set()
+        if is_over or not (is_whole and self._is_body_missing()):
             await super()._maybe_recycle()
             return
         self._is_answered = True

@@ -119,3 +119,15 @@ def test_a_method_that_is_the_password_is_answered_like_any_other(tmp_path, chai
         gateway.kill()
     assert answers[0] == answers[1]
     assert answers[0][0] == 405
+
+
+def test_held_bodies_do_not_spoil_a_stop(gateway):
+    with contextlib.ExitStack() as stack:
+        for path in ("/api/x402/none", "/api/proxy-generate"):  # one is answered, one is awaited
+            head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx"
+            connection = socket.create_connection(("127.0.0.1", gateway.port), timeout=25)
+            stack.enter_context(connection)
+            connection.sendall(head.encode())
+        until(lambda: any(said["status"] == 404 for said in gateway.events("request")))
+        gateway.stop()
+        assert gateway.process.wait(60) == 0
