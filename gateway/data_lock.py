@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pwd
+import sys
 from pathlib import Path
 from typing import TextIO
 
@@ -18,10 +19,19 @@ def enter_data(settings: Settings) -> None:
     Called before anything in the folder is opened: of a database that root has opened, the side
     files are root's, and the gateway's own user cannot write it any more.
 
-    Raises `SettingsError` where it cannot become that user.
+    Raises `SettingsError` where it cannot become that user, or may not enter the folder.
     """
     os.umask(0o077)
-    folder = settings.data_dir
+    try:
+        _enter(settings.data_dir)
+    except OSError as error:
+        raise SettingsError(
+            f"The folder {settings.data_dir} cannot be entered ({error.strerror}): only its owner "
+            "may. Run this as that user, or choose another folder: GATEWAY_DATA_DIR=./data"
+        ) from None
+
+
+def _enter(folder: Path) -> None:
     if not folder.is_dir():
         return
     owner = folder.stat()
@@ -49,6 +59,13 @@ def _become(user: int, group: int, folder: Path) -> None:
             f"here ({error.strerror}). Run it as that user: "
             f"setpriv --reuid={user} --regid={group} --clear-groups gateway …"
         ) from None
+    # What is imported later, and every child that reads a file, starts as that user.
+    if not (os.access(sys.executable, os.X_OK) and os.access(__file__, os.R_OK)):
+        raise SettingsError(
+            f"{folder} belongs to user {user}, as whom this runs now, and that user may not run "
+            f"{sys.executable} or read {Path(__file__).parent}. Install the gateway where that "
+            f"user may, or, if root is to run it, give it the folder: chown -R root {folder}"
+        )
 
 
 def existing_database(settings: Settings) -> Path:

@@ -45,25 +45,42 @@ def make_private(folder: Path) -> None:
 
 def our_files(folder: Path) -> Iterator[Path]:
     """Yield what the gateway keeps in its data folder: databases, the lock, the outputs."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name in (_LOCK, _OUTPUTS) or entry.name.startswith(_DATABASES):
-                yield Path(entry.path)
+    for name in _our_names(folder):
+        yield folder / name
 
 
 def give_to(folder: Path, user: int, group: int) -> None:
     """Give what root has left in the data folder to the folder's owner; only root can.
 
     A link is never followed, and a file with a second name is not given away: the folder's owner
-    may have made either of them.
+    may have made either of them. Nothing is reached by its path, into which that user may put a
+    link at any moment, but by its name in an open folder.
     """
-    for path in our_files(folder):
-        for each in (path, *_everything(path)):
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in _our_names(opened):
             with contextlib.suppress(FileNotFoundError):
-                found = each.lstat()
-                is_plain = stat.S_ISDIR(found.st_mode) or found.st_nlink == 1
-                if found.st_uid == 0 and is_plain:
-                    os.lchown(each, user, group)
+                _give(name, opened, user, group)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for _, folders, files, within in os.fwalk(_OUTPUTS, dir_fd=opened):
+                for name in (*folders, *files):
+                    with contextlib.suppress(FileNotFoundError):
+                        _give(name, within, user, group)
+    finally:
+        os.close(opened)
+
+
+def _give(name: str, folder: int, user: int, group: int) -> None:
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    is_plain = stat.S_ISDIR(found.st_mode) or found.st_nlink == 1
+    if found.st_uid == 0 and is_plain:
+        os.chown(name, user, group, dir_fd=folder, follow_symlinks=False)
+
+
+def _our_names(folder: Path | int) -> list[str]:
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    return [n for n in names if n in (_LOCK, _OUTPUTS) or n.startswith(_DATABASES)]
 
 
 def _everything(folder: Path) -> Iterator[Path]:

@@ -135,9 +135,11 @@ def command(volume, variables):
         "GATEWAY_DATA_DIR": str(volume),
     }
 
-    def run(*words: str, user: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(
+        *words: str, user: int = 0, python: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [_interpreter(), "-m", "gateway", *words],
+            [python or _interpreter(), "-m", "gateway", *words],
             cwd="/",
             env=environment,
             user=user,
@@ -212,6 +214,31 @@ def test_what_root_left_before_is_given_back(command, volume):
 
 
 @as_root
+def test_a_link_in_place_of_a_folder_gives_nothing_of_roots_away(command, volume):
+    assert command("check", user=USER).stderr == ""
+    elsewhere = volume.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "shadow").touch()
+    shutil.rmtree(volume / "outputs", ignore_errors=True)
+    (volume / "outputs").symlink_to(elsewhere)
+    os.chown(volume / "outputs", USER, USER, follow_symlinks=False)
+    assert command("tasks").returncode == 0
+    assert (elsewhere.stat().st_uid, (elsewhere / "shadow").stat().st_uid) == (0, 0)
+
+
+@as_root
+@pytest.mark.parametrize(("words", "depth"), [(("tasks",), 0), (("check",), 0), (("serve",), 1)])
+def test_a_user_who_may_not_enter_the_folder_is_told_so(command, volume, words, depth):
+    (volume, volume.parent)[depth].chmod(0o700)
+    done = command(*words, user=USER + 1)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "cannot be entered" in said
+    assert "Run this as that user" in said
+
+
+@as_root
 def test_a_copy_where_the_volumes_owner_may_not_write_is_refused_with_a_way_out(command, volume):
     command("check")
     private = volume.parent / "private"
@@ -224,6 +251,19 @@ def test_a_copy_where_the_volumes_owner_may_not_write_is_refused_with_a_way_out(
     assert done.returncode == 1
     assert "chown" in done.stderr
     assert _not_of_user(volume) == []
+
+
+@as_root
+def test_an_owner_who_may_not_run_this_python_is_told_before_anything_is_half_there(
+    command, volume
+):
+    private = volume.parent / "private"
+    private.mkdir(0o700)
+    (private / "python").symlink_to(_interpreter())
+    done = command("tasks", python=private / "python")
+    assert done.returncode == 1
+    assert f"that user may not run {private / 'python'}" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @as_root
