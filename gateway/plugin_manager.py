@@ -158,7 +158,10 @@ class PluginManager:
         """
         context = arguments.get("context")
         settings = context.settings if context is not None else arguments.get("settings")
-        for implementation in getattr(self._manager.hook, hook).get_hookimpls():
+        # Pluggy's own order is another where a plugin asks to be called first or last.
+        order = list(self._plugins)
+        implementations = getattr(self._manager.hook, hook).get_hookimpls()
+        for implementation in sorted(implementations, key=lambda one: order.index(one.plugin_name)):
             name, offers = implementation.plugin_name, Offers(offer)
             given = {"register": offers.register, **arguments}
             try:

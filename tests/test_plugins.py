@@ -212,6 +212,19 @@ def test_a_slug_of_a_bundled_plugin_stays_its_own(install):
     assert list(left_out(manager)) == ["a_plugin"]
 
 
+@pytest.mark.parametrize("wish", ["trylast", "tryfirst"])
+@pytest.mark.parametrize("module", ["a_plugin", "z_plugin"])
+def test_a_plugin_that_asks_to_be_called_out_of_turn_is_not(install, wish, module):
+    source = SELLS.replace("acme-picture", "document-parser").replace(
+        "@hookimpl", f"@hookimpl({wish}=True)"
+    )
+    install(source, module=module)
+    manager = PluginManager()
+    catalog = manager.catalog(Settings(wallet=WALLET))
+    assert catalog["document-parser"].upstream.plugin == "gateway_documents"
+    assert list(left_out(manager)) == [module]
+
+
 def test_a_price_of_the_operators_for_a_plugin_that_is_left_out_does_not_stop_the_start(install):
     install(SELLS)
     more = SELLS + "    register(endpoint('other-picture'), Provider())\n"
