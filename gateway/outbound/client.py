@@ -21,7 +21,7 @@ from gateway.outbound.transport import Sending, TooLarge, Transport, opened, rea
 
 _HOPS = 3  # redirects of a download
 _SENDABLE = re.compile(r"[!-~]+([ \t]+[!-~]+)*")  # what HTTP can send as a header's value
-_SAFE = ("GET", "HEAD", "DELETE")  # methods that may be sent again without harm
+_SAFE = ("GET", "HEAD", "DELETE")  # methods that mostly may be sent again without harm
 Files = Mapping[str, tuple[str, bytes, str]]
 
 
@@ -49,13 +49,14 @@ class Outbound:
         files: Files | None = None,
         headers: Mapping[str, str] | None = None,
         timeout_s: float = 60.0,
-        bills: bool = True,
+        bills: bool | None = None,
     ) -> Answer:
         """Ask the API once, at a path below `base_url` or an address it gave; any status.
 
         Such an address must be below `base_url` too, or of one of `hosts`: the API's key goes
-        there. `files` are sent as a form: field to (name, bytes, media type). `bills=False` says
-        that a POST makes nothing that costs money, such as an upload or a login.
+        there. `files` are sent as a form: field to (name, bytes, media type). `bills` says
+        whether the request may have something made that costs money: unless told, a GET, HEAD or
+        DELETE may not and any other may, although an upload or a login does not.
         Raises `Transient` where the request did not go out, or may be sent again without harm;
         `SubmitUncertain` where it went out and no whole answer came back; `AccountProblem` for a
         key that cannot be sent. `Answer.check` tells a status that leaves open what was made.
@@ -64,7 +65,7 @@ class Outbound:
             raise AccountProblem("The key cannot be sent: is there a line break or an odd letter?")
         transport = await self._open()
         order = transport.order(method, {**self.headers, **(headers or {})}, timeout_s)
-        sending = Sending(bills and method not in _SAFE)
+        sending = Sending(method not in _SAFE if bills is None else bills)
         try:
             asked = self._asked(transport, where, order | {"json": json, "files": files}, sending)
             async with asyncio.timeout(timeout_s), asked as response:
