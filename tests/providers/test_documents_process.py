@@ -17,7 +17,13 @@ from documents_files import request
 
 import gateway
 from gateway_documents.provider import DocumentParser
-from tests.sandbox.processes import children_of, eventually, is_alive, of_process
+from tests.sandbox.processes import (
+    children_of,
+    eventually,
+    is_alive,
+    of_process,
+    only_root_looks_inside,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -50,6 +56,7 @@ async def start_slow_document(parser):
     return task, child
 
 
+@only_root_looks_inside
 async def test_the_process_sees_none_of_the_gateways_secrets(parser, monkeypatch):
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0xsecret")
     await parser.submit(PAGE, None)

@@ -1,8 +1,15 @@
 """Looks at other processes through /proc, for tests of what is left when one dies."""
 
 import asyncio
+import os
 import time
 from pathlib import Path
+
+import pytest
+
+only_root_looks_inside = pytest.mark.skipif(
+    os.geteuid() != 0, reason="the gateway and its children hide from others"
+)
 
 
 def of_process(pid, name):

@@ -12,7 +12,14 @@ import pytest
 
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost
 from gateway.sandbox.child.keeper import Keeper
-from tests.sandbox.processes import children_of, eventually, is_alive, of_process, open_files_of
+from tests.sandbox.processes import (
+    children_of,
+    eventually,
+    is_alive,
+    of_process,
+    only_root_looks_inside,
+    open_files_of,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -43,6 +50,7 @@ async def start_sleeping(box):
     return task, child
 
 
+@only_root_looks_inside
 async def test_the_process_has_none_of_the_gateways_secrets(echo, monkeypatch):
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0xsecret")
     await echo.call(b"")
@@ -124,6 +132,7 @@ async def test_a_function_that_does_not_exist_is_said_to_the_programmer(function
     assert "Error: " in capfd.readouterr().err
 
 
+@only_root_looks_inside
 async def test_many_calls_at_once_are_all_answered(echo):
     answers = await asyncio.gather(*(echo.call(str(at).encode()) for at in range(100)))
     assert [int(answer) for answer in answers] == list(range(100))
