@@ -138,7 +138,9 @@ def test_transfers_and_checks_are_readable_as_well(env, chain, tmp_path):
     transfers = ["transfers", "unclaimed", "--hours", "0"]
     for words in (transfers, ["check"]):
         said = said_by(env, words, COLUMNS="80")
-        assert max(map(len, said.splitlines())) <= 80
+        # A path stays whole, and where this test's folder lies, it may be a long one.
+        lines = [line for line in said.splitlines() if str(tmp_path) not in line]
+        assert max(map(len, lines)) <= 80
         for cell in cells(env, words) if words == transfers else [[WALLET]]:
             assert is_readable(said, cell), (cell, said)
     assert tx_hash in said_by(env, [*transfers, "--wide"], COLUMNS="80")
