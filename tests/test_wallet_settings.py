@@ -31,10 +31,13 @@ def is_one_sentence(text: str) -> bool:
         ("ADMIN_PASSWORD_HASH", "=19=65536,t=3,p=4", "single quotes"),
         ("ADMIN_PASSWORD_HASH", HASH[:-1] + "=", "argon2 hash"),
         ("ADMIN_PASSWORD_HASH", HASH + "aaa", "argon2 hash"),
+        ("FAILED_GAS_PER_HOUR", "nan", "reverted settlements"),
+        ("HELD_FILES_MB", "7", "wait for x402 payments"),
     ],
     ids=[
         *("a case", "a digit", "Base's token", "Base Sepolia's token"),
         *("a password", "bcrypt", "a shell took its $", "padded", "cut off"),
+        *("no number", "less than a file"),
     ],
 )
 def test_a_setting_that_loses_money_is_refused_when_it_is_read(monkeypatch, name, value, said):

@@ -57,6 +57,8 @@ def _verdicts(settings: Settings) -> dict[str, bool]:
         "max_long_polls": 0,
         "max_long_polls_per_address": 0,
         "body_memory_mb": 24,  # two of the largest bodies
+        "held_files_mb": 8,  # one of the largest files
+        "failed_gas_per_hour": 0,  # nor "nan", of which nothing is more
     }
     positive = (
         "rpc_timeout",
