@@ -135,9 +135,12 @@ def secrets_of(
     """Yield every secret that settings and environment hold.
 
     `sections`: the plugins' settings, by prefix. Of a plugin's values those are secret that it
-    declares so, and those that no plugin declares.
+    declares so, and those that no plugin declares. The admin's password is not among them: a person
+    chose it, and an answer in which one word is missing would tell a guesser which.
     """
     for field in attrs.fields(Settings):
+        if field.name == "admin_password":
+            continue
         value = getattr(settings, field.name)
         if isinstance(field.default, ts.SecretStr):
             yield str(value)
@@ -149,7 +152,7 @@ def secrets_of(
         if is_secret(name):
             yield str(value)
     for name, value in os.environ.items():
-        if _SECRET_NAME.search(name):
+        if _SECRET_NAME.search(name) and name != "GATEWAY_ADMIN_PASSWORD":
             yield value
 
 

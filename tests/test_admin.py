@@ -46,6 +46,14 @@ async def test_a_form_leads_to_the_page(gateway):
     assert (await gateway.client.get("/admin")).status_code == 200
 
 
+async def test_no_answer_tells_that_a_word_in_it_is_the_password(settings, provider):
+    """Answers leave keys out; a word that were left out too would be a guess confirmed."""
+    weak = attrs.evolve(settings, admin_password="password")
+    async with running(weak, provider) as gateway:
+        answer = await log_in(gateway, "wrong")
+        assert (await answer.get_json())["error"] == "The password is not right."
+
+
 @pytest.mark.parametrize("way", ["json", "form"])
 async def test_a_wrong_password_is_a_401_and_no_cookie(gateway, way):
     said = set()
