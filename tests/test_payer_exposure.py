@@ -66,6 +66,15 @@ async def reverts(gateway, chain, payer, betray) -> str:
     return task_id
 
 
+async def cancelled(gateway, chain, payer) -> None:
+    """Buy with an authorization whose cancellation is mined before our transaction."""
+    signed = payer.authorization()
+    chain.set_automine(False)
+    cancel(chain, payer, signed.nonce)
+    await bought(gateway, payer.header(nonce=signed.nonce, valid_before=signed.valid_before))
+    chain.set_automine(True)
+
+
 def empty(chain, payer):
     """Return what moves all of the payer's money away."""
     return lambda: chain.transfer_usdc(payer.account.key, "0x" + "99" * 20, EVERYTHING)
@@ -159,12 +168,7 @@ async def test_a_payer_whose_settlement_reverted_pays_directly_for_a_day(
         if how == "drained":
             await reverts(gateway, chain, payer, empty(chain, payer))
         else:
-            signed = payer.authorization()
-            chain.set_automine(False)
-            cancel(chain, payer, signed.nonce)
-            header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
-            await bought(gateway, header)
-            chain.set_automine(True)
+            await cancelled(gateway, chain, payer)
         (failure,) = await until(lambda: failures(gateway))
         assert failure.failure == how
     clock.offset_s += 700
@@ -232,6 +236,19 @@ async def test_a_payer_whose_money_came_after_all_is_not_barred(gateway, chain, 
     task = await gateway.wait(task_id)
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
     await gateway.wait(await bought(gateway, payer.header()))
+
+
+async def test_a_barred_payer_is_sold_what_his_money_has_come_for(gateway, chain, payer):
+    """A third party has submitted his authorization: it burns no gas of ours."""
+    await cancelled(gateway, chain, payer)
+    await until(lambda: failures(gateway))
+    signed = payer.authorization()
+    signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
+    header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
+    assert (await buy(gateway, header)).status_code == 402
+    chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
+    task = await gateway.wait(await bought(gateway, header))
+    assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
 
 
 # -- files that wait for their payments

@@ -12,8 +12,8 @@ from gateway.domain import Payment
 class ReserveLimits:
     """What T1 checks in its own transaction, so that two purchases at once cannot both pass.
 
-    `most_open` is None for a payment that is on the chain already: it burns no gas and needs no
-    balance.
+    `most_open` is None for a payment that is on the chain already: it burns no gas, needs no
+    balance and waits for no settlement, so none of them holds.
     """
 
     held_file_bytes: int
@@ -49,7 +49,7 @@ class FailedSettlement:
 class PayerRecords(Protocol):
     """What payers have open, and what their failures cost. Each method is one transaction."""
 
-    async def open_of(self, payer: str) -> OpenPayments:
+    async def open_of(self, payer: str, *, now: float) -> OpenPayments:
         """Return the payer's x402 payments of unknown outcome."""
         ...
 

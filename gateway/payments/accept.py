@@ -1,7 +1,7 @@
 """Accepts payments: from a proof to a task, in the order of checks that keeps money safe.
 
-X402: known authorization → known key → can serve → the payer's turn → terms → not barred →
-chain → T1 → settlement → the task.
+X402: known authorization → known key → can serve → the payer's turn → terms → chain →
+not barred, unless the money is here already → T1 → settlement → the task.
 Direct: known key → can serve → transaction on-chain → payer's proof → T1' → the task.
 """
 
@@ -166,7 +166,6 @@ class Payments:
                 if known := await self._known(quote, proof, claim, new, key_hash):
                     return known
                 self.authorizations.check_terms(proof, quote, self.now())
-                await self.exposure.check_not_barred(signed.sender)
                 first, limits = await self._checked(quote, signed)
                 beginning = self._begin(new, signed, claim, first, key_hash, limits)
                 try:
@@ -190,6 +189,7 @@ class Payments:
             self.exposure.limits(signed.sender),
         )
         if is_unspent:
+            await self.exposure.check_not_barred(signed.sender)
             await self.settlements.check(signed, quote)
             return max(head.number - _UNSPENT_MARGIN, floor + 1), limits
         first = await find_payment(

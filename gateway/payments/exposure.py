@@ -80,7 +80,7 @@ class Exposure:
         try:
             await _acquire(line.lock, until)
             try:
-                yield Turn(self.store, payer, until)
+                yield Turn(self.store, payer, until, self.now)
             finally:
                 line.lock.release()
         finally:
@@ -100,7 +100,7 @@ class Exposure:
 
     async def limits(self, payer: str) -> ReserveLimits:
         """Return what T1 must check of this payer; asks the chain only where payments are open."""
-        known = await self.store.payers.open_of(payer)
+        known = await self.store.payers.open_of(payer, now=self.now())
         if known.count == 0:
             return ReserveLimits(held_file_bytes=self.held_file_bytes, most_open=1)
         code, balance = await asyncio.gather(
@@ -120,14 +120,18 @@ class Turn:
     store: Store
     payer: str
     until: float
+    now: Clock
 
     async def wait_for_change(self) -> None:
         """Return once a payment of the payer was closed; raises `ExecutionError` at the end."""
-        before = await self.store.payers.open_of(self.payer)
-        while before.count and await self.store.payers.open_of(self.payer) == before:
+        before = await self._open()
+        while before.count and await self._open() == before:
             if asyncio.get_running_loop().time() >= self.until:
                 raise ExecutionError(_BUSY)
             await asyncio.sleep(_LOOK_S)
+
+    async def _open(self) -> OpenPayments:
+        return await self.store.payers.open_of(self.payer, now=self.now())
 
 
 def _most_open(known: OpenPayments) -> int:

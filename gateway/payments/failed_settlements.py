@@ -12,11 +12,13 @@ import structlog
 from gateway.contracts import Chain, Clock, SignedTransaction, Store
 from gateway.contracts.payers import FailedSettlement
 from gateway.domain import Authorization, Payment, Receipt
+from gateway.errors import ChainUnavailable
 from gateway.payments.events import is_spent
 from gateway.smart_wallets import has_code
 from gateway.usdc import BALANCE_OF, word
 
-# After this long no endpoint lags: the nonce was used up by a transaction of which we know nothing.
+# After this long no endpoint lags: a nonce without a receipt was used up by a transaction of which
+# we know nothing. Most endpoints have no longer the state at the block of one that has a receipt.
 _GIVE_UP_S = 600.0
 _log = structlog.get_logger()
 
@@ -30,11 +32,16 @@ class FailedSettlements:
         self._now = now
 
     async def look(self) -> None:
-        """Judge each nonce once; raises `ChainUnavailable` where that must wait."""
+        """Judge each nonce once; one that must wait keeps nothing else from being done."""
         unjudged = await self._store.payers.unjudged()
         same_nonce = itertools.groupby(unjudged, lambda one: (one[1].signer, one[1].nonce))
         for _, group in same_nonce:
-            await self._judge(list(group))
+            versions = list(group)
+            try:
+                await self._judge(versions)
+            except ChainUnavailable as error:
+                payment, _ = versions[0]
+                _log.warning("settlement.not_judged", payment=payment.id, error=error.message)
 
     async def _judge(self, versions: list[tuple[Payment, SignedTransaction]]) -> None:
         """Look for the receipt of the one version of a nonce that was mined."""
@@ -55,8 +62,11 @@ class FailedSettlements:
             await self._store.payers.judge(transaction, failure)
             return
         _, newest = versions[-1]
-        if self._now() - newest.sent_at > _GIVE_UP_S:
+        if self._is_long_ago(newest):
             await self._store.payers.judge(newest, None)
+
+    def _is_long_ago(self, transaction: SignedTransaction) -> bool:
+        return self._now() - transaction.sent_at > _GIVE_UP_S
 
     async def _failure(
         self, payment: Payment, transaction: SignedTransaction, receipt: Receipt
@@ -64,11 +74,17 @@ class FailedSettlements:
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
         fee_wei = receipt.fee_wei
+        try:
+            cause = await self._cause(payment.authorization, receipt)
+        except ChainUnavailable:
+            if not self._is_long_ago(transaction):
+                raise
+            cause = "unexplained"
         return FailedSettlement(
             payer=payment.payer,
             tx_hash=transaction.tx_hash,
             at=self._now(),
-            failure=await self._cause(payment.authorization, receipt),
+            failure=cause,
             fee_wei=transaction.most_wei if fee_wei is None else fee_wei,
         )
 

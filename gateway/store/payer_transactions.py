@@ -7,9 +7,12 @@ from gateway.contracts.payers import FailedSettlement, PayerBusy, ReserveLimits
 from gateway.errors import ExecutionError
 
 # A payment of unknown outcome, or one that was given up while a transaction of it may still cost
-# gas: what became of that is not known yet, so it counts as open.
+# gas: what became of that is not known yet, so it counts as open. Not for ever: what a key signed
+# that is used no more is never mined, and would shut its payer out.
 IS_OPEN = """(p.state IN ('reserved', 'settling') OR (p.state = 'released' AND EXISTS (
-    SELECT 1 FROM sent_transactions s WHERE s.payment_id = p.id AND s.judged = 0)))"""
+    SELECT 1 FROM sent_transactions s
+    WHERE s.payment_id = p.id AND s.judged = 0 AND s.sent_at > ?)))"""
+LOST_S = 3600.0  # after its signing, a transaction that is not mined is given up
 
 
 def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
@@ -17,16 +20,17 @@ def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: Rese
 
     What is open counts at the full price: a balance pays for all of it or for none.
     """
-    if limits.most_open is not None:
-        count, units = db.execute(
-            f"""SELECT count(*), coalesce(sum(p.price_units), 0) FROM payments p
-                WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - a constant
-            (payer,),
-        ).fetchone()
-        if count >= limits.most_open:
-            raise PayerBusy
-        if count and units + task.price_units > limits.balance_units:
-            raise PayerBusy
+    if limits.most_open is None:
+        return
+    count, units = db.execute(
+        f"""SELECT count(*), coalesce(sum(p.price_units), 0) FROM payments p
+            WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - a constant
+        (payer, task.created_at - LOST_S),
+    ).fetchone()
+    if count >= limits.most_open:
+        raise PayerBusy
+    if count and units + task.price_units > limits.balance_units:
+        raise PayerBusy
     if task.request.attachment is not None:
         held = db.execute(
             """SELECT coalesce(sum(length(f.data)), 0) FROM tasks t

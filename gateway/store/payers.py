@@ -24,7 +24,7 @@ class SqlitePayers:
         self._write = write
         self._rows = rows
 
-    async def open_of(self, payer: str) -> OpenPayments:
+    async def open_of(self, payer: str, *, now: float) -> OpenPayments:
         rows = await self._rows(
             f"""SELECT count(*), coalesce(sum(p.price_units), 0),
                    (SELECT count(*) FROM (SELECT 1 FROM payments WHERE payer = ? AND state IN
@@ -34,6 +34,7 @@ class SqlitePayers:
             payer,
             _MOST_COUNTED,
             payer,
+            now - payers.LOST_S,
         )
         count, units, settled = rows[0]
         return OpenPayments(count=count, units=units, settled=settled)
@@ -69,7 +70,7 @@ class SqlitePayers:
         rows = await self._rows(
             f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
                 JOIN payments p ON p.id = s.payment_id WHERE {where}
-                ORDER BY s.signer, s.nonce"""  # noqa: S608 - constants
+                ORDER BY s.signer, s.nonce, s.sent_at"""  # noqa: S608 - constants
         )
         return [(payment_of(row), signed_of(row)) for row in rows]
 

@@ -70,7 +70,7 @@ class PayersContract:
         )
         assert kinds(outcomes).count(Task) == 3
         assert kinds(outcomes).count(PayerBusy) == 47
-        assert await store.payers.open_of(PAYER) == OpenPayments(
+        assert await store.payers.open_of(PAYER, now=NOW) == OpenPayments(
             count=3, units=3 * PRICE, settled=0
         )
 
@@ -89,12 +89,30 @@ class PayersContract:
         second = await _reserve(store, 2, one)
         await store.settle(second.payment.id, paying(second), now=NOW)
         await _reserve(store, 3, one)
-        known = await store.payers.open_of(PAYER)
+        known = await store.payers.open_of(PAYER, now=NOW)
         assert (known.count, known.settled) == (1, 1)
 
     async def test_a_payment_that_is_mined_already_needs_no_limit(self, store: Store) -> None:
         await _reserve(store, 1, attrs.evolve(_ROOMY, most_open=1))
         await _reserve(store, 2, attrs.evolve(_ROOMY, most_open=None, balance_units=0))
+        signed, paid = authorization(3), ReserveLimits(held_file_bytes=0)
+        document = new_task(request=_FILE)
+        assert await store.reserve(document, signed, key_of(signed), 0, None, paid)
+
+    async def test_what_is_never_mined_shuts_its_payer_out_for_an_hour_only(
+        self, store: Store
+    ) -> None:
+        """Its key was replaced: no settlement of the new one says what became of it."""
+        one = attrs.evolve(_ROOMY, most_open=1)
+        task = await _reserve(store, 1, one)
+        await store.begin_settling(task.payment.id, _sent(), now=NOW)
+        await store.release(task.payment.id, now=NOW)
+        assert (await store.payers.open_of(PAYER, now=NOW + 3599)).count == 1
+        with pytest.raises(PayerBusy):
+            await _reserve(store, 2, one)
+        assert (await store.payers.open_of(PAYER, now=NOW + 3601)).count == 0
+        signed, late = authorization(3), attrs.evolve(new_task(), created_at=NOW + 3601)
+        assert await store.reserve(late, signed, key_of(signed), 0, None, one)
 
     async def test_held_files_have_a_cap(self, store: Store) -> None:
         limits = attrs.evolve(_ROOMY, held_file_bytes=1_999)
