@@ -13,6 +13,7 @@ from typing import Any
 from gateway import app as production
 from gateway.contracts import PluginContext
 from gateway.errors import GatewayError, PaymentRequired
+from gateway.redaction import Redactor
 from gateway.services import Services
 from tests.simulation import market
 from tests.simulation.database import SimStore
@@ -126,7 +127,7 @@ class Life:
         site: Any = SimpleNamespace(secret_key="", extensions={})
         refunds = production._refunds(context, store, settler)
         services = await production._services(
-            site, context, manager, catalog, store, settler, refunds
+            site, context, manager, catalog, store, settler, refunds, Redactor()
         )
         services.artifacts = services.workers.shop.artifacts = market.NoArtifacts()
         services.answered.set()
