@@ -111,6 +111,7 @@ class Life:
         except Exception as error:  # noqa: BLE001 - a process that fails is a finding
             if not self.is_dead:
                 self.ground.surprises.append(f"LIFE_FAILED {error!r}")
+                self._opened.set()  # the history ends and tells it, also where no life ever opens
         if not self.is_dead:
             self.world.note(f"life {self.number} ended in good order")
             self._end()
