@@ -290,6 +290,15 @@ async def _money(gateway: Running, chain: PlayChain) -> tuple:
     return rows, sent, chain.usdc_balance(WALLET)
 
 
+async def operators_rows(gateway) -> tuple[int, dict[str, dict]]:
+    """Return the status and the rows of `/admin/ready`, by name: what strangers do not read."""
+    answer = await gateway.client.get("/admin/ready")
+    if answer.status_code == 401:
+        await gateway.client.post("/admin/login", json={"password": "correct horse"})
+        answer = await gateway.client.get("/admin/ready")
+    return answer.status_code, {row["name"]: row for row in (await answer.get_json())["checks"]}
+
+
 async def buy(gateway, header, *, url="/api/x402/picture", name="X-PAYMENT", **fields):
     """Ask for a picture by x402, with a payment header or without."""
     headers = {name: header} if header else {}

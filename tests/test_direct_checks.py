@@ -288,7 +288,9 @@ async def test_a_hash_that_the_chain_does_not_know_costs_one_look(settings, prov
     settings = attrs.evolve(settings, rpc_urls=(node.url,), tx_patience=4.0)
     async with running(settings, provider) as gateway:
         await gateway.services.warmed.wait()
+        await gateway.services.wallet.look_until_known()
         await gateway.services.settlements._sweeper.stop()
+        await gateway.services.settlements.obstacles.stop()
         asked = node.asked
         answer = await claim(gateway, HASH)
         assert (await answer.get_json())["code"] == "TX_NOT_FOUND"

@@ -11,11 +11,17 @@ import structlog
 from gateway.check import run_checks
 from gateway.demo.chain import FAUCET_KEY
 from gateway.demo.token import call_data
-from tests.conftest import WALLET, buy, decoded, nothing_charged, running
+from tests.conftest import WALLET, buy, decoded, nothing_charged, operators_rows, running
 from tests.faults.proxy import FaultProxy
 
 X402 = "settlement"
 DIRECT_WORKS = "A direct USDC transfer works."
+
+
+@pytest.fixture(autouse=True)
+def _fresh_rows(monkeypatch):
+    """Ask again at each look; the rows are else kept for some seconds."""
+    monkeypatch.setattr("gateway.readiness.KEPT_S", 0.0)
 
 
 def tell_token(chain, name, *addresses):
@@ -35,9 +41,8 @@ def wallet_without_gas(settings, gas_key, chain):
 
 
 async def x402_row(gateway) -> dict:
-    answer = await gateway.client.get("/api/ready")
-    (row,) = [row for row in (await answer.get_json())["checks"] if row["name"] == X402]
-    return row
+    """Return the operator's row."""
+    return (await operators_rows(gateway))[1][X402]
 
 
 async def unpaid_error(gateway) -> str:

@@ -14,7 +14,7 @@ from gateway.cli import main
 from gateway.demo.chain import MULTICALL
 from gateway.errors import ChainUnavailable
 from gateway.services import EXTENSION
-from tests.conftest import WALLET, buy, nothing_charged, running
+from tests.conftest import WALLET, buy, nothing_charged, operators_rows, running
 
 
 class SilentAboutCode:
@@ -41,8 +41,7 @@ async def claim(gateway, tx_hash):
 
 
 async def rows(gateway) -> tuple[int, dict[str, dict]]:
-    answer = await gateway.client.get("/api/ready")
-    return answer.status_code, {row["name"]: row for row in (await answer.get_json())["checks"]}
+    return await operators_rows(gateway)
 
 
 async def is_refused(answer) -> bool:

@@ -13,7 +13,7 @@ from gateway.upstream import Upstream
 from gateway.version import VERSION
 
 _EVERYTHING = "everything"  # what such a check stops
-_MAX_PROBLEM_CHARS = 200
+_MAX_PROBLEM_CHARS = 500
 blueprint = Blueprint("health", __name__)
 
 
