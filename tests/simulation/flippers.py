@@ -13,7 +13,7 @@ from tests.simulation.people import RICH_UNITS, Town
 from tests.simulation.token import flip_call, read_signed
 
 _LOOK_S = 0.25
-_GREED_S = 150.0  # longer than the trouble: also when all work again
+_GREED_S = 110.0  # longer than the trouble: also when all work again
 _MAX_TRIES = 6
 
 

@@ -65,7 +65,7 @@ class Cast:
             weather=[Weather(town, dice.choice((market.SIGNER, market.REFUNDER)))]
             if dice.random() < 0.6
             else [],
-            flippers=[Flipper(town, "flipper")] if dice.random() < 0.25 else [],
+            flippers=[Flipper(town, "flipper")] if dice.random() < 0.1 else [],
         )
 
     def everybody(self) -> list:
