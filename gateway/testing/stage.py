@@ -26,7 +26,7 @@ from gateway.upstream import Upstream
 from gateway.wire import GenerationBody, request_of
 from gateway.worker import WorkerPool
 
-PATIENCE_S = 30.0  # that a scene waits for what should come at once
+PATIENCE_S = 60.0  # that a scene waits for what should come at once, also on a busy machine
 PAYER = "0x" + "a1" * 20
 _LOOK_S = 0.01
 _RETENTION_S = 86400.0
