@@ -42,31 +42,34 @@ def check_settings(settings: Settings) -> None:
     check_wallet(settings)
 
 
+_ONE_OF = {
+    "network": tuple(NETWORKS),
+    "log_format": ("json", "console"),
+    "refunds": ("manual", "automatic"),
+}
+_AT_LEAST = {
+    "workers": 1,
+    "confirmations": 1,
+    "min_free_disk_mb": 0,
+    "max_long_polls": 0,
+    "max_long_polls_per_address": 0,
+    "body_memory_mb": 24,  # two of the largest bodies
+    "held_files_mb": 8,  # one of the largest files
+    "failed_gas_per_hour": 0,  # nor "nan", of which nothing is more
+}
+_POSITIVE = (
+    "rpc_timeout",
+    "max_fee_gwei",
+    "max_transfer_age_hours",
+    "tx_patience",
+    "retention_days",
+)
+_LIMITS = ("limit_x402", "limit_direct", "limit_task", "limit_login", "limit_login_total")
+
+
 def _verdicts(settings: Settings) -> dict[str, bool]:
     """Return which settings are right."""
     url = urlsplit(settings.base_url)
-    one_of = {
-        "network": tuple(NETWORKS),
-        "log_format": ("json", "console"),
-        "refunds": ("manual", "automatic"),
-    }
-    at_least = {
-        "workers": 1,
-        "confirmations": 1,
-        "min_free_disk_mb": 0,
-        "max_long_polls": 0,
-        "max_long_polls_per_address": 0,
-        "body_memory_mb": 24,  # two of the largest bodies
-        "held_files_mb": 8,  # one of the largest files
-        "failed_gas_per_hour": 0,  # nor "nan", of which nothing is more
-    }
-    positive = (
-        "rpc_timeout",
-        "max_fee_gwei",
-        "max_transfer_age_hours",
-        "tx_patience",
-        "retention_days",
-    )
     return {
         "base_url": url.scheme in ("http", "https") and bool(url.hostname) and not url.path,
         "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,
@@ -81,19 +84,10 @@ def _verdicts(settings: Settings) -> dict[str, bool]:
         **bucket_verdicts(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
-        **{name: getattr(settings, name) in values for name, values in one_of.items()},
-        **{name: getattr(settings, name) >= least for name, least in at_least.items()},
-        **{name: 0 < getattr(settings, name) < math.inf for name in positive},
-        **{
-            name: bool(_LIMIT.fullmatch(getattr(settings, name)))
-            for name in (
-                "limit_x402",
-                "limit_direct",
-                "limit_task",
-                "limit_login",
-                "limit_login_total",
-            )
-        },
+        **{name: getattr(settings, name) in values for name, values in _ONE_OF.items()},
+        **{name: getattr(settings, name) >= least for name, least in _AT_LEAST.items()},
+        **{name: 0 < getattr(settings, name) < math.inf for name in _POSITIVE},
+        **{name: bool(_LIMIT.fullmatch(getattr(settings, name))) for name in _LIMITS},
         "limit_price": not settings.limit_price or bool(_LIMIT.fullmatch(settings.limit_price)),
     }
 
