@@ -8,7 +8,7 @@ import uvloop
 from hypercorn.asyncio import serve
 from quart import Quart
 
-from gateway.server import _config, _listen
+from gateway.web.server import _config, _listen
 
 
 def quart_app() -> Quart:

@@ -14,8 +14,8 @@ from PIL import Image
 from rich.table import Table
 
 from gateway import Output, Result
-from gateway.images import Pictures
-from gateway.pages import Pages
+from gateway.sandbox.pages import Pages
+from gateway.sandbox.pictures import Pictures
 
 _RUNS = 3  # of which the median is shown: other programs hold up a loop, too
 _SIZES = {"64": 64, "1K": 1024, "4K": 4096}

@@ -12,12 +12,12 @@ from rich.table import Table
 from samples import accept, log_to_nowhere
 
 from gateway import GenerationRequest, Job, Result, Traits
-from gateway.artifacts import LocalArtifacts
-from gateway.catalog import Catalog
 from gateway.contracts import Artifacts, Provider
 from gateway.domain import StoredOutput, StoredResult
+from gateway.outputs import LocalArtifacts
+from gateway.plugins.catalog import Catalog
 from gateway.store import SqliteStore
-from gateway.worker import WorkerPool
+from gateway.tasks import WorkerPool
 
 _TASKS = 10_000
 _WITH_FILES = 1_000

@@ -13,9 +13,9 @@ from gateway_bench import INSTANT
 from place import WALLET, median_us
 from rich.table import Table
 
+from gateway.chain.smart_wallets import is_signed_by_key
 from gateway.contracts import Quote
-from gateway.smart_wallets import is_signed_by_key
-from gateway.usdc import BASE, authorization_digest, checksum_address
+from gateway.domain.eip3009 import BASE, authorization_digest, checksum_address
 from gateway_x402.verifier import X402Verifier
 
 _TARGET_US = 400.0

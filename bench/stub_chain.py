@@ -9,7 +9,7 @@ from typing import Any
 import uvloop
 from place import WALLET
 
-from gateway.usdc import BASE, TRANSFER_TOPIC, topic
+from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic
 
 _HEAD_LINES = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _HEAD = 1_000_000

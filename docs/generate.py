@@ -9,7 +9,7 @@ import plugin_reference
 
 from gateway import errors
 from gateway.errors import GatewayError, ProviderError
-from gateway.plugin_manager import BUNDLED, PluginManager
+from gateway.plugins.manager import BUNDLED, PluginManager
 from gateway.settings import EndpointOverride, Settings, names_of, variable
 
 DOCS = Path(__file__).parent

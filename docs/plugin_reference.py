@@ -10,8 +10,9 @@ from io import StringIO
 from typing import Any
 
 import gateway
-from gateway import errors, hookspecs, testing
+from gateway import errors, testing
 from gateway.errors import ProviderError
+from gateway.plugins import hookspecs
 
 _SKIPPED = {"hookimpl", "__version__"}  # a marker and a text: the page before explains them
 _HEAD = """# Reference for plugins

@@ -60,10 +60,10 @@ from gateway.errors import (
     TxFailed,
     TxNotFound,
 )
-from gateway.hookspecs import hookimpl
-from gateway.outbound import Answer, Outbound
+from gateway.plugins.hookspecs import hookimpl
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
 from gateway.settings import Settings, secret, setting
+from gateway.vendors import Answer, Outbound
 from gateway.version import VERSION as __version__  # noqa: N811 - Python's name for it
 
 __all__ = [

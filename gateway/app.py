@@ -10,16 +10,12 @@ from typing import Any
 import structlog
 from quart import Quart
 
-from gateway import retention
-from gateway.artifacts import artifacts_of
-from gateway.catalog import Catalog
-from gateway.chain import Web3Chain
+from gateway.chain.client import Web3Chain
+from gateway.chain.keys import check_plain_keys, load_key
+from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import Artifacts, Chain, Clock, PluginContext, Settler, Store
-from gateway.data_lock import check_network
 from gateway.errors import ChainUnavailable, SettingsError
-from gateway.keys import check_plain_keys, load_key
-from gateway.notices import LongPolls, Notices
-from gateway.passwords import AdminPassword
+from gateway.outputs import artifacts_of, retention
 from gateway.payments import (
     Exposure,
     FailedSettlements,
@@ -29,20 +25,22 @@ from gateway.payments import (
     Refunds,
     Settlements,
 )
-from gateway.plugin_manager import PluginManager
-from gateway.probing import probe_forever
-from gateway.ratelimit import RateLimits
+from gateway.payments.periodic import Sweeper
+from gateway.plugins.catalog import Catalog
+from gateway.plugins.health import probe_forever
+from gateway.plugins.manager import PluginManager
+from gateway.plugins.watchdog import owners_of, watching
 from gateway.redaction import Redactor
-from gateway.services import EXTENSION, Condition, Services
 from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
-from gateway.sweeper import Sweeper
-from gateway.wallet_check import WalletCheck
-from gateway.watchdog import owners_of, watching
-from gateway.web import bare_app
-from gateway.worker import WorkerPool
+from gateway.store.data_folder import check_network
+from gateway.tasks import WorkerPool
+from gateway.tasks.notifications import LongPolls, Notices
+from gateway.web.admin_password import AdminPassword
+from gateway.web.application import bare_app
+from gateway.web.rate_limits import RateLimits
+from gateway.web.services import EXTENSION, FAILURE, Condition, Services
 
-FAILURE = "gateway-failure"
 _WARM_UP_S = 1.0  # after which warming starts even if nobody asked anything yet
 _DRAIN_TASKS_S = 75.0  # with the two others under Fly's kill_timeout of 120
 _DRAIN_PAYMENTS_S = 20.0

@@ -31,7 +31,7 @@ from gateway import (
 from gateway.app import create_app
 from gateway.demo.chain import FAUCET_KEY, PlayChain
 from gateway.demo.token import Authorization, call_data, domain_separator
-from gateway.services import EXTENSION, Services
+from gateway.web.services import EXTENSION, Services
 
 WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E".lower()
 PNG = base64.b64decode(

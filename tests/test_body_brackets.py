@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from gateway import wire
 from gateway.errors import ValidationError
+from gateway.web import wire
 from tests.test_bodies import DIRECT, OPEN, X402, refused
 
 _PIECE = 64 * 1024  # how much of a body is scanned at once

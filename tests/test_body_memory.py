@@ -7,8 +7,8 @@ import json
 import attrs
 import pytest
 
-from gateway.body_memory import BodyMemory, CountedBody
 from gateway.errors import BodiesFull
+from gateway.web.body_memory import BodyMemory, CountedBody
 from tests.conftest import running
 
 DIRECT, PAPER, PICTURE = "/api/proxy-generate", "/api/x402/paper", "/api/x402/picture"

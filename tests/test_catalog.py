@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from gateway import SettingsError
-from gateway.catalog import Catalog
+from gateway.plugins.catalog import Catalog
 from gateway.settings import EndpointOverride
-from gateway.testing.store_facts import ENDPOINT
+from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import ScriptedProvider, running
 
 # -- prices
@@ -77,7 +77,7 @@ class Hanging(Closing):
 
 
 async def test_every_provider_is_closed_once_whatever_the_others_do(monkeypatch):
-    monkeypatch.setattr("gateway.upstream._CLOSE_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.upstream._CLOSE_S", 0.05)
     closed, catalog = [], Catalog({})
     bad = [kind(closed) for kind in (Failing, Leaving, Hanging)]
     providers = [*bad, Closing(closed), ClosingPlainly(closed), ScriptedProvider()]

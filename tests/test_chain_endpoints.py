@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from gateway import ChainUnavailable
-from gateway.chain import Web3Chain
+from gateway.chain.client import Web3Chain
 from gateway.demo.chain import PlayChain
 
 
@@ -60,7 +60,8 @@ async def test_nothing_is_asked_after_closing(reader):
 def test_importing_web3_leaves_the_recursion_limit_as_it_was():
     """One of its dependencies raises it to 100,000, where nested JSON ends the process."""
     ask = (
-        "import sys; from gateway.chain.rpc import _import_web3; before = sys.getrecursionlimit(); "
-        "_import_web3(); sys.exit(sys.getrecursionlimit() != before)"
+        "import sys; from gateway.chain.endpoints import _import_web3; "
+        "before = sys.getrecursionlimit(); _import_web3(); "
+        "sys.exit(sys.getrecursionlimit() != before)"
     )
     assert subprocess.run([sys.executable, "-c", ask], check=False, timeout=60).returncode == 0

@@ -57,7 +57,7 @@ async def test_what_is_what_its_name_says_is_for_sale(counting):
 async def test_a_document_that_is_counted_for_too_long_is_answered_all_the_same(
     counting, monkeypatch
 ):
-    monkeypatch.setattr("gateway.routes.generate._VALIDATION_S", 0.2)
+    monkeypatch.setattr("gateway.web.routes.generate._VALIDATION_S", 0.2)
     counting.services.pages._sandbox = Sandbox(
         function="page_counters:sleep", limits=SandboxLimits(wall_s=5.0)
     )

@@ -8,9 +8,9 @@ import pytest
 
 from gateway import Choice, PriceStep, hookimpl, usdc
 from gateway.errors import SettingsError
-from gateway.readiness import KEPT_S
 from gateway.settings import EndpointOverride
-from gateway.testing.store_facts import ENDPOINT
+from gateway.testing.store.facts import ENDPOINT
+from gateway.web.readiness import KEPT_S
 from tests.conftest import WALLET, ScriptedProvider, running
 
 BASE = "http://gateway.test"

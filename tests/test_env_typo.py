@@ -4,10 +4,10 @@ import pytest
 import structlog
 
 from gateway.errors import SettingsError
-from gateway.plugin_manager import PluginManager
+from gateway.plugins.manager import PluginManager
+from gateway.plugins.unknown_settings import tell_of_unclaimed
 from gateway.settings import load_settings
 from gateway.settings.model import Settings
-from gateway.unclaimed import tell_of_unclaimed
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
+from gateway.chain.keys import load_key
 from gateway.cli import main
 from gateway.errors import SettingsError
-from gateway.keys import load_key
 from tests.conftest import buy, running
 
 

@@ -9,8 +9,8 @@ from werkzeug.datastructures import Headers
 
 from gateway import Settings
 from gateway.errors import SettingsError, TooManyRequests
-from gateway.ratelimit import LoopStorage, RateLimits, client_address
 from gateway.settings import load_settings
+from gateway.web.rate_limits import LoopStorage, RateLimits, client_address
 from tests.conftest import WALLET, running
 
 PUBLISHED = {"x402": (10, 60), "direct": (5, 60), "task": (5, 1), "login": (5, 300)}

@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 from gateway import Handle
 from gateway.cli import main
+from gateway.cli.terminal import print_rows
 from gateway.store import SqliteStore
-from gateway.terminal import print_rows
-from gateway.testing.store_facts import NOW, WALLET, leased, queued
+from gateway.testing.store.facts import NOW, WALLET, leased, queued
 from tests.conftest import Payer
 
 JOB = "chatcmpl-9f8e7d6c5b4a39281706"

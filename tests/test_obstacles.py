@@ -8,7 +8,7 @@ import attrs
 import pytest
 import structlog
 
-from gateway.check import run_checks
+from gateway.cli.check import run_checks
 from gateway.demo.chain import FAUCET_KEY
 from gateway.demo.token import call_data
 from tests.conftest import WALLET, buy, decoded, nothing_charged, operators_rows, running
@@ -21,7 +21,7 @@ DIRECT_WORKS = "A direct USDC transfer works."
 @pytest.fixture(autouse=True)
 def _fresh_rows(monkeypatch):
     """Ask again at each look; the rows are else kept for some seconds."""
-    monkeypatch.setattr("gateway.readiness.KEPT_S", 0.0)
+    monkeypatch.setattr("gateway.web.readiness.KEPT_S", 0.0)
 
 
 def tell_token(chain, name, *addresses):
@@ -271,7 +271,7 @@ async def test_an_endpoint_that_has_stopped_is_not_taken_for_a_wrong_clock(
 
 
 def checked(settings, monkeypatch) -> dict:
-    monkeypatch.setattr("gateway.check.load_settings", lambda: settings)
+    monkeypatch.setattr("gateway.cli.check.load_settings", lambda: settings)
     return {row.name: row for row in run_checks()}
 
 

@@ -18,8 +18,8 @@ from x402.http.utils import decode_payment_response_header
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
 from gateway.app import create_app
-from gateway.server import _config, _listen
-from gateway.services import EXTENSION
+from gateway.web.server import _config, _listen
+from gateway.web.services import EXTENSION
 from tests.conftest import PNG, WALLET, ScriptedPlugin, decoded, header_of, payload_of
 
 BODY = {"prompt": "a boat"}

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 import gateway
-from gateway import hookspecs
 from gateway.errors import ProviderError
+from gateway.plugins import hookspecs
 from tests.clean_place import ROOT, CleanPlace, built
 
 DOCS = ROOT / "docs"

@@ -4,8 +4,8 @@ import sys
 import types
 from importlib.metadata import EntryPoint
 
-import gateway.plugin_manager as manager
 from gateway import Settings, hookimpl
+from gateway.plugins import manager
 
 
 def test_a_plugin_that_exits_in_a_hook_is_left_out(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 import typed_settings as ts
 
 from gateway import Settings, SettingsError, hookimpl, secret
-from gateway.plugin_manager import PluginManager
+from gateway.plugins.manager import PluginManager
 
 
 @attrs.frozen(kw_only=True)

@@ -13,10 +13,10 @@ from gateway import Choice, PriceStep, Settings, hookimpl
 from gateway.cli import main
 from gateway.domain import Traits
 from gateway.errors import SettingsError
-from gateway.plugin_manager import PluginManager
-from gateway.registration import endpoint_offer, section_offer
+from gateway.plugins.manager import PluginManager
+from gateway.plugins.registration import endpoint_offer, section_offer
 from gateway.settings import EndpointOverride, setting
-from gateway.testing.store_facts import ENDPOINT
+from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import WALLET, ScriptedProvider, running
 
 MANIFEST = "/.well-known/agent-manifest.json"

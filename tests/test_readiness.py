@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 import attrs
 import pytest
 
-from gateway.readiness import KEPT_S, Check, SharedChecks
+from gateway.web.readiness import KEPT_S, Check, SharedChecks
 from tests.conftest import running
 
 ASKERS = 200

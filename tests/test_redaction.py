@@ -12,8 +12,8 @@ import pytest
 import structlog
 
 from gateway import AccountProblem, ContentPolicy, InvalidInput, Transient, redaction
-from gateway.logs import configure_logs, redacted_output
 from gateway.redaction import Redactor, hide_prompt, secrets_of
+from gateway.web.logs import configure_logs, redacted_output
 from tests.conftest import PNG, Payer, buy, running
 from tests.test_process import Gateway, until
 

@@ -9,7 +9,7 @@ from eth_account import Account
 
 from gateway import ContentPolicy
 from gateway.demo.chain import FAUCET_KEY, MULTICALL
-from gateway.usdc import transfer_calldata
+from gateway.domain.eip3009 import transfer_calldata
 from tests.conftest import WALLET, Payer, buy, multicall, running
 from tests.faults.proxy import FaultProxy
 

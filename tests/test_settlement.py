@@ -13,10 +13,10 @@ from eth_account import Account
 from gateway import ChainUnavailable, hookimpl
 from gateway.app import create_app
 from gateway.demo.chain import FAUCET_KEY
-from gateway.demo.chain_server import RpcServer
+from gateway.demo.chain.server import RpcServer
+from gateway.domain.eip3009 import AUTHORIZATION_STATE
 from gateway.payments import Payments, Reconciler
-from gateway.services import EXTENSION
-from gateway.usdc import AUTHORIZATION_STATE
+from gateway.web.services import EXTENSION
 from tests.conftest import WALLET, Payer, Running, ScriptedPlugin, multicall, running
 from tests.conftest import decoded as header_json
 

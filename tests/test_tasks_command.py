@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from gateway import Handle
 from gateway.cli import main
 from gateway.store import SqliteStore
-from gateway.testing.store_facts import NOW, RESULT, WALLET, leased, queued
+from gateway.testing.store.facts import NOW, RESULT, WALLET, leased, queued
 
 SENT = "2027-01-15 08:00:05"  # NOW and 5 seconds
 

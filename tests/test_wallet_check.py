@@ -9,11 +9,11 @@ import pytest
 import structlog
 from click.testing import CliRunner
 
-from gateway.chain import Web3Chain
+from gateway.chain.client import Web3Chain
 from gateway.cli import main
 from gateway.demo.chain import MULTICALL
 from gateway.errors import ChainUnavailable
-from gateway.services import EXTENSION
+from gateway.web.services import EXTENSION
 from tests.conftest import WALLET, buy, nothing_charged, operators_rows, running
 
 
@@ -96,7 +96,7 @@ async def test_while_the_chain_is_silent_about_the_wallet_the_server_starts_and_
 
 
 async def test_a_silent_chain_is_asked_again_until_it_answers(settings, provider, monkeypatch):
-    monkeypatch.setattr("gateway.wallet_check._RETRY_S", 0.01)
+    monkeypatch.setattr("gateway.chain.wallet_check._RETRY_S", 0.01)
     wrong = attrs.evolve(settings, wallet=MULTICALL)
     silent = SilentAboutCode(Web3Chain(wrong))
     with structlog.testing.capture_logs() as lines:

@@ -5,11 +5,11 @@ import pytest
 from eth_account import Account
 
 from gateway.app import create_app
-from gateway.check import run_checks
+from gateway.chain.keys import encrypt_key
+from gateway.cli.check import run_checks
 from gateway.errors import SettingsError
-from gateway.keys import encrypt_key
-from gateway.passwords import hash_password
 from gateway.settings import load_settings
+from gateway.web.admin_password import hash_password
 
 CHECKSUMMED = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # of EIP-55's own examples
 HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaA"

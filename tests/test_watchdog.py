@@ -13,10 +13,10 @@ import attrs
 import pytest
 import structlog
 
-from gateway import watchdog as module
-from gateway.catalog import Catalog
-from gateway.testing.store_facts import ENDPOINT
-from gateway.watchdog import GATEWAY, Watchdog, owners_of, watching
+from gateway.plugins import watchdog as module
+from gateway.plugins.catalog import Catalog
+from gateway.plugins.watchdog import GATEWAY, Watchdog, owners_of, watching
+from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
 PATIENCE_S = 30
@@ -312,7 +312,7 @@ async def test_it_ends_with_the_app():
 def test_it_never_keeps_the_process_alive(run, wait_s):
     script = f"""
         import asyncio, time
-        from gateway.watchdog import Watchdog
+        from gateway.plugins.watchdog import Watchdog
 
         async def main():
             Watchdog({{}}).start()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.plugin_manager import BUNDLED
+from gateway.plugins.manager import BUNDLED
 from gateway.version import VERSION
 from tests.clean_place import ROOT, CleanPlace, built
 
@@ -50,9 +50,9 @@ def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path)
     tops = {name.split("/")[0].removesuffix(".py") for name in names}
     assert {"gateway", *BUNDLED} <= tops
     assert not tops & {"plugins", "providers", "static", "tests", "docs", "bench"}
-    assert "gateway/static/llms.txt" in names
+    assert "gateway/web/static/llms.txt" in names
     assert "gateway/store/migrations/0001_initial.sql" in names
-    assert "gateway/scaffold/project/plugin.py.txt" in names
+    assert "gateway/cli/new_plugin/project/plugin.py.txt" in names
     assert any(name.endswith(".ttf") for name in names)
     assert not [name for name in names if "__pycache__" in name]
 

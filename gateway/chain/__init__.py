@@ -1,6 +1,4 @@
-"""Base as the gateway reads it: JSON-RPC through web3, with fail-over between endpoints."""
+"""Base: JSON-RPC with fail-over, signatures, smart wallets, our keys and what they send.
 
-from gateway.chain.rpc import RpcEndpoints
-from gateway.chain.web3_chain import Web3Chain
-
-__all__ = ["RpcEndpoints", "Web3Chain"]
+What a payment means is in `gateway.payments`.
+"""

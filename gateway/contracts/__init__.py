@@ -1,9 +1,8 @@
 """The seams of the gateway: what a provider, a payment plugin, a chain and a store promise."""
 
 from gateway.contracts.chain import CallReverted, Chain
-from gateway.contracts.keeping import NewTask, Store
 from gateway.contracts.outputs import Artifacts, ArtifactsUnavailable, Kept
-from gateway.contracts.paying import (
+from gateway.contracts.payments import (
     AuthorizationVerifier,
     Challenge,
     PluginContext,
@@ -14,7 +13,7 @@ from gateway.contracts.paying import (
     SignedTransaction,
     TransferVerifier,
 )
-from gateway.contracts.providing import (
+from gateway.contracts.providers import (
     Cancelling,
     Clock,
     Closing,
@@ -24,8 +23,9 @@ from gateway.contracts.providing import (
     Provider,
     Validating,
 )
-from gateway.contracts.queueing import Lease, TaskQueue
-from gateway.contracts.refunding import RefundLedger
+from gateway.contracts.refunds import RefundLedger
+from gateway.contracts.store import NewTask, Store
+from gateway.contracts.task_queue import Lease, TaskQueue
 
 __all__ = [
     "Artifacts",

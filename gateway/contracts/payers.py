@@ -4,7 +4,7 @@ from typing import Protocol
 
 import attrs
 
-from gateway.contracts.paying import SignedTransaction
+from gateway.contracts.payments import SignedTransaction
 from gateway.domain import Payment
 
 

@@ -3,10 +3,10 @@
 from gateway.payments.accept import Payments
 from gateway.payments.exposure import Exposure
 from gateway.payments.failed_settlements import FailedSettlements
+from gateway.payments.idempotency import Accepted
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.payments.refunds import Refunds
-from gateway.payments.repeats import Accepted
 from gateway.payments.settlement import Settlements
 
 __all__ = [

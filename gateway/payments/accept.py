@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import attrs
 
+from gateway.chain.signatures import is_signed_by
+from gateway.chain.smart_wallets import is_signed_by_key, unwrapped_authorization
 from gateway.contracts import (
     AuthorizationVerifier,
     Chain,
@@ -29,11 +31,11 @@ from gateway.domain import (
     Task,
     Transfer,
 )
+from gateway.domain.eip3009 import authorization_digest, transaction_key
 from gateway.errors import PaymentRequired, TxAlreadyUsed
+from gateway.payments.cutoff import floor_block
 from gateway.payments.exposure import Exposure
-from gateway.payments.floor import floor_block
-from gateway.payments.payer_proof import PayerProof, signed_transfers
-from gateway.payments.repeats import (
+from gateway.payments.idempotency import (
     SPENT,
     Accepted,
     claimed,
@@ -43,11 +45,9 @@ from gateway.payments.repeats import (
     payer_key_hash,
     repeated,
 )
+from gateway.payments.payer_proof import PayerProof, signed_transfers
 from gateway.payments.settlement import Settlements
 from gateway.payments.spent_nonces import find_payment
-from gateway.signatures import is_signed_by
-from gateway.smart_wallets import is_signed_by_key, unwrapped_authorization
-from gateway.usdc import authorization_digest, transaction_key
 
 Value = TypeVar("Value")
 

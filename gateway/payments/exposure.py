@@ -15,8 +15,8 @@ import attrs
 
 from gateway.contracts import Chain, Clock, Store
 from gateway.contracts.payers import OpenPayments, ReserveLimits
+from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ExecutionError, PaymentRequired
-from gateway.usdc import BALANCE_OF, word
 
 BARRED_S = 86_400.0
 _MOST_OPEN = 8  # payments of an account without code that has paid as often before

@@ -9,13 +9,13 @@ import itertools
 
 import structlog
 
+from gateway.chain.smart_wallets import has_code
 from gateway.contracts import Chain, Clock, SignedTransaction, Store
 from gateway.contracts.payers import FailedSettlement
 from gateway.domain import Authorization, Payment, Receipt
+from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ChainUnavailable
-from gateway.payments.events import is_spent
-from gateway.smart_wallets import has_code
-from gateway.usdc import BALANCE_OF, word
+from gateway.payments.authorizations import is_spent
 
 # After this long no endpoint lags: a nonce without a receipt was used up by a transaction of which
 # we know nothing. Most endpoints have no longer the state at the block of one that has a receipt.

@@ -8,9 +8,9 @@ caller's holds nothing of ours.
 import structlog
 
 from gateway.contracts import CallReverted, Chain, Clock, Settler
+from gateway.domain.eip3009 import IS_BLACKLISTED, PAUSED, word
 from gateway.errors import ChainUnavailable, ExecutionError
-from gateway.sweeper import Sweeper
-from gateway.usdc import IS_BLACKLISTED, PAUSED, word
+from gateway.payments.periodic import Sweeper
 
 WARNED_S = 15  # of a clock that is off; blocks of Base are two seconds apart
 STOPPED_S = 60  # a client's window of some minutes begins or ends too early then

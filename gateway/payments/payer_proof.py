@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 import attrs
 from eth_hash.auto import keccak
 
+from gateway.chain.signatures import is_signed_by, recovered
 from gateway.contracts import Chain, Quote
 from gateway.domain import Transfer
+from gateway.domain.eip3009 import word
 from gateway.errors import InvalidPayment
-from gateway.signatures import is_signed_by, recovered
-from gateway.usdc import word
 
 _DOMAIN_TYPEHASH = keccak(
     b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"

@@ -13,7 +13,7 @@ else with it. A log that is not found proves nothing either while the endpoint m
 
 from gateway.contracts import Chain, Clock, Store
 from gateway.domain import Authorization, Block, Payment, Receipt
-from gateway.payments.events import SPAN, find_events, find_transfer, is_spent, uses
+from gateway.payments.authorizations import SPAN, find_events, find_transfer, is_spent, uses
 from gateway.settings import Settings
 
 _LOG_LAG_S = 120  # past `validBefore`, after which logs still missing do not exist

@@ -5,7 +5,7 @@ from coincurve import PrivateKey
 from eth_hash.auto import keccak
 
 from gateway.domain import Authorization, Payment, RefundCase
-from gateway.usdc import Network, authorization_digest, word
+from gateway.domain.eip3009 import Network, authorization_digest, word
 
 _FOR_EVER = 2**256 - 1  # a refund does not expire: its nonce is its only end
 

@@ -9,16 +9,16 @@ from collections.abc import Collection
 
 import structlog
 
+from gateway.chain.signer import Call, Signer
+from gateway.chain.smart_wallets import KEY_GAS, key_call, settlement_call
 from gateway.contracts import CallReverted, Chain, PluginContext, SignedTransaction, Store
 from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
+from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ChainUnavailable, RefundRefused
-from gateway.payments.events import find_events, is_spent
-from gateway.payments.floor import last_block_before
+from gateway.payments.authorizations import find_events, is_spent
+from gateway.payments.cutoff import last_block_before
+from gateway.payments.periodic import Sweeper
 from gateway.payments.refund_authorization import sign_refund
-from gateway.signer import Call, Signer
-from gateway.smart_wallets import KEY_GAS, key_call, settlement_call
-from gateway.sweeper import Sweeper
-from gateway.usdc import BALANCE_OF, word
 
 _SWEEP_S = 15.0  # between two looks at what is owed
 _LAG_S = 120.0  # after which every endpoint knows a transaction that was mined

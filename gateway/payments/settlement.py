@@ -16,8 +16,8 @@ from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
+from gateway.payments.periodic import Sweeper
 from gateway.payments.reconcile import Reconciler
-from gateway.sweeper import Sweeper
 
 _FIRST_LOOK_S = 0.1  # after sending; doubles up to the next
 _LOOK_S = 1.0  # half of Base's block time

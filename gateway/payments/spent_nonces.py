@@ -8,10 +8,10 @@ import asyncio
 
 from gateway.contracts import Chain
 from gateway.domain import Authorization, Block
+from gateway.domain.eip3009 import Network
 from gateway.errors import ExecutionError, PaymentRequired
-from gateway.payments.events import find_events, find_transfer, is_spent, uses
-from gateway.payments.repeats import SPENT
-from gateway.usdc import Network
+from gateway.payments.authorizations import find_events, find_transfer, is_spent, uses
+from gateway.payments.idempotency import SPENT
 
 # One hour: one query of logs. An authorization is valid for ten minutes at most, so whoever
 # submits it before us does so well within.

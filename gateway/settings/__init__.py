@@ -1,7 +1,7 @@
 """What an operator may set, how it is read, and what it must be like."""
 
 from gateway.settings.checks import check_settings, is_key, parse_limit
-from gateway.settings.loading import load_settings
+from gateway.settings.loader import load_settings
 from gateway.settings.model import EndpointOverride, Settings
 from gateway.settings.sections import missing_in, names_of, secret, setting, variable, wrong
 

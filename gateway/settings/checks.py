@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 import attrs
 
 from gateway.domain import usdc
+from gateway.domain.eip3009 import NETWORKS
 from gateway.errors import SettingsError
 from gateway.settings.bucket import bucket_verdicts
 from gateway.settings.model import Settings
 from gateway.settings.sections import variable
 from gateway.settings.wallet import check_wallet
-from gateway.usdc import NETWORKS
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")

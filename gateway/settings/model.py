@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import typed_settings as ts
 
+from gateway.domain.eip3009 import NETWORKS, Network
 from gateway.settings.sections import Section, read_section, secret, setting
-from gateway.usdc import NETWORKS, Network
 
 
 @attrs.frozen(kw_only=True)

@@ -1,8 +1,8 @@
 """What the wallet's address must be like, as far as it is known without the chain."""
 
+from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
 from gateway.settings.model import Settings
-from gateway.usdc import NETWORKS, checksum_address
 
 
 def check_wallet(settings: Settings) -> None:

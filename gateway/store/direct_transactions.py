@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from gateway.contracts import NewTask
 from gateway.domain import Flow, PaymentState, Task, TaskStatus, Transfer
+from gateway.domain.eip3009 import transaction_key
 from gateway.errors import InsufficientPayment, TxAlreadyUsed
 from gateway.store.claims import (
     claim,
@@ -14,7 +15,6 @@ from gateway.store.claims import (
     is_claimed,
     same_request,
 )
-from gateway.usdc import transaction_key
 
 
 def accept_direct(

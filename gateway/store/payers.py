@@ -1,88 +1,77 @@
-"""What payers have open and what they made fail, on SQLite: reads, and writes by the one writer."""
+"""What payers have open and what they made fail: plain functions of the write connection."""
 
 import sqlite3
 
-from gateway.contracts import SignedTransaction
-from gateway.contracts.payers import FailedSettlement, OpenPayments
-from gateway.domain import Payment
-from gateway.store import payer_transactions as payers
-from gateway.store.rows import PAYMENT_COLUMNS, Rows, Write, payment_of, signed_of
+from gateway.contracts import NewTask, SignedTransaction
+from gateway.contracts.payers import FailedSettlement, PayerBusy, ReserveLimits
+from gateway.errors import ExecutionError
 
-# Of settlements that failed, those whose payment did not get its money after all. An unexplained
-# failure may be our own fault, so it bars nobody.
-_BARRING = """payments p JOIN sent_transactions s ON s.payment_id = p.id
-    LEFT JOIN lifted_payers l ON l.payer = p.payer
-    WHERE p.state IN ('reserved', 'settling', 'released') AND s.failure != 'unexplained'
-    AND s.failed_at > ? AND s.failed_at > coalesce(l.at, 0)"""
-_MOST_COUNTED = 64  # payments of one payer: more than any limit asks for
+# A payment of unknown outcome, or one that was given up while a transaction of it may still cost
+# gas: what became of that is not known yet, so it counts as open. Not for ever: what a key signed
+# that is used no more is never mined, and would shut its payer out.
+IS_OPEN = """(p.state IN ('reserved', 'settling') OR (p.state = 'released' AND EXISTS (
+    SELECT 1 FROM sent_transactions s
+    WHERE s.payment_id = p.id AND s.judged = 0 AND s.sent_at > ?)))"""
+LOST_S = 3600.0  # after its signing, a transaction that is not mined is given up
 
 
-class SqlitePayers:
-    """Open payments and failures by payer. Implements `contracts.payers.PayerRecords`."""
+def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
+    """Raise where T1 may not add this task: `PayerBusy`, or `ExecutionError` for its file.
 
-    def __init__(self, write: Write, rows: Rows) -> None:
-        self._write = write
-        self._rows = rows
+    What is open counts at the full price: a balance pays for all of it or for none.
+    """
+    if limits.most_open is None:
+        return
+    count, units = db.execute(
+        f"""SELECT count(*), coalesce(sum(p.price_units), 0) FROM payments p
+            WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - a constant
+        (payer, task.created_at - LOST_S),
+    ).fetchone()
+    if count >= limits.most_open:
+        raise PayerBusy
+    if count and units + task.price_units > limits.balance_units:
+        raise PayerBusy
+    if task.request.attachment is not None:
+        held = db.execute(
+            """SELECT coalesce(sum(length(f.data)), 0) FROM tasks t
+               JOIN task_files f ON f.task_id = t.id WHERE t.status = 'held'"""
+        ).fetchone()[0]
+        if held + len(task.request.attachment.data) > limits.held_file_bytes:
+            raise ExecutionError(
+                "Too many documents wait for their payments now; nothing was charged. Try again "
+                "in a minute."
+            )
 
-    async def open_of(self, payer: str, *, now: float) -> OpenPayments:
-        rows = await self._rows(
-            f"""SELECT count(*), coalesce(sum(p.price_units), 0),
-                   (SELECT count(*) FROM (SELECT 1 FROM payments WHERE payer = ? AND state IN
-                       ('settled', 'refund_due', 'refunding', 'refunded', 'refund_failed')
-                       AND flow = 'x402' LIMIT ?))
-               FROM payments p WHERE p.payer = ? AND {payers.IS_OPEN}""",  # noqa: S608 - constants
-            payer,
-            _MOST_COUNTED,
-            payer,
-            now - payers.LOST_S,
+
+def judge(
+    db: sqlite3.Connection, transaction: SignedTransaction, failure: FailedSettlement | None
+) -> None:
+    """Note what the receipt of a nonce said; a replacement of the same nonce needs no look."""
+    db.execute(
+        "UPDATE sent_transactions SET judged = 1 WHERE signer = ? AND nonce = ?",
+        (transaction.signer, transaction.nonce),
+    )
+    if failure is not None:
+        db.execute(
+            """UPDATE sent_transactions SET failed_at = ?, fee_wei = ?, failure = ?
+               WHERE tx_hash = ?""",
+            (failure.at, failure.fee_wei, failure.failure, failure.tx_hash),
         )
-        count, units, settled = rows[0]
-        return OpenPayments(count=count, units=units, settled=settled)
-
-    async def failure_of(self, payer: str, *, since: float) -> FailedSettlement | None:
-        rows = await self._rows(
-            f"""SELECT p.payer, s.* FROM {_BARRING} AND p.payer = ?
-                ORDER BY s.failed_at DESC LIMIT 1""",  # noqa: S608 - constants
-            since,
-            payer,
-        )
-        return _failure_of(rows[0]) if rows else None
-
-    async def failures(self, *, since: float) -> list[FailedSettlement]:
-        rows = await self._rows(
-            f"""SELECT p.payer, s.*, max(s.failed_at) FROM {_BARRING}
-                GROUP BY p.payer ORDER BY max(s.failed_at) DESC""",  # noqa: S608 - constants
-            since,
-        )
-        return [_failure_of(row) for row in rows]
-
-    async def lift(self, payer: str, *, note: str, now: float) -> None:
-        await self._write(payers.lift, payer.lower(), note, now)
-
-    async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
-        where = "s.mined = 1 AND s.judged = 0"
-        found = await self._rows(
-            f"SELECT 1 FROM sent_transactions s WHERE {where} LIMIT 1"  # noqa: S608 - constants
-        )
-        if not found:
-            return []
-        await self._write(payers.skip_paid)
-        rows = await self._rows(
-            f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
-                JOIN payments p ON p.id = s.payment_id WHERE {where}
-                ORDER BY s.signer, s.nonce, s.sent_at"""  # noqa: S608 - constants
-        )
-        return [(payment_of(row), signed_of(row)) for row in rows]
-
-    async def judge(self, transaction: SignedTransaction, failure: FailedSettlement | None) -> None:
-        await self._write(payers.judge, transaction, failure)
 
 
-def _failure_of(row: sqlite3.Row) -> FailedSettlement:
-    return FailedSettlement(
-        payer=row["payer"],
-        tx_hash=row["tx_hash"],
-        at=row["failed_at"],
-        failure=row["failure"],
-        fee_wei=row["fee_wei"],
+def skip_paid(db: sqlite3.Connection) -> None:
+    """Note that mined transactions of paid payments need no look: theirs settled, or a copy did."""
+    db.execute(
+        """UPDATE sent_transactions SET judged = 1
+           WHERE mined = 1 AND judged = 0 AND payment_id IN (
+               SELECT id FROM payments WHERE state NOT IN ('reserved', 'settling', 'released'))"""
+    )
+
+
+def lift(db: sqlite3.Connection, payer: str, note: str, now: float) -> None:
+    """Forgive a payer what failed up to now."""
+    db.execute(
+        """INSERT INTO lifted_payers (payer, at, note) VALUES (?, ?, ?)
+           ON CONFLICT (payer) DO UPDATE SET at = excluded.at, note = excluded.note""",
+        (payer, now, note),
     )

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from gateway.contracts import SignedTransaction
 from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
-from gateway.store import refund_transactions as refunds
-from gateway.store.refund_transactions import SELECT_CASE
+from gateway.store import refunds
+from gateway.store.refunds import SELECT_CASE
 from gateway.store.rows import Rows, Write, refund_case_of
 
 

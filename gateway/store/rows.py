@@ -9,7 +9,7 @@ import attrs
 import cattrs
 
 from gateway.contracts import Lease, SignedTransaction
-from gateway.contracts.keeping import JobRecord
+from gateway.contracts.store import JobRecord
 from gateway.domain import (
     Attachment,
     Authorization,

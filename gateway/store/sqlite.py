@@ -13,8 +13,8 @@ from typing import Self, TypeVar
 import aiosqlite
 
 from gateway.contracts import NewTask, SignedTransaction
-from gateway.contracts.keeping import JobRecord
 from gateway.contracts.payers import ReserveLimits
+from gateway.contracts.store import JobRecord
 from gateway.domain import (
     Authorization,
     Payment,
@@ -26,12 +26,10 @@ from gateway.domain import (
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store import direct_transactions as direct
-from gateway.store import payment_transactions as payments
-from gateway.store import signer_transactions as signers
-from gateway.store import space
-from gateway.store import task_transactions as tasks
+from gateway.store import nonces as signers
+from gateway.store import payments, space, tasks
 from gateway.store.migrations import migrate
-from gateway.store.payers import SqlitePayers
+from gateway.store.payer_records import SqlitePayers
 from gateway.store.refund_ledger import SqliteRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.task_queue import SqliteQueue

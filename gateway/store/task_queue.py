@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from gateway.contracts import Lease
 from gateway.domain import Handle, StoredResult
-from gateway.store import task_transactions as tasks
+from gateway.store import tasks
 from gateway.store.rows import Rows, Write
-from gateway.store.task_transactions import CLAIMABLE, slugs
+from gateway.store.tasks import CLAIMABLE, slugs
 
 
 class SqliteQueue:

@@ -9,22 +9,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gateway.testing.fake_api import Ask, FakeApi, Made, Reply
+    from gateway.testing.fakes.api import Ask, FakeApi, Made, Reply
     from gateway.testing.payment_contract import PaymentVerifierContract
-    from gateway.testing.provider_contract import ProviderContract
+    from gateway.testing.provider.contract import ProviderContract
     from gateway.testing.settler_contract import SettlerContract
-    from gateway.testing.store_contract import StoreContract
+    from gateway.testing.store.contract import StoreContract
     from gateway.testing.transfer_contract import TransferVerifierContract
 
 _PLACES = {
-    "Ask": "fake_api",
-    "FakeApi": "fake_api",
-    "Made": "fake_api",
+    "Ask": "fakes.api",
+    "FakeApi": "fakes.api",
+    "Made": "fakes.api",
     "PaymentVerifierContract": "payment_contract",
-    "ProviderContract": "provider_contract",
-    "Reply": "fake_api",
+    "ProviderContract": "provider.contract",
+    "Reply": "fakes.api",
     "SettlerContract": "settler_contract",
-    "StoreContract": "store_contract",
+    "StoreContract": "store.contract",
     "TransferVerifierContract": "transfer_contract",
 }
 __all__ = [

@@ -18,10 +18,10 @@ import pytest
 
 from gateway.contracts import AuthorizationVerifier, Proof, Quote
 from gateway.domain import Endpoint, Flow, Payment, PaymentState
+from gateway.domain.eip3009 import BASE, BASE_SEPOLIA
 from gateway.errors import ChainUnavailable, PaymentRequired
 from gateway.testing.damage import GARBAGE, damaged
-from gateway.testing.fake_chain import NOW, TX_HASH, WALLET, FakeChain, context_of, registered
-from gateway.usdc import BASE, BASE_SEPOLIA
+from gateway.testing.fakes.chain import NOW, TX_HASH, WALLET, FakeChain, context_of, registered
 
 _HOOK = "register_authorization_verifier"
 _MAX_HEADERS_BYTES = 8192  # what proxies take

@@ -20,8 +20,8 @@ from gateway.contracts import PluginContext, Settler
 from gateway.domain import PaymentState
 from gateway.errors import ChainUnavailable, ExecutionError, SettingsError
 from gateway.store import SqliteStore
-from gateway.testing.fake_chain import FakeChain, call_hook, context_of
-from gateway.testing.store_facts import known, reserved
+from gateway.testing.fakes.chain import FakeChain, call_hook, context_of
+from gateway.testing.store.facts import known, reserved
 
 _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
 

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.contracts import TransferVerifier
 from gateway.domain import Transfer
+from gateway.domain.eip3009 import BASE_SEPOLIA
 from gateway.errors import (
     ChainUnavailable,
     InvalidPayment,
@@ -18,7 +19,7 @@ from gateway.errors import (
     TxFailed,
     TxNotFound,
 )
-from gateway.testing.fake_chain import (
+from gateway.testing.fakes.chain import (
     HEAD,
     NOW,
     PAYER,
@@ -29,7 +30,6 @@ from gateway.testing.fake_chain import (
     registered,
     transfer_log,
 )
-from gateway.usdc import BASE_SEPOLIA
 
 _HOOK = "register_transfer_verifier"
 _BIRTH = 10  # the block at which these records begin

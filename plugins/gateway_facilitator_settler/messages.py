@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway import Authorization, Settings
-from gateway.usdc import Network, checksum_address
+from gateway.domain.eip3009 import Network, checksum_address
 
 _V1, _V2 = 1, 2
 _SCHEME = "exact"

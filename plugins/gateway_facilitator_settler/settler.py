@@ -22,7 +22,7 @@ from gateway import (
     PluginContext,
     Quote,
 )
-from gateway.usdc import AUTHORIZATION_STATE, word
+from gateway.domain.eip3009 import AUTHORIZATION_STATE, word
 from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorSilent
 from gateway_facilitator_settler.messages import SPENT, hash_of, refusal_of, request_of, version_of
 

@@ -20,9 +20,9 @@ from gateway import (
     SignedTransaction,
     hookimpl,
 )
-from gateway.keys import load_key
-from gateway.signer import Call, Signer
-from gateway.smart_wallets import KEY_GAS, has_code, settlement_call, unwrapped
+from gateway.chain.keys import load_key
+from gateway.chain.signer import Call, Signer
+from gateway.chain.smart_wallets import KEY_GAS, has_code, settlement_call, unwrapped
 
 # For one payment: a nonce taken elsewhere, one overtaken, and one more. An account with code can
 # make each of them revert at its own will, so it gets one. A wallet that is still to be deployed

@@ -13,7 +13,7 @@ from gateway import (
     TxNotFound,
     hookimpl,
 )
-from gateway.usdc import transfers_to
+from gateway.domain.eip3009 import transfers_to
 
 _ASK_AGAIN_S = 1.0  # half of Base's block time
 

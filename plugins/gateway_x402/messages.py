@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway import Authorization, Challenge, Payment, PaymentRequired, Proof, Quote
-from gateway.usdc import checksum_address
+from gateway.domain.eip3009 import checksum_address
 
 MAX_HEADER_BYTES = 8192  # decoded; a real one has about 700
 MAX_TIMEOUT_S = 300

@@ -1,7 +1,7 @@
 """What USDC refuses for everybody, or for one account: it is paused, or blacklists."""
 
 from gateway import Chain, ExecutionError, PaymentRequired
-from gateway.usdc import IS_BLACKLISTED, word
+from gateway.domain.eip3009 import IS_BLACKLISTED, word
 
 _PAUSED = "pausable: paused"  # USDC's own words, in lower case
 _BLACKLISTED = "blacklistable: account is blacklisted"

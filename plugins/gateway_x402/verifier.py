@@ -13,9 +13,9 @@ from gateway import (
     Proof,
     Quote,
 )
-from gateway.signatures import is_signed_by
-from gateway.signer import Call
-from gateway.smart_wallets import (
+from gateway.chain.signatures import is_signed_by
+from gateway.chain.signer import Call
+from gateway.chain.smart_wallets import (
     deployment_call,
     is_signed_by_key,
     key_call,
@@ -23,7 +23,7 @@ from gateway.smart_wallets import (
     unwrapped_authorization,
     wallet_call,
 )
-from gateway.usdc import (
+from gateway.domain.eip3009 import (
     AUTHORIZATION_STATE,
     BALANCE_OF,
     Network,

@@ -6,9 +6,9 @@ On sale once `GATEWAY_AZURE_DOCUMENTS_ENDPOINT` and `GATEWAY_AZURE_DOCUMENTS_KEY
 from collections.abc import Callable
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
-from gateway.documents_on_sale import document_endpoint, page_cost_micros
-from gateway.models_on_sale import limit
-from gateway.outbound import base_url
+from gateway.vendors import base_url
+from gateway.vendors.documents import document_endpoint, page_cost_micros
+from gateway.vendors.models import limit
 from gateway_azure_documents.analyzer import Analyzer
 from gateway_azure_documents.settings import PARSER, AzureDocumentsSettings, is_on_sale
 

@@ -23,8 +23,8 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.documents_on_sale import base64_of, check_poll, file_of, read
-from gateway.vendor_json import reply
+from gateway.vendors.documents import base64_of, check_poll, file_of, read
+from gateway.vendors.json_fields import reply
 from gateway_azure_documents.settings import PARSER
 
 _VERSION = "2024-11-30"

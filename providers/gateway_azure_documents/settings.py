@@ -4,7 +4,7 @@ import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, secret, setting
-from gateway.documents_on_sale import Parser
+from gateway.vendors.documents import Parser
 
 _PAGED = (".pdf", ".pptx", ".tif", ".tiff", ".png", ".jpg", ".jpeg", ".bmp", ".heif")
 _OTHERS = (".docx", ".xlsx", ".html")

@@ -24,8 +24,8 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.models_on_sale import Model
-from gateway.vendor_json import blamed, fields, links, number, reply, text
+from gateway.vendors.json_fields import blamed, fields, links, number, reply, text
+from gateway.vendors.models import Model
 from gateway_bfl.models import order
 
 _MODERATED = ("Request Moderated", "Content Moderated")

@@ -30,7 +30,8 @@ from gateway import (
     secret,
     setting,
 )
-from gateway.documents_on_sale import (
+from gateway.vendors import base_url
+from gateway.vendors.documents import (
     Parser,
     base64_of,
     check_poll,
@@ -38,9 +39,8 @@ from gateway.documents_on_sale import (
     file_of,
     read,
 )
-from gateway.models_on_sale import limit
-from gateway.outbound import base_url
-from gateway.vendor_json import blamed, fields, reply
+from gateway.vendors.json_fields import blamed, fields, reply
+from gateway.vendors.models import limit
 
 _SUBMIT_S = 60.0  # of one request: it is answered as soon as the file has arrived
 _POLL_S = 30.0

@@ -7,7 +7,7 @@ whole one, so 1024 by 1024 pixels cost two.
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.models_on_sale import Model
+from gateway.vendors.models import Model
 
 MODELS = (
     Model(

@@ -18,8 +18,8 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.models_on_sale import Model
-from gateway.vendor_json import fields, links, number, reply, text
+from gateway.vendors.json_fields import fields, links, number, reply, text
+from gateway.vendors.models import Model
 from gateway_fal.models import order
 from gateway_fal.refusals import check_outcome, check_status, check_submit
 

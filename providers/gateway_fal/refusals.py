@@ -7,7 +7,7 @@ A model's own errors are a list under `detail`, each with a `type`; those of the
 from typing import Any
 
 from gateway import AccountProblem, Answer, ContentPolicy, HandleLost, InvalidInput, JobFailed
-from gateway.vendor_json import blamed, fields, text
+from gateway.vendors.json_fields import blamed, fields, text
 
 _POLICY = {"content_policy_violation", "no_media_generated"}
 _FAILED = {

@@ -17,7 +17,7 @@ from gateway import (
     Result,
     Traits,
 )
-from gateway.vendor_json import fields, reply, text
+from gateway.vendors.json_fields import fields, reply, text
 from gateway_gemini.refusals import check, entries, refusal
 
 TIMEOUT_S = 220.0  # of one request

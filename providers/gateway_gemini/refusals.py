@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gateway import AccountProblem, Answer, InvalidInput, NotAccepted, RateLimited
-from gateway.vendor_json import fields, text
+from gateway.vendors.json_fields import fields, text
 
 _ACCOUNT = ("FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND")
 _OURS = ("generation_config", "generationconfig", "model")  # the buyer sets none of them

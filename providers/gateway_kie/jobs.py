@@ -21,8 +21,8 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.models_on_sale import Model
-from gateway.vendor_json import fields, number, reply, text
+from gateway.vendors.json_fields import fields, number, reply, text
+from gateway.vendors.models import Model
 from gateway_kie.models import order
 from gateway_kie.refusals import UNPROCESSABLE, check_poll, check_submit, failure
 

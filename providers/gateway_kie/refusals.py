@@ -18,7 +18,7 @@ from gateway import (
     Transient,
 )
 from gateway.errors import ProviderError
-from gateway.vendor_json import text
+from gateway.vendors.json_fields import text
 
 OK = 200
 NOT_FOUND = 404

@@ -19,8 +19,8 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.documents_on_sale import check_poll, file_of, media_type, read
-from gateway.vendor_json import blamed, reply
+from gateway.vendors.documents import check_poll, file_of, media_type, read
+from gateway.vendors.json_fields import blamed, reply
 from gateway_llamaparse.settings import PARSER
 
 _REQUEST_S = 60.0

@@ -4,7 +4,7 @@ import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, secret, setting
-from gateway.documents_on_sale import Parser
+from gateway.vendors.documents import Parser
 
 _TIERS = ("cost_effective", "agentic", "agentic_plus")  # `fast` makes no Markdown
 _PAGED = (".pdf", ".pptx", ".tiff", ".png", ".jpg", ".jpeg", ".webp", ".bmp")  # counted, or one

@@ -27,7 +27,8 @@ from gateway import (
     secret,
     setting,
 )
-from gateway.documents_on_sale import (
+from gateway.vendors import base_url
+from gateway.vendors.documents import (
     Parser,
     base64_of,
     document_endpoint,
@@ -36,9 +37,8 @@ from gateway.documents_on_sale import (
     page_cost_micros,
     read,
 )
-from gateway.models_on_sale import limit
-from gateway.outbound import base_url
-from gateway.vendor_json import blamed, fields, number, reply, text
+from gateway.vendors.json_fields import blamed, fields, number, reply, text
+from gateway.vendors.models import limit
 
 _TIMEOUT_S = 240.0  # of one request; it answers when the last page is read
 _PICTURES = (".png", ".jpg", ".jpeg", ".avif")

@@ -4,7 +4,7 @@ import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, Traits, secret, setting, usdc
-from gateway.models_on_sale import Model, limit
+from gateway.vendors.models import Model, limit
 from gateway_openai.sizes import PRICE_FACTORS, RESOLUTIONS
 
 OPENAI = "https://api.openai.com/v1"

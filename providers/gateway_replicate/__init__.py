@@ -9,8 +9,8 @@ import attrs
 import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
-from gateway.models_on_sale import limit, models_on_sale, picture_endpoint
-from gateway.outbound import base_url
+from gateway.vendors import base_url
+from gateway.vendors.models import limit, models_on_sale, picture_endpoint
 from gateway_replicate.models import MODELS
 from gateway_replicate.predictions import Predictions
 

@@ -7,7 +7,7 @@ a run and as much for each megapixel.
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.models_on_sale import Model
+from gateway.vendors.models import Model
 
 MODELS = (
     Model(

@@ -21,8 +21,8 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.models_on_sale import Model
-from gateway.vendor_json import fields, links, reply, text
+from gateway.vendors.json_fields import fields, links, reply, text
+from gateway.vendors.models import Model
 from gateway_replicate.models import order
 from gateway_replicate.refusals import check_poll, check_submit, failure
 

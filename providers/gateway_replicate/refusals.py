@@ -13,7 +13,7 @@ from gateway import (
     RateLimited,
 )
 from gateway.errors import ProviderError
-from gateway.vendor_json import fields, text
+from gateway.vendors.json_fields import fields, text
 
 _NOT_FOUND = 404
 _UNPROCESSABLE = 422

@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from gateway import wire
+from gateway.web import wire
 from tests.answers.purchases import (
     UNPROVEN,
     accepted,

@@ -16,8 +16,8 @@ import attrs
 import pytest
 
 from gateway import Output, Result
-from gateway.artifacts import BucketArtifacts, BucketFirst, LocalArtifacts
 from gateway.contracts.outputs import ArtifactsUnavailable, Kept
+from gateway.outputs import BucketArtifacts, BucketFirst, LocalArtifacts
 from gateway.settings.bucket import Bucket
 from tests.conftest import PNG
 

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from gateway import Output, Result
-from gateway.artifacts import bucket as bucket_module
-from gateway.artifacts import local as local_module
-from gateway.artifacts.naming import headers_of
 from gateway.contracts.outputs import ArtifactsUnavailable
 from gateway.errors import NotFound
+from gateway.outputs import bucket as bucket_module
+from gateway.outputs import disk as local_module
+from gateway.outputs.keys import headers_of
 from tests.artifacts.conftest import LEASE, PICTURE, fetch, found, listed
 from tests.conftest import PNG
 

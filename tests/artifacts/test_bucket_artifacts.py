@@ -13,10 +13,10 @@ from botocore.credentials import Credentials
 from werkzeug import Response
 
 from gateway import Output, Result
-from gateway.artifacts import BucketArtifacts, BucketFirst
 from gateway.contracts.outputs import ArtifactsUnavailable
 from gateway.domain import StoredOutput
 from gateway.errors import NotFound
+from gateway.outputs import BucketArtifacts, BucketFirst
 from gateway.settings.bucket import Bucket
 from tests.artifacts.conftest import LEASE, PICTURE, fetch, listed
 from tests.conftest import PNG

@@ -5,7 +5,7 @@ import asyncio
 import attrs
 import pytest
 
-from gateway import retention
+from gateway.outputs import retention
 from tests.artifacts.conftest import fetch, free_port, listed
 from tests.conftest import PNG, running
 

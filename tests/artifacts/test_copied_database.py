@@ -2,8 +2,7 @@
 
 import time
 
-from gateway import retention
-from gateway.artifacts import BucketArtifacts
+from gateway.outputs import BucketArtifacts, retention
 from gateway.store import SqliteStore
 from tests.artifacts.conftest import listed
 from tests.artifacts.test_retention import DAY, LATER, kept

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from gateway import Output, Result, retention
+from gateway import Output, Result
+from gateway.outputs import retention
 from gateway.store import SqliteStore
-from gateway.testing.store_facts import NOW, leased
+from gateway.testing.store.facts import NOW, leased
 from tests.artifacts.conftest import LEASE, listed
 
 _WHOLE = b"whole" * 20_000
@@ -17,7 +18,7 @@ _LATER = time.time() + 365 * 86_400
 _CHILD = """
 import asyncio, builtins, os, pathlib, signal, sys
 from gateway import Output, Result
-from gateway.artifacts import LocalArtifacts
+from gateway.outputs import LocalArtifacts
 
 folder, lease, last = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 steps = 0

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.artifacts import LocalArtifacts
 from gateway.contracts.outputs import ArtifactsUnavailable
 from gateway.domain import StoredOutput
 from gateway.errors import NotFound
-from gateway.testing.store_facts import NOW
+from gateway.outputs import LocalArtifacts
+from gateway.testing.store.facts import NOW
 from tests.artifacts.conftest import LEASE, PICTURE, listed
 from tests.conftest import PNG
 
@@ -114,7 +114,7 @@ async def test_only_the_gateways_own_files_are_listed(local, folder):
 
 
 def test_a_gateway_that_keeps_outputs_on_the_disk_never_loads_obstore():
-    code = "import sys, gateway.artifacts; sys.exit('obstore' in sys.modules)"
+    code = "import sys, gateway.outputs; sys.exit('obstore' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -1,12 +1,16 @@
 """Settings of the bucket: what Fly and Amazon's tools set is enough; a mistake is one sentence."""
 
+from importlib import import_module
+
 import pytest
 
-from gateway import check
-from gateway.artifacts import BucketFirst, LocalArtifacts, artifacts_of
 from gateway.errors import SettingsError
+from gateway.outputs import BucketFirst, LocalArtifacts, artifacts_of
 from gateway.settings import load_settings
 from gateway.settings.bucket import bucket_of
+
+# `from gateway.cli import check` is the command; this is its module.
+check = import_module("gateway.cli.check")
 
 WALLET = "0x" + "1" * 40
 KEYS = {"outputs_access_key_id": "id", "outputs_secret_access_key": "very hidden"}

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from gateway import Output, Result, retention
-from gateway.artifacts import BucketArtifacts, BucketFirst, LocalArtifacts
+from gateway import Output, Result
+from gateway.outputs import BucketArtifacts, BucketFirst, LocalArtifacts, retention
 from gateway.store import SqliteStore
-from gateway.testing.store_facts import NOW, leased, settling
+from gateway.testing.store.facts import NOW, leased, settling
 from tests.artifacts.conftest import PICTURE, listed
 from tests.conftest import PNG
 

@@ -1,7 +1,7 @@
 """Outputs that cannot be deleted keep no other from being deleted."""
 
-from gateway import retention
 from gateway.contracts import ArtifactsUnavailable
+from gateway.outputs import retention
 
 STUCK = 100  # as many as one step of the sweep takes
 

@@ -14,7 +14,15 @@ FRIEND = "0x00000000000000000000000000000000DeaDBeef"
 
 
 def test_the_command_says_where_it_answers_and_funds_accounts():
-    command = [sys.executable, "-m", "gateway.demo.chain", "--port", "0", "--fund", FRIEND]
+    command = [
+        sys.executable,
+        "-m",
+        "gateway.demo.chain",
+        "--port",
+        "0",
+        "--fund",
+        FRIEND,
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             ready = json.loads(process.stdout.readline())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from web3 import Web3
 
-from gateway.demo import chain_contracts, token
+from gateway.demo import token
 from gateway.demo.chain import FAUCET_KEY, MULTICALL, OTHER_TOKEN
+from gateway.demo.chain import contracts as chain_contracts
 from gateway.demo.token import Authorization
 
 

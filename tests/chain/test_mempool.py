@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gateway.demo.chain import FAUCET_KEY
-from gateway.demo.chain_faults import RpcFault
+from gateway.demo.chain.faults import RpcFault
 from gateway.demo.token import address_of
 
 GWEI = 10**9

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gateway.demo.guide_errors import DemoError
+from gateway.demo.tour.errors import DemoError
 from tests.clients import rows
 from tests.clients.places import Skipped, default_cache, prepare
 from tests.clients.purchase import Bought, Failed, buy

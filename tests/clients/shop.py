@@ -9,9 +9,9 @@ from eth_account import Account
 
 from gateway import usdc
 from gateway.demo.chain import PlayChain
-from gateway.demo.guide_client import Client, open_session
-from gateway.demo.guide_place import Place
-from gateway.demo.guide_processes import HOST, Child, choose_port
+from gateway.demo.tour.client import Client, open_session
+from gateway.demo.tour.place import Place
+from gateway.demo.tour.processes import HOST, Child, choose_port
 from tests.clients.tap import Tap, tapping
 
 PRICE_UNITS = usdc("0.02")  # of `sandbox-image`

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gateway.store import sqlite
 from gateway.store.sqlite import SqliteStore
-from gateway.testing import store_facts as facts
+from gateway.testing.store import facts
 
 _LOG = Path(os.environ["POWER_LOG"])
 _AT_ONCE = 12

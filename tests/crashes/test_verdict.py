@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from gateway.store.sqlite import SqliteStore
-from gateway.testing import store_facts as facts
+from gateway.testing.store import facts
 from tests.conftest import WALLET, Payer
 from tests.crashes.clients import Memory, Purchase
 from tests.crashes.remote_chain import RemoteChain

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from gateway.usdc import AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC, topic
+from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC, topic
 from tests.conftest import WALLET
 from tests.crashes.clients import PRICE, Memory, Purchase
 from tests.crashes.remote_chain import RemoteChain

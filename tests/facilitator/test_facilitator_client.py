@@ -20,7 +20,7 @@ from werkzeug import Response
 from gateway import ChainUnavailable, ExecutionError, PaymentRequired, PluginContext, Settings
 from gateway.contracts import Quote
 from gateway.domain import Endpoint
-from gateway.usdc import BASE
+from gateway.domain.eip3009 import BASE
 from gateway_facilitator_settler import FacilitatorClient, FacilitatorSettler, FacilitatorSilent
 from gateway_facilitator_settler import client as transport
 from tests.facilitator.facilitators import LIES, NEVER_MINED, FacilitatorSite, answer, says

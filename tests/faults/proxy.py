@@ -8,7 +8,13 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from gateway.demo.chain import PlayChain
-from gateway.usdc import AUTHORIZATION_STATE, BALANCE_OF, DOMAIN_SEPARATOR, IS_BLACKLISTED, PAUSED
+from gateway.domain.eip3009 import (
+    AUTHORIZATION_STATE,
+    BALANCE_OF,
+    DOMAIN_SEPARATOR,
+    IS_BLACKLISTED,
+    PAUSED,
+)
 
 _HANG_S = 30.0  # longer than anybody waits
 _SELECTORS = {

@@ -11,7 +11,7 @@ import pytest
 from eth_account import Account
 
 from gateway import Settings
-from gateway.chain.retrying import Rest
+from gateway.chain.retries import Rest
 from gateway.demo.chain import PlayChain
 from tests.conftest import WALLET, Payer, ScriptedProvider, running
 from tests.faults.proxy import FaultProxy
@@ -35,7 +35,7 @@ def patience(**more: float) -> Iterator[None]:
         for name, seconds in _FAST.items():
             patch.setattr(f"gateway.payments.{name}", seconds)
         for name in ("_FIRST_PAUSE_S", "_PAUSE_S"):
-            patch.setattr(f"gateway.chain.retrying.{name}", _RETRY_S)
+            patch.setattr(f"gateway.chain.retries.{name}", _RETRY_S)
         for name, seconds in more.items():
             patch.setattr(f"gateway_facilitator_settler.settler.{name}", seconds)
         yield

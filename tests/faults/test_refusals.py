@@ -8,8 +8,9 @@ import random
 import attrs
 import pytest
 
-from gateway.chain import Web3Chain, retrying
-from gateway.chain.retrying import RetryBudget
+from gateway.chain import retries as retrying
+from gateway.chain.client import Web3Chain
+from gateway.chain.retries import RetryBudget
 from gateway.errors import ChainUnavailable
 from tests.conftest import WALLET, Payer, buy, running
 from tests.faults.proxy import EVERY, FaultProxy, half_refused, time_out, too_many
@@ -22,9 +23,9 @@ ADDRESS = "0x" + "ab" * 20
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch):
     for name in ("_FIRST_PAUSE_S", "_PAUSE_S"):
-        monkeypatch.setattr(f"gateway.chain.retrying.{name}", 0.005)
+        monkeypatch.setattr(f"gateway.chain.retries.{name}", 0.005)
     for name in ("_REST_S", "_LONGEST_REST_S"):  # no machine is so slow that it would end
-        monkeypatch.setattr(f"gateway.chain.retrying.{name}", 600.0)
+        monkeypatch.setattr(f"gateway.chain.retries.{name}", 600.0)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from eth_account import Account
 
 from gateway import Settings
-from gateway.chain.provider import KeepAliveProvider
+from gateway.chain.transport import KeepAliveProvider
 from gateway.demo.chain import PlayChain
 from tests.conftest import WALLET, Clock, ScriptedProvider, running
 from tests.fuzz.asks import Ask

@@ -4,15 +4,16 @@ import asyncio
 import itertools
 import re
 
-from gateway import Endpoint, Settings, wire
-from gateway.chain import Web3Chain
-from gateway.chain.provider import KeepAliveProvider
-from gateway.chain.rpc import Endpoint as RpcEndpoint
+from gateway import Endpoint, Settings
+from gateway.chain.client import Web3Chain
+from gateway.chain.endpoints import Endpoint as RpcEndpoint
+from gateway.chain.transport import KeepAliveProvider
 from gateway.contracts import CallReverted, Quote
 from gateway.domain import Block, Choice
+from gateway.domain.eip3009 import BASE, transfers_to
 from gateway.errors import ChainUnavailable, PaymentRequired, ValidationError
 from gateway.store.rows import dump, dump_request
-from gateway.usdc import BASE, transfers_to
+from gateway.web import wire
 from gateway_x402 import messages
 from gateway_x402.verifier import X402Verifier
 from tests.conftest import WALLET

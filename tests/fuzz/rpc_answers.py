@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from gateway.usdc import AUTHORIZATION_USED_TOPIC, BASE, TRANSFER_TOPIC, topic
+from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, BASE, TRANSFER_TOPIC, topic
 from tests.conftest import WALLET
 from tests.fuzz.hostile import dumped, mostly, mutated, spoiled, values
 

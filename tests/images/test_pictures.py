@@ -14,8 +14,9 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from gateway import ContentPolicy, Link, Output, Result, ResultUnusable
-from gateway.images import MEDIA_TYPES, Pictures, child
 from gateway.sandbox import Sandbox, SandboxLimits, SandboxLost
+from gateway.sandbox import pictures_child as child
+from gateway.sandbox.pictures import MEDIA_TYPES, Pictures
 from tests.conftest import PNG
 
 FORMATS = {"png": "PNG", "jpg": "JPEG", "webp": "WEBP"}

@@ -8,7 +8,7 @@ import gateway_local_settler
 import gateway_usdc_direct
 import gateway_x402
 from gateway.testing import PaymentVerifierContract, SettlerContract, TransferVerifierContract
-from gateway.testing.fake_chain import PAYER
+from gateway.testing.fakes.chain import PAYER
 
 
 def payload(quote, now):

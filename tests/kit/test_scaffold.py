@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli_plugins import plugins
+from gateway.cli.plugins import plugins
 
 ROOT = Path(__file__).parents[2]
 LINT = ("--select", "E,F,I,B,UP", "--line-length=100")

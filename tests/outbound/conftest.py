@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from gateway.outbound import links
+from gateway.vendors import links
 from tests.outbound.certificates import Authority
 
 

@@ -9,8 +9,8 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from gateway import LinkDead, Outbound, ResultUnusable
-from gateway.outbound import links
-from gateway.outbound.addresses import is_public
+from gateway.vendors import links
+from gateway.vendors.public_addresses import is_public
 
 HOST = "cdn.example"
 SIBLING = "sibling.example"  # the same certificate is right for it

@@ -15,7 +15,7 @@ from gateway import (
     SubmitUncertain,
     Transient,
 )
-from gateway.outbound import base_url
+from gateway.vendors import base_url
 
 # -- what a status stands for
 

@@ -1,6 +1,6 @@
 """A model that fal has retired stops no other."""
 
-from gateway.outbound import Outbound
+from gateway.vendors import Outbound
 from gateway_fal.models import MODELS
 from gateway_fal.queue import Queue
 

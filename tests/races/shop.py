@@ -13,7 +13,7 @@ from eth_account import Account
 import gateway_usdc_direct
 from gateway import Settings
 from gateway.demo.chain import PlayChain
-from gateway.usdc import BASE, TRANSFER_TOPIC, topic
+from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic
 from tests.conftest import WALLET, Payer, Running, ScriptedProvider, running
 
 PRICE = 20_000

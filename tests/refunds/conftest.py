@@ -18,7 +18,7 @@ def refund_key(chain):
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch):
     monkeypatch.setattr("gateway.payments.refunds._SWEEP_S", 0.05)
-    monkeypatch.setattr("gateway.till._LOOK_S", 0.05)
+    monkeypatch.setattr("gateway.cli.session._LOOK_S", 0.05)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from eth_account import Account
 
 from gateway.demo.chain import FAUCET_KEY
+from gateway.domain.eip3009 import transfer_calldata
 from gateway.errors import RefundRefused
-from gateway.usdc import transfer_calldata
 from tests.conftest import Payer, buy, running
 from tests.faults.proxy import FaultProxy, never_lands
 from tests.faults.proxy import error as internal_error

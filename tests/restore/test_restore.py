@@ -101,7 +101,7 @@ async def test_a_copy_of_another_network_is_refused(settings, provider, run, tmp
 
 
 def test_a_running_gateway_is_not_restored_under(settings, run, tmp_path):
-    from gateway.data_lock import lock_data
+    from gateway.store.data_folder import lock_data
 
     lock = lock_data(settings)
     result = run("restore", str(tmp_path / "copy.db"))

@@ -10,11 +10,11 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from gateway import backup
 from gateway.cli import main
 from gateway.errors import SettingsError
-from gateway.payments.floor import floor_block
+from gateway.payments.cutoff import floor_block
 from gateway.settings import variable
+from gateway.store import backup
 from tests.conftest import running
 from tests.faults.proxy import FaultProxy, says
 from tests.restore.test_restore import pay_directly

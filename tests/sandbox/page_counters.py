@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-import gateway.pages_child  # noqa: F401 - to be seen in `modules`
+import gateway.sandbox.pages_child  # noqa: F401 - to be seen in `modules`
 
 
 def sleep(kind, data):

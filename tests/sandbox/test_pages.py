@@ -13,8 +13,8 @@ from PIL import Image
 from gateway.demo.sample import sample_pdf
 from gateway.domain import Attachment
 from gateway.errors import ExecutionError, InvalidInput
-from gateway.pages import Pages
 from gateway.sandbox import Sandbox, SandboxLimits
+from gateway.sandbox.pages import Pages
 
 sys.path.append(str(Path(__file__).parent.parent / "providers"))  # where documents are made
 
@@ -129,7 +129,7 @@ async def test_a_pdf_in_front_of_a_presentation_is_no_presentation_of_one_slide(
 
 
 async def test_who_comes_when_many_wait_is_told_at_once(monkeypatch):
-    monkeypatch.setattr("gateway.pages._MAX_WAITING", 3)
+    monkeypatch.setattr("gateway.sandbox.pages._MAX_WAITING", 3)
     box = Sandbox(function="page_counters:sleep", limits=SandboxLimits(wall_s=1.0))
     pages, paper = Pages(box), Attachment(name="a.pdf", data=sample_pdf())
     waiting = [asyncio.create_task(pages.count(paper)) for _ in range(3)]
@@ -186,5 +186,7 @@ async def test_counting_loads_neither_the_gateway_nor_a_parser_of_other_files(pa
     box = Sandbox(function="page_counters:modules")
     loaded = (await box.call("pdf", b"")).decode().split()
     box.close()
-    assert "gateway.pages_child" in loaded
-    assert not {"gateway.domain", "gateway.pages", "PIL", "markitdown", "asyncio"} & set(loaded)
+    assert "gateway.sandbox.pages_child" in loaded
+    assert not {"gateway.domain", "gateway.sandbox.pages", "PIL", "markitdown", "asyncio"} & set(
+        loaded
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost
-from gateway.sandbox.child.keeper import Keeper
+from gateway.sandbox.child.fork_server import Keeper
 from tests.sandbox.processes import (
     children_of,
     eventually,
@@ -110,7 +110,7 @@ async def test_a_call_whose_process_is_killed_is_made_by_the_next(sleeper):
 
 
 async def test_a_process_that_answers_nothing_is_ended(sleeper, monkeypatch):
-    monkeypatch.setattr("gateway.sandbox.calling._START_S", -299.5)
+    monkeypatch.setattr("gateway.sandbox.sandbox._START_S", -299.5)
     first = asyncio.create_task(sleeper.call())
     with pytest.raises(SandboxLost, match="does not answer"):
         await first

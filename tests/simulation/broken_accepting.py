@@ -4,13 +4,13 @@ from typing import Any
 
 import attrs
 
-from gateway import signer
+from gateway.chain import signer
 from gateway.domain import PaymentState
+from gateway.domain.eip3009 import transaction_key, transfer_calldata
 from gateway.errors import PaymentRequired, TxAlreadyUsed
 from gateway.payments import Payments, accept
 from gateway.store import SqliteStore, claims
 from gateway.store import direct_transactions as direct
-from gateway.usdc import transaction_key, transfer_calldata
 from gateway_x402.verifier import X402Verifier
 from tests.simulation.mutant import ONE_USE, Mutant, patched
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gateway.payments.exposure import Exposure
-from gateway.store import payment_transactions
+from gateway.store import payments as payment_transactions
 from gateway_local_settler import LocalSettler
 from tests.simulation.mutant import Mutant
 

@@ -3,11 +3,10 @@
 from typing import Any
 
 from gateway import Transfer
+from gateway.domain.eip3009 import AUTHORIZATION_STATE, BASE, word
 from gateway.payments import Reconciler, reconcile, refund_authorization
-from gateway.store import payment_transactions as payments
-from gateway.store import signer_transactions as signers
-from gateway.store import writer
-from gateway.usdc import AUTHORIZATION_STATE, BASE, word
+from gateway.store import nonces as signers
+from gateway.store import payments, writer
 from gateway_facilitator_settler import FacilitatorSettler
 from tests.simulation.loop import OWNER
 from tests.simulation.mutant import ONE_USE, Mutant

@@ -3,9 +3,9 @@
 from typing import Any
 
 from gateway import NotAccepted, SubmitUncertain
-from gateway.store import task_transactions as tasks
-from gateway.worker import outcome
-from gateway.worker.outcome import Outcome
+from gateway.store import tasks
+from gateway.tasks import outcome
+from gateway.tasks.outcome import Outcome
 from tests.simulation.mutant import Mutant
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import attrs
 
 from gateway.payments import Accepted
-from gateway.services import Services
+from gateway.web.services import Services
 from tests.simulation.chain import SimulatedChain
 from tests.simulation.market import Terms
 from tests.simulation.relay import Relay

@@ -14,7 +14,7 @@ from gateway import app as production
 from gateway.contracts import PluginContext
 from gateway.errors import GatewayError, PaymentRequired
 from gateway.redaction import Redactor
-from gateway.services import Services
+from gateway.web.services import Services
 from tests.simulation import market
 from tests.simulation.database import SimStore
 from tests.simulation.ground import NOTHING, Answer, Ask, Ground

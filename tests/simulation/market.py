@@ -10,11 +10,11 @@ from typing import Any
 import attrs
 
 from gateway import Endpoint, Result, Settings, hookimpl
-from gateway.catalog import Catalog
+from gateway.chain.signer import address_of
 from gateway.contracts import Clock, Kept
 from gateway.domain import StoredOutput, StoredResult
-from gateway.plugin_manager import PluginManager
-from gateway.signer import address_of
+from gateway.plugins.catalog import Catalog
+from gateway.plugins.manager import PluginManager
 from gateway_facilitator_settler import FacilitatorSettler
 from tests.simulation.relay import RelayClient
 from tests.simulation.vendor import DiceProvider

@@ -9,12 +9,12 @@ import attrs
 from coincurve import PrivateKey
 
 from gateway import Authorization, GenerationRequest
+from gateway.chain.signer import address_of
 from gateway.contracts import Quote
+from gateway.domain.eip3009 import BASE, authorization_digest, transfer_calldata
 from gateway.payments import Accepted
 from gateway.payments.payer_proof import PayerProof, proof_digest
-from gateway.services import Services
-from gateway.signer import address_of
-from gateway.usdc import BASE, authorization_digest, transfer_calldata
+from gateway.web.services import Services
 from tests.simulation import market
 from tests.simulation.chain import SimulatedChain
 from tests.simulation.ground import Ask

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from gateway.usdc import TRANSFER_TOPIC, topic
+from gateway.domain.eip3009 import TRANSFER_TOPIC, topic
 from tests.simulation.ground import Ground
 from tests.simulation.market import REFUNDER
 from tests.simulation.token import TOKEN

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from gateway import Authorization, CallReverted
-from gateway.usdc import transfer_calldata
+from gateway.domain.eip3009 import transfer_calldata
 from gateway_facilitator_settler import Answer, FacilitatorSilent
 from tests.simulation.chain import SimulatedChain, Transaction
 from tests.simulation.token import Call, read_signed

@@ -9,7 +9,12 @@ from typing import Any
 
 from gateway import Block, CallReverted, ChainUnavailable, Receipt
 from gateway.domain import Log, MinedTransfer
-from gateway.usdc import AUTHORIZATION_CANCELED_TOPIC, AUTHORIZATION_USED_TOPIC, topic, uint
+from gateway.domain.eip3009 import (
+    AUTHORIZATION_CANCELED_TOPIC,
+    AUTHORIZATION_USED_TOPIC,
+    topic,
+    uint,
+)
 from tests.simulation.chain import MinedBlock, SimulatedChain, Underpriced, decode_raw
 from tests.simulation.world import World
 

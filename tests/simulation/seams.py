@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from gateway import signer
-from gateway.worker import outcome
+from gateway.chain import signer
+from gateway.tasks import outcome
 from tests.simulation.chain import encode_raw, raw_hash
 from tests.simulation.world import World
 

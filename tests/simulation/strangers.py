@@ -5,7 +5,7 @@ import asyncio
 import attrs
 
 from gateway.domain import Receipt
-from gateway.usdc import AUTHORIZATION_USED_TOPIC, BASE, transfers_to
+from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, BASE, transfers_to
 from tests.simulation import market
 from tests.simulation.ground import Ask
 from tests.simulation.paying import SignedHeader, buy_direct, buy_x402, key_of

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import attrs
 
 from gateway import Authorization, CallReverted
+from gateway.chain.signatures import recovered
 from gateway.domain import Log
-from gateway.signatures import recovered
-from gateway.usdc import (
+from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,
     AUTHORIZATION_STATE,
     AUTHORIZATION_USED_TOPIC,

@@ -3,7 +3,7 @@
 import attrs
 
 from gateway.domain import Receipt
-from gateway.usdc import AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC
+from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC
 from tests.simulation.chain import SimulatedChain
 from tests.simulation.market import WALLET
 from tests.simulation.token import TOKEN

@@ -20,7 +20,7 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.outbound.sent import note_billable
+from gateway.vendors.sent import note_billable
 from tests.simulation.loop import OWNER
 
 DONE = Result(text="done")

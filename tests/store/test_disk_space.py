@@ -11,7 +11,7 @@ import pytest
 
 from gateway.domain import Attachment, GenerationRequest
 from gateway.store import SqliteStore
-from gateway.testing.store_facts import NOW, authorization, key_of, new_task
+from gateway.testing.store.facts import NOW, authorization, key_of, new_task
 from tests.conftest import Payer, buy, running
 
 MEGABYTE = 10**6

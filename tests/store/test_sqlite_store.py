@@ -10,8 +10,8 @@ import pytest
 from gateway.domain import Attachment, GenerationRequest
 from gateway.errors import ExecutionError, SettingsError, TxAlreadyUsed
 from gateway.store import SqliteStore, sqlite
-from gateway.testing.store_contract import StoreContract
-from gateway.testing.store_facts import (
+from gateway.testing.store.contract import StoreContract
+from gateway.testing.store.facts import (
     NOW,
     authorization,
     key_of,

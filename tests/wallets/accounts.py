@@ -4,9 +4,10 @@ import attrs
 from eth_abi.abi import encode
 from eth_account import Account
 
-from gateway.demo import chain_contracts, token
+from gateway.demo import token
 from gateway.demo.chain import FAUCET_KEY, PlayChain
-from gateway.demo.chain_contracts import Contract
+from gateway.demo.chain import contracts as chain_contracts
+from gateway.demo.chain.contracts import Contract
 from gateway.demo.token import Authorization
 from tests.conftest import WALLET, header_of, payload_of
 

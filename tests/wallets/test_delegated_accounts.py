@@ -9,10 +9,10 @@ from eth.vm.forks.prague import PragueVM
 from eth.vm.forks.prague.transactions import PragueTransactionBuilder
 from eth_account import Account
 
-from gateway.demo import chain_contracts
+from gateway.chain.smart_wallets import KEY_GAS
 from gateway.demo.chain import FAUCET_KEY, PlayChain
+from gateway.demo.chain import contracts as chain_contracts
 from gateway.demo.token import call_data
-from gateway.smart_wallets import KEY_GAS
 from tests.conftest import WALLET, buy, header_of, payload_of, running
 from tests.wallets.accounts import MAGIC, SmartPayer, answering, hostile
 from tests.wallets.buying import SIGNATURE, SPENT, bought, is_completed, refused
@@ -23,9 +23,9 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 @pytest.fixture
 def chain(monkeypatch):
     """The embedded chain, which knows transactions of type 4 here."""
-    monkeypatch.setattr("gateway.demo.chain_evm.CancunVM", PragueVM)
+    monkeypatch.setattr("gateway.demo.chain.evm.CancunVM", PragueVM)
     monkeypatch.setattr(
-        "gateway.demo.chain_pool.CancunTransactionBuilder", PragueTransactionBuilder
+        "gateway.demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
     )
     with PlayChain() as running:
         yield running

@@ -10,13 +10,13 @@ from eth_keys.datatypes import PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.chain.web3_chain import Web3Chain
-from gateway.demo.chain_server import RpcServer
+from gateway.chain.client import Web3Chain
+from gateway.chain.signatures import SIGNATURE_CALL_GAS, is_signed_by, recovered
+from gateway.chain.smart_wallets import Deployment, unwrapped
+from gateway.demo.chain.server import RpcServer
 from gateway.domain import Authorization
+from gateway.domain.eip3009 import encoded_bytes, transfer_calldata
 from gateway.errors import ChainUnavailable
-from gateway.signatures import SIGNATURE_CALL_GAS, is_signed_by, recovered
-from gateway.smart_wallets import Deployment, unwrapped
-from gateway.usdc import encoded_bytes, transfer_calldata
 from tests.wallets import accounts
 from tests.wallets.accounts import MAGIC, WRAPPED, answering, hostile, reverting, wrap, yes_after
 

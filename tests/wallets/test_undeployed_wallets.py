@@ -4,11 +4,11 @@ import attrs
 import pytest
 from eth_account import Account
 
-from gateway.demo import chain_contracts
+from gateway.chain.smart_wallets import DEPLOYMENT_GAS, MULTICALL3, deployment_call, unwrapped
 from gateway.demo.chain import FAUCET_KEY
+from gateway.demo.chain import contracts as chain_contracts
 from gateway.domain import Authorization as Signed
-from gateway.smart_wallets import DEPLOYMENT_GAS, MULTICALL3, deployment_call, unwrapped
-from gateway.usdc import BASE
+from gateway.domain.eip3009 import BASE
 from tests.conftest import WALLET, header_of, payload_of, running
 from tests.wallets.accounts import answering, hostile, reverting, wrap, yes_after
 from tests.wallets.buying import SIGNATURE, SPENT, bought, is_completed, refused, until

@@ -7,11 +7,11 @@ from tests.worker.engine_shop import JobApi, opened
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch):
-    monkeypatch.setattr("gateway.worker.watching._PAUSES_S", (0.01, 0.02))
-    monkeypatch.setattr("gateway.worker.watching._ASKED_S", (0.001, 60.0))
-    monkeypatch.setattr("gateway.worker.delivery._FETCH_PAUSES_S", (0.01, 0.01))
-    monkeypatch.setattr("gateway.worker.workshop._KEEP_PAUSES_S", (0.01, 0.01, 0.01))
-    monkeypatch.setattr("gateway.worker.pool._LOOK_S", 0.02)
+    monkeypatch.setattr("gateway.tasks.polling._PAUSES_S", (0.01, 0.02))
+    monkeypatch.setattr("gateway.tasks.polling._ASKED_S", (0.001, 60.0))
+    monkeypatch.setattr("gateway.tasks.delivery._FETCH_PAUSES_S", (0.01, 0.01))
+    monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (0.01, 0.01, 0.01))
+    monkeypatch.setattr("gateway.tasks.pool._LOOK_S", 0.02)
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import itertools
 import attrs
 
 from gateway import Handle, Output, Pending, Result, Traits
-from gateway.artifacts import LocalArtifacts
-from gateway.catalog import Catalog
 from gateway.domain import DOCUMENT_PARSING
+from gateway.outputs import LocalArtifacts
+from gateway.plugins.catalog import Catalog
 from gateway.store import SqliteStore
-from gateway.testing.store_facts import ENDPOINT, new_task, transfer, tx_hash
-from gateway.worker import WorkerPool
-from gateway.worker.lane import Lane
+from gateway.tasks import WorkerPool
+from gateway.tasks.attempt import Lane
+from gateway.testing.store.facts import ENDPOINT, new_task, transfer, tx_hash
 from tests.conftest import PNG
 
 PICTURE = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from gateway import AccountProblem, ContentPolicy, Transient
-from gateway.circuit import Circuit
 from gateway.errors import ExecutionError
-from gateway.services import Condition
+from gateway.plugins.circuit_breaker import Circuit
+from gateway.web.services import Condition
 from tests.worker.engine_shop import PAPER, TEXT, PlainApi, opened, until
 
 MINUTE_S = 60
@@ -169,7 +169,7 @@ async def test_repeated_failures_stop_sales_and_let_who_waits_rest(tmp_path, clo
 
 
 async def test_who_waits_for_half_an_hour_is_told_so_and_owed_back(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.worker.pool._IDLE_S", 0.05)
+    monkeypatch.setattr("gateway.tasks.pool._IDLE_S", 0.05)
     clock.frozen_at = clock()
     api = PlainApi(AccountProblem("402: top up"))
     async with opened(tmp_path, api, clock) as shop:

@@ -2,7 +2,7 @@
 
 import json
 
-from gateway.store.task_transactions import CLAIMABLE
+from gateway.store.tasks import CLAIMABLE
 
 
 async def test_a_claim_reads_in_the_order_of_the_index_and_sorts_nothing(shop):

@@ -5,7 +5,7 @@ import asyncio
 import attrs
 
 from gateway import Handle, SubmitUncertain
-from gateway.worker.delivery import Delivery
+from gateway.tasks.delivery import Delivery
 from tests.worker.engine_shop import (
     PAPER,
     TEXT,

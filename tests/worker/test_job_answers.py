@@ -99,7 +99,7 @@ async def test_nonsense_for_good_ends_the_job_and_submits_nothing(jobs, api, ans
 @pytest.mark.parametrize("wait", [float("nan"), float("-inf"), "5", None, -1, [], 10**400])
 @pytest.mark.parametrize("progress", [float("nan"), "half", 10**400, -5, True])
 async def test_odd_numbers_in_an_answer_do_no_harm(jobs, api, wait, progress, monkeypatch):
-    monkeypatch.setattr("gateway.worker.watching._ASKED_S", (0.001, 0.002))
+    monkeypatch.setattr("gateway.tasks.polling._ASKED_S", (0.001, 0.002))
     api.to_poll = [Pending(progress=progress, note=5, poll_after_s=wait)] * 3 + [TEXT]
     task = await jobs.ended(await jobs.accept(PAPER))
     assert (task.status, len(api.submits), len(api.polls)) == ("completed", 1, 4)
@@ -129,7 +129,7 @@ async def test_an_account_problem_in_a_poll_stops_sales_and_leaves_the_job_alone
 
 
 async def test_a_poll_that_hangs_is_cut_off_and_asked_again(tmp_path, api, clock, monkeypatch):
-    monkeypatch.setattr("gateway.worker.watching._POLL_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("gateway.tasks.polling._POLL_TIMEOUT_S", 0.05)
 
     async def hangs(handle, job):
         await asyncio.Event().wait()
@@ -141,8 +141,8 @@ async def test_a_poll_that_hangs_is_cut_off_and_asked_again(tmp_path, api, clock
 
 
 async def test_a_poll_that_does_not_stop_is_left_behind(tmp_path, api, clock, monkeypatch):
-    monkeypatch.setattr("gateway.worker.watching._POLL_TIMEOUT_S", 0.05)
-    monkeypatch.setattr("gateway.upstream._STOP_S", 0.05)
+    monkeypatch.setattr("gateway.tasks.polling._POLL_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.upstream._STOP_S", 0.05)
     freed, told = asyncio.Event(), []
 
     async def clings(handle, job):
@@ -161,7 +161,7 @@ async def test_a_poll_that_does_not_stop_is_left_behind(tmp_path, api, clock, mo
 
 
 async def test_progress_and_notes_of_a_job_are_written_down(jobs, api, monkeypatch):
-    monkeypatch.setattr("gateway.worker.lane._BEAT_S", 0.02)
+    monkeypatch.setattr("gateway.tasks.attempt._BEAT_S", 0.02)
     api.usual = Pending(progress=0.25, note="3rd in line \ud800" + "x" * 500)
     task_id = await jobs.accept(PAPER)
     rows = []

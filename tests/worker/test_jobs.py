@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from gateway import Handle, JobFailed, Pending, Result, Transient
-from gateway.catalog import Catalog
+from gateway.plugins.catalog import Catalog
 from gateway.settings import EndpointOverride
-from gateway.testing.store_facts import ENDPOINT
+from gateway.testing.store.facts import ENDPOINT
 from tests.worker.engine_shop import (
     PAPER,
     PICTURE,

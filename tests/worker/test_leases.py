@@ -8,8 +8,8 @@ import pytest
 
 from gateway import Output, Pending, Result
 from gateway.domain import StoredResult
-from gateway.testing.store_facts import ENDPOINT
-from gateway.worker.delivery import Delivery
+from gateway.tasks.delivery import Delivery
+from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import PNG
 from tests.worker.engine_shop import (
     PAPER,
@@ -63,7 +63,7 @@ async def test_the_files_of_a_refused_result_are_deleted(shop):
 
 
 async def test_a_lane_that_lost_its_lease_stops(shop, monkeypatch):
-    monkeypatch.setattr("gateway.worker.lane._EXTEND_S", 0.5)
+    monkeypatch.setattr("gateway.tasks.attempt._EXTEND_S", 0.5)
     gate = Gate()
     shop.provider.script = [gate]
     shop.pool.start()
@@ -77,9 +77,9 @@ async def test_a_lane_that_lost_its_lease_stops(shop, monkeypatch):
 
 
 async def test_a_lease_is_kept_although_prolonging_it_fails_once(shop, monkeypatch):
-    monkeypatch.setattr("gateway.worker.lane._EXTEND_S", 0.5)
-    monkeypatch.setattr("gateway.worker.pool.LEASE_S", 2.2)
-    monkeypatch.setattr("gateway.worker.lane.LEASE_S", 2.2)
+    monkeypatch.setattr("gateway.tasks.attempt._EXTEND_S", 0.5)
+    monkeypatch.setattr("gateway.tasks.pool.LEASE_S", 2.2)
+    monkeypatch.setattr("gateway.tasks.attempt.LEASE_S", 2.2)
     extend, calls = shop.store.queue.extend, []
 
     async def fails_once(lease, **more):
@@ -119,8 +119,8 @@ async def test_the_queue_is_worked_off_although_the_store_failed_at_the_start(sh
 
 @pytest.fixture
 def _beats(monkeypatch):
-    monkeypatch.setattr("gateway.worker.lane._BEAT_S", 0.02)
-    monkeypatch.setattr("gateway.worker.lane._EXTEND_S", 0.02)
+    monkeypatch.setattr("gateway.tasks.attempt._BEAT_S", 0.02)
+    monkeypatch.setattr("gateway.tasks.attempt._EXTEND_S", 0.02)
 
 
 @pytest.mark.usefixtures("_beats")
@@ -218,8 +218,8 @@ async def test_a_clock_that_jumps_does_not_make_us_take_our_own_tasks(tmp_path, 
 
 
 async def test_a_plugin_that_holds_the_loop_ends_nobody_elses_lease(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.worker.pool.LEASE_S", 0.5)
-    monkeypatch.setattr("gateway.worker.lane.LEASE_S", 0.5)
+    monkeypatch.setattr("gateway.tasks.pool.LEASE_S", 0.5)
+    monkeypatch.setattr("gateway.tasks.attempt.LEASE_S", 0.5)
     gate = Gate(TEXT)
 
     async def holds(request, job):

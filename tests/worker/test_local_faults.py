@@ -8,8 +8,8 @@ import attrs
 import pytest
 import structlog
 
-from gateway.images import Pictures
 from gateway.sandbox import Sandbox, SandboxLimits
+from gateway.sandbox.pictures import Pictures
 from tests.worker.engine_shop import PICTURE, PlainApi, opened, until
 
 sys.path.append(str(Path(__file__).parent.parent / "images"))  # where decoders misbehave
@@ -32,7 +32,7 @@ def looked_at_by(shop, pictures):
 async def test_a_picture_waits_for_our_decoder_and_is_not_made_again(
     tmp_path, clock, killed, monkeypatch
 ):
-    monkeypatch.setattr("gateway.worker.workshop._KEEP_PAUSES_S", (0.05,) * 1000)
+    monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (0.05,) * 1000)
     api = PlainApi(*[PICTURE] * 9)
     async with opened(tmp_path, api, clock) as shop:
         well = shop.pool.shop.pictures
@@ -50,7 +50,7 @@ async def test_a_picture_waits_for_our_decoder_and_is_not_made_again(
 async def test_our_decoder_being_away_for_long_is_owed_back_and_no_providers_fault(
     tmp_path, clock, killed, monkeypatch
 ):
-    monkeypatch.setattr("gateway.worker.workshop._KEEP_PAUSES_S", (0.01,))
+    monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (0.01,))
     api = PlainApi(*[PICTURE] * 50)
     async with opened(tmp_path, api, clock) as shop:
         looked_at_by(shop, killed)

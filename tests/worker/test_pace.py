@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from gateway import Pending, Traits
-from gateway.pace import Pace
+from gateway.plugins.pace import Pace
 from tests.worker.engine_shop import PAPER, TEXT, JobApi, PlainApi, opened, until
 
 

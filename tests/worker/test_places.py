@@ -2,8 +2,8 @@
 
 import asyncio
 
-from gateway.worker.delivery import Delivery
-from gateway.worker.slots import Slots
+from gateway.tasks.delivery import Delivery
+from gateway.tasks.slots import Slots
 from tests.worker.engine_shop import PAPER, TEXT, Gate, opened, until
 
 

@@ -119,7 +119,7 @@ async def test_a_paper_that_is_none_is_a_failed_attempt_and_keeps_no_lane(
     tmp_path, clock, answer, monkeypatch
 ):
     """Nothing of it reaches disk or database, where it would be tried for minutes."""
-    monkeypatch.setattr("gateway.worker.workshop._KEEP_PAUSES_S", (3600.0,))
+    monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (3600.0,))
     api = PlainApi(*[answer] * 4)
     async with opened(tmp_path, api, clock) as shop:
         task = await shop.ended(await shop.accept(PAPER))
@@ -164,7 +164,7 @@ async def test_a_provider_that_is_no_coroutine_fails(tmp_path, clock):
 
 
 async def test_a_provider_that_does_not_stop_is_left_behind(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.upstream._STOP_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.upstream._STOP_S", 0.05)
     freed = asyncio.Event()
 
     async def clings(request, job):
@@ -197,7 +197,7 @@ async def test_a_provider_that_cancels_the_task_it_runs_in_fails(tmp_path, clock
 
 
 async def test_odd_progress_does_no_harm(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.worker.lane._BEAT_S", 0.01)
+    monkeypatch.setattr("gateway.tasks.attempt._BEAT_S", 0.01)
 
     async def submit(request, job):
         for fraction in (float("nan"), "half", None, 10**400, -1, 0.5):

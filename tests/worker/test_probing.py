@@ -6,8 +6,8 @@ import contextlib
 import pytest
 
 from gateway import AccountProblem, Transient
-from gateway.catalog import Catalog
-from gateway.probing import probe_forever, problem_of
+from gateway.plugins.catalog import Catalog
+from gateway.plugins.health import probe_forever, problem_of
 from gateway.settings import EndpointOverride
 from tests.worker.engine_shop import PAPER, PlainApi, said, until
 
@@ -28,9 +28,9 @@ class Probed(PlainApi):
 
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch):
-    monkeypatch.setattr("gateway.probing._LOOK_S", 0.01)
-    monkeypatch.setattr("gateway.probing._TIMEOUT_S", 0.05)
-    monkeypatch.setattr("gateway.upstream._STOP_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.health._LOOK_S", 0.01)
+    monkeypatch.setattr("gateway.plugins.health._TIMEOUT_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.upstream._STOP_S", 0.05)
 
 
 @pytest.fixture

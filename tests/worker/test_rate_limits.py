@@ -6,7 +6,7 @@ import pytest
 
 from gateway import RateLimited, Transient
 from gateway.errors import ExecutionError
-from gateway.services import Condition
+from gateway.web.services import Condition
 from tests.worker.engine_shop import PAPER, TEXT, PlainApi, opened, until
 
 
@@ -32,7 +32,7 @@ async def test_nobody_else_asks_a_provider_that_asked_to_wait(tmp_path, clock):
 
 @pytest.mark.parametrize("asked", [None, "10", float("nan"), -5, 0], ids=repr)
 async def test_an_odd_wait_is_a_short_one(tmp_path, clock, monkeypatch, asked):
-    monkeypatch.setattr("gateway.worker.outcome._WAIT_S", (0.01, 3600.0))
+    monkeypatch.setattr("gateway.tasks.outcome._WAIT_S", (0.01, 3600.0))
     api = PlainApi(RateLimited("later", retry_after_s=asked))
     async with opened(tmp_path, api, clock) as shop:
         task = await shop.ended(await shop.accept(PAPER))
@@ -90,7 +90,7 @@ async def test_a_task_that_waited_for_two_hours_fails(tmp_path, clock):
 
 
 async def test_a_refusal_between_failures_gives_no_attempt_back(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.worker.outcome._WAIT_S", (0.01, 1.0))
+    monkeypatch.setattr("gateway.tasks.outcome._WAIT_S", (0.01, 1.0))
     limited = RateLimited("later", retry_after_s=0.01)
     busy = Transient("no connection")
     api = PlainApi(busy, limited, busy, limited, limited, busy, TEXT)

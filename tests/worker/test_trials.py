@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gateway import AccountProblem
-from gateway.upstream import Upstream
+from gateway.plugins.upstream import Upstream
 from tests.worker.engine_shop import TEXT, Gate, PlainApi, opened, until
 
 

@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from gateway.store.migrations import migrations
-from gateway.testing.store_facts import tx_hash
+from gateway.testing.store.facts import tx_hash
 from tests.worker.engine_shop import PlainApi, opened
 
 LEASE = "T" * 32

@@ -60,7 +60,7 @@ def main() -> None:
     sys.argv[1:] = []
     announce_around("gateway.sandbox.child")
     announce_around(order["function"].partition(":")[0])
-    from gateway.sandbox.child import keeping  # noqa: PLC0415 - after the lines above
+    from gateway.sandbox.child import start as keeping  # noqa: PLC0415 - after the lines above
 
     keeping.keep(order)
 

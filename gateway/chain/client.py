@@ -1,0 +1,248 @@
+"""The chain through JSON-RPC: typed reads of blocks, receipts, logs and the token."""
+
+import contextlib
+from typing import Any
+
+from gateway.chain.decode import (
+    read_block,
+    read_bytes,
+    read_event,
+    read_receipt,
+    read_transfer,
+    read_word,
+)
+from gateway.chain.endpoints import Endpoint, RpcEndpoints
+from gateway.contracts import CallReverted
+from gateway.domain import Block, MinedTransfer, Receipt
+from gateway.domain.eip3009 import (
+    AUTHORIZATION_CANCELED_TOPIC,
+    AUTHORIZATION_USED_TOPIC,
+    DOMAIN_SEPARATOR,
+    TRANSFER_TOPIC,
+    topic,
+    uint,
+)
+from gateway.errors import ChainUnavailable
+from gateway.settings import Settings
+
+_MIN_PRIORITY_WEI = 1_000_000  # 0.001 gwei: what Base's sequencer takes in quiet times
+
+
+class Web3Chain:
+    """Base, or another network of the settings. Implements `contracts.Chain`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._network = settings.chain
+        self._rpc = RpcEndpoints(
+            settings.rpc_urls,
+            timeout_s=settings.rpc_timeout,
+            checks=(self._check_chain_id, self._check_token),
+        )
+
+    async def start(self) -> None:
+        """Connect: import web3, and check the first endpoint that answers."""
+        await self.head()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._rpc.close()
+
+    async def _check_chain_id(self, endpoint: Endpoint) -> None:
+        """Refuse an endpoint of another chain."""
+        chain_id, expected = int(await endpoint.request("eth_chainId"), 16), self._network.chain_id
+        if chain_id != expected:
+            raise ChainUnavailable(
+                f"RPC endpoint {endpoint.place} is chain {chain_id}, not {expected}"
+            )
+
+    async def _check_token(self, endpoint: Endpoint) -> None:
+        """Refuse an endpoint whose token signs under another domain."""
+        network = self._network
+        try:
+            domain = await endpoint.request("eth_call", self._call(DOMAIN_SEPARATOR), "latest")
+        except CallReverted:
+            domain = None
+        if domain != "0x" + network.domain_separator.hex():
+            raise ChainUnavailable(
+                f"RPC endpoint {endpoint.place}: {network.token} is not the expected USDC contract"
+            )
+
+    async def head(self) -> Block:
+        """Return the newest block."""
+        return await self._rpc.first(
+            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", "latest")
+        )
+
+    async def newest_head(self) -> Block:
+        """Return the newest block that any endpoint has: one that has stopped is not believed."""
+        heads = await self._rpc.answers(
+            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", "latest")
+        )
+        return max(heads, key=lambda block: block.timestamp)
+
+    async def block_at(self, number: int) -> Block:
+        """Return the block of a number."""
+        return await self._rpc.first(
+            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", hex(number))
+        )
+
+    async def block(self, block_hash: str) -> Block:
+        """Return one block."""
+        return await self._rpc.first(
+            lambda endpoint: _block(endpoint, "eth_getBlockByHash", block_hash)
+        )
+
+    async def knows_transaction(self, tx_hash: str) -> bool:
+        """Return whether any endpoint knows a transaction, mined or pending; one look at each."""
+
+        async def ask(endpoint: Endpoint) -> bool | None:
+            raw = await endpoint.request("eth_getTransactionByHash", tx_hash)
+            return None if raw is None else True
+
+        return await self._rpc.first_known(ask) is not None
+
+    async def receipt(self, tx_hash: str) -> Receipt | None:
+        """Return a mined transaction, or None where no endpoint knows one."""
+
+        async def ask(endpoint: Endpoint) -> Receipt | None:
+            raw = await endpoint.request("eth_getTransactionReceipt", tx_hash)
+            return read_receipt(raw, tx_hash)
+
+        return await self._rpc.first_known(ask)
+
+    async def call(
+        self,
+        data: bytes,
+        *,
+        sender: str | None = None,
+        to: str | None = None,
+        gas: int | None = None,
+        fees: tuple[int, int] | None = None,
+    ) -> bytes:
+        """Call a contract at the newest block, without a transaction."""
+        call = self._call(data, to)
+        call |= {"from": sender} if sender is not None else {}
+        call |= {"gas": hex(gas)} if gas is not None else {}
+        if fees is not None:
+            call |= {"maxFeePerGas": hex(fees[0]), "maxPriorityFeePerGas": hex(fees[1])}
+
+        async def ask(endpoint: Endpoint) -> bytes:
+            return read_bytes(await endpoint.request("eth_call", call, "latest"))
+
+        return await self._rpc.first(ask)
+
+    async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
+        """Call the token for one integer; an answer of another length is none."""
+        where: Any = "latest" if at is None else {"blockHash": at.hash}
+
+        async def ask(endpoint: Endpoint) -> int:
+            return uint(read_bytes(await endpoint.request("eth_call", self._call(data), where)))
+
+        return await self._rpc.first(ask)
+
+    def _call(self, data: bytes, to: str | None = None) -> dict[str, str]:
+        return {"to": to or self._network.token, "data": "0x" + data.hex()}
+
+    async def code(self, address: str) -> bytes:
+        """Return an account's code at the newest block."""
+
+        async def ask(endpoint: Endpoint) -> bytes:
+            return read_bytes(await endpoint.request("eth_getCode", address, "latest"))
+
+        return await self._rpc.first(ask)
+
+    async def safe_head(self) -> Block:
+        """Return the newest safe block."""
+        return await self._rpc.first(
+            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", "safe")
+        )
+
+    async def transfer_logs(
+        self, recipient: str, *, from_block: int, to_block: int
+    ) -> list[MinedTransfer]:
+        """Return the token's transfers to an address in a range of blocks."""
+        query = {
+            "address": self._network.token,
+            "topics": [TRANSFER_TOPIC, None, topic(recipient)],
+            "fromBlock": hex(from_block),
+            "toBlock": hex(to_block),
+        }
+
+        async def ask(endpoint: Endpoint) -> list[MinedTransfer]:
+            return [read_transfer(log) for log in await endpoint.request("eth_getLogs", query)]
+
+        return await self._rpc.first(ask)
+
+    async def authorization_logs(
+        self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
+    ) -> list[tuple[str, bool]]:
+        """Return (transaction hash, was it used rather than cancelled) of a nonce's logs."""
+        query = {
+            "address": self._network.token,
+            "topics": [
+                [AUTHORIZATION_USED_TOPIC, AUTHORIZATION_CANCELED_TOPIC],
+                topic(sender),
+                nonce,
+            ],
+            "fromBlock": hex(max(from_block, 0)),
+            "toBlock": hex(to_block),
+        }
+
+        async def ask(endpoint: Endpoint) -> list[tuple[str, bool]]:
+            await _block(endpoint, "eth_getBlockByHash", known.hash)  # one that lags is passed over
+            logs = await endpoint.request("eth_getLogs", query)
+            return [read_event(log) for log in logs]
+
+        return await self._rpc.first(ask)
+
+    async def gas_balance(self, address: str) -> int:
+        """Return an account's wei."""
+        return await self._number("eth_getBalance", address, "latest")
+
+    async def transaction_count(self, address: str) -> int:
+        """Return the nonce after an account's last mined transaction."""
+        return await self._number("eth_getTransactionCount", address, "latest")
+
+    async def fees(self) -> tuple[int, int]:
+        """Return (base fee of the newest block, priority fee to bid), in wei per gas."""
+
+        async def ask(endpoint: Endpoint) -> int:
+            block = await endpoint.request("eth_getBlockByNumber", "latest", False)  # noqa: FBT003 - JSON-RPC
+            return int(block["baseFeePerGas"], 16)
+
+        # One call a read: where half of all calls are refused, a quarter of the pairs succeeds.
+        base_fee = await self._rpc.first(ask)
+        priority = await self._number("eth_maxPriorityFeePerGas")
+        return base_fee, max(priority, _MIN_PRIORITY_WEI)
+
+    async def send(self, raw: bytes) -> None:
+        """Broadcast to every endpoint; what is already known or mined counts as sent."""
+
+        async def ask(endpoint: Endpoint) -> None:
+            try:
+                read_word(await endpoint.request("eth_sendRawTransaction", "0x" + raw.hex()))
+            except ChainUnavailable as error:
+                if not _is_known(error.details):
+                    raise
+
+        with contextlib.suppress(CallReverted):  # refused in simulation; the receipt will tell
+            await self._rpc.everywhere(ask)
+
+    async def _number(self, method: str, *params: str) -> int:
+        async def ask(endpoint: Endpoint) -> int:
+            return int(await endpoint.request(method, *params), 16)
+
+        return await self._rpc.first(ask)
+
+
+def _is_known(details: str | None) -> bool:
+    """Whether a refusal to broadcast says that the nonce or transaction is there already."""
+    said = (details or "").lower()
+    return any(words in said for words in ("already known", "nonce too low", "already imported"))
+
+
+async def _block(endpoint: Endpoint, method: str, which: str) -> Block:
+    raw = await endpoint.request(method, which, False)  # noqa: FBT003 - JSON-RPC
+    if raw is None:
+        raise ChainUnavailable(f"RPC endpoint {endpoint.place} does not know block {which}")
+    return read_block(raw)

@@ -1,0 +1,90 @@
+"""JSON-RPC's answers as the domain's nouns; anything malformed raises, and counts as no answer."""
+
+import re
+from typing import Any
+
+from gateway.domain import Block, Log, MinedTransfer, Receipt
+from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, uint
+
+_WORD = re.compile(r"0x[0-9a-fA-F]{64}")
+_MOST = 2**63  # what a column and a float hold; no block, time or amount of USDC comes near
+
+
+def read_bytes(value: str) -> bytes:
+    """Return the bytes of a hex string."""
+    return bytes.fromhex(value.removeprefix("0x"))
+
+
+def read_count(value: str) -> int:
+    """Return a number of blocks, seconds or logs; `ValueError` for what cannot be one."""
+    count = int(value, 16)
+    if not 0 <= count < _MOST:
+        raise ValueError("a number out of range")
+    return count
+
+
+def read_word(value: str) -> str:
+    """Return a hash or topic in lower case; `ValueError` for anything but 32 bytes."""
+    if not _WORD.fullmatch(value):
+        raise ValueError("not 32 bytes")
+    return value.lower()
+
+
+def read_block(raw: Any) -> Block:
+    """Return a block's head."""
+    return Block(
+        number=read_count(raw["number"]),
+        hash=read_word(raw["hash"]),
+        timestamp=read_count(raw["timestamp"]),
+    )
+
+
+def read_receipt(raw: Any, tx_hash: str) -> Receipt | None:
+    """Return a receipt, None while missing or pending; `KeyError` for one without status."""
+    if raw is None or raw["blockHash"] is None:
+        return None
+    if raw["transactionHash"].lower() != tx_hash:
+        raise ValueError("the receipt of another transaction")
+    return Receipt(
+        tx_hash=tx_hash,
+        succeeded=int(raw["status"], 16) == 1,
+        block_number=read_count(raw["blockNumber"]),
+        block_hash=read_word(raw["blockHash"]),
+        logs=tuple(_log(log) for log in raw["logs"]),
+        fee_wei=_read_fee(raw),
+    )
+
+
+def _read_fee(raw: Any) -> int | None:
+    """Return what a transaction cost, in wei; rollups add the price of their data as `l1Fee`."""
+    if raw.get("gasUsed") is None or raw.get("effectiveGasPrice") is None:
+        return None
+    l1_fee = int(raw.get("l1Fee") or "0x0", 16)
+    return int(raw["gasUsed"], 16) * int(raw["effectiveGasPrice"], 16) + l1_fee
+
+
+def _log(raw: Any) -> Log:
+    return Log(
+        address=raw["address"].lower(),
+        topics=tuple(read_word(part) for part in raw["topics"]),
+        data=read_bytes(raw["data"]),
+        index=read_count(raw["logIndex"]),
+    )
+
+
+def read_event(raw: Any) -> tuple[str, bool]:
+    """Return (transaction, was it used rather than cancelled) of an authorization's event."""
+    is_use = read_word(raw["topics"][0]) == AUTHORIZATION_USED_TOPIC
+    return read_word(raw["transactionHash"]), is_use
+
+
+def read_transfer(raw: Any) -> MinedTransfer:
+    """Return the transfer in an entry of `eth_getLogs`."""
+    log = _log(raw)
+    return MinedTransfer(
+        tx_hash=read_word(raw["transactionHash"]),
+        log_index=log.index,
+        block_number=read_count(raw["blockNumber"]),
+        sender="0x" + log.topics[1][-40:],
+        amount_units=uint(log.data),
+    )

@@ -1,0 +1,45 @@
+"""Who signed a digest: the key of a plain account, or a smart account that says so (EIP-1271)."""
+
+from coincurve import PublicKey
+from eth_hash.auto import keccak
+
+from gateway.contracts.chain import CallReverted, Chain
+from gateway.domain.eip3009 import encoded_bytes, selector, word
+
+SIGNATURE_CALL_GAS = 400_000  # for one `isValidSignature`; a passkey in Solidity takes 330,000
+_HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0  # EIP-2, low s
+_IS_VALID_SIGNATURE = selector("isValidSignature(bytes32,bytes)")
+_MAGIC = _IS_VALID_SIGNATURE.ljust(32, b"\0")  # EIP-1271: the selector itself says yes
+
+
+def recovered(digest: bytes, signature: bytes) -> str | None:
+    """Return the lower-case address whose key signed, or None.
+
+    As strict as the token contract: 65 bytes, v 27 or 28, low s. Library recovery is laxer.
+    """
+    if len(signature) != 65 or signature[64] not in (27, 28):  # noqa: PLR2004 - r ‖ s ‖ v
+        return None
+    if int.from_bytes(signature[32:64], "big") > _HALF_N:
+        return None
+    recoverable = signature[:64] + bytes([signature[64] - 27])
+    try:
+        key = PublicKey.from_signature_and_message(recoverable, digest, hasher=None)
+    except ValueError:
+        return None
+    return "0x" + keccak(key.format(compressed=False)[1:])[12:].hex()
+
+
+async def is_signed_by(chain: Chain, account: str, digest: bytes, signature: bytes) -> bool:
+    """Tell whether an account signed: its key did, or its code says so at the newest block.
+
+    Code that reverts, asks for a read elsewhere, uses too much gas or answers anything but
+    the one magic word says no. Raises `ChainUnavailable` without an answer.
+    """
+    if recovered(digest, signature) == account.lower():
+        return True
+    call = _IS_VALID_SIGNATURE + word(digest) + word(64) + encoded_bytes(signature)
+    try:
+        answer = await chain.call(call, to=account, gas=SIGNATURE_CALL_GAS)
+    except CallReverted:
+        return False
+    return answer == _MAGIC

@@ -1,0 +1,235 @@
+"""A key of ours that sends transactions: one at a time, each written down before it is sent.
+
+Both the settlement key and the refund key are such signers. A restart sends the same bytes
+again and never loses a nonce; what is stuck is replaced by a dearer one of the same nonce.
+"""
+
+import asyncio
+import importlib
+from collections.abc import Awaitable, Callable, Sequence
+
+import attrs
+
+from gateway.chain.keys import address_of
+from gateway.contracts import CallReverted, PluginContext, SignedTransaction
+from gateway.domain import Payment
+from gateway.threads import Threads
+
+_RESERVE_CALLS = 5  # sell only while the key can pay for this many more
+_STUCK_S = 15  # seconds unmined after which a dearer replacement is sent
+_BALANCE_TTL_S = 15  # seconds a gas balance is believed
+
+Fees = tuple[int, int]
+"""(Max fee, max priority fee) of a transaction, in wei per gas."""
+
+MostNonces = Callable[[Payment], Awaitable[int]]
+"""Says how many nonces a payment may use up before no more gas is spent on it."""
+
+WriteDown = Callable[[Payment, SignedTransaction], Awaitable[None]]
+"""Makes a signed transaction durable, its nonce used up, together with its payment's state."""
+
+
+@attrs.frozen(kw_only=True)
+class Call:
+    """What a transaction does: a contract, its calldata, and the gas it may use."""
+
+    to: str
+    data: bytes = attrs.field(repr=False)
+    gas: int
+
+
+@attrs.frozen(kw_only=True)
+class GasMoney:
+    """What a key of ours holds, and what it pays now."""
+
+    balance_wei: int
+    fee_wei: int  # per gas, as blocks take it now
+    max_fee_wei: int  # per gas, as we bid
+
+    def needed_wei(self, gas: int) -> int:
+        """Return what the key must hold, so that calls of so much gas are sold."""
+        return self.max_fee_wei * gas * _RESERVE_CALLS
+
+    def lasts_for(self, gas: int) -> int:
+        """Return about how many calls of so much gas the balance pays for."""
+        return self.balance_wei // max(self.fee_wei * gas, 1)
+
+
+class Signer:
+    """One sender at a time, one nonce after the other."""
+
+    def __init__(
+        self,
+        secret: bytes,
+        context: PluginContext,
+        write_down: WriteDown,
+        *,
+        most_nonces: MostNonces | None = None,
+    ) -> None:
+        self._secret = secret
+        self.address = address_of(secret)
+        self._settings = context.settings
+        self._chain = context.chain
+        self._journal = context.journal
+        self._now = context.now
+        self._write_down = write_down
+        self._most_nonces = most_nonces
+        self._sending = asyncio.Lock()
+        self._threads = Threads("signing", 1)
+        self._affordable_until = 0.0
+        self._affordable_gas = 0
+        self.seen_money: GasMoney | None = None  # at the last look
+        self._first_heads: dict[str, int] = {}  # the newest block when a transaction was sent
+
+    async def gas_money(self) -> GasMoney:
+        """Return what the key holds, and what gas costs now."""
+        balance, (base_fee, priority) = await asyncio.gather(
+            self._chain.gas_balance(self.address), self._chain.fees()
+        )
+        self.seen_money = GasMoney(
+            balance_wei=balance,
+            fee_wei=base_fee + priority,
+            max_fee_wei=self._max_fee(base_fee, priority),
+        )
+        return self.seen_money
+
+    async def can_pay(self, gas: int) -> bool:
+        """Return whether gas is under the cap and the key pays for several more such calls."""
+        if self._now() < self._affordable_until and gas <= self._affordable_gas:
+            return True
+        money = await self.gas_money()
+        if money.balance_wei < money.needed_wei(gas) or money.fee_wei > self._cap_wei:
+            return False
+        self._affordable_until = self._now() + _BALANCE_TTL_S
+        self._affordable_gas = gas
+        return True
+
+    async def bid(self) -> Fees:
+        """Return the fees that a transaction would offer now."""
+        base_fee, priority = await self._chain.fees()
+        fee = self._max_fee(base_fee, priority)
+        return fee, min(priority, fee)
+
+    async def simulate(self, call: Call, fees: Fees | None = None) -> None:
+        """Make the exact call without a transaction; raises `CallReverted`.
+
+        Without the fees of the transaction a wallet that looks at the gas price can tell a
+        simulation from a block, and agree to the one only.
+        """
+        await self._chain.call(call.data, sender=self.address, to=call.to, gas=call.gas, fees=fees)
+
+    async def submit(self, payment: Payment, call: Call) -> str | None:
+        """Send what is written down for the payment, or sign and write down first.
+
+        Returns the hash of what was sent, or None where the chain would refuse the call.
+        """
+        async with self._sending:
+            transaction = await self._journal.unmined_of(payment.id, self.address)
+            if transaction is None:
+                if await self._is_used_up(payment):
+                    return None
+                fees = await self.bid()
+                try:
+                    await self.simulate(call, fees)
+                except CallReverted:
+                    return None  # spent or expired meanwhile: reconciliation finds out which
+                transaction = await self._begin(payment, call, fees)
+            await self._chain.send(transaction.raw)
+            return transaction.tx_hash
+
+    async def _is_used_up(self, payment: Payment) -> bool:
+        """Whether a call that passes simulations and reverts may burn no more of our gas."""
+        if self._most_nonces is None:
+            return False
+        used = await self._journal.nonces_of(payment.id, self.address)
+        return used > 0 and used >= await self._most_nonces(payment)
+
+    async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
+        """Send again what is not mined yet; what is stuck is replaced by a dearer one."""
+        async with self._sending:
+            await self._journal.mark_mined(
+                self.address, await self._chain.transaction_count(self.address)
+            )
+            unmined = await self._journal.unmined(self.address)
+            passed_over = await self._passed_over([transaction for _, transaction in unmined])
+            for payment, transaction in unmined:
+                newest = transaction
+                is_late = self._now() - transaction.sent_at > _STUCK_S
+                if is_late and transaction.tx_hash in passed_over:
+                    newest = await self._replace(payment, transaction, await call_of(payment))
+                await self._chain.send(newest.raw)
+
+    async def _passed_over(self, unmined: Sequence[SignedTransaction]) -> set[str]:
+        """Return the hashes that a block was mined without, since they were first seen here.
+
+        While the chain makes no blocks no fee is too low, and raising it would only cost more.
+        """
+        if not unmined:
+            self._first_heads.clear()
+            return set()
+        number = (await self._chain.head()).number
+        seen = self._first_heads
+        self._first_heads = {one.tx_hash: seen.get(one.tx_hash, number) for one in unmined}
+        return {tx_hash for tx_hash, first in self._first_heads.items() if first < number}
+
+    async def _begin(self, payment: Payment, call: Call, fees: Fees) -> SignedTransaction:
+        """Sign with the next nonce, and write down."""
+        chain_nonce = await self._chain.transaction_count(self.address)
+        nonce = await self._journal.next_nonce(self.address, chain_nonce)
+        transaction = await self._sign(call, nonce, *fees)
+        await self._write_down(payment, transaction)
+        return transaction
+
+    async def _replace(
+        self, payment: Payment, stuck: SignedTransaction, call: Call
+    ) -> SignedTransaction:
+        """Write down the same call with the same nonce and a higher fee, up to the cap."""
+        base_fee, _ = await self._chain.fees()
+        priority = stuck.max_priority_wei * 9 // 8 + 1  # nodes want at least 12.5 % more
+        least = stuck.max_fee_wei * 9 // 8 + 1
+        fee = min(max(least, 2 * base_fee + priority), self._cap_wei)
+        if fee < least or priority > fee:
+            return stuck
+        dearer = await self._sign(call, stuck.nonce, fee, priority)
+        await self._journal.add_replacement(payment.id, dearer)
+        return dearer
+
+    @property
+    def _cap_wei(self) -> int:
+        return int(self._settings.max_fee_gwei * 10**9)
+
+    def _max_fee(self, base_fee: int, priority: int) -> int:
+        """Bid twice the base fee, so that it may rise for six full blocks, up to the cap."""
+        return min(2 * base_fee + priority, self._cap_wei)
+
+    async def _sign(self, call: Call, nonce: int, fee: int, priority: int) -> SignedTransaction:
+        transaction = {
+            "chainId": self._settings.chain.chain_id,
+            "to": bytes.fromhex(call.to[2:]),
+            "value": 0,
+            "data": call.data,
+            "gas": call.gas,
+            "nonce": nonce,
+            "maxFeePerGas": fee,
+            "maxPriorityFeePerGas": priority,
+        }
+        tx_hash, raw = await self._threads.run(sign_transaction, self._secret, transaction)
+        return SignedTransaction(
+            signer=self.address,
+            nonce=nonce,
+            tx_hash=tx_hash,
+            raw=raw,
+            max_fee_wei=fee,
+            max_priority_wei=priority,
+            sent_at=self._now(),
+        )
+
+
+def sign_transaction(secret: bytes, transaction: dict[str, object]) -> tuple[str, bytes]:
+    """Return (hash, raw bytes) of a signed EIP-1559 transaction; pure, and slow: in a thread.
+
+    eth_account costs half a second to import and milliseconds to sign.
+    """
+    account = importlib.import_module("eth_account").Account
+    signed = account.sign_transaction(transaction, secret)
+    return "0x" + bytes(signed.hash).hex(), bytes(signed.raw_transaction)

@@ -1,0 +1,131 @@
+"""Payments of smart wallets: which call settles one, and wallets that do not exist yet (ERC-6492).
+
+A wallet that is not deployed wraps its signature together with its factory's call. Settling
+then is one transaction through Multicall3: the factory's call, then the token's.
+"""
+
+import attrs
+
+from gateway.chain.signatures import recovered
+from gateway.chain.signer import Call
+from gateway.contracts.chain import Chain
+from gateway.domain import Authorization
+from gateway.domain.eip3009 import (
+    Network,
+    authorization_digest,
+    encoded_bytes,
+    selector,
+    transfer_calldata,
+    word,
+)
+
+KEY_GAS = 150_000  # limit for a plain key's transfer, which uses 60,000 to 90,000
+WALLET_GAS = 400_000  # a transfer, and a passkey checked in Solidity (up to 300,000)
+DEPLOYMENT_GAS = 1_000_000  # the same, and a wallet's deployment (250,000 to 500,000)
+
+MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"  # on Base, on Base Sepolia, everywhere
+_AGGREGATE3 = selector("aggregate3((address,bool,bytes)[])")
+_MAGIC = bytes.fromhex("6492" * 16)
+_HEAD = 3 * 32  # bytes: address, offset of the calldata, offset of the signature
+
+
+@attrs.frozen(kw_only=True)
+class Deployment:
+    """An unwrapped ERC-6492 signature: how to deploy the wallet, and what it will accept."""
+
+    factory: str  # lower case
+    calldata: bytes = attrs.field(repr=False)
+    signature: bytes = attrs.field(repr=False)
+
+    @property
+    def wrapped(self) -> bytes:
+        """The signature as its wallet sends it."""
+        calldata = encoded_bytes(self.calldata)
+        offsets = word(_HEAD) + word(_HEAD + len(calldata))
+        return word(self.factory) + offsets + calldata + encoded_bytes(self.signature) + _MAGIC
+
+
+def unwrapped(signature: bytes) -> Deployment | None:
+    """Return the parts of an ERC-6492 signature; None for any other.
+
+    Only the one canonical encoding counts, so nothing in it can point outside or overlap.
+    """
+    if not signature.endswith(_MAGIC):
+        return None
+    calldata = _bytes_at(signature, _HEAD)
+    deployment = Deployment(
+        factory="0x" + signature[12:32].hex(),
+        calldata=calldata,
+        signature=_bytes_at(signature, _HEAD + len(encoded_bytes(calldata))),
+    )
+    return deployment if deployment.wrapped == signature else None
+
+
+def _bytes_at(encoded: bytes, offset: int) -> bytes:
+    """Return ABI `bytes` at an offset, cut off where the input ends."""
+    length = int.from_bytes(encoded[offset : offset + 32], "big")
+    return encoded[offset + 32 :][:length]
+
+
+def is_signed_by_key(authorization: Authorization, network: Network) -> bool:
+    """Tell whether the sender's own key signed; pure."""
+    digest = authorization_digest(authorization, network)
+    return recovered(digest, authorization.signature) == authorization.sender
+
+
+def unwrapped_authorization(authorization: Authorization) -> Authorization:
+    """Return the authorization with the signature that the wallet itself is to accept."""
+    deployment = unwrapped(authorization.signature)
+    if deployment is None:
+        return authorization
+    return attrs.evolve(authorization, signature=deployment.signature)
+
+
+async def has_code(authorization: Authorization, chain: Chain) -> bool:
+    """Tell whether code decides about this payer's signature, now or once it is deployed.
+
+    Such an account can make a settlement revert after every check.
+    """
+    if unwrapped(authorization.signature) is not None:
+        return True
+    return bool(await chain.code(authorization.sender))
+
+
+def key_call(authorization: Authorization, network: Network) -> Call:
+    """Return the call for a signature of the sender's own key."""
+    return Call(to=network.token, data=transfer_calldata(authorization), gas=KEY_GAS)
+
+
+def wallet_call(authorization: Authorization, network: Network) -> Call:
+    """Return the call for an account with code: the token asks that code."""
+    data = transfer_calldata(unwrapped_authorization(authorization))
+    return Call(to=network.token, data=data, gas=WALLET_GAS)
+
+
+def deployment_call(authorization: Authorization, network: Network, deployment: Deployment) -> Call:
+    """Return the call that deploys a wallet and then transfers from it, or does neither.
+
+    The factory's call may fail: where somebody else deployed the wallet a moment before, the
+    transfer still works, and where nobody did, the token refuses it and all is undone.
+    """
+    transfer = transfer_calldata(unwrapped_authorization(authorization))
+    calls = [
+        word(deployment.factory) + word(1) + word(_HEAD) + encoded_bytes(deployment.calldata),
+        word(network.token) + word(0) + word(_HEAD) + encoded_bytes(transfer),
+    ]
+    offsets = word(64) + word(64 + len(calls[0]))
+    data = _AGGREGATE3 + word(32) + word(len(calls)) + offsets + b"".join(calls)
+    return Call(to=MULTICALL3, data=data, gas=DEPLOYMENT_GAS)
+
+
+async def settlement_call(authorization: Authorization, network: Network, chain: Chain) -> Call:
+    """Return the call that settles an accepted authorization now.
+
+    A wallet that is deployed meanwhile needs no factory, whose call could use up all the gas.
+    """
+    if is_signed_by_key(authorization, network):
+        return key_call(authorization, network)
+    deployment = unwrapped(authorization.signature)
+    if deployment is None or await chain.code(authorization.sender):
+        return wallet_call(authorization, network)
+    return deployment_call(authorization, network, deployment)

@@ -1,0 +1,88 @@
+"""A client of the gateway, as an agent might write one: post, follow the task, download."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+import attrs
+import requests
+
+from gateway.demo.tour.errors import DemoError
+
+_TIMEOUT_S = 40.0  # an answer to a payment may take 20
+_POLL_S = 0.25  # four polls a second; the gateway allows five
+_DONE_S = 120.0
+
+
+def open_session() -> requests.Session:
+    """Return a session that talks to this machine without any proxy."""
+    session = requests.Session()
+    session.trust_env = False
+    return session
+
+
+@attrs.define
+class Client:
+    """Talks to one gateway."""
+
+    base_url: str
+    session: requests.Session = attrs.field(repr=False)
+
+    def answers(self) -> bool:
+        """Whether the gateway is there."""
+        try:
+            return self.session.get(f"{self.base_url}/api/health", timeout=_TIMEOUT_S).ok
+        except requests.ConnectionError:
+            return False
+
+    def manifest(self) -> dict[str, Any]:
+        """Read what is for sale, and where to pay."""
+        return self._get("/.well-known/agent-manifest.json")
+
+    def post(
+        self, path: str, body: Any, *, expect: HTTPStatus, **headers: str
+    ) -> requests.Response:
+        """Post JSON; raises `DemoError` for any other status than the expected one."""
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        url = f"{self.base_url}{path}"
+        answer = self.session.post(url, json=body, headers=names, timeout=_TIMEOUT_S)
+        return _expected(answer, expect)
+
+    def follow(self, status_url: str, show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        """Poll a task until it is done, showing each answer; raises `DemoError` if it failed."""
+        deadline = time.monotonic() + _DONE_S
+        while time.monotonic() < deadline:
+            task = self._get(status_url)
+            show(task)
+            if task["status"] == "failed":
+                raise DemoError(f"The generation failed: {task['error']} ({task['details']})")
+            if task["done"]:
+                return task
+            time.sleep(_POLL_S)
+        raise DemoError(f"The task {status_url} is not done after {_DONE_S:.0f} seconds.")
+
+    def download(self, output: dict[str, Any]) -> bytes:
+        """Fetch an output and compare it with its checksum."""
+        answer = _expected(self.session.get(output["url"], timeout=_TIMEOUT_S), HTTPStatus.OK)
+        if hashlib.sha256(answer.content).hexdigest() != output["sha256"]:
+            raise DemoError(f"The file behind {output['url']} is not the one that was promised.")
+        return answer.content
+
+    def _get(self, path: str) -> dict[str, Any]:
+        answer = self.session.get(f"{self.base_url}{path}", timeout=_TIMEOUT_S)
+        read: dict[str, Any] = _expected(answer, HTTPStatus.OK).json()
+        return read
+
+
+def _expected(answer: requests.Response, status: HTTPStatus) -> requests.Response:
+    if answer.status_code == status:
+        return answer
+    try:
+        said = answer.json()
+        why = " ".join(str(said[name]) for name in ("code", "error", "details") if said.get(name))
+    except (ValueError, AttributeError):
+        why = answer.text[:200]
+    asked = f"{answer.request.method} {answer.request.path_url}"
+    raise DemoError(f"{asked} answered {answer.status_code}: {why}")

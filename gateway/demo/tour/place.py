@@ -1,0 +1,63 @@
+"""Where the demo's parts are: ports, folders, and the keys of this one run."""
+
+import secrets
+from pathlib import Path
+
+import attrs
+
+from gateway.demo.tour.processes import HOST
+from gateway.domain.eip3009 import checksum_address
+
+# The first account of every developer chain (anvil, Hardhat): everybody knows it, so that the
+# README's purchase runs as it stands, and nobody takes it for a secret.
+PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """One run of the demo."""
+
+    port: int
+    rpc_port: int
+    output: Path
+    folder: Path  # temporary
+    wallet: str = attrs.field(factory=lambda: checksum_address("0x" + secrets.token_hex(20)))
+    settlement_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
+    buyer_key: str = attrs.field(default=PLAY_KEY, repr=False)
+    password: str = attrs.field(factory=lambda: secrets.token_urlsafe(9), repr=False)
+
+    @property
+    def base_url(self) -> str:
+        """The gateway's address."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def rpc_url(self) -> str:
+        """The chain's address."""
+        return f"http://{HOST}:{self.rpc_port}"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The gateway's settings; all that are not here keep their defaults."""
+        return {
+            "bind": f"{HOST}:{self.port}",
+            "base_url": self.base_url,
+            "rpc_urls": self.rpc_url,
+            "wallet": self.wallet,
+            "settlement_key": self.settlement_key,
+            "admin_password": self.password,
+            "data_dir": str(self.folder / "data"),
+            "sandbox": "true",
+        }
+
+    def invitation(self) -> list[tuple[str, str]]:
+        """Return what to try next, as lines to copy."""
+        return [
+            ("what is sold", f"curl {self.base_url}/.well-known/agent-manifest.json"),
+            ("for a model", f"curl {self.base_url}/llms.txt"),
+            ("a 402", f"curl -i -X POST {self.base_url}/api/x402/sandbox-image"),
+            ("admin", f"{self.base_url}/admin  password {self.password}"),
+            ("JSON-RPC", f"{self.rpc_url}  chain id 8453"),
+            ("buyer's key", self.buyer_key),
+            ("", "play money: it opens nothing but this chain"),
+        ]

@@ -1,0 +1,139 @@
+"""The demo's two processes, the embedded chain and the gateway: start, watch and end them."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import attrs
+
+from gateway.demo.tour.errors import DemoError
+
+HOST = "127.0.0.1"  # nowhere else, whatever anybody sets
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_READY_S = 60.0  # a slow machine without compiled files took 18
+_POLL_S = 0.02
+_STOP_S = 15.0  # the gateway finishes what it has begun
+_TAIL_LINES = 15
+_NEARBY_PORTS = 50
+
+
+@attrs.frozen(kw_only=True)
+class Child:
+    """A process of the demo, and the file that its output goes to."""
+
+    name: str
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    @classmethod
+    def start(cls, name: str, arguments: list[str], folder: Path, **settings: str) -> "Child":
+        """Start `chain` or `gateway` in a folder of its own; it ends when we do."""
+        log = folder / f"{name}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(  # noqa: S603 - our own module, our own arguments
+                [sys.executable, "-m", "gateway.demo.tour.child", name, *arguments],
+                cwd=folder,  # where no gateway.toml is
+                env=_environment(settings),
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is ours to handle
+            )
+        return cls(name=name, log=log, process=process)
+
+    def wait_until(self, is_ready: Callable[[], bool]) -> None:
+        """Wait until the process does its work; raises `DemoError` when it ends or is too slow."""
+        deadline = time.monotonic() + _READY_S
+        while not is_ready():
+            self.check()
+            if time.monotonic() > deadline:
+                late = f"The {self.name} did not start within {_READY_S:.0f} seconds."
+                raise DemoError(late, log=self.tail())
+            time.sleep(_POLL_S)
+
+    def check(self) -> None:
+        """Raise `DemoError` when the process has ended."""
+        code = self.process.poll()
+        if code is not None:
+            raise DemoError(f"The {self.name} ended by itself (exit code {code}).", log=self.tail())
+
+    def tail(self) -> str:
+        """Return the last lines of its output that tell more than that all is well."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        telling = [line for line in lines if '"level": "info"' not in line]
+        return "\n".join(telling[-_TAIL_LINES:])
+
+    def stop(self) -> None:
+        """End the process and wait for its end."""
+        self.process.terminate()
+        try:
+            self.process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+
+
+def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return our environment without settings and proxies, and with `settings`.
+
+    The child runs in another folder, so it gets our import path, an uninstalled checkout's too.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GATEWAY_") and name.lower() not in _PROXIES
+    }
+    given = {f"GATEWAY_{name.upper()}": value for name, value in settings.items()}
+    path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+    return kept | given | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+
+
+def ignored_settings() -> list[str]:
+    """Return the names of settings in the environment, none of which the demo heeds."""
+    return sorted(name for name in os.environ if name.startswith("GATEWAY_"))
+
+
+def choose_port(wanted: int, option: str, *, taken: int = 0) -> int:
+    """Return a port that is free; 0 chooses one. `taken` is another part's.
+
+    Raises `DemoError` with a port that would do.
+    """
+    if wanted and wanted == taken:
+        why = f"--port and --rpc-port are both {wanted}"
+    else:
+        try:
+            return _bound(wanted)
+        except PermissionError:
+            why = f"Port {wanted} on {HOST} needs an administrator"
+        except OverflowError:
+            why = f"There is no port {wanted}"
+        except OSError:
+            why = f"Port {wanted} on {HOST} is in use"
+    raise DemoError(f"{why}; choose another: gateway demo {option} {_nearby(wanted, taken)}")
+
+
+def _nearby(port: int, taken: int) -> int:
+    for candidate in range(port + 1, port + _NEARBY_PORTS):
+        try:
+            if candidate != taken:
+                return _bound(candidate)
+        except (OSError, OverflowError):
+            continue
+    return _bound(0)
+
+
+def _bound(port: int) -> int:
+    """Return a port after having listened on it; raises `OSError` where one cannot."""
+    with socket.socket() as probe:
+        if os.name == "posix":  # elsewhere the option would allow a port that is in use
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((HOST, port))
+        probe.listen()
+        bound: int = probe.getsockname()[1]
+    return bound

@@ -1,0 +1,148 @@
+"""The two purchases: a picture paid by X402, a parsed document paid by a direct transfer."""
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gateway.demo.sample import sample_pdf
+from gateway.demo.tour.client import Client
+from gateway.demo.tour.errors import DemoError
+from gateway.demo.tour.screen import DONE, NOTABLE, Screen, Step
+from gateway.demo.tour.wallet import ONE_ETH, Rpc, Wallet, from_header, to_header
+
+PICTURE_SLUG = "sandbox-image"
+DOCUMENT_SLUG = "document-parser"
+PROMPT = "A lighthouse at dusk, a sailing boat coming home"
+_RECEIPTS = ("X-PAYMENT-RESPONSE", "PAYMENT-RESPONSE")  # of x402 v1 and v2
+
+
+@attrs.define(kw_only=True)
+class Buyer:
+    """Buys from a gateway, and shows how."""
+
+    screen: Screen
+    client: Client
+    rpc: Rpc
+    wallet: Wallet
+    output: Path
+    picture_format: str = "png"
+
+    def buy_picture(self) -> None:
+        """Ask, get the price, sign it, ask again with the signature (spec §4.1)."""
+        path = f"/api/x402/{PICTURE_SLUG}"
+        body: Any = {"prompt": PROMPT, "aspect_ratio": "16:9", "output_format": self.picture_format}
+        with self.screen.step("Ask without paying") as step:
+            refusal = self.client.post(path, body, expect=HTTPStatus.PAYMENT_REQUIRED)
+            challenge = from_header(refusal.headers["PAYMENT-REQUIRED"])
+            terms = challenge["accepts"][0]
+            step.fact("POST", path)
+            step.fact("prompt", f'"{PROMPT}"')
+            price = dollars(int(terms["amount"]))
+            step.fact("answer", f"402 Payment Required: {price}", NOTABLE)
+            step.fact("to", f"{terms['payTo']} on {terms['network']}")
+        with self.screen.step("Sign the price") as step:
+            payment = self.wallet.sign_payment(challenge)
+            step.fact("signed", "EIP-3009 authorization: no transaction, no gas, no account")
+        with self.screen.step("Ask again, with X-PAYMENT") as step:
+            answer = self.client.post(
+                path, body, expect=HTTPStatus.OK, X_PAYMENT=to_header(payment)
+            )
+            receipt = from_header(
+                next(answer.headers[name] for name in _RECEIPTS if name in answer.headers)
+            )
+            step.fact("answer", "200 OK: paid, and the picture is being made", DONE)
+            step.fact("settled", receipt["transaction"])
+        with self._waiting("picture", answer.json()["statusUrl"]) as (step, task):
+            picture = task["result"]["outputs"][0]
+            saved = self._save(f"picture.{self.picture_format}", self.client.download(picture))
+            step.fact("saved", str(saved), NOTABLE)
+            size = f"{picture['width']} x {picture['height']}"
+            step.fact("", f"{size}, {picture['bytes'] / 1000:,.0f} kB, SHA-256 as promised")
+
+    def buy_document(self) -> None:
+        """Find the wallet, transfer the price, send the transaction's hash (spec §4.2)."""
+        with self.screen.step("Look up wallet and price in the manifest") as step:
+            manifest = self.client.manifest()
+            wallet = manifest["identity"]["walletAddress"]
+            price_units = _price_units(manifest, DOCUMENT_SLUG)
+            step.fact("GET", "/.well-known/agent-manifest.json")
+            step.fact("answer", f"{dollars(price_units)} to {wallet}", NOTABLE)
+        with self.screen.step("Transfer play USDC") as step:
+            tx_hash = self.wallet.transfer_usdc(self.rpc, wallet, price_units)
+            gas, cost_wei = self.rpc.gas_paid(tx_hash)
+            step.fact("mined", tx_hash)
+            step.fact("gas", f"{gas:,} for {ether(cost_wei)}")
+        with self.screen.step("Send the hash and a PDF of two pages") as step:
+            answer = self._send_document(tx_hash)
+            step.fact("POST", "/api/proxy-generate")
+            step.fact("answer", f"200 OK: {answer['paidAmount']} USDC are paid", DONE)
+        with self._waiting("document", answer["statusUrl"]) as (step, task):
+            markdown = self.client.download(task["result"]["outputs"][0])
+            step.fact("saved", str(self._save("document.md", markdown)), NOTABLE)
+            step.fact("from", str(self._save("document.pdf", sample_pdf())))
+        self.screen.excerpt(markdown.decode())
+
+    def _send_document(self, tx_hash: str) -> dict[str, Any]:
+        body = {
+            "slug": DOCUMENT_SLUG,
+            "txHash": tx_hash,
+            "fileBase64": base64.b64encode(sample_pdf()).decode(),
+            "fileName": "document.pdf",
+        }
+        answer = self.client.post("/api/proxy-generate", body, expect=HTTPStatus.OK)
+        read: dict[str, Any] = answer.json()
+        return read
+
+    @contextmanager
+    def _waiting(self, what: str, status_url: str) -> Iterator[tuple[Step, dict[str, Any]]]:
+        """Show a step that follows a task, and yield the task once it is completed."""
+        seen: list[str] = []
+
+        def show(task: dict[str, Any]) -> None:
+            state = _state(task)
+            step.now(state)
+            if seen and state.startswith(seen[-1]):  # the same, known more exactly
+                seen.pop()
+            if state not in seen:
+                seen.append(state)
+
+        with self.screen.step(f"Wait for the {what}") as step:
+            task = self.client.follow(status_url, show)
+            step.fact("GET", status_url)
+            step.fact("states", " → ".join(seen))
+            yield step, task
+
+    def _save(self, name: str, content: bytes) -> Path:
+        path = self.output / name
+        path.write_bytes(content)
+        return path
+
+
+def _state(task: dict[str, Any]) -> str:
+    progress = task["progress"]
+    share = f" {progress:.0%}" if progress is not None and not task["done"] else ""
+    again = f" (attempt {task['attempt']})" if task["attempt"] > 1 else ""
+    return f"{task['status']}{share}{again}"
+
+
+def _price_units(manifest: dict[str, Any], slug: str) -> int:
+    for endpoint in manifest["availableEndpoints"]:
+        if endpoint["slug"] == slug:
+            price: float = endpoint["price"]
+            return round(price * 10**6)
+    raise DemoError(f"The gateway does not sell {slug}.")
+
+
+def dollars(units: int) -> str:
+    """Return units of 10⁻⁶ USDC as people write them."""
+    return f"{units / 10**6:.6f}".rstrip("0").rstrip(".") + " USDC"
+
+
+def ether(wei: int) -> str:
+    """Return wei as people write them."""
+    return f"{wei / ONE_ETH:.9f}".rstrip("0").rstrip(".") + " ETH"

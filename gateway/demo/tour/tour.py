@@ -1,0 +1,103 @@
+"""The tour: wait for chain and gateway, give everybody play money, buy twice, count the money."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+import attrs
+
+from gateway.demo.tour.client import Client, open_session
+from gateway.demo.tour.place import Place
+from gateway.demo.tour.processes import Child
+from gateway.demo.tour.purchases import Buyer, dollars, ether
+from gateway.demo.tour.screen import Screen, Step
+from gateway.demo.tour.wallet import CHAIN_ID, ONE_ETH, USDC, Rpc, Wallet
+
+_BUYER_UNITS = 100_000_000  # 100 play USDC
+
+
+@attrs.define(kw_only=True)
+class Tour:
+    """One buyer, one gateway, one chain."""
+
+    screen: Screen
+    place: Place
+    rpc: Rpc
+    client: Client
+    buyer: Buyer
+    settler: Wallet
+    _before: dict[str, int] = attrs.field(factory=dict)
+
+    @classmethod
+    @contextmanager
+    def open(cls, screen: Screen, place: Place, picture_format: str) -> Iterator[Self]:
+        """Open the connections, and close them before the gateway ends."""
+        with open_session() as session:
+            rpc, client = Rpc(place.rpc_url, session), Client(place.base_url, session)
+            buyer = Buyer(
+                screen=screen,
+                client=client,
+                rpc=rpc,
+                wallet=Wallet.of(place.buyer_key),
+                output=place.output,
+                picture_format=picture_format,
+            )
+            settler = Wallet.of(place.settlement_key)
+            yield cls(
+                screen=screen, place=place, rpc=rpc, client=client, buyer=buyer, settler=settler
+            )
+
+    def await_chain(self, chain: Child, step: Step) -> None:
+        """Wait for the chain."""
+        chain.wait_until(self.rpc.answers)
+        step.fact("RPC", f"{self.place.rpc_url}, chain id {CHAIN_ID}")
+        step.fact("USDC", USDC)
+
+    def begin(self, gateway: Child) -> None:
+        """Wait for the gateway, then fund the buyer and the key that pays the gateway's gas."""
+        with self.screen.step("Start the gateway") as step:
+            gateway.wait_until(self.client.answers)
+            step.fact("URL", self.place.base_url)
+            step.fact("wallet", self.place.wallet)
+            for endpoint in self.client.manifest()["availableEndpoints"]:
+                step.fact("sells", f"{endpoint['slug']} for {endpoint['price']} USDC")
+        with self.screen.step("Give a buyer play money") as step:
+            self.rpc.fund(self.buyer.wallet.address, eth_wei=ONE_ETH, usdc_units=_BUYER_UNITS)
+            self.rpc.fund(self.settler.address, eth_wei=ONE_ETH, usdc_units=0)
+            step.fact("buyer", self.buyer.wallet.address)
+            step.fact("has", f"{dollars(_BUYER_UNITS)}, and 1 ETH for gas")
+        self._before = self._balances()
+
+    def buy(self) -> None:
+        """Buy in both ways."""
+        self.screen.part("A picture, by X402", "the signed price travels in a header")
+        self.buyer.buy_picture()
+        self.screen.part("A document, by direct transfer", "the transaction's hash is the proof")
+        self.buyer.buy_document()
+
+    def reckon(self) -> None:
+        """Show who has what now, and who paid gas."""
+        after = self._balances()
+        self.screen.part("The money", "as the chain counts it")
+        rows = [
+            (name, dollars(before), dollars(after[name]), _change(after[name] - before))
+            for name, before in self._before.items()
+        ]
+        self.screen.table(("", "before", "after", "change"), rows)
+        self.screen.lines(
+            [
+                ("gas, transfer", f"{self._gas(self.buyer.wallet)}, paid by the buyer"),
+                ("gas, settlement", f"{self._gas(self.settler)}, paid by the gateway"),
+            ]
+        )
+
+    def _gas(self, wallet: Wallet) -> str:
+        return ether(ONE_ETH - self.rpc.wei(wallet.address))
+
+    def _balances(self) -> dict[str, int]:
+        owners = {"buyer": self.buyer.wallet.address, "gateway's wallet": self.place.wallet}
+        return {name: self.rpc.usdc_units(owner) for name, owner in owners.items()}
+
+
+def _change(units: int) -> str:
+    return f"+{dollars(units)}" if units > 0 else dollars(units)

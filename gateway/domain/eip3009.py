@@ -1,0 +1,216 @@
+"""USDC as an EIP-3009 token: addresses, events, the digest a payer signs, transfers in a receipt.
+
+Pure functions over bytes, no web3: this runs before any RPC call and before web3 is imported.
+Sources: EIP-712, EIP-3009, Circle's FiatTokenV2_2.
+"""
+
+import functools
+
+import attrs
+
+from gateway.domain import Authorization, Receipt, Transfer
+from gateway.slim_imports import without
+
+with without("cffi"):  # pycryptodome parses C with it: 12 ms and 1 MB; ctypes is as fast
+    from eth_hash.auto import keccak
+
+    keccak(b"")  # loads pycryptodome
+
+TRANSFER_TOPIC = "0x" + keccak(b"Transfer(address,address,uint256)").hex()
+AUTHORIZATION_USED_TOPIC = "0x" + keccak(b"AuthorizationUsed(address,bytes32)").hex()
+AUTHORIZATION_CANCELED_TOPIC = "0x" + keccak(b"AuthorizationCanceled(address,bytes32)").hex()
+
+_TRANSFER_TYPEHASH = keccak(
+    b"TransferWithAuthorization(address from,address to,uint256 value,"
+    b"uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+)
+_MOST_UNITS = 2**63  # what the database holds; far more than all USDC, so a lie
+_DOMAIN_TYPEHASH = keccak(
+    b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+)
+
+
+def selector(signature: str) -> bytes:
+    """Return the 4-byte function selector of a Solidity signature."""
+    return keccak(signature.encode())[:4]
+
+
+BALANCE_OF = selector("balanceOf(address)")
+PAUSED = selector("paused()")
+IS_BLACKLISTED = selector("isBlacklisted(address)")
+DOMAIN_SEPARATOR = selector("DOMAIN_SEPARATOR()")
+AUTHORIZATION_STATE = selector("authorizationState(address,bytes32)")
+_TRANSFER_VRS = selector(
+    "transferWithAuthorization"
+    "(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
+)
+_TRANSFER_BYTES = selector(
+    "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)"
+)
+
+
+def word(value: str | int | bytes) -> bytes:
+    """Return an address, integer or 32-byte value as one ABI word of 32 bytes."""
+    if isinstance(value, int):
+        return value.to_bytes(32, "big")
+    raw = bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else value
+    return raw.rjust(32, b"\0")
+
+
+def encoded_bytes(value: bytes) -> bytes:
+    """Return `bytes` as the ABI does: the length, then the content in whole words."""
+    return word(len(value)) + value + b"\0" * (-len(value) % 32)
+
+
+def uint(answer: bytes) -> int:
+    """Return the integer in an ABI answer of one word.
+
+    Raises `ValueError` for any other length: an empty answer is no zero.
+    """
+    if len(answer) != 32:  # noqa: PLR2004 - one ABI word
+        raise ValueError(f"{len(answer)} bytes where one ABI word was expected")
+    return int.from_bytes(answer, "big")
+
+
+def topic(address: str) -> str:
+    """Return an address as a log topic."""
+    return "0x" + word(address).hex()
+
+
+@functools.lru_cache(maxsize=1024)
+def checksum_address(address: str) -> str:
+    """Return the EIP-55 mixed-case form of a lower-case address."""
+    digits = address.lower().removeprefix("0x")
+    digest = keccak(digits.encode()).hex()
+    return "0x" + "".join(
+        digit.upper() if int(mark, 16) > 7 else digit  # noqa: PLR2004 - EIP-55: the nibble's high bit
+        for digit, mark in zip(digits, digest, strict=False)
+    )
+
+
+@attrs.frozen(kw_only=True)
+class Network:
+    """A chain on which USDC is taken."""
+
+    name: str  # what the specification and x402 v1 call it
+    chain_id: int
+    token: str  # USDC's contract, lower case
+    token_name: str  # of the EIP-712 domain
+    token_version: str = "2"
+
+    @property
+    def caip2(self) -> str:
+        """The name x402 v2 uses: `eip155:8453`."""
+        return f"eip155:{self.chain_id}"
+
+    @property
+    def domain_separator(self) -> bytes:
+        """The EIP-712 domain separator the contract must answer with."""
+        return _domain_separator(self)
+
+    def authorization_key(self, sender: str, nonce: str) -> str:
+        """Return the claim key of one EIP-3009 nonce; nonces are per payer."""
+        return f"auth:{self.token}:{sender}:{nonce}".lower()
+
+
+@functools.lru_cache(maxsize=8)
+def _domain_separator(network: Network) -> bytes:
+    return keccak(
+        _DOMAIN_TYPEHASH
+        + keccak(network.token_name.encode())
+        + keccak(network.token_version.encode())
+        + word(network.chain_id)
+        + word(network.token)
+    )
+
+
+BASE = Network(
+    name="base",
+    chain_id=8453,
+    token="0x833589fcd6edb6e08f4c7c32d4f71b54bda02913",
+    token_name="USD Coin",
+)
+BASE_SEPOLIA = Network(
+    name="base-sepolia",
+    chain_id=84532,
+    token="0x036cbd53842c5426634e7929541ec2318f3dcf7e",
+    token_name="USDC",
+)
+NETWORKS = {network.name: network for network in (BASE, BASE_SEPOLIA)}
+
+
+def transaction_key(tx_hash: str) -> str:
+    """Return the claim key of a transaction submitted in the direct flow."""
+    return f"tx:{tx_hash.lower()}"
+
+
+def authorization_digest(authorization: Authorization, network: Network) -> bytes:
+    """Return the 32 bytes an EIP-3009 authorization's signature signs (EIP-712)."""
+    struct = keccak(
+        _TRANSFER_TYPEHASH
+        + word(authorization.sender)
+        + word(authorization.recipient)
+        + word(authorization.value_units)
+        + word(authorization.valid_after)
+        + word(authorization.valid_before)
+        + word(authorization.nonce)
+    )
+    return keccak(b"\x19\x01" + network.domain_separator + struct)
+
+
+def transfer_calldata(authorization: Authorization) -> bytes:
+    """Return the call of `transferWithAuthorization`: with v, r, s for a signature of 65 bytes.
+
+    Any other signature goes into the overload that takes `bytes`.
+    """
+    head = b"".join(
+        word(part)
+        for part in (
+            authorization.sender,
+            authorization.recipient,
+            authorization.value_units,
+            authorization.valid_after,
+            authorization.valid_before,
+            authorization.nonce,
+        )
+    )
+    signature = authorization.signature
+    if len(signature) == 65:  # noqa: PLR2004 - r ‖ s ‖ v
+        return _TRANSFER_VRS + head + word(signature[64]) + signature[:64]
+    return _TRANSFER_BYTES + head + word(len(head) + 32) + encoded_bytes(signature)
+
+
+def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transfer]:
+    """Return the USDC transfers to `wallet` in a receipt, in log order.
+
+    Only logs of the token's own contract count, of the exact ERC-20 shape, of a positive
+    amount and from somebody else. A transfer directly preceded by `AuthorizationUsed` of
+    the same sender is the settlement of that authorization.
+    """
+    found = []
+    logs = {log.index: log for log in receipt.logs if log.address == network.token}
+    for log in logs.values():
+        is_transfer = log.topics[:1] == (TRANSFER_TOPIC,) and len(log.topics) == 3  # noqa: PLR2004
+        if not is_transfer or len(log.data) != 32 or log.topics[2] != topic(wallet):  # noqa: PLR2004
+            continue
+        sender, amount = "0x" + log.topics[1][-40:], int.from_bytes(log.data, "big")
+        if not 0 < amount < _MOST_UNITS or sender == wallet:
+            continue
+        before = logs.get(log.index - 1)
+        is_settlement = (
+            before is not None
+            and len(before.topics) == 3  # noqa: PLR2004
+            and before.topics[:2] == (AUTHORIZATION_USED_TOPIC, log.topics[1])
+        )
+        found.append(
+            Transfer(
+                tx_hash=receipt.tx_hash,
+                log_index=log.index,
+                sender=sender,
+                amount_units=amount,
+                authorization_key=network.authorization_key(sender, before.topics[2])
+                if before is not None and is_settlement
+                else None,
+            )
+        )
+    return found

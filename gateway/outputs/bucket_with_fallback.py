@@ -1,0 +1,71 @@
+"""Outputs in a bucket; on the disk while the bucket is down, and where they were kept before."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import attrs
+import structlog
+
+from gateway.contracts.outputs import Artifacts, ArtifactsUnavailable, Kept
+from gateway.domain import Result, StoredOutput, StoredResult
+from gateway.outputs.bucket import SCHEME, BucketArtifacts
+from gateway.outputs.disk import LocalArtifacts
+
+_REST_S = 60.0  # that a bucket which failed is not asked again
+_log = structlog.get_logger()
+
+
+@attrs.define
+class BucketFirst:
+    """Two places; a key says which. Implements `contracts.Artifacts`.
+
+    A result that was made and paid for is never lost to a bucket that is down for a while.
+    """
+
+    bucket: BucketArtifacts
+    disk: LocalArtifacts
+    _rests_until: float = attrs.field(default=0.0, init=False)  # by the loop's clock
+
+    async def save(self, folder: str, result: Result) -> StoredResult:
+        """Write outputs to the bucket, or to the disk where it does not take them."""
+        clock = asyncio.get_running_loop().time
+        if clock() >= self._rests_until:
+            try:
+                return await self.bucket.save(folder, result)
+            except ArtifactsUnavailable as error:
+                self._rests_until = clock() + _REST_S
+                _log.error("outputs.bucket_failed", reason=str(error), kept="on the disk")
+        return await self.disk.save(folder, result)
+
+    async def links(
+        self, outputs: Sequence[StoredOutput], *, now: float, expires_at: float
+    ) -> list[str]:
+        """Return a link each, of the place where it is."""
+        found = []
+        for output in outputs:
+            place = self._place(output)
+            found += await place.links([output], now=now, expires_at=expires_at)
+        return found
+
+    def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:
+        """Return the file on the disk behind a link; raises `NotFound`."""
+        return self.disk.open(key, expires=expires, signature=signature, now=now)
+
+    async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
+        """Remove outputs, wherever they are."""
+        for output in outputs:
+            await self._place(output).delete([output])
+
+    async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
+        """Yield what is old in both places."""
+        for place in (self.disk, self.bucket):
+            async for batch in place.written_before(before):
+                yield batch
+
+    async def probe(self) -> str:
+        """Write, read and delete a small object in both places."""
+        return f"{await self.bucket.probe()}; while it is down, {await self.disk.probe()}"
+
+    def _place(self, output: StoredOutput | Kept) -> Artifacts:
+        return self.bucket if output.key.startswith(SCHEME) else self.disk

@@ -1,0 +1,301 @@
+"""Loads plugins: those of the entry-point group `gateway`, and any handed in by tests.
+
+A third party's plugin that cannot be imported, that fails in a hook, or that registers what cannot
+be right is left out with one clear line, and everything else starts. So is one that registers what
+another plugin has: bundled plugins come first, then third parties' by name. What the operator has
+set wrongly stops the start with a `SettingsError`.
+"""
+
+import difflib
+import importlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pluggy
+import structlog
+
+from gateway.contracts import (
+    AuthorizationVerifier,
+    Clock,
+    PluginContext,
+    Settler,
+    TransferVerifier,
+)
+from gateway.errors import SettingsError
+from gateway.plugins import hookspecs
+from gateway.plugins.catalog import Catalog
+from gateway.plugins.registration import (
+    Offers,
+    endpoint_offer,
+    section_offer,
+    settler_offer,
+    verifier_offer,
+)
+from gateway.plugins.tracebacks import place_in
+from gateway.plugins.unknown_settings import refuse_unclaimed, tell_of_unclaimed
+from gateway.redaction import Redactor, secrets_of
+from gateway.settings import Settings, names_of, variable
+
+GROUP = "gateway"
+BUNDLED_SOURCE = "bundled"
+GIVEN_SOURCE = "given to create_app"
+# A source checkout that was never installed has no entry points of its own; these are they.
+BUNDLED = (
+    "gateway_x402",
+    "gateway_usdc_direct",
+    "gateway_local_settler",
+    "gateway_facilitator_settler",
+    "gateway_sandbox_image",
+    "gateway_documents",
+    "gateway_openai",
+    "gateway_gemini",
+    "gateway_fal",
+    "gateway_kie",
+    "gateway_replicate",
+    "gateway_bfl",
+    "gateway_mistral",
+    "gateway_docling",
+    "gateway_llamaparse",
+    "gateway_azure_documents",
+)
+_MAX_PROBLEM_CHARS = 300
+_log = structlog.get_logger()
+
+
+@attrs.frozen(kw_only=True)
+class LoadedPlugin:
+    """One plugin, or why it was left out."""
+
+    name: str
+    source: str  # distribution and version
+    module: str
+    hooks: tuple[str, ...] = ()  # that it implements
+    problem: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The plugin with where it comes from."""
+        return f"{self.name} ({self.source})"
+
+
+class PluginManager:
+    """One per app: every plugin's hooks, called in the order of registration."""
+
+    def __init__(self, plugins: Iterable[object] = ()) -> None:
+        self._manager = pluggy.PluginManager(hookspecs.PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+        self._plugins: dict[str, LoadedPlugin] = {}
+        self._catalog: Catalog | None = None  # once it is asked for
+        found = {entry.value: entry for entry in entry_points(group=GROUP)}
+        for module in dict.fromkeys((*BUNDLED, *sorted(found))):
+            self._load(module, found.get(module))
+        for plugin in plugins:
+            name = getattr(plugin, "__name__", type(plugin).__name__)
+            module = name if isinstance(plugin, ModuleType) else type(plugin).__module__
+            self._plugins[name] = LoadedPlugin(name=name, source=GIVEN_SOURCE, module=module)
+            self._register(name, plugin)
+
+    @property
+    def loaded(self) -> list[LoadedPlugin]:
+        """Every plugin, also those that were left out."""
+        return list(self._plugins.values())
+
+    def modules(self) -> dict[str, str]:
+        """Return whose a module is: its name to the plugin's."""
+        return {plugin.module: plugin.name for plugin in self.loaded}
+
+    def _load(self, name: str, entry: EntryPoint | None) -> None:
+        """Import one plugin."""
+        source = BUNDLED_SOURCE
+        if name not in BUNDLED and entry is not None and entry.dist is not None:
+            source = f"{entry.dist.name} {entry.dist.version}"
+        module = name.partition(":")[0].strip()
+        self._plugins[name] = LoadedPlugin(name=name, source=source, module=module)
+        try:
+            plugin = entry.load() if entry is not None else importlib.import_module(module)
+            self._register(name, plugin)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin may raise anything
+            self._leave_out(name, error)
+
+    def _register(self, name: str, plugin: object) -> None:
+        """Take a plugin's hooks; raises `ValueError` for one that there is not."""
+        self._manager.register(plugin, name=name)
+        callers = self._manager.get_hookcallers(plugin) or []
+        for caller in callers:
+            if not caller.has_spec():
+                near = difflib.get_close_matches(caller.name, vars(hookspecs), 1)
+                hint = f" Did you mean {near[0]}?" if near else ""
+                raise ValueError(f"There is no hook {caller.name}.{hint}")
+        hooks = tuple(caller.name for caller in callers)
+        self._plugins[name] = attrs.evolve(self._plugins[name], hooks=hooks)
+
+    def _leave_out(self, name: str, error: BaseException) -> None:
+        """Go on without a third party's plugin; any other's error is raised."""
+        plugin = self._plugins[name]
+        if plugin.source in (BUNDLED_SOURCE, GIVEN_SOURCE):
+            raise error
+        if self._manager.has_plugin(name):
+            self._manager.unregister(name=name)
+        if self._catalog is not None:
+            self._catalog.withdraw(name)
+        kind = "" if isinstance(error, SettingsError) else f"{type(error).__name__}: "
+        problem = " ".join(f"{kind}{error}".split())[:_MAX_PROBLEM_CHARS]
+        self._plugins[name] = attrs.evolve(plugin, problem=problem)
+        place = place_in(error, plugin.module)
+        _log.error("plugin.left_out", plugin=name, source=plugin.source, error=problem, at=place)
+
+    def _offers(
+        self, hook: str, offer: Callable[..., tuple[str, Any]], **arguments: Any
+    ) -> Iterator[tuple[LoadedPlugin, dict[str, Any]]]:
+        """Yield all that each plugin registers by a hook; nothing of one that fails on the way.
+
+        `offer` takes what a plugin calls `register` with, and returns it with a name that the
+        plugin may use once; it raises where that cannot be right.
+        """
+        context = arguments.get("context")
+        settings = context.settings if context is not None else arguments.get("settings")
+        # Pluggy's own order is another where a plugin asks to be called first or last.
+        order = list(self._plugins)
+        implementations = getattr(self._manager.hook, hook).get_hookimpls()
+        for implementation in sorted(implementations, key=lambda one: order.index(one.plugin_name)):
+            name, offers = implementation.plugin_name, Offers(offer)
+            given = {"register": offers.register, **arguments}
+            try:
+                implementation.function(*(given[each] for each in implementation.argnames))
+            except (Exception, SystemExit) as error:
+                if isinstance(error, SettingsError) and self._is_operators(name, settings):
+                    raise
+                self._leave_out(name, error)
+                continue
+            yield self._plugins[name], offers.taken
+
+    def _is_operators(self, name: str, settings: Settings | None) -> bool:
+        """Whether a plugin's `SettingsError` is about something that the operator has set."""
+        if settings is None or self._plugins[name].source in (BUNDLED_SOURCE, GIVEN_SOURCE):
+            return True
+        sections = self.sections().items()
+        names = [names_of(prefix, kind) for prefix, (owner, kind) in sections if owner == name]
+        return any(settings.plugin_values.keys() & known.keys() for known in names)
+
+    def sections(self) -> dict[str, tuple[str, type]]:
+        """Return the plugins' own settings: prefix to the plugin's name and its class.
+
+        Whoever comes second with a name is left out: each would read the other's secret.
+        """
+        found: dict[str, tuple[str, type]] = {}
+        for plugin, offers in self._offers("register_settings", section_offer):
+            clash = self._clash_in(found, plugin, offers.values())
+            if clash is not None:
+                self._leave_out(plugin.name, SettingsError(clash))
+                continue
+            found |= {prefix: (plugin.name, kind) for prefix, kind in offers.values()}
+        return found
+
+    def _clash_in(
+        self,
+        found: Mapping[str, tuple[str, type]],
+        plugin: LoadedPlugin,
+        sections: Iterable[tuple[str, type]],
+    ) -> str | None:
+        """Return a sentence about a setting that another plugin has already."""
+        owners = {
+            name: owner
+            for prefix, (owner, kind) in found.items()
+            for name in names_of(prefix, kind)
+        }
+        for prefix, kind in sections:
+            if prefix in found:
+                both = f"{self._plugins[found[prefix][0]].full_name} and {plugin.full_name}"
+                names = f"settings named GATEWAY_{prefix.upper()}_…"
+                return f"Both {both} have {names}. Uninstall one of the two."
+            for name in names_of(prefix, kind).keys() & owners.keys():
+                both = f"{self._plugins[owners[name]].full_name} and {plugin.full_name}"
+                return f"Both {both} have a setting {variable(name)}. Uninstall one of the two."
+        return None
+
+    def _check_values(self, settings: Settings) -> None:
+        """Raise `SettingsError`, or warn, of what is set and belongs to nobody."""
+        known = {
+            name for prefix, (_, kind) in self.sections().items() for name in names_of(prefix, kind)
+        }
+        if any(plugin.problem for plugin in self.loaded):  # it may be theirs
+            tell_of_unclaimed(settings, known)
+        else:
+            refuse_unclaimed(settings, known)
+
+    def catalog(
+        self, settings: Settings, now: Clock = time.time, redactor: Redactor | None = None
+    ) -> Catalog:
+        """Return what the plugins put on sale; `redactor` learns their secrets.
+
+        Raises `SettingsError` for a wrong setting.
+        """
+        self._check_values(settings)
+        redactor = redactor or Redactor()
+        redactor.learn(secrets_of(settings, self.sections()))
+        self._catalog = catalog = Catalog(
+            settings.endpoints, now=now, places=settings.workers, redactor=redactor
+        )
+        sellers: dict[str, LoadedPlugin] = {}
+        for plugin, offers in self._offers("register_endpoints", endpoint_offer, settings=settings):
+            taken = next((slug for slug in offers if slug in sellers), None)
+            if taken is not None:
+                self._leave_out(plugin.name, _taken_twice(f"Slug {taken}", sellers[taken], plugin))
+                continue
+            for endpoint, provider in offers.values():
+                catalog.register(endpoint, provider, plugin.name)
+            sellers |= dict.fromkeys(offers, plugin)
+        if not any(plugin.problem for plugin in self.loaded):  # else it may be theirs
+            catalog.check_overrides()
+        return catalog
+
+    def authorization_verifier(self, context: PluginContext) -> AuthorizationVerifier:
+        """Return the one verifier of the X402 flow."""
+        verifier: AuthorizationVerifier = self._only("register_authorization_verifier", context)
+        return verifier
+
+    def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
+        """Return the one verifier of the direct flow."""
+        verifier: TransferVerifier = self._only("register_transfer_verifier", context)
+        return verifier
+
+    def _only(self, hook: str, context: PluginContext) -> Any:
+        """Return what the first plugin registers; any other that does is left out."""
+        found: list[tuple[LoadedPlugin, Any]] = []
+        for plugin, offers in self._offers(hook, verifier_offer, context=context):
+            if offers and found:
+                self._leave_out(plugin.name, _taken_twice(f"Hook {hook}", found[0][0], plugin))
+                continue
+            found += [(plugin, verifier) for verifier in offers.values()]
+        if not found:
+            raise SettingsError(f"No plugin implements {hook}. `gateway plugins` lists them.")
+        return found[0][1]
+
+    def settler(self, context: PluginContext) -> Settler:
+        """Return the settler that `GATEWAY_SETTLEMENT` names."""
+        offered: dict[str, tuple[LoadedPlugin, Callable[[], Settler]]] = {}
+        for plugin, offers in self._offers("register_settlers", settler_offer, context=context):
+            taken = next((name for name in offers if name in offered), None)
+            if taken is not None:
+                first = offered[taken][0]
+                self._leave_out(plugin.name, _taken_twice(f"Settler {taken}", first, plugin))
+                continue
+            offered |= {name: (plugin, factory) for name, factory in offers.values()}
+        name = context.settings.settlement
+        if name not in offered:
+            raise SettingsError(
+                f"GATEWAY_SETTLEMENT is {name!r}, but there are: {', '.join(sorted(offered))}."
+            )
+        return offered[name][1]()
+
+
+def _taken_twice(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:
+    """Return the one sentence about something that two plugins register."""
+    return SettingsError(
+        f"{what} is registered by {first.full_name} and by {second.full_name}. "
+        "Uninstall one of the two."
+    )

@@ -1,0 +1,88 @@
+"""What payers have open and what they made fail, on SQLite: reads, and writes by the one writer."""
+
+import sqlite3
+
+from gateway.contracts import SignedTransaction
+from gateway.contracts.payers import FailedSettlement, OpenPayments
+from gateway.domain import Payment
+from gateway.store import payers
+from gateway.store.rows import PAYMENT_COLUMNS, Rows, Write, payment_of, signed_of
+
+# Of settlements that failed, those whose payment did not get its money after all. An unexplained
+# failure may be our own fault, so it bars nobody.
+_BARRING = """payments p JOIN sent_transactions s ON s.payment_id = p.id
+    LEFT JOIN lifted_payers l ON l.payer = p.payer
+    WHERE p.state IN ('reserved', 'settling', 'released') AND s.failure != 'unexplained'
+    AND s.failed_at > ? AND s.failed_at > coalesce(l.at, 0)"""
+_MOST_COUNTED = 64  # payments of one payer: more than any limit asks for
+
+
+class SqlitePayers:
+    """Open payments and failures by payer. Implements `contracts.payers.PayerRecords`."""
+
+    def __init__(self, write: Write, rows: Rows) -> None:
+        self._write = write
+        self._rows = rows
+
+    async def open_of(self, payer: str, *, now: float) -> OpenPayments:
+        rows = await self._rows(
+            f"""SELECT count(*), coalesce(sum(p.price_units), 0),
+                   (SELECT count(*) FROM (SELECT 1 FROM payments WHERE payer = ? AND state IN
+                       ('settled', 'refund_due', 'refunding', 'refunded', 'refund_failed')
+                       AND flow = 'x402' LIMIT ?))
+               FROM payments p WHERE p.payer = ? AND {payers.IS_OPEN}""",  # noqa: S608 - constants
+            payer,
+            _MOST_COUNTED,
+            payer,
+            now - payers.LOST_S,
+        )
+        count, units, settled = rows[0]
+        return OpenPayments(count=count, units=units, settled=settled)
+
+    async def failure_of(self, payer: str, *, since: float) -> FailedSettlement | None:
+        rows = await self._rows(
+            f"""SELECT p.payer, s.* FROM {_BARRING} AND p.payer = ?
+                ORDER BY s.failed_at DESC LIMIT 1""",  # noqa: S608 - constants
+            since,
+            payer,
+        )
+        return _failure_of(rows[0]) if rows else None
+
+    async def failures(self, *, since: float) -> list[FailedSettlement]:
+        rows = await self._rows(
+            f"""SELECT p.payer, s.*, max(s.failed_at) FROM {_BARRING}
+                GROUP BY p.payer ORDER BY max(s.failed_at) DESC""",  # noqa: S608 - constants
+            since,
+        )
+        return [_failure_of(row) for row in rows]
+
+    async def lift(self, payer: str, *, note: str, now: float) -> None:
+        await self._write(payers.lift, payer.lower(), note, now)
+
+    async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
+        where = "s.mined = 1 AND s.judged = 0"
+        found = await self._rows(
+            f"SELECT 1 FROM sent_transactions s WHERE {where} LIMIT 1"  # noqa: S608 - constants
+        )
+        if not found:
+            return []
+        await self._write(payers.skip_paid)
+        rows = await self._rows(
+            f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
+                JOIN payments p ON p.id = s.payment_id WHERE {where}
+                ORDER BY s.signer, s.nonce, s.sent_at"""  # noqa: S608 - constants
+        )
+        return [(payment_of(row), signed_of(row)) for row in rows]
+
+    async def judge(self, transaction: SignedTransaction, failure: FailedSettlement | None) -> None:
+        await self._write(payers.judge, transaction, failure)
+
+
+def _failure_of(row: sqlite3.Row) -> FailedSettlement:
+    return FailedSettlement(
+        payer=row["payer"],
+        tx_hash=row["tx_hash"],
+        at=row["failed_at"],
+        failure=row["failure"],
+        fee_wei=row["fee_wei"],
+    )

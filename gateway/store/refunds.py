@@ -1,0 +1,138 @@
+"""The refund transactions: decide, begin, end, fail; plain functions of the write connection."""
+
+import sqlite3
+
+from gateway.contracts import SignedTransaction
+from gateway.domain import Decision, PaymentState, RefundCase
+from gateway.errors import RefundRefused
+from gateway.store.payments import insert_transaction, use_nonce
+from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
+
+_DAY_S = 86_400
+SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUMNS},
+    r.amount_units, r.recipient, r.reason, r.decision, r.note, r.problem, r.sender, r.tx_hash,
+    r.search_from_block AS refund_from_block, r.created_at, r.updated_at
+    FROM refunds r JOIN payments p ON p.id = r.payment_id
+    JOIN tasks t ON t.payment_id = p.id"""  # noqa: S608 - constants only
+
+
+def decide(
+    db: sqlite3.Connection,
+    task_id: str,
+    decision: Decision,
+    recipient: str | None,
+    note: str,
+    now: float,
+) -> RefundCase:
+    """Note a decision; a rejected refund is `refund_failed`, an approved one due (again)."""
+    case = _case(db, task_id)
+    if case.payment.state not in (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED):
+        raise RefundRefused(f"The refund of task {task_id} is {case.payment.state} already.")
+    if case.sender is not None and recipient not in (None, case.recipient):
+        raise RefundRefused(
+            f"The refund of task {task_id} was signed for {case.recipient} before, and who has "
+            "that signature may use it. Approve it without --to."
+        )
+    is_approved = decision is Decision.APPROVED
+    state = PaymentState.REFUND_DUE if is_approved else PaymentState.REFUND_FAILED
+    db.execute(
+        """UPDATE refunds SET decision = ?, note = ?, problem = NULL, updated_at = ?,
+               recipient = coalesce(?, recipient) WHERE payment_id = ?""",
+        (decision, note, now, recipient, case.payment.id),
+    )
+    _change(db, case.payment.id, state, now)
+    return _case(db, task_id)
+
+
+def begin(
+    db: sqlite3.Connection,
+    payment_id: int,
+    transaction: SignedTransaction | None,
+    sender: str,
+    recipient: str,
+    search_from_block: int,
+    cap_units: int,
+    now: float,
+) -> None:
+    """Write down what is about to be sent, its nonce used up, before it is sent."""
+    row = db.execute(
+        """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender,
+                  r.recipient FROM refunds r
+           JOIN payments p ON p.id = r.payment_id WHERE r.payment_id = ?""",
+        (payment_id,),
+    ).fetchone()
+    if row["state"] not in (PaymentState.REFUND_DUE, PaymentState.REFUNDING):
+        raise RuntimeError(f"the refund of payment {payment_id} is {row['state']}")
+    if row["sender"] not in (None, sender):
+        raise RuntimeError(f"the refund of payment {payment_id} was begun by another key")
+    if row["recipient"] != recipient:
+        raise RuntimeError(f"the refund of payment {payment_id} goes to another address meanwhile")
+    if row["decision"] is None and row["begun_at"] is None:
+        _check_cap(db, row["amount_units"], cap_units, now)
+    db.execute(
+        """UPDATE refunds SET sender = ?, problem = NULL, begun_at = coalesce(begun_at, ?),
+               search_from_block = coalesce(search_from_block, ?), updated_at = ?
+           WHERE payment_id = ?""",
+        (sender, now, search_from_block, now, payment_id),
+    )
+    _change(db, payment_id, PaymentState.REFUNDING, now)
+    if transaction is not None:
+        use_nonce(db, transaction)
+        insert_transaction(db, payment_id, transaction)
+
+
+def _check_cap(db: sqlite3.Connection, amount_units: int, cap_units: int, now: float) -> None:
+    """Refuse an automatic refund past what 24 hours may give back."""
+    spent: int = db.execute(
+        """SELECT coalesce(sum(amount_units), 0) FROM refunds
+           WHERE begun_at > ? AND decision IS NULL""",
+        (now - _DAY_S,),
+    ).fetchone()[0]
+    if spent + amount_units > cap_units:
+        raise RefundRefused(
+            f"The day's cap for automatic refunds is used up: {spent} of {cap_units} units."
+        )
+
+
+def end(db: sqlite3.Connection, payment_id: int, tx_hash: str, now: float) -> bool:
+    """Payment `refunded`, by a transfer that was seen on-chain."""
+    if not _is(db, payment_id, PaymentState.REFUNDING):
+        return False
+    db.execute(
+        "UPDATE refunds SET tx_hash = ?, problem = NULL, updated_at = ? WHERE payment_id = ?",
+        (tx_hash, now, payment_id),
+    )
+    _change(db, payment_id, PaymentState.REFUNDED, now)
+    return True
+
+
+def fail(db: sqlite3.Connection, payment_id: int, problem: str, now: float) -> bool:
+    """Payment `refund_failed`; only a new approval sends it again."""
+    if not _is(db, payment_id, PaymentState.REFUNDING):
+        return False
+    note_problem(db, payment_id, problem)
+    _change(db, payment_id, PaymentState.REFUND_FAILED, now)
+    return True
+
+
+def note_problem(db: sqlite3.Connection, payment_id: int, problem: str | None) -> None:
+    """Keep why a refund is not sent yet."""
+    db.execute("UPDATE refunds SET problem = ? WHERE payment_id = ?", (problem, payment_id))
+
+
+def _case(db: sqlite3.Connection, task_id: str) -> RefundCase:
+    row = db.execute(f"{SELECT_CASE} WHERE t.id = ?", (task_id,)).fetchone()
+    if row is None:
+        raise RefundRefused(f"Nothing is owed for task {task_id}.")
+    return refund_case_of(row)
+
+
+def _is(db: sqlite3.Connection, payment_id: int, state: PaymentState) -> bool:
+    row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
+    return bool(row["state"] == state)
+
+
+def _change(db: sqlite3.Connection, payment_id: int, state: PaymentState, now: float) -> None:
+    db.execute(
+        "UPDATE payments SET state = ?, updated_at = ? WHERE id = ?", (state, now, payment_id)
+    )

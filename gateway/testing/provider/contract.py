@@ -1,0 +1,185 @@
+"""What every provider must do, as tests: subclass `ProviderContract` and describe the API.
+
+    class TestAcme(ProviderContract):
+        plugin = gateway_acme
+        api = AcmeApi
+
+The plugin is driven from outside: a real gateway sells it, with its queue on a real disk, against
+a fake API on this machine that answers as `AcmeApi` says. Scenes that cannot be are skipped, and
+say why. Needs pytest, pytest-asyncio and pytest-httpserver.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import pytest_asyncio
+import typed_settings as ts
+from pytest_httpserver import HTTPServer
+
+from gateway.domain import DOCUMENT_PARSING, Endpoint
+from gateway.sandbox.pictures import Pictures
+from gateway.settings import Settings, names_of
+from gateway.testing.fakes.api import FakeApi
+from gateway.testing.fakes.server import FakeServer, serving
+from gateway.testing.operator import settings_of
+from gateway.testing.provider.making import MakingScenes
+from gateway.testing.provider.offers import OfferScenes
+from gateway.testing.provider.overheard import Overheard, overhearing
+from gateway.testing.provider.refusing import RefusingScenes
+from gateway.testing.provider.samples import sample_for
+from gateway.testing.provider.stage import Stage, hurried, is_of, loaded, problem_in
+from gateway.testing.provider.submitting import SubmittingScenes
+from gateway.testing.provider.telling import TellingScenes
+from gateway.testing.provider.waiting import WaitingScenes
+
+_WALLET = "0x" + "b2" * 20
+
+
+class ProviderContract(
+    OfferScenes, MakingScenes, WaitingScenes, SubmittingScenes, RefusingScenes, TellingScenes
+):
+    """Every scene of a provider's life."""
+
+    pytestmark = pytest.mark.asyncio(loop_scope="class")
+
+    plugin: Any
+    """The module with the hooks."""
+
+    api: type[FakeApi] | None
+    """The vendor's API; None for a provider that asks none."""
+
+    slug: ClassVar[str] = ""
+    """The endpoint that the scenes buy from; empty: the first that the plugin registers."""
+
+    values: ClassVar[Mapping[str, Any]] = {}
+    """More settings, by their names in gateway.toml."""
+
+    prompt: ClassVar[str] = "a lighthouse-keeper's boat"
+    """What is asked for."""
+
+    file: ClassVar[tuple[str, bytes] | None] = None
+    """What is sent to an endpoint that takes a file: its name and its bytes; None: a small one."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def http_server(cls) -> Iterator[HTTPServer]:
+        """Yield the one server of all scenes."""
+        with serving() as server:
+            yield server
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def pictures(cls) -> Iterator[Pictures]:
+        """Yield who looks at pictures; its process is shared, because starting it takes a while."""
+        pictures = Pictures()
+        yield pictures
+        pictures.close()
+
+    @pytest.fixture
+    def server(self, http_server: HTTPServer) -> Iterator[FakeServer | None]:
+        """Yield the fake API, or None where there is none."""
+        if not hasattr(type(self), "api"):
+            pytest.fail(
+                "Say which API the provider asks: `api = AcmeApi`, a subclass of "
+                "`gateway.testing.FakeApi`; or `api = None` where it asks none."
+            )
+        if self.api is None:
+            yield None
+            return
+        if not self.api.submit:
+            pytest.fail(
+                f"Say which request of {self.api.__name__} has something made and billed: "
+                "submit = 'POST /v1/pictures'."
+            )
+        server = FakeServer(http_server, self.api())
+        server.begin()
+        yield server
+        server.end()
+
+    @pytest.fixture
+    def settings(self, server: FakeServer | None, tmp_path: Path) -> Settings:
+        """Return what the operator has set."""
+        values = dict(self.values)
+        if server is not None:
+            values |= server.api.settings(server.url)
+        return settings_of(values, wallet=_WALLET, data_dir=tmp_path)
+
+    @pytest.fixture
+    def secrets(self, settings: Settings) -> tuple[str, ...]:
+        """Return the values of the settings that `gateway.secret` made."""
+        fields = {
+            name: field
+            for prefix, (_, kind) in loaded(self.plugin).sections().items()
+            for name, field in names_of(prefix, kind).items()
+        }
+        given = settings.plugin_values.items()
+        return tuple(
+            str(value)
+            for name, value in given
+            if name in fields and isinstance(fields[name].default, ts.SecretStr)
+        )
+
+    @pytest.fixture
+    def overheard(self) -> Iterator[Overheard]:
+        """Yield what is logged."""
+        with overhearing() as heard:
+            yield heard
+
+    @pytest_asyncio.fixture(loop_scope="class")
+    async def stage(
+        self,
+        settings: Settings,
+        server: FakeServer | None,
+        pictures: Pictures,
+        overheard: Overheard,  # noqa: ARG002 - it must listen before anything speaks
+    ) -> AsyncIterator[Stage]:
+        """Yield a running gateway that sells the plugin's endpoints."""
+        endpoint = self._endpoint(settings)
+        stage = Stage(
+            plugin=self.plugin,
+            settings=settings,
+            slug=endpoint.slug,
+            fields=self._fields(endpoint),
+            pictures=pictures,
+            server=server,
+        )
+        with hurried():
+            await stage.start()
+            try:
+                yield stage
+            finally:
+                await stage.stop()
+                stage.rebirth.undo()
+
+    def _endpoint(self, settings: Settings) -> Endpoint:
+        """Return the endpoint that the scenes buy from."""
+        name = self.plugin.__name__
+        try:
+            manager = loaded(self.plugin)
+            everything = manager.catalog(settings).everything()
+            problem = problem_in(manager, self.plugin)
+        except Exception as error:  # noqa: BLE001 - a hook may raise anything
+            problem = f"{type(error).__name__}: {error}"
+        if problem is not None:
+            pytest.fail(f"The gateway does not take {name}: {problem}")
+        own = [one.endpoint for one in everything if is_of(self.plugin, one.upstream)]
+        found = [one for one in own if self.slug in ("", one.slug)]
+        if not found:
+            slugs = ", ".join(one.slug for one in own) or "none"
+            pytest.fail(
+                f"{name} registers no endpoint {self.slug!r} with these settings. It registers: "
+                f"{slugs}. Is everything set that your hook asks for? See `settings` of your "
+                "FakeApi, and `values`."
+            )
+        return found[0]
+
+    def _fields(self, endpoint: Endpoint) -> dict[str, Any]:
+        """Return the fields of a request."""
+        fields: dict[str, Any] = {}
+        if endpoint.capability != DOCUMENT_PARSING or "prompt" in endpoint.required_fields:
+            fields["prompt"] = self.prompt
+        if endpoint.takes_file:
+            fields["file_name"], fields["file"] = self.file or sample_for(endpoint)
+        return fields

@@ -1,0 +1,31 @@
+"""Small files to sell generations of, for endpoints that take one."""
+
+import pytest
+
+from gateway.domain import Endpoint
+from gateway.testing.fakes.api import PNG
+
+_PDF = b"""%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>endobj
+trailer<</Root 1 0 R>>
+%%EOF
+"""
+_SAMPLES = {
+    ".txt": b"Dear reader, this is a letter.\n",
+    ".md": b"# Dear reader\n\nThis is a letter.\n",
+    ".pdf": _PDF,
+    ".png": PNG,
+}
+
+
+def sample_for(endpoint: Endpoint) -> tuple[str, bytes]:
+    """Return name and bytes of a file of a kind that the endpoint takes."""
+    for ending, data in _SAMPLES.items():
+        if ending in endpoint.file_extensions:
+            return f"letter{ending}", data
+    pytest.fail(
+        f"The kit has no file for {endpoint.slug!r}: give it one, of any of "
+        f"{', '.join(endpoint.file_extensions)}: file = ('name.ext', b'…')."
+    )

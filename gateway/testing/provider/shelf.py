@@ -1,0 +1,35 @@
+"""Where the kit's gateway fetches files from: the fake API's, under the https links it gave."""
+
+from typing import Self
+from urllib.parse import urlsplit
+
+import attrs
+
+from gateway.errors import Transient
+from gateway.testing.fakes.server import FakeServer
+from gateway.vendors import Answer, Outbound
+from gateway.vendors.transport import Sending, Transport, read
+
+_MAX_BYTES = 4_000_000  # the real one's is sixteen times as much
+
+
+@attrs.define
+class Shelf(Outbound):
+    """Stands in for the gateway's own client of links, which would want a certificate."""
+
+    host: str = attrs.field(default="", kw_only=True)
+
+    @classmethod
+    def at(cls, server: FakeServer) -> Self:
+        """Return the shelf of one fake API."""
+        return cls(server.url, max_bytes=_MAX_BYTES, host=server.api.output_host)
+
+    async def _followed(self, transport: Transport, url: str, timeout_s: float) -> Answer:
+        """Return what the fake API keeps under a link; `download` judges it as the real one."""
+        link = urlsplit(url)
+        if link.scheme != "https" or link.hostname != self.host:
+            raise Transient("The link is none that the API gave.")
+        where = transport.url(self.base_url + link.path)
+        order = transport.order("GET", {}, timeout_s)
+        async with transport.direct(where, order, Sending()) as response:
+            return await read(response, max_bytes=self.max_bytes)

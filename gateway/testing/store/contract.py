@@ -1,0 +1,32 @@
+"""What every store must do, as tests: subclass `StoreContract` and override its fixture `store`.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        async def store(self):
+            async with MyStore() as store:
+                yield store
+
+Needs pytest and pytest-asyncio. T1 to TR are the transactions of docs/payments.md.
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gateway.contracts import Store
+from gateway.testing.store.payers import PayersContract
+from gateway.testing.store.settling import SettlingContract
+from gateway.testing.store.taking import TakingContract
+from gateway.testing.store.working import WorkingContract
+
+
+class StoreContract(TakingContract, PayersContract, SettlingContract, WorkingContract):
+    """Every method of `contracts.Store`, alone, repeated, late and in races."""
+
+    pytestmark = pytest.mark.asyncio
+
+    @pytest.fixture
+    async def store(self) -> AsyncIterator[Store]:
+        """Yield an open, empty store."""
+        raise NotImplementedError("override the fixture `store` with an open, empty store")
+        yield  # noqa: PT022 - makes it the generator that overriding ones are

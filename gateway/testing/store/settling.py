@@ -1,0 +1,168 @@
+"""What every store must do while money is settled: T2, T3, TR and nonces."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gateway.contracts import Store
+from gateway.domain import (
+    Payment,
+    PaymentState,
+    TaskStatus,
+)
+from gateway.testing.store.facts import (
+    NOW,
+    PRICE,
+    SIGNER,
+    WALLET,
+    kinds,
+    known,
+    paying,
+    queued,
+    reserved,
+    settling,
+    signed_transaction,
+    tx_hash,
+)
+
+
+class SettlingContract:
+    """Nonces, signed transactions, settlements and releases."""
+
+    # -- T2 and the journal
+
+    async def test_a_nonce_is_used_up_with_the_transaction_that_has_it(self, store: Store) -> None:
+        task = await reserved(store)
+        assert await store.next_nonce(SIGNER, 3) == 3
+        assert await store.next_nonce(SIGNER, 3) == 3  # not used: signing failed
+        transaction = signed_transaction(3)
+        await store.begin_settling(task.payment.id, transaction, now=NOW)
+        assert await store.next_nonce(SIGNER, 3) == 4
+        assert await store.unmined_of(task.payment.id, SIGNER) == transaction
+        assert (await known(store, task.id)).payment.state is PaymentState.SETTLING
+
+    async def test_the_next_nonce_is_the_first_free_one(self, store: Store) -> None:
+        """A gap, left by an endpoint that once said too much, is filled: else it stays."""
+        await settling(store, 1, chain_nonce=5)
+        await settling(store, 2, chain_nonce=5)
+        await settling(store, 3, chain_nonce=8)
+        assert await store.next_nonce(SIGNER, 5) == 7
+        assert await store.next_nonce(SIGNER, 6) == 7  # 6 is signed, whatever became of it
+        assert await store.next_nonce(SIGNER, 8) == 9
+        assert await store.next_nonce(SIGNER, 20) == 20
+        assert await store.next_nonce(WALLET, 0) == 0
+
+    async def test_a_taken_nonce_is_refused_and_nothing_is_written(self, store: Store) -> None:
+        await settling(store, 1)
+        task = await reserved(store, 2)
+        with pytest.raises(RuntimeError):
+            await store.begin_settling(task.payment.id, signed_transaction(0, 200), now=NOW)
+        assert await store.unmined_of(task.payment.id, SIGNER) is None
+        assert (await known(store, task.id)).payment.state is PaymentState.RESERVED
+
+    async def test_of_fifty_at_once_one_gets_a_nonce(self, store: Store) -> None:
+        tasks = [await reserved(store, nonce) for nonce in range(50)]
+        nonce = await store.next_nonce(SIGNER, 0)
+        outcomes = await asyncio.gather(
+            *(
+                store.begin_settling(task.payment.id, signed_transaction(nonce, fee), now=NOW)
+                for fee, task in enumerate(tasks)
+            ),
+            return_exceptions=True,
+        )
+        assert kinds(outcomes).count(RuntimeError) == 49
+        assert len(await store.unmined(SIGNER)) == 1
+
+    async def test_a_closed_payment_is_not_settled_again(self, store: Store) -> None:
+        task = await reserved(store)
+        await store.release(task.payment.id, now=NOW)
+        await store.next_nonce(SIGNER, 0)
+        for transaction in (None, signed_transaction(0)):
+            with pytest.raises(RuntimeError):
+                await store.begin_settling(task.payment.id, transaction, now=NOW)
+        assert await store.next_nonce(SIGNER, 0) == 0
+        assert await store.unmined(SIGNER) == []
+
+    async def test_somebody_else_may_send_for_us(self, store: Store) -> None:
+        task = await reserved(store)
+        await store.begin_settling(task.payment.id, None, now=NOW)
+        assert (await known(store, task.id)).payment.state is PaymentState.SETTLING
+        assert await store.unmined_of(task.payment.id, SIGNER) is None
+
+    async def test_the_dearest_of_one_nonce_is_the_one_to_send(self, store: Store) -> None:
+        task = await settling(store)
+        dearer = signed_transaction(0, 150)
+        await store.add_replacement(task.payment.id, dearer)
+        assert await store.unmined_of(task.payment.id, SIGNER) == dearer
+        ((payment, transaction),) = await store.unmined(SIGNER)
+        assert (payment.id, transaction) == (task.payment.id, dearer)
+
+    async def test_what_is_unmined_is_listed_by_nonce(self, store: Store) -> None:
+        tasks = [await settling(store, nonce) for nonce in (1, 2, 3)]
+        await store.mark_mined(SIGNER, 1)
+        listed = await store.unmined(SIGNER)
+        assert [(payment.id, sent.nonce) for payment, sent in listed] == [
+            (tasks[1].payment.id, 1),
+            (tasks[2].payment.id, 2),
+        ]
+        assert await store.unmined(WALLET) == []
+        assert await store.unmined_of(tasks[0].payment.id, SIGNER) is None
+
+    async def test_a_payment_whose_nonce_another_used_gets_a_second_one(self, store: Store) -> None:
+        task = await settling(store)
+        await store.mark_mined(SIGNER, 1)
+        nonce = await store.next_nonce(SIGNER, 1)
+        await store.begin_settling(task.payment.id, signed_transaction(nonce), now=NOW)
+        assert await store.unmined_of(task.payment.id, SIGNER) == signed_transaction(1)
+
+    # -- T3 and TR
+
+    @pytest.mark.parametrize("prepare", [reserved, settling])
+    async def test_settling_queues_the_task_once(self, store: Store, prepare: Any) -> None:
+        task = await prepare(store)
+        assert await store.settle(task.payment.id, paying(task, 5, index=3), now=NOW + 1)
+        assert not await store.settle(task.payment.id, paying(task, 6), now=NOW + 2)
+        assert not await store.release(task.payment.id, now=NOW + 2)
+        after = await known(store, task.id)
+        assert (after.status, after.payment.state) == (TaskStatus.QUEUED, PaymentState.SETTLED)
+        assert (after.payment.paid_tx, after.payment.paid_units) == (tx_hash(5), PRICE)
+        assert len(await store.queue.claim(9, lease_s=60, now=NOW + 1)) == 1
+
+    @pytest.mark.parametrize("prepare", [reserved, settling])
+    async def test_a_release_drops_the_task_once(self, store: Store, prepare: Any) -> None:
+        task = await prepare(store)
+        assert await store.release(task.payment.id, now=NOW + 1)
+        assert not await store.release(task.payment.id, now=NOW + 2)
+        assert not await store.settle(task.payment.id, paying(task), now=NOW + 2)
+        after = await known(store, task.id)
+        assert (after.status, after.payment.state) == (TaskStatus.DROPPED, PaymentState.RELEASED)
+        assert (after.code, after.completed_at) == ("PAYMENT_NOT_SETTLED", NOW + 1)
+        assert after.is_done
+        assert await store.queue.claim(9, lease_s=60, now=NOW + 10**6) == []
+        assert await store.open_payments() == []
+
+    async def test_a_settlement_and_a_release_at_once_have_one_winner(self, store: Store) -> None:
+        task = await reserved(store)
+        outcomes = await asyncio.gather(
+            store.settle(task.payment.id, paying(task), now=NOW),
+            store.release(task.payment.id, now=NOW),
+        )
+        assert sorted(outcomes) == [False, True]
+
+    async def test_a_transfer_below_the_price_never_settles(self, store: Store) -> None:
+        task = await reserved(store)
+        with pytest.raises(Exception, match=r"(?i)check"):
+            await store.settle(task.payment.id, paying(task, units=PRICE - 1), now=NOW)
+        assert (await known(store, task.id)).status is TaskStatus.HELD
+
+    async def test_a_direct_payment_is_closed_from_the_start(self, store: Store) -> None:
+        task = await queued(store)
+        assert not await store.release(task.payment.id, now=NOW)
+        assert not await store.settle(task.payment.id, paying(task, 8), now=NOW)
+
+    async def test_open_payments_come_oldest_first(self, store: Store) -> None:
+        tasks = [await reserved(store, nonce) for nonce in (3, 1, 2)]
+        await store.release(tasks[1].payment.id, now=NOW)
+        found: list[Payment] = await store.open_payments()
+        assert [payment.id for payment in found] == [tasks[0].payment.id, tasks[2].payment.id]

@@ -1,0 +1,104 @@
+"""The route that hands out outputs by signed links."""
+
+import asyncio
+from types import TracebackType
+from typing import Self, cast
+
+from quart import Blueprint, Response, request
+from quart.wrappers.response import FileBody
+from werkzeug.datastructures import Range
+from werkzeug.http import quote_etag, unquote_etag
+
+from gateway.outputs.keys import headers_of
+from gateway.web.services import services
+
+blueprint = Blueprint("files", __name__)
+
+_NO_SCRIPTS = "default-src 'none'; sandbox"
+
+
+class Download(FileBody):
+    """A file in large pieces, closed at once also where the client leaves.
+
+    Quart's own asks a thread three times for every 8 KB, and leaves the file to the garbage
+    collector where it is cancelled.
+    """
+
+    buffer_size = 256 * 1024
+
+    async def __aenter__(self) -> Self:
+        self._open = self.file_path.open("rb")
+        self._open.seek(self.begin)
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    async def __anext__(self) -> bytes:
+        left = min(self.buffer_size, self.end - self._open.tell())
+        piece = await asyncio.to_thread(self._open.read, left) if left > 0 else b""
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+
+class FileResponse(Response):
+    """The app's response; files go out as `Download`."""
+
+    file_body_class = Download
+
+
+@blueprint.get("/files/<path:key>")
+async def download(key: str) -> Response | tuple[dict[str, str], int, dict[str, str]]:
+    """Send the file behind a link that a task showed, or the part of it that is asked for.
+
+    The ranges are read here: Quart's own reading takes the last bytes for the first.
+    """
+    gateway = services()
+    path = gateway.artifacts.open(
+        key,
+        expires=request.args.get("expires", ""),
+        signature=request.args.get("signature", ""),
+        now=gateway.now(),
+    )
+    file = Download(path)
+    tag = quote_etag(f"{path.stat().st_mtime_ns:x}-{file.size:x}")
+    known = {"ETag": tag, "Accept-Ranges": "bytes", "Content-Security-Policy": _NO_SCRIPTS}
+    headers = headers_of(key) | known
+    if request.if_none_match.contains_weak(unquote_etag(tag)[0] or ""):
+        return FileResponse(b"", 304, headers)
+    is_part = _wants_part(tag)
+    if is_part:
+        file.begin, file.end = _part(file.size)
+        headers["Content-Range"] = f"bytes {file.begin}-{file.end - 1}/{file.size}"
+    if is_part and file.begin >= file.end:
+        told = {"error": "The file is shorter than that.", "code": "VALIDATION_ERROR"}
+        return told, 416, {"Content-Range": f"bytes */{file.size}"}
+    body = b"" if request.method == "HEAD" else file
+    answer = FileResponse(body, 206 if is_part else 200, headers)
+    answer.content_length = file.end - file.begin
+    return answer
+
+
+def _wants_part(tag: str) -> bool:
+    """Whether one range is asked for, of the very file that we have (RFC 9110 §14.2)."""
+    asked, only_if = request.range, request.headers.get("If-Range")
+    return (
+        asked is not None
+        and asked.units == "bytes"
+        and len(asked.ranges) == 1
+        and only_if in (None, tag)
+    )
+
+
+def _part(size: int) -> tuple[int, int]:
+    """Return the first byte asked for, and the one after the last; the first may be too far."""
+    begin, end = cast(Range, request.range).ranges[0]
+    if begin < 0:  # the last so many
+        return max(size + begin, 0), size
+    return begin, size if end is None else min(end, size)

@@ -1,0 +1,70 @@
+"""The route that tells what became of a task (spec §4.3)."""
+
+from typing import Any
+
+from quart import Blueprint, request
+
+from gateway.domain import Task
+from gateway.errors import NotFound, ValidationError
+from gateway.web import wire
+from gateway.web.limited import address, limited
+from gateway.web.services import Services, services
+
+blueprint = Blueprint("tasks", __name__)
+
+_MAX_WAIT_S = 30.0
+_MAX_ID_CHARS = 64
+
+
+@blueprint.get("/api/task/<task_id>")
+@limited("task")
+async def show_task(task_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Show a task; `?wait=N` holds the answer until it is done or N seconds passed.
+
+    Where too many wait already, the answer comes at once.
+    """
+    gateway, wait_s = services(), _wait_s()
+    if wait_s > 0:
+        with gateway.long_polls.counted(address()) as may_wait:
+            task = await _task(gateway, task_id, wait_s if may_wait else 0.0)
+    else:
+        task = await _task(gateway, task_id, wait_s)
+    links = await _links(gateway, task)
+    body = wire.task(task, network=gateway.settings.network, links=links)
+    return body, 200, {"Cache-Control": "no-store"}
+
+
+async def _task(gateway: Services, task_id: str, wait_s: float) -> Task:
+    """Return the task, done or as it is after `wait_s` seconds; raises `NotFound`."""
+    deadline = gateway.now() + wait_s
+    while True:
+        task = await gateway.store.task(task_id) if len(task_id) <= _MAX_ID_CHARS else None
+        if task is None:
+            raise NotFound("No such task.")
+        left_s = deadline - gateway.now()
+        if task.is_done or left_s <= 0 or gateway.condition.is_draining:
+            return task
+        await gateway.notices.wait(task_id, min(left_s, 1.0))
+
+
+async def _links(gateway: Services, task: Task) -> list[str]:
+    """Return a fresh address for each output; none where there are none any more."""
+    now, until = gateway.now(), task.expires_at
+    if task.result is None or not task.result.outputs:
+        return []
+    if task.outputs_gone or until is None or until <= now:
+        return []
+    links = await gateway.artifacts.links(task.result.outputs, now=now, expires_at=until)
+    ours = gateway.settings.base_url
+    return [ours + link if link.startswith("/") else link for link in links]
+
+
+def _wait_s() -> float:
+    text = request.args.get("wait", "0")
+    try:
+        wait_s = float(text)
+    except ValueError:
+        wait_s = -1.0
+    if not 0 <= wait_s <= _MAX_WAIT_S:
+        raise ValidationError("wait must be a number of seconds from 0 to 30.")
+    return wait_s

@@ -1,0 +1,133 @@
+"""Serves the app: Hypercorn in this process, on uvloop, drained on SIGTERM."""
+
+import asyncio
+import errno
+import gc
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvloop
+from hypercorn.asyncio import serve as hypercorn_serve
+from hypercorn.config import Config, Sockets
+from hypercorn.utils import LifespanFailureError
+from quart import Quart
+
+from gateway.errors import SettingsError
+from gateway.redaction import Redactor, secrets_of
+from gateway.sandbox.child.prctl import hide_memory
+from gateway.settings import Settings
+from gateway.store.data_folder import enter_data, lock_data
+from gateway.web.http1 import speak_http1_only
+from gateway.web.logs import configure_logs, redacted_output
+from gateway.web.services import EXTENSION, FAILURE
+
+_BACKLOG = 2048
+_KEEP_ALIVE_S = 30
+_GRACE_S = 10  # for requests in flight; the app's own draining comes after
+_STOP_S = 115  # for the app's draining; Fly's kill_timeout is 120
+
+
+def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises `SettingsError` for what an operator can mend: a busy port, a bad folder.
+    """
+    redactor = Redactor(secrets_of(settings))
+    configure_logs(settings.log_format, redactor)
+    enter_data(settings)
+    hide_memory()  # it holds the keys
+    lock = lock_data(settings)  # noqa: F841 - held as long as this process serves
+    listener = _listen(settings.bind)
+    speak_http1_only()
+    with redacted_output(redactor):
+        _run(create_app(settings, redactor=redactor), listener)
+
+
+def _run(app: Quart, listener: socket.socket) -> None:
+    app.logger.disabled = True  # a failed start is told below; all other errors our routes log
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(app, listener))
+
+
+def _listen(bind: str) -> socket.socket:
+    """Open the port before anything else: who connects now is answered once the app is up."""
+    host, _, port = bind.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, int(port)), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        is_busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        problem = "is in use" if is_busy else f"cannot be listened on ({error})"
+        raise SettingsError(
+            f"{bind} {problem}. Stop the other program or choose another: "
+            "GATEWAY_BIND=127.0.0.1:8081"
+        ) from None
+
+
+async def _serve(app: Quart, listener: socket.socket) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, _stop, app, stop)
+    collecting = asyncio.create_task(_collect(app), name="collect")
+    asgi: Any = app  # Hypercorn's own types know ASGI frameworks only by their shape
+    try:
+        await hypercorn_serve(asgi, _config(listener), shutdown_trigger=stop.wait)
+    except LifespanFailureError as error:
+        raise app.extensions.get(FAILURE, error) from None
+    finally:
+        collecting.cancel()
+
+
+async def _collect(app: Quart) -> None:
+    """Start the garbage collector once all is loaded, and keep it from walking what stays.
+
+    The command switched it off for the imports; frozen, what is loaded costs no request time.
+    """
+    while EXTENSION not in app.extensions:  # noqa: ASYNC110 - the app has no event before its start
+        await asyncio.sleep(0.1)
+    await app.extensions[EXTENSION].warmed.wait()
+    gc.collect()
+    gc.enable()
+    gc.freeze()
+
+
+def _stop(app: Quart, stop: asyncio.Event) -> None:
+    """Sell nothing more from this moment on, then let the server wind down."""
+    gateway = app.extensions.get(EXTENSION)
+    if gateway is not None:
+        gateway.condition.is_draining = True
+    stop.set()
+
+
+class _Config(Config):
+    """Hypercorn's settings, with a listening socket that no child process inherits.
+
+    A child that outlives a killed gateway would keep the port from the next one.
+    """
+
+    def create_sockets(self) -> Sockets:
+        """Return the sockets as Hypercorn makes them, but closed in every child."""
+        sockets = super().create_sockets()
+        for listener in sockets.insecure_sockets:
+            listener.set_inheritable(False)
+        return sockets
+
+
+def _config(listener: socket.socket) -> Config:
+    config = _Config()
+    config.bind = [f"fd://{listener.detach()}"]
+    config.backlog = _BACKLOG
+    config.keep_alive_timeout = _KEEP_ALIVE_S
+    config.keep_alive_max_requests = 10_000
+    config.read_timeout = _KEEP_ALIVE_S  # a client that sends nothing for so long is cut off
+    config.graceful_timeout = _GRACE_S
+    config.shutdown_timeout = _STOP_S
+    config.include_server_header = False
+    config.accesslog = None  # the app writes its own lines, without query strings
+    config.errorlog = "-"
+    config.loglevel = "WARNING"
+    return config

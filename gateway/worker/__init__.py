@@ -1,5 +1,0 @@
-"""Works on the durable queue: a task goes through its provider to the artifacts."""
-
-from gateway.worker.pool import WorkerPool
-
-__all__ = ["WorkerPool"]
