@@ -12,9 +12,9 @@ from rich.table import Table
 from samples import accept, log_to_nowhere
 
 from gateway import GenerationRequest, Job, Result, Traits
-from gateway.contracts import Artifacts, Provider
+from gateway.contracts import OutputStore, Provider
 from gateway.domain import StoredOutput, StoredResult
-from gateway.outputs import LocalArtifacts
+from gateway.outputs import DiskOutputs
 from gateway.plugins.catalog import Catalog
 from gateway.store import SqliteStore
 from gateway.tasks import WorkerPool
@@ -45,10 +45,10 @@ class Timed(InstantProvider):
         return await super().submit(request, job)
 
 
-class NoArtifacts:
+class NoOutputs:
     """Keeps nothing: what is left is the engine."""
 
-    async def save(self, folder: str, result: Result) -> StoredResult:  # noqa: ARG002 - Artifacts
+    async def save(self, folder: str, result: Result) -> StoredResult:  # noqa: ARG002 - OutputStore
         """Keep the text only."""
         return StoredResult(text=result.text)
 
@@ -57,7 +57,7 @@ class NoArtifacts:
 
 
 def _pool(
-    store: SqliteStore, provider: Provider, lanes: int, artifacts: Artifacts, **more: object
+    store: SqliteStore, provider: Provider, lanes: int, artifacts: OutputStore, **more: object
 ) -> WorkerPool:
     catalog = Catalog({}, places=lanes)
     catalog.register(INSTANT, provider, "bench")
@@ -65,7 +65,7 @@ def _pool(
     return WorkerPool(
         store=store,
         catalog=catalog,
-        artifacts=artifacts,
+        output_store=artifacts,
         now=time.time,
         lanes=lanes,
         retention_s=86_400,
@@ -74,7 +74,7 @@ def _pool(
 
 
 async def _rate(
-    tasks: int, lanes: int, provider: Provider, artifacts: Artifacts, data: Path
+    tasks: int, lanes: int, provider: Provider, artifacts: OutputStore, data: Path
 ) -> float:
     """Return how many tasks a second go from queued to completed."""
     async with SqliteStore(data / "gateway.db") as store:
@@ -103,7 +103,7 @@ async def _rate(
 def _once(tasks: int, lanes: int, provider: Provider, *, with_files: bool) -> float:
     with folder() as name:
         data = Path(name)
-        kept: object = LocalArtifacts(data / "outputs", "s") if with_files else NoArtifacts()
+        kept: object = DiskOutputs(data / "outputs", "s") if with_files else NoOutputs()
         return uvloop.run(_rate(tasks, lanes, provider, kept, data))  # type: ignore[arg-type]
 
 
@@ -112,7 +112,7 @@ async def _delays_ms(data: Path) -> list[float]:
     delays = []
     async with SqliteStore(data / "gateway.db") as store:
         provider = Timed()
-        workers = _pool(store, provider, 4, NoArtifacts())  # type: ignore[arg-type]
+        workers = _pool(store, provider, 4, NoOutputs())  # type: ignore[arg-type]
         workers.start()
         for _ in range(_IDLE_TASKS):
             await asyncio.sleep(_IDLE_PAUSE_S)

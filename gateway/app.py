@@ -13,9 +13,9 @@ from quart import Quart
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import check_plain_keys, load_key
 from gateway.chain.wallet_check import WalletCheck
-from gateway.contracts import Artifacts, Chain, Clock, PluginContext, Settler, Store
+from gateway.contracts import Chain, Clock, OutputStore, PluginContext, Settler, Store
 from gateway.errors import ChainUnavailable, SettingsError
-from gateway.outputs import artifacts_of, retention
+from gateway.outputs import open_outputs, retention
 from gateway.payments import (
     Exposure,
     FailedSettlements,
@@ -25,7 +25,7 @@ from gateway.payments import (
     Refunds,
     Settlements,
 )
-from gateway.payments.periodic import Sweeper
+from gateway.payments.periodic import Periodic
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.health import probe_forever
 from gateway.plugins.manager import PluginManager
@@ -35,11 +35,11 @@ from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
 from gateway.store.data_folder import check_network
 from gateway.tasks import WorkerPool
-from gateway.tasks.notifications import LongPolls, Notices
+from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.rate_limits import RateLimits
-from gateway.web.services import EXTENSION, FAILURE, Condition, Services
+from gateway.web.services import EXTENSION, FAILURE, Readiness, Services
 
 _WARM_UP_S = 1.0  # after which warming starts even if nobody asked anything yet
 _DRAIN_TASKS_S = 75.0  # with the two others under Fly's kill_timeout of 120
@@ -108,9 +108,9 @@ async def _services(
     app.secret_key = await store.meta("session_secret", lambda: secrets.token_hex(32))
     file_secret = await store.meta("file_secret", lambda: secrets.token_hex(32))
     redactor.learn([app.secret_key, file_secret])
-    artifacts = artifacts_of(settings, file_secret)
-    notices, condition = Notices(), Condition(settings, catalog)
-    workers = _workers(context, catalog, store, artifacts, notices)
+    output_store = open_outputs(settings, file_secret)
+    notifications, readiness = TaskNotifications(), Readiness(settings, catalog)
+    workers = _workers(context, catalog, store, output_store, notifications)
     wallet = WalletCheck(settings, context.chain)
     reconciler = Reconciler(store, context.chain, settings, now)
     obstacles = Obstacles(context.chain, settler, settings.wallet_key, now)
@@ -123,17 +123,17 @@ async def _services(
         store=store,
         chain=context.chain,
         catalog=catalog,
-        artifacts=artifacts,
+        output_store=output_store,
         settlements=settlements,
         refunds=refunds,
         payments=_payments(
-            context, manager, store, settlements, condition, wallet, workers, born_at
+            context, manager, store, settlements, readiness, wallet, workers, born_at
         ),
         workers=workers,
         limits=RateLimits(settings, now),
-        notices=notices,
+        notifications=notifications,
         long_polls=LongPolls(settings.max_long_polls, settings.max_long_polls_per_address),
-        condition=condition,
+        readiness=readiness,
         wallet=wallet,
         now=now,
         started_at=now(),
@@ -148,7 +148,7 @@ def _payments(
     manager: PluginManager,
     store: Store,
     settlements: Settlements,
-    condition: Condition,
+    readiness: Readiness,
     wallet: WalletCheck,
     workers: WorkerPool,
     born_at: float,
@@ -159,7 +159,7 @@ def _payments(
         authorizations=manager.authorization_verifier(context),
         transfers=manager.transfer_verifier(context),
         settlements=settlements,
-        check_serving=condition.check_serving,
+        check_serving=readiness.check_serving,
         check_wallet=wallet.check,
         on_queued=workers.wake,
         now=context.now,
@@ -196,17 +196,17 @@ def _workers(
     context: PluginContext,
     catalog: Catalog,
     store: Store,
-    artifacts: Artifacts,
-    notices: Notices,
+    output_store: OutputStore,
+    notifications: TaskNotifications,
 ) -> WorkerPool:
     return WorkerPool(
         store=store,
         catalog=catalog,
-        artifacts=artifacts,
+        output_store=output_store,
         now=context.now,
         lanes=context.settings.workers,
         retention_s=context.settings.retention_days * 86400,
-        on_done=notices.post,
+        on_done=notifications.post,
     )
 
 
@@ -214,12 +214,12 @@ def _workers(
 async def _running(gateway: Services) -> AsyncIterator[None]:
     """Work until told to stop; then finish what was begun, and leave the rest durable."""
     gateway.workers.start()
-    space = Sweeper("give-back-space", gateway.store.give_back_space, _SPACE_S)
+    space = Periodic("give-back-space", gateway.store.give_back_space, _SPACE_S)
     space.start()
     background: list[asyncio.Task[Any]] = [
         asyncio.create_task(_warm_up(gateway), name="warm-up"),
         asyncio.create_task(
-            retention.sweep_forever(gateway.store, gateway.artifacts, gateway.now),
+            retention.sweep_forever(gateway.store, gateway.output_store, gateway.now),
             name="retention",
         ),
         asyncio.create_task(_probe(gateway), name="probing"),
@@ -228,7 +228,7 @@ async def _running(gateway: Services) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        gateway.condition.is_draining = True
+        gateway.readiness.is_draining = True
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
@@ -265,7 +265,7 @@ async def _warm_up(gateway: Services) -> None:
         gateway.refunds.start()
     try:
         await gateway.chain.start()
-        await gateway.payments.floor_block()
+        await gateway.payments.cutoff_block()
         await gateway.settlements.obstacles.look()
     except ChainUnavailable as error:
         _log.warning("chain.silent", error=error.message, details=error.details)

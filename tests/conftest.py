@@ -207,7 +207,7 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
 async def gateway(settings, provider, chain, clock) -> AsyncIterator[Running]:
     async with running(settings, provider, now=clock) as started:
         started.chain = chain
-        await started.services.payments.floor_block()
+        await started.services.payments.cutoff_block()
         yield started
 
 

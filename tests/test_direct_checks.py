@@ -42,7 +42,7 @@ async def test_the_body_comes_before_the_slug(gateway):
 
 
 async def test_the_slug_comes_before_the_payment_and_whether_we_can_serve(gateway, payer):
-    gateway.services.condition.is_draining = True
+    gateway.services.readiness.is_draining = True
     answer = await claim(gateway, payer.transfer(20_000), slug="nothing")
     assert answer.status_code == 404
     assert (await answer.get_json())["code"] == "NOT_FOUND"
@@ -66,7 +66,7 @@ async def test_the_provider_may_refuse_before_the_payment(gateway, payer, provid
 @pytest.mark.parametrize("known", [True, False])
 async def test_where_we_cannot_serve_no_payment_is_looked_at(gateway, payer, chain, known):
     tx_hash = payer.transfer(20_000) if known else HASH
-    gateway.services.condition.is_draining = True
+    gateway.services.readiness.is_draining = True
     async with nothing_charged(gateway, chain):
         answer = await claim(gateway, tx_hash)
     assert answer.status_code == 500
@@ -75,7 +75,7 @@ async def test_where_we_cannot_serve_no_payment_is_looked_at(gateway, payer, cha
 
 async def test_a_full_disk_uses_up_no_hash(settings, provider, payer, chain):
     async with running(settings, provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
     tx_hash = payer.transfer(20_000)
     async with running(attrs.evolve(settings, min_free_disk_mb=10**9), provider) as gateway:
         assert (await (await claim(gateway, tx_hash)).get_json())["code"] == "EXECUTION_ERROR"
@@ -256,7 +256,7 @@ async def test_silence_is_an_internal_error_and_uses_up_nothing(
 ):
     settings = attrs.evolve(settings, rpc_urls=(node.url,), rpc_timeout=0.8)
     async with running(settings, provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         tx_hash = payer.transfer(20_000)
         node.mode = fault
         async with nothing_charged(gateway, chain):
@@ -277,7 +277,7 @@ async def test_a_receipt_of_another_transaction_pays_for_nothing(
 ):
     settings = attrs.evolve(settings, rpc_urls=(node.url,))
     async with running(settings, provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         receipt = chain.receipt(payer.transfer(20_000))
         node.mode = _json(json.dumps({"jsonrpc": "2.0", "id": 1, "result": receipt}))
         answer = await claim(gateway, HASH)
@@ -289,7 +289,7 @@ async def test_a_hash_that_the_chain_does_not_know_costs_one_look(settings, prov
     async with running(settings, provider) as gateway:
         await gateway.services.warmed.wait()
         await gateway.services.wallet.look_until_known()
-        await gateway.services.settlements._sweeper.stop()
+        await gateway.services.settlements._periodic.stop()
         await gateway.services.settlements.obstacles.stop()
         asked = node.asked
         answer = await claim(gateway, HASH)
@@ -300,8 +300,8 @@ async def test_a_hash_that_the_chain_does_not_know_costs_one_look(settings, prov
 async def test_a_transaction_that_waits_is_waited_for(settings, provider, payer, chain, node):
     settings = attrs.evolve(settings, rpc_urls=(node.url,), tx_patience=30.0)
     async with running(settings, provider) as gateway:
-        await gateway.services.payments.floor_block()
-        await gateway.services.settlements._sweeper.stop()
+        await gateway.services.payments.cutoff_block()
+        await gateway.services.settlements._periodic.stop()
         chain.set_automine(False)
         tx_hash, asked = payer.transfer(20_000), node.asked
         claimed = asyncio.create_task(claim(gateway, tx_hash))
@@ -316,7 +316,7 @@ async def test_the_second_endpoint_answers_where_the_first_does_not(
 ):
     settings = attrs.evolve(settings, rpc_urls=(node.url, chain.rpc_url), rpc_timeout=0.5)
     async with running(settings, provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         for fault in ("503", "429", "no JSON", "an empty receipt"):
             gateway.services.chain._rpc._endpoints[0].rest.end()
             node.mode, node.asked = FAULTS[fault], 0
@@ -329,7 +329,7 @@ async def test_an_endpoint_that_lags_behind_is_not_the_last_word(
 ):
     settings = attrs.evolve(settings, rpc_urls=(node.url, chain.rpc_url))
     async with running(settings, provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         tx_hash = payer.transfer(20_000)
         node.mode = _json('{"jsonrpc":"2.0","id":1,"result":null}')
         assert (await claim(gateway, tx_hash)).status_code == 200

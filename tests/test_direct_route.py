@@ -100,7 +100,7 @@ async def test_money_that_only_leaves_the_wallet_is_no_payment(settings, provide
     wallet = Account.create()
     chain.fund(wallet.address)
     async with running(attrs.evolve(settings, wallet=wallet.address), provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         for to in (wallet.address, STRANGER):
             tx_hash = chain.transfer_usdc(wallet.key, to, 20_000)
             assert await code(gateway, tx_hash) == "INVALID_PAYMENT"
@@ -232,7 +232,7 @@ async def test_of_two_authorizations_in_one_transaction_each_pays_its_own_flow(g
 
 async def test_a_transaction_stays_used_after_a_restart(settings, provider, payer):
     async with running(settings, provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         tx_hash = payer.transfer(20_000)
         assert (await claim(gateway, tx_hash)).status_code == 200
     async with running(settings, provider) as gateway:
@@ -261,7 +261,7 @@ async def test_a_transfer_pays_for_24_hours(gateway, payer, chain, clock, hours,
 async def test_a_transfer_pays_once_it_is_deep_enough(settings, provider, payer, chain):
     patient = attrs.evolve(settings, confirmations=5, tx_patience=0.5)
     async with running(patient, provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         tx_hash = payer.transfer(20_000)
         chain.mine(2)
         assert await code(gateway, tx_hash) == "TX_NOT_FOUND"

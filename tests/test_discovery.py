@@ -222,7 +222,7 @@ def price_of(entry: dict, wanted: dict) -> float:
 async def test_the_manifest_and_the_402_give_the_price_that_a_transfer_must_pay(
     priced, payer, wanted
 ):
-    await priced.services.payments.floor_block()
+    await priced.services.payments.cutoff_block()
     units = round(price_of(await entry_of(priced, "steps"), wanted) * 10**6)
     body = {"slug": "steps", "prompt": "a boat", **wanted}
     answer = await priced.client.post("/api/x402/steps", json=body)
@@ -368,7 +368,7 @@ async def test_ready_tells_check_by_check(gateway, chain, clock):
     clock.offset_s += KEPT_S
     status, checks = await _ready(gateway)
     assert (status, checks["rpc"], checks["database"]) == (200, False, True)
-    gateway.services.condition.is_draining = True
+    gateway.services.readiness.is_draining = True
     status, checks = await _ready(gateway)
     assert (status, checks["draining"]) == (503, False)
 

@@ -100,7 +100,7 @@ async def test_who_asks_for_the_price_is_told_that_x402_cannot_be_settled_now(
         poor, address = wallet_without_gas(settings, gas_key, chain)
         async with running(attrs.evolve(poor, rpc_urls=(proxy.url,)), provider) as gateway:
             await gateway.services.warmed.wait()
-            await gateway.services.settlements._sweeper.stop()
+            await gateway.services.settlements._periodic.stop()
             proxy.seen.clear()
             assert DIRECT_WORKS in await unpaid_error(gateway)
             assert proxy.seen == []

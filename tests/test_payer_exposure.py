@@ -164,7 +164,7 @@ async def test_a_payer_whose_settlement_reverted_pays_directly_for_a_day(
 ):
     async with running(settings, provider, now=clock) as gateway:
         gateway.chain = chain
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         if how == "drained":
             await reverts(gateway, chain, payer, empty(chain, payer))
         else:
@@ -265,7 +265,7 @@ async def test_held_files_have_a_cap_and_leave_room_once_they_are_paid(
     small = attrs.evolve(settings, held_files_mb=2)
     async with running(small, provider, now=clock) as gateway:
         gateway.chain = chain
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         chain.set_automine(False)
         held = [
             await bought(gateway, Payer(chain).header(10_000), **document(0.9)) for _ in range(2)

@@ -92,7 +92,7 @@ async def test_what_stops_is_seen_again_after_some_seconds(gateway, clock, chain
 
 async def test_a_gateway_that_stops_says_so_at_once(gateway):
     assert (await _ready(gateway))["ready"]
-    gateway.services.condition.is_draining = True
+    gateway.services.readiness.is_draining = True
     answer = await gateway.client.get("/api/ready")
     assert answer.status_code == 503
     assert not (await answer.get_json())["ready"]

@@ -168,7 +168,7 @@ async def test_both_payments_of_such_a_batch_are_refunded(settings, provider, ch
     payers = [Payer(chain) for _ in range(2)]
     provider.script = [ContentPolicy("No boats."), ContentPolicy("No boats.")]
     async with running(settings, provider, now=clock) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         headers = [payer.header() for payer in payers]
         batch(gateway, chain, headers)
         proxy.break_call(RECEIPT, shifted(2))

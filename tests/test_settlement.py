@@ -815,7 +815,7 @@ async def test_of_fifty_requests_with_one_hash_at_once_one_is_served(
 ):
     patient = attrs.evolve(settings, rpc_timeout=10.0)
     async with running(patient, provider, now=clock) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         tx_hash = payer.transfer(PRICE)
         answers = await asyncio.gather(
             *(pay_directly(gateway, tx_hash, f"boat {number}") for number in range(50))

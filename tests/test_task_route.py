@@ -155,7 +155,7 @@ async def test_beyond_the_cap_of_an_address_or_of_all_the_present_state_is_told_
 ):
     changes = {"max_long_polls": 3, "max_long_polls_per_address": 2}
     async with running(attrs.evolve(settings, **changes), provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         task_id = await order(gateway, payer)
 
         def wait(client):
@@ -176,7 +176,7 @@ async def test_a_waiting_request_that_ended_makes_room_for_another(
     settings, provider, chain, payer, held
 ):
     async with running(attrs.evolve(settings, max_long_polls=1), provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         task_id = await order(gateway, payer)
         for _ in range(3):
             await show(gateway, task_id, wait="0.1")

@@ -65,13 +65,13 @@ async def test_4_the_provider_may_refuse_before_payment(gateway, payer, provider
 
 
 async def test_5_the_price_is_shown_also_where_we_cannot_serve(gateway):
-    gateway.services.condition.is_draining = True
+    gateway.services.readiness.is_draining = True
     assert (await buy(gateway, None)).status_code == 402
 
 
 @pytest.mark.parametrize("header", [None, "garbage"], ids=["good", "malformed"])
 async def test_7_where_we_cannot_serve_no_payment_is_looked_at(gateway, payer, chain, header):
-    gateway.services.condition.is_draining = True
+    gateway.services.readiness.is_draining = True
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header or payer.header())
     assert answer.status_code == 500

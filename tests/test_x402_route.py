@@ -236,10 +236,10 @@ async def test_a_replay_comes_before_the_price_and_before_whether_we_can_serve(
         first = await (await buy(gateway, header)).get_json()
     dearer = {"picture": EndpointOverride(price="0.05")}
     async with running(attrs.evolve(settings, endpoints=dearer), provider) as gateway:
-        gateway.services.condition.is_draining = True
+        gateway.services.readiness.is_draining = True
         again = await buy(gateway, header)
         assert (again.status_code, await again.get_json()) == (200, first)
-        gateway.services.condition.is_draining = False
+        gateway.services.readiness.is_draining = False
     assert chain.usdc_balance(WALLET) == 20_000
 
 

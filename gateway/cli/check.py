@@ -15,10 +15,10 @@ from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key
 from gateway.chain.wallet_check import contract_problem
 from gateway.contracts import PluginContext, Probing
-from gateway.contracts.outputs import ArtifactsUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain.eip3009 import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
 from gateway.errors import GatewayError, SettingsError
-from gateway.outputs import artifacts_of
+from gateway.outputs import open_outputs
 from gateway.payments.obstacles import clock_problem, is_true
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.health import problem_of
@@ -88,7 +88,7 @@ async def _checks(settings: Settings) -> list[Row]:
         return [
             await _row("disk", lambda: _disk(settings)),
             await _row("database", lambda: _database(settings)),
-            await _row("outputs", artifacts_of(settings, "gateway check").probe),
+            await _row("outputs", open_outputs(settings, "gateway check").probe),
             await _row("plugins", lambda: _plugins(settings)),
             await _row("sandbox", _sandbox),
             *await _providers(settings),
@@ -109,7 +109,7 @@ async def _checks(settings: Settings) -> list[Row]:
 async def _row(name: str, look: Callable[[], Awaitable[str]]) -> Row:
     try:
         return Row(name=name, ok=True, found=await look())
-    except (GatewayError, SettingsError, ArtifactsUnavailable, ValueError, OSError) as error:
+    except (GatewayError, SettingsError, OutputStoreUnavailable, ValueError, OSError) as error:
         details = getattr(error, "details", None)
         return Row(name=name, ok=False, found=f"{error} ({details})" if details else str(error))
 

@@ -28,7 +28,7 @@ def barred(*, as_json: bool) -> None:
     from gateway.settings import load_settings  # noqa: PLC0415
 
     async def look() -> list["FailedSettlement"]:
-        async with till.open_till(load_settings()) as opened:
+        async with till.open_session(load_settings()) as opened:
             return await opened.store.payers.failures(since=time.time() - BARRED_S)
 
     rows = [_row(failure, failure.at + BARRED_S) for failure in asyncio.run(look())]
@@ -64,7 +64,7 @@ def lift(*, address: str, note: str) -> None:
 
     async def forgive() -> None:
         now = time.time()
-        async with till.open_till(load_settings()) as opened:
+        async with till.open_session(load_settings()) as opened:
             if await opened.store.payers.failure_of(address.lower(), since=now - BARRED_S) is None:
                 raise SettingsError(
                     f"{address} is not barred; `gateway payers barred` lists those that are."

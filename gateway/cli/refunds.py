@@ -51,7 +51,7 @@ def list_refunds(*, everything: bool, as_json: bool, wide: bool) -> None:
     from gateway.settings import load_settings  # noqa: PLC0415
 
     async def look() -> list["RefundCase"]:
-        async with till.open_till(load_settings()) as opened:
+        async with till.open_session(load_settings()) as opened:
             return await opened.store.refunds.cases(*(() if everything else till.OPEN))
 
     cases = asyncio.run(look())
@@ -109,7 +109,7 @@ async def _decide(decision: str, task_ids: Sequence[str], recipient: str | None,
     from gateway.domain import Decision, PaymentState  # noqa: PLC0415
     from gateway.settings import load_settings  # noqa: PLC0415
 
-    async with till.open_till(load_settings()) as opened:
+    async with till.open_session(load_settings()) as opened:
         due = await opened.store.refunds.cases(PaymentState.REFUND_DUE)
         task_ids = task_ids or [case.task_id for case in due]
         done = await till.decide(
@@ -149,7 +149,7 @@ async def _preview(task_ids: Sequence[str]) -> list[dict[str, Any]]:
     from gateway.cli import session as till  # noqa: PLC0415
     from gateway.settings import load_settings  # noqa: PLC0415
 
-    async with till.open_till(load_settings()) as opened:
+    async with till.open_session(load_settings()) as opened:
         shown = await till.preview(opened, await till.payable(opened, task_ids))
     return [_row(case, problem=problem or "") for case, problem in shown]
 
@@ -159,7 +159,7 @@ async def _pay(task_ids: Sequence[str], wait_s: float) -> list[dict[str, Any]]:
     from gateway.domain import Decision, PaymentState  # noqa: PLC0415
     from gateway.settings import load_settings  # noqa: PLC0415
 
-    async with till.open_till(load_settings()) as opened:
+    async with till.open_session(load_settings()) as opened:
         opened.sender()  # without a key nothing is approved either
         cases = await till.payable(opened, task_ids)
         moving = PaymentState.REFUNDING
@@ -187,7 +187,7 @@ def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) ->
     from gateway.settings import load_settings  # noqa: PLC0415
 
     async def look() -> list[Any]:
-        async with till.open_till(load_settings()) as opened:
+        async with till.open_session(load_settings()) as opened:
             return await till.unclaimed_transfers(opened, days=days, hours=hours)
 
     rows = [

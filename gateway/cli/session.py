@@ -32,7 +32,7 @@ _RANGE = 2_000  # blocks a query; public endpoints refuse more
 
 
 @attrs.frozen(kw_only=True)
-class Till:
+class Session:
     """An open store and chain, and who sends refunds."""
 
     settings: Settings
@@ -51,7 +51,7 @@ class Till:
 
 
 @contextlib.asynccontextmanager
-async def open_till(settings: Settings) -> AsyncIterator[Till]:
+async def open_session(settings: Settings) -> AsyncIterator[Session]:
     """Open the gateway's own database and chain; raises `SettingsError` where there is none."""
     enter_data(settings)
     path = existing_database(settings)
@@ -67,7 +67,7 @@ async def open_till(settings: Settings) -> AsyncIterator[Till]:
         context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
         refunds = Refunds(store, context, secret) if secret is not None else None
         try:
-            yield Till(settings=settings, store=store, chain=chain, refunds=refunds)
+            yield Session(settings=settings, store=store, chain=chain, refunds=refunds)
         finally:
             await chain.close()
 
@@ -84,7 +84,7 @@ def _check_version(path: Path) -> None:
 
 
 async def decide(
-    till: Till, task_ids: Sequence[str], decision: Decision, *, recipient: str | None, note: str
+    till: Session, task_ids: Sequence[str], decision: Decision, *, recipient: str | None, note: str
 ) -> list[RefundCase]:
     """Note one decision about several refunds; raises `RefundRefused` at the first that cannot."""
     ledger, now = till.store.refunds, time.time()
@@ -102,7 +102,7 @@ async def decide(
     ]
 
 
-async def payable(till: Till, task_ids: Sequence[str]) -> list[RefundCase]:
+async def payable(till: Session, task_ids: Sequence[str]) -> list[RefundCase]:
     """Return the refunds to send: those named, or every one that is approved or on its way."""
     if not task_ids:
         cases = await till.store.refunds.cases(PaymentState.REFUND_DUE, PaymentState.REFUNDING)
@@ -114,13 +114,15 @@ async def payable(till: Till, task_ids: Sequence[str]) -> list[RefundCase]:
     return [case for case in found if case is not None]
 
 
-async def preview(till: Till, cases: Sequence[RefundCase]) -> list[tuple[RefundCase, str | None]]:
+async def preview(
+    till: Session, cases: Sequence[RefundCase]
+) -> list[tuple[RefundCase, str | None]]:
     """Return each refund with what keeps it from being sent now; sends nothing."""
     sender = till.sender()
     return [(case, await sender.problem_of(case)) for case in cases]
 
 
-async def pay(till: Till, cases: Sequence[RefundCase], *, wait_s: float) -> list[RefundCase]:
+async def pay(till: Session, cases: Sequence[RefundCase], *, wait_s: float) -> list[RefundCase]:
     """Send refunds and wait until each is on-chain or stuck, at most `wait_s` seconds."""
     sender, ledger = till.sender(), till.store.refunds
     task_ids = [case.task_id for case in cases]
@@ -142,7 +144,7 @@ def _is_moving(case: RefundCase) -> bool:
 
 
 async def unclaimed_transfers(
-    till: Till, *, days: float, hours: float | None
+    till: Session, *, days: float, hours: float | None
 ) -> list[MinedTransfer]:
     """Return transfers to the wallet of the last `days`, older than `hours`, that paid nothing.
 

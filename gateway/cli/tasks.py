@@ -36,7 +36,7 @@ def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool, wid
 
     async def look() -> list[tuple["Task", "JobRecord"]]:
         state, details = TaskStatus(status) if status else None, _UNCERTAIN if uncertain else None
-        async with till.open_till(load_settings()) as opened:
+        async with till.open_session(load_settings()) as opened:
             found = await opened.store.recent_tasks(limit, state, details)
             jobs = await opened.store.jobs_of([task.id for task in found])
         return [(task, jobs[task.id]) for task in found]

@@ -1,7 +1,7 @@
 """The seams of the gateway: what a provider, a payment plugin, a chain and a store promise."""
 
 from gateway.contracts.chain import CallReverted, Chain
-from gateway.contracts.outputs import Artifacts, ArtifactsUnavailable, Kept
+from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
 from gateway.contracts.payments import (
     AuthorizationVerifier,
     Challenge,
@@ -28,8 +28,6 @@ from gateway.contracts.store import NewTask, Store
 from gateway.contracts.task_queue import Lease, TaskQueue
 
 __all__ = [
-    "Artifacts",
-    "ArtifactsUnavailable",
     "AuthorizationVerifier",
     "CallReverted",
     "Cancelling",
@@ -41,6 +39,8 @@ __all__ = [
     "Kept",
     "Lease",
     "NewTask",
+    "OutputStore",
+    "OutputStoreUnavailable",
     "PluginContext",
     "Polling",
     "Probing",

@@ -1,4 +1,4 @@
-"""What the artifacts promise: outputs kept durably, links to them, nothing kept for nobody."""
+"""What the output_store promise: outputs kept durably, links to them, nothing kept for nobody."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import attrs
 from gateway.domain import Result, StoredOutput, StoredResult
 
 
-class ArtifactsUnavailable(Exception):
+class OutputStoreUnavailable(Exception):
     """The place of the outputs is full, down or closed to us; the outputs are not at fault."""
 
 
@@ -22,7 +22,7 @@ class Kept:
     is_shared: bool = False  # with gateways on a copy of our database, such as a restore drill
 
 
-class Artifacts(Protocol):
+class OutputStore(Protocol):
     """Keeps outputs and hands out links to them that expire."""
 
     async def save(self, folder: str, result: Result) -> StoredResult:
@@ -30,7 +30,7 @@ class Artifacts(Protocol):
 
         `folder` is the task's id, a hyphen, and 16 characters of the lease's token: so no two
         lanes write the same file, and saving again replaces what is there.
-        Raises `ArtifactsUnavailable`. The result is made and paid for: save it again later,
+        Raises `OutputStoreUnavailable`. The result is made and paid for: save it again later,
         do not generate it again.
         """
         ...
@@ -52,16 +52,16 @@ class Artifacts(Protocol):
         ...
 
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
-        """Remove outputs; those already gone are fine. Raises `ArtifactsUnavailable`."""
+        """Remove outputs; those already gone are fine. Raises `OutputStoreUnavailable`."""
         ...
 
     def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
         """Yield what was last written before a time, halves too, some at a time.
 
-        Raises `ArtifactsUnavailable`.
+        Raises `OutputStoreUnavailable`.
         """
         ...
 
     async def probe(self) -> str:
-        """Write, read and delete a small file; returns where. Raises `ArtifactsUnavailable`."""
+        """Write, read and delete a small file; returns where. Raises `OutputStoreUnavailable`."""
         ...

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from gateway.contracts.outputs import ArtifactsUnavailable, Kept
+from gateway.contracts.outputs import Kept, OutputStoreUnavailable
 from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
 from gateway.outputs.disk import stored_as
@@ -26,8 +26,8 @@ _RETRY = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 
 
-class BucketArtifacts:
-    """One place in a bucket. Implements `contracts.Artifacts`.
+class BucketOutputs:
+    """One place in a bucket. Implements `contracts.OutputStore`.
 
     The place is this installation's own, so that several may share a bucket: each deletes what
     its own database does not know. obstore is loaded at the first use.
@@ -89,14 +89,14 @@ class BucketArtifacts:
                 ]
 
     async def probe(self) -> str:
-        """Write, read and delete a small object; returns where. Raises `ArtifactsUnavailable`."""
+        """Write, read and delete a small object; returns where. Raises `OutputStoreUnavailable`."""
         (kept,) = (await self.save("check-outputs", Result(text="check"))).outputs
         async with self._opened("give outputs back") as (obstore, store):
             answer = await obstore.get_async(store, _path_of(kept))
             data = bytes(await answer.bytes_async())
         await self.delete([kept])
         if data != b"check":
-            raise ArtifactsUnavailable("The bucket gives back other bytes than it took.")
+            raise OutputStoreUnavailable("The bucket gives back other bytes than it took.")
         return f"bucket {self._bucket}"
 
     @contextlib.asynccontextmanager
@@ -116,7 +116,7 @@ def _told(what: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
     except errors as error:
         code = _CODE.search(str(error))
         why = code[1] if code else str(error).rpartition(" - ")[2].partition("\n")[0][:100]
-        raise ArtifactsUnavailable(f"{what}: {why}.") from None
+        raise OutputStoreUnavailable(f"{what}: {why}.") from None
 
 
 def _path_of(output: StoredOutput | Kept) -> str:

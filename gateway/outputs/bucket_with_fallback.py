@@ -7,24 +7,24 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gateway.contracts.outputs import Artifacts, ArtifactsUnavailable, Kept
+from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
 from gateway.domain import Result, StoredOutput, StoredResult
-from gateway.outputs.bucket import SCHEME, BucketArtifacts
-from gateway.outputs.disk import LocalArtifacts
+from gateway.outputs.bucket import SCHEME, BucketOutputs
+from gateway.outputs.disk import DiskOutputs
 
 _REST_S = 60.0  # that a bucket which failed is not asked again
 _log = structlog.get_logger()
 
 
 @attrs.define
-class BucketFirst:
-    """Two places; a key says which. Implements `contracts.Artifacts`.
+class BucketWithFallback:
+    """Two places; a key says which. Implements `contracts.OutputStore`.
 
     A result that was made and paid for is never lost to a bucket that is down for a while.
     """
 
-    bucket: BucketArtifacts
-    disk: LocalArtifacts
+    bucket: BucketOutputs
+    disk: DiskOutputs
     _rests_until: float = attrs.field(default=0.0, init=False)  # by the loop's clock
 
     async def save(self, folder: str, result: Result) -> StoredResult:
@@ -33,7 +33,7 @@ class BucketFirst:
         if clock() >= self._rests_until:
             try:
                 return await self.bucket.save(folder, result)
-            except ArtifactsUnavailable as error:
+            except OutputStoreUnavailable as error:
                 self._rests_until = clock() + _REST_S
                 _log.error("outputs.bucket_failed", reason=str(error), kept="on the disk")
         return await self.disk.save(folder, result)
@@ -67,5 +67,5 @@ class BucketFirst:
         """Write, read and delete a small object in both places."""
         return f"{await self.bucket.probe()}; while it is down, {await self.disk.probe()}"
 
-    def _place(self, output: StoredOutput | Kept) -> Artifacts:
+    def _place(self, output: StoredOutput | Kept) -> OutputStore:
         return self.bucket if output.key.startswith(SCHEME) else self.disk

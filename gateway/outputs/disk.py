@@ -10,7 +10,7 @@ from pathlib import Path
 
 from itsdangerous import BadSignature, Signer
 
-from gateway.contracts.outputs import ArtifactsUnavailable, Kept
+from gateway.contracts.outputs import Kept, OutputStoreUnavailable
 from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
 from gateway.outputs.keys import is_ours, key_of, outputs_of, task_of
@@ -20,8 +20,8 @@ _LINK_S = 3600  # a link works for at least this long after the poll that showed
 _BATCH = 100  # folders looked into at a time
 
 
-class LocalArtifacts:
-    """One folder of outputs, one sub-folder a lease. Implements `contracts.Artifacts`."""
+class DiskOutputs:
+    """One folder of outputs, one sub-folder a lease. Implements `contracts.OutputStore`."""
 
     def __init__(self, folder: Path, secret: str) -> None:
         self._folder = folder
@@ -101,13 +101,13 @@ class LocalArtifacts:
         return []
 
     async def probe(self) -> str:
-        """Write, read and delete a small file; returns where. Raises `ArtifactsUnavailable`."""
+        """Write, read and delete a small file; returns where. Raises `OutputStoreUnavailable`."""
         (kept,) = (await self.save("check-outputs", Result(text="check"))).outputs
         with _told("be read"):
             data = await asyncio.to_thread((self._folder / kept.key).read_bytes)
         await self.delete([kept])
         if data != b"check":
-            raise ArtifactsUnavailable("The outputs' folder gives back other bytes than it took.")
+            raise OutputStoreUnavailable("The outputs' folder gives back other bytes than it took.")
         return f"the folder {self._folder}"
 
 
@@ -144,7 +144,7 @@ def _told(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ArtifactsUnavailable(
+        raise OutputStoreUnavailable(
             f"The outputs' folder cannot {doing}: {error.strerror}."
         ) from error
 

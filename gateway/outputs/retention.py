@@ -5,8 +5,8 @@ import itertools
 
 import structlog
 
-from gateway.contracts import Artifacts, Clock, Store
-from gateway.contracts.outputs import ArtifactsUnavailable, Kept
+from gateway.contracts import Clock, OutputStore, Store
+from gateway.contracts.outputs import Kept, OutputStoreUnavailable
 
 _SWEEP_S = 600.0
 _TIDY_EVERY = 36  # sweeps: six hours
@@ -15,20 +15,20 @@ _STRAY_S = 86_400.0  # older than this, no lane that lives can still want it
 _log = structlog.get_logger()
 
 
-async def sweep_forever(store: Store, artifacts: Artifacts, now: Clock) -> None:
+async def sweep_forever(store: Store, output_store: OutputStore, now: Clock) -> None:
     """Sweep at once and every ten minutes; tidy ten minutes after the start and every six hours."""
     for number in itertools.count():
         try:
-            while await sweep(store, artifacts, now()):
+            while await sweep(store, output_store, now()):
                 pass
             if number % _TIDY_EVERY == 1:
-                await tidy(store, artifacts, now())
+                await tidy(store, output_store, now())
         except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
             _log.exception("retention.failed")
         await asyncio.sleep(_SWEEP_S)
 
 
-async def sweep(store: Store, artifacts: Artifacts, now: float) -> int:
+async def sweep(store: Store, output_store: OutputStore, now: float) -> int:
     """Delete a batch of expired outputs; returns of how many tasks.
 
     Files go first: a crash in between leaves a task to be swept again, never an orphaned file.
@@ -42,9 +42,9 @@ async def sweep(store: Store, artifacts: Artifacts, now: float) -> int:
             break
         for task_id, outputs in fresh:
             try:
-                await artifacts.delete(outputs)
+                await output_store.delete(outputs)
                 gone.append(task_id)
-            except ArtifactsUnavailable as error:
+            except OutputStoreUnavailable as error:
                 stuck.add(task_id)
                 _log.warning("retention.stuck", task=task_id, error=str(error))
     if gone:
@@ -53,7 +53,7 @@ async def sweep(store: Store, artifacts: Artifacts, now: float) -> int:
     return len(gone)
 
 
-async def tidy(store: Store, artifacts: Artifacts, now: float) -> int:
+async def tidy(store: Store, output_store: OutputStore, now: float) -> int:
     """Delete what is kept for nobody; returns how many files.
 
     Such files are of lanes that died between saving and completing, and halves of a write. In a
@@ -61,10 +61,10 @@ async def tidy(store: Store, artifacts: Artifacts, now: float) -> int:
     gateway that this database is a copy of.
     """
     strays = 0
-    async for kept in artifacts.written_before(now - _STRAY_S):
+    async for kept in output_store.written_before(now - _STRAY_S):
         shown = await store.shown_outputs(sorted({one.task_id for one in kept}))
         unknown = [one for one in kept if one.key not in shown and await _is_ours(store, one)]
-        await artifacts.delete(unknown)
+        await output_store.delete(unknown)
         strays += len(unknown)
     if strays:
         _log.info("retention.tidied", files=strays)

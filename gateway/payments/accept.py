@@ -33,7 +33,7 @@ from gateway.domain import (
 )
 from gateway.domain.eip3009 import authorization_digest, transaction_key
 from gateway.errors import PaymentRequired, TxAlreadyUsed
-from gateway.payments.cutoff import floor_block
+from gateway.payments.cutoff import cutoff_block
 from gateway.payments.exposure import Exposure
 from gateway.payments.idempotency import (
     SPENT,
@@ -182,7 +182,7 @@ class Payments:
         Raises where this authorization would not be settled, or paid for something else.
         """
         # What was used below the floor was used for a task that a restored database forgot.
-        floor = await self.floor_block()
+        floor = await self.cutoff_block()
         is_unspent, head, limits = await asyncio.gather(
             self.authorizations.check_chain(signed),
             self.chain.head(),
@@ -244,7 +244,7 @@ class Payments:
             raise TxAlreadyUsed("This transaction already paid for a generation.")
         await self.check_wallet()
         transfers = await self.transfers.find_transfers(
-            tx_hash, floor_block=await self.floor_block(), born_at=self.born_at, now=self.now()
+            tx_hash, floor_block=await self.cutoff_block(), born_at=self.born_at, now=self.now()
         )
         if proof is not None:
             transfers = await signed_transfers(self.chain, transfers, proof)
@@ -285,6 +285,6 @@ class Payments:
         task.add_done_callback(self._accepting.discard)
         return await asyncio.shield(task)
 
-    async def floor_block(self) -> int:
+    async def cutoff_block(self) -> int:
         """Return the block after which transfers count."""
-        return await floor_block(self.store, self.chain, self.born_at)
+        return await cutoff_block(self.store, self.chain, self.born_at)

@@ -7,7 +7,7 @@ _META = "floor_block"
 _STALE_S = 60  # a head this much older than now is of an endpoint that lags
 
 
-async def floor_block(store: Store, chain: Chain, born_at: float) -> int:
+async def cutoff_block(store: Store, chain: Chain, born_at: float) -> int:
     """Return the last block before the database's birth; it is looked for once and kept.
 
     The chain may have been silent at birth: then blocks mined since are above the floor, and

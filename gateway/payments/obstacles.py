@@ -10,7 +10,7 @@ import structlog
 from gateway.contracts import CallReverted, Chain, Clock, Settler
 from gateway.domain.eip3009 import IS_BLACKLISTED, PAUSED, word
 from gateway.errors import ChainUnavailable, ExecutionError
-from gateway.payments.periodic import Sweeper
+from gateway.payments.periodic import Periodic
 
 WARNED_S = 15  # of a clock that is off; blocks of Base are two seconds apart
 STOPPED_S = 60  # a client's window of some minutes begins or ends too early then
@@ -37,7 +37,7 @@ class Obstacles:
         self._known: dict[str, str] = {}  # kind: the operator's sentence
         self._said: dict[str, str] = {}  # kind: the caller's
         self._is_warned = False
-        self._sweeper = Sweeper("x402-obstacles", self.look, _AGAIN_S, wait_first=True)
+        self._periodic = Periodic("x402-obstacles", self.look, _AGAIN_S, wait_first=True)
 
     @property
     def said(self) -> str | None:
@@ -49,15 +49,15 @@ class Obstacles:
 
     def start(self) -> None:
         """Look every minute, more often while something is wrong; `look` is for the start."""
-        self._sweeper.start()
+        self._periodic.start()
 
     async def stop(self) -> None:
         """Stop looking."""
-        await self._sweeper.stop()
+        await self._periodic.stop()
 
     async def look(self) -> None:
         """Ask the chain and the settler. Raises `ChainUnavailable` where nothing can be known."""
-        self._sweeper.every_s = _AGAIN_S
+        self._periodic.every_s = _AGAIN_S
         asked_at = self._now()
         newest = await self._chain.newest_head()
         self._note_clock(asked_at - newest.timestamp)
@@ -73,7 +73,7 @@ class Obstacles:
         except ExecutionError:
             return
         if not self._known:
-            self._sweeper.every_s = _EVERY_S
+            self._periodic.every_s = _EVERY_S
 
     async def check(self) -> None:
         """Raise `ExecutionError` with the operator's sentence about what is in the way now."""

@@ -13,7 +13,7 @@ _log = structlog.get_logger()
 
 
 @attrs.define
-class Sweeper:
+class Periodic:
     """A task that is owned, named, cancelled and awaited."""
 
     name: str

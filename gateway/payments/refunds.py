@@ -17,7 +17,7 @@ from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ChainUnavailable, RefundRefused
 from gateway.payments.authorizations import find_events, is_spent
 from gateway.payments.cutoff import last_block_before
-from gateway.payments.periodic import Sweeper
+from gateway.payments.periodic import Periodic
 from gateway.payments.refund_authorization import sign_refund
 
 _SWEEP_S = 15.0  # between two looks at what is owed
@@ -38,17 +38,17 @@ class Refunds:
         self._now = context.now
         self._secret = secret
         self._signer = Signer(secret, context, self._write_down)
-        self._sweeper = Sweeper("refund-sweep", self.sweep, _SWEEP_S)
+        self._periodic = Periodic("refund-sweep", self.sweep, _SWEEP_S)
         self._submitting: dict[int, RefundCase] = {}  # by payment, as they were looked at
         self.address = self._signer.address
 
     def start(self) -> None:
         """Begin to sweep: at once, and every few seconds."""
-        self._sweeper.start()
+        self._periodic.start()
 
     async def close(self) -> None:
         """Stop; what is on its way is durable."""
-        await self._sweeper.stop()
+        await self._periodic.stop()
 
     async def sweep(self, only: Collection[str] | None = None) -> None:
         """Follow what was sent, then send what may be sent; `only` limits both to these tasks."""

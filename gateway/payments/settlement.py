@@ -16,7 +16,7 @@ from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
-from gateway.payments.periodic import Sweeper
+from gateway.payments.periodic import Periodic
 from gateway.payments.reconcile import Reconciler
 
 _FIRST_LOOK_S = 0.1  # after sending; doubles up to the next
@@ -46,16 +46,16 @@ class Settlements:
         self._failed = failed
         self._on_settled = on_settled
         self._drivers: dict[int, asyncio.Task[None]] = {}
-        self._sweeper = Sweeper("settlement-sweep", self._sweep, _SWEEP_S)
+        self._periodic = Periodic("settlement-sweep", self._sweep, _SWEEP_S)
 
     def start(self) -> None:
         """Begin to sweep: at once, and every few seconds."""
-        self._sweeper.start()
+        self._periodic.start()
         self.obstacles.start()
 
     async def close(self, *, grace_s: float) -> None:
         """Let the drivers finish for `grace_s` seconds; what stays open is durable."""
-        await self._sweeper.stop()
+        await self._periodic.stop()
         await self.obstacles.stop()
         if self._drivers:
             await asyncio.wait(self._drivers.values(), timeout=grace_s)

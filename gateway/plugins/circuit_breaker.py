@@ -12,7 +12,7 @@ _DOUBLINGS = 6  # that reach the longest
 _log = structlog.get_logger()
 
 
-class Circuit:
+class CircuitBreaker:
     """Closed: sells. Open: sells nothing until a probe. On trial: sells, one failure opens it."""
 
     def __init__(self, provider: str, now: Clock) -> None:

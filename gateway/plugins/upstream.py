@@ -11,7 +11,7 @@ import structlog
 from gateway.contracts import Clock, Closing, Probing, Provider
 from gateway.domain import Traits
 from gateway.errors import SubmitUncertain
-from gateway.plugins.circuit_breaker import Circuit
+from gateway.plugins.circuit_breaker import CircuitBreaker
 from gateway.plugins.pace import Pace
 from gateway.redaction import Redactor
 
@@ -32,7 +32,7 @@ class Upstream:
     provider: Provider
     plugin: str
     traits: Traits
-    circuit: Circuit
+    circuit: CircuitBreaker
     pace: Pace
     redactor: Redactor = attrs.field(factory=Redactor)
 
@@ -48,7 +48,7 @@ class Upstream:
     ) -> "Upstream":
         """Return the upstream of a provider; `places`: generations at once where it names none."""
         traits: Traits = getattr(provider, "traits", Traits())
-        circuit, pace = Circuit(provider.name, now), Pace(traits, now, places)
+        circuit, pace = CircuitBreaker(provider.name, now), Pace(traits, now, places)
         return cls(provider, plugin, traits, circuit, pace, redactor or Redactor())
 
     @property
@@ -81,7 +81,7 @@ class Upstream:
     async def probe(self) -> None:
         """Raise what the provider's health says; nothing where it cannot be asked."""
         if isinstance(self.provider, Probing):
-            await contained(self.provider.health)
+            await call_plugin(self.provider.health)
 
     async def close(self) -> None:
         """Let the provider end what it keeps open, whether `close` is plain or async."""
@@ -89,7 +89,7 @@ class Upstream:
             return
         try:
             async with asyncio.timeout(_CLOSE_S):
-                await contained(_closed, self.provider)
+                await call_plugin(_closed, self.provider)
         except Exception:  # noqa: BLE001 - the other providers' turn comes all the same
             _log.exception("provider.close_failed", provider=self.provider.name)
 
@@ -100,7 +100,7 @@ async def _closed(provider: Closing) -> None:
         await closed
 
 
-async def contained(
+async def call_plugin(
     call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
 ) -> Value:
     """Call a plugin so that whatever it does ends with it; raises any `Exception`.

@@ -1,4 +1,4 @@
-"""Works on the durable queue: a task goes through its provider to the artifacts."""
+"""Works on the durable queue: a task goes through its provider to the output_store."""
 
 from gateway.tasks.pool import WorkerPool
 

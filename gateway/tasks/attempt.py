@@ -18,13 +18,13 @@ from gateway.errors import (
     ResultUnusable,
 )
 from gateway.plugins.catalog import Registered
-from gateway.plugins.upstream import contained
+from gateway.plugins.upstream import call_plugin
 from gateway.redaction import hide_prompt
 from gateway.tasks.delivery import Delivery, check_shape
-from gateway.tasks.job import LaneJob, LeaseLost
+from gateway.tasks.job import AttemptJob, LeaseLost
 from gateway.tasks.outcome import Outcome
-from gateway.tasks.polling import Watch
-from gateway.tasks.resources import Unkept, Workshop
+from gateway.tasks.polling import JobPoller
+from gateway.tasks.resources import Resources, WriteFailed
 from gateway.vendors.sent import recorded
 
 LEASE_S = 60.0  # extended while the provider works; what a dead lane's task waits for
@@ -35,14 +35,14 @@ _log = structlog.get_logger()
 
 
 @attrs.define
-class Lane:
+class Attempt:
     """Generates once under a lease, and writes down what came of it (T5)."""
 
-    shop: Workshop
+    resources: Resources
     lease: Lease
     is_waiting: bool = attrs.field(default=False, init=False)  # for a job; loses nothing by a stop
     until: float = attrs.field(init=False)  # when the lease ends, as last written down
-    _job: LaneJob | None = attrs.field(default=None, init=False)
+    _job: AttemptJob | None = attrs.field(default=None, init=False)
     _running: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     @until.default
@@ -70,7 +70,7 @@ class Lane:
 
     async def _give_back(self) -> None:
         try:
-            await self.shop.queue.give_back(self.lease)
+            await self.resources.queue.give_back(self.lease)
         except Exception:  # noqa: BLE001 - a lane's edge: its lease runs out
             _log.exception("worker.not_given_back", task=self.lease.task_id)
 
@@ -92,8 +92,8 @@ class Lane:
     async def prolong(self) -> None:
         """Prolong the lease, and write progress down; a lane that lost it stops."""
         shown, note = self._job.take_told() if self._job is not None else (None, None)
-        until = self.shop.now() + LEASE_S
-        kept = await self.shop.queue.extend(self.lease, until=until, progress=shown, note=note)
+        until = self.resources.now() + LEASE_S
+        kept = await self.resources.queue.extend(self.lease, until=until, progress=shown, note=note)
         self.until = until
         if not kept and self._running is not None:
             self._running.cancel()
@@ -103,7 +103,7 @@ class Lane:
 
         Until the first `await` all is counted at the provider, so that no other lane slips in.
         """
-        outcome, lease = Outcome(self.shop, self.lease), self.lease
+        outcome, lease = Outcome(self.resources, self.lease), self.lease
         registered = self._registered()
         is_begun = lease.handle is not None or lease.sent_at is not None
         is_idempotent = registered is not None and registered.upstream.traits.idempotent_submit
@@ -121,7 +121,7 @@ class Lane:
 
     def _registered(self) -> Registered | None:
         """Return what was bought; a begun job is finished, although its endpoint is off by now."""
-        catalog, slug = self.shop.catalog, self.lease.slug
+        catalog, slug = self.resources.catalog, self.lease.slug
         with contextlib.suppress(NotFound):
             return catalog[slug]
         if self.lease.handle is None:
@@ -144,23 +144,23 @@ class Lane:
     async def _generate(self, registered: Registered) -> None:
         """Submit, or take up what was begun; bring the result home."""
         sent_at = self.lease.sent_at
-        self._job = job = LaneJob(
+        self._job = job = AttemptJob(
             lease=self.lease,
             endpoint=registered.endpoint,
-            queue=self.shop.queue,
-            sent_at=self.shop.now() if sent_at is None else sent_at,
+            queue=self.resources.queue,
+            sent_at=self.resources.now() if sent_at is None else sent_at,
             is_marked=sent_at is not None,
             handle=self.lease.handle,
         )
         begun = self.lease.handle or await self._submit(registered, job)
-        delivery = Delivery(self.shop, self.lease)
+        delivery = Delivery(self.resources, self.lease)
         if isinstance(begun, Handle):
-            watch = Watch(
+            watch = JobPoller(
                 upstream=registered.upstream,
                 handle=begun,
                 job=job,
                 deadline=job.sent_at + registered.endpoint.timeout_s,
-                now=self.shop.now,
+                now=self.resources.now,
             )
             result = await self._finished(watch, delivery, registered.endpoint)
         else:
@@ -168,7 +168,7 @@ class Lane:
             result = await self._sellable(begun, delivery, registered.endpoint)
         await delivery.keep(result, registered.endpoint)
 
-    async def _submit(self, registered: Registered, job: LaneJob) -> Result | Handle:
+    async def _submit(self, registered: Registered, job: AttemptJob) -> Result | Handle:
         """Submit once, behind a durable mark; returns the handle as soon as it is durable too."""
         upstream = registered.upstream
         if not upstream.traits.idempotent_submit:
@@ -176,7 +176,7 @@ class Lane:
         try:
             with recorded() as sent:
                 async with asyncio.timeout(registered.endpoint.timeout_s):
-                    begun = await contained(upstream.provider.submit, self.lease.request, job)
+                    begun = await call_plugin(upstream.provider.submit, self.lease.request, job)
         except Exception as error:
             job.has_sent = sent.is_billable
             if job.handle is None or isinstance(error, _VERDICTS):
@@ -184,7 +184,7 @@ class Lane:
             return job.handle  # it was begun, and then something broke: asked for, not sent again
         return await _saved(begun, job) if isinstance(begun, Handle) else begun
 
-    async def _mark(self, job: LaneJob) -> None:
+    async def _mark(self, job: AttemptJob) -> None:
         """Mark the submit; where no disk takes the mark, nothing is sent and the lease runs out."""
         try:
             await job.mark()
@@ -194,11 +194,11 @@ class Lane:
             _log.exception("worker.not_marked", task=self.lease.task_id)
             raise LeaseLost from error
 
-    async def _finished(self, watch: Watch, delivery: Delivery, endpoint: Endpoint) -> Result:
+    async def _finished(self, watch: JobPoller, delivery: Delivery, endpoint: Endpoint) -> Result:
         """Wait for a job without taking a place; a link that has died may be given afresh."""
         while True:
             self.is_waiting = True
-            async with self.shop.slots.left():
+            async with self.resources.slots.left():
                 result = await watch.result()
             self.is_waiting, watch.job.is_made = False, True
             try:
@@ -224,8 +224,8 @@ class Lane:
         check_shape(result)
         if not _has_links(result):
             return await delivery.fetched(result)
-        async with contextlib.AsyncExitStack() as turn, self.shop.slots.left():
-            await turn.enter_async_context(self.shop.fetching)
+        async with contextlib.AsyncExitStack() as turn, self.resources.slots.left():
+            await turn.enter_async_context(self.resources.fetching)
             return await delivery.fetched(result)
 
 
@@ -233,9 +233,9 @@ def _has_links(result: Result) -> bool:
     return any(isinstance(output, Link) for output in result.outputs)
 
 
-async def _saved(begun: Handle, job: LaneJob) -> Handle:
+async def _saved(begun: Handle, job: AttemptJob) -> Handle:
     """Make a handle durable; where no disk takes it, it is polled all the same."""
     if begun != job.handle:
-        with contextlib.suppress(Unkept):
+        with contextlib.suppress(WriteFailed):
             await job.save(begun)
     return job.handle or begun

@@ -13,16 +13,16 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
-from gateway.tasks.job import LaneJob
+from gateway.tasks.job import AttemptJob
 from gateway.tasks.polling import JobTimedOut
-from gateway.tasks.resources import Unkept
+from gateway.tasks.resources import WriteFailed
 
 _UNUSABLE = "The result was made, but is not what the endpoint sells."
 _REFUSALS = (AccountProblem, ContentPolicy, InvalidInput, JobFailed, NotAccepted, RateLimited)
-_ENDS = (HandleLost, JobTimedOut, ResultUnusable, Unkept)  # that submit nothing
+_ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)  # that submit nothing
 
 
-def as_billed(error: Exception, traits: Traits, job: LaneJob | None) -> Exception:
+def as_billed(error: Exception, traits: Traits, job: AttemptJob | None) -> Exception:
     """Return the error that counts for the task: one that says nothing about the bill is replaced.
 
     Whatever follows a result is no reason to have it made again. Before that, a submit is sent
@@ -35,7 +35,7 @@ def as_billed(error: Exception, traits: Traits, job: LaneJob | None) -> Exceptio
     if isinstance(error, _REFUSALS):
         return error
     if job.handle is not None:
-        is_stopped = isinstance(error, TimeoutError)  # for certain: `Watch` says so
+        is_stopped = isinstance(error, TimeoutError)  # for certain: `JobPoller` says so
         return error if is_stopped else HandleLost("The gateway failed over the job.")
     if isinstance(error, Transient) and not job.has_sent:
         return error

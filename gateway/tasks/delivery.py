@@ -6,11 +6,11 @@ import contextlib
 import attrs
 import structlog
 
-from gateway.contracts import ArtifactsUnavailable, Lease
+from gateway.contracts import Lease, OutputStoreUnavailable
 from gateway.domain import TEXT_TO_IMAGE, Endpoint, Link, Output, Result, StoredResult
 from gateway.errors import LinkDead, ResultUnusable
 from gateway.sandbox import SandboxLost
-from gateway.tasks.resources import Workshop, insisted
+from gateway.tasks.resources import Resources, retry_write
 
 _FETCH_S = 60.0  # of one download
 _FETCH_PAUSES_S = (0.5, 2.0)  # before a download is tried again
@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 class Delivery:
     """Brings the result of one lease home."""
 
-    shop: Workshop
+    resources: Resources
     lease: Lease
 
     async def fetched(self, result: Result) -> Result:
@@ -46,7 +46,7 @@ class Delivery:
         """Download; a moment's trouble is waited for, a file beyond the limit is not."""
         for pause_s in (*_FETCH_PAUSES_S, None):
             try:
-                data = await self.shop.links.download(link.url, timeout_s=_FETCH_S)
+                data = await self.resources.links.download(link.url, timeout_s=_FETCH_S)
                 return Output(data=data, media_type=link.media_type)
             except Exception as error:
                 is_known = isinstance(error, ResultUnusable)
@@ -62,37 +62,39 @@ class Delivery:
     async def checked(self, result: Result, endpoint: Endpoint) -> Result:
         """Return the result as it is sold: of pictures, each one is looked at.
 
-        Raises what `Pictures.check` does, and `Unkept`.
+        Raises what `Pictures.check` does, and `WriteFailed`.
         """
         if endpoint.capability == TEXT_TO_IMAGE:
             wanted = self.lease.request.output_format
-            return await insisted(
-                lambda: self.shop.pictures.check(result, wanted), self.lease.task_id, on=SandboxLost
+            return await retry_write(
+                lambda: self.resources.pictures.check(result, wanted),
+                self.lease.task_id,
+                on=SandboxLost,
             )
         if not result.outputs and result.text is None:
             raise ResultUnusable("The provider returned nothing.")
         return result
 
     async def keep(self, result: Result, endpoint: Endpoint) -> None:
-        """Write everything down, and end the task (T5); raises `Unkept`."""
+        """Write everything down, and end the task (T5); raises `WriteFailed`."""
         # A name of this lease's own: no other lane of the task overwrites it.
         folder = f"{self.lease.task_id}-{self.lease.token[:16].lower()}"
-        stored = await insisted(
-            lambda: self.shop.artifacts.save(folder, result), self.lease.task_id
+        stored = await retry_write(
+            lambda: self.resources.output_store.save(folder, result), self.lease.task_id
         )
         if await self._complete(stored, _cost_of(result, endpoint)):
             _log.info("task.completed", task=self.lease.task_id, attempt=self.lease.attempt)
         else:
-            with contextlib.suppress(ArtifactsUnavailable):  # retention deletes it, then
-                await self.shop.artifacts.delete(stored.outputs)
+            with contextlib.suppress(OutputStoreUnavailable):  # retention deletes it, then
+                await self.resources.output_store.delete(stored.outputs)
 
     async def _complete(self, stored: StoredResult, cost_micros: int | None) -> bool:
-        now = self.shop.now()
-        return await insisted(
-            lambda: self.shop.queue.complete(
+        now = self.resources.now()
+        return await retry_write(
+            lambda: self.resources.queue.complete(
                 self.lease,
                 stored,
-                expires_at=now + self.shop.retention_s,
+                expires_at=now + self.resources.retention_s,
                 now=now,
                 cost_micros=cost_micros,
             ),

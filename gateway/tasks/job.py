@@ -7,7 +7,7 @@ import attrs
 from gateway.contracts import Lease, TaskQueue
 from gateway.domain import Endpoint, Handle
 from gateway.errors import SubmitUncertain
-from gateway.tasks.resources import insisted
+from gateway.tasks.resources import retry_write
 
 _MAX_NOTE_CHARS = 200
 _MAX_HANDLE_CHARS = 20_000  # id and addresses together; signed ones have 2,000
@@ -18,7 +18,7 @@ class LeaseLost(Exception):
 
 
 @attrs.define(kw_only=True)
-class LaneJob:
+class AttemptJob:
     """The `contracts.Job` of one attempt."""
 
     lease: Lease
@@ -66,7 +66,7 @@ class LaneJob:
         From here on the job is polled and never sent again, whatever the disk says.
         """
         self.handle = checked(handle)
-        if not await insisted(self._save, self.task_id):
+        if not await retry_write(self._save, self.task_id):
             raise LeaseLost
 
     async def mark(self) -> None:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 
-class Notices:
+class TaskNotifications:
     """Wakes the requests that wait for a task; the store, not this, says what happened."""
 
     def __init__(self) -> None:

@@ -20,9 +20,9 @@ from gateway.errors import (
 from gateway.plugins.tracebacks import place_in
 from gateway.plugins.upstream import Upstream
 from gateway.tasks.billing import as_billed
-from gateway.tasks.job import LaneJob, within
+from gateway.tasks.job import AttemptJob, within
 from gateway.tasks.polling import JobTimedOut
-from gateway.tasks.resources import Unkept, Workshop
+from gateway.tasks.resources import Resources, WriteFailed
 
 PATIENCE_S = 1800.0  # that a paid task waits for a provider that is off sale
 _BACKOFF_CAP_S = 60.0
@@ -40,10 +40,10 @@ _log = structlog.get_logger()
 class Outcome:
     """Ends or delays one lease."""
 
-    shop: Workshop
+    resources: Resources
     lease: Lease
 
-    async def of(self, raised: Exception, upstream: Upstream, job: LaneJob | None) -> None:  # noqa: C901 - one row an error
+    async def of(self, raised: Exception, upstream: Upstream, job: AttemptJob | None) -> None:  # noqa: C901 - one row an error
         """Write down what an error means; the rows of docs/providers.md, in their order."""
         is_idempotent = upstream.traits.idempotent_submit
         error = as_billed(raised, upstream.traits, job)
@@ -68,7 +68,7 @@ class Outcome:
             case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
                 self._count(raised, upstream)
                 await self.fail("provider_error", upstream.sentence(error))
-            case Unkept():
+            case WriteFailed():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
             case SubmitUncertain() if not is_idempotent:
                 self._count(raised, upstream)
@@ -96,7 +96,7 @@ class Outcome:
         if upstream.circuit.open_s > PATIENCE_S:
             await self.fail("provider_error", _OFF_SALE)
         else:
-            await self.shop.queue.give_back(self.lease)
+            await self.resources.queue.give_back(self.lease)
 
     async def _wait(self, asked_s: object, upstream: Upstream) -> None:
         """Come back when the provider said, and let nobody else ask it before."""
@@ -104,7 +104,7 @@ class Outcome:
         upstream.pace.pause(wait_s)
         if wait_s > _LONG_WAIT_S:
             upstream.circuit.trip(f"It asks to wait for {wait_s:.0f} s.", pause_s=wait_s)
-        if self.shop.now() + wait_s - self.lease.started_at > _WAITED_TOO_LONG_S:
+        if self.resources.now() + wait_s - self.lease.started_at > _WAITED_TOO_LONG_S:
             await self.fail("provider_error", "The provider had no time for us for too long.")
         else:
             await self._later(wait_s, costs_attempt=False)
@@ -114,18 +114,18 @@ class Outcome:
         if self.lease.attempt >= MAX_ATTEMPTS:
             await self.fail(details, error)
             return
-        delay = min(self.shop.backoff_s * 2 ** (self.lease.attempt - 1), _BACKOFF_CAP_S)
+        delay = min(self.resources.backoff_s * 2 ** (self.lease.attempt - 1), _BACKOFF_CAP_S)
         await self._later(delay * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
 
     async def _later(self, delay_s: float, *, costs_attempt: bool) -> None:
-        due_at = self.shop.now() + delay_s
-        await self.shop.queue.retry(self.lease, due_at=due_at, costs_attempt=costs_attempt)
+        due_at = self.resources.now() + delay_s
+        await self.resources.queue.retry(self.lease, due_at=due_at, costs_attempt=costs_attempt)
         _log.info("task.later", task=self.lease.task_id, delay_s=round(delay_s, 1))
 
     async def fail(self, details: str, error: str) -> None:
         """End the task, and owe its payment back."""
-        now = self.shop.now()
-        if await self.shop.queue.fail(self.lease, details=details, error=error, now=now):
+        now = self.resources.now()
+        if await self.resources.queue.fail(self.lease, details=details, error=error, now=now):
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
     def _count(self, error: Exception, upstream: Upstream) -> None:

@@ -20,9 +20,9 @@ from gateway.errors import (
     Transient,
 )
 from gateway.plugins.tracebacks import place_in
-from gateway.plugins.upstream import Upstream, contained
+from gateway.plugins.upstream import Upstream, call_plugin
 from gateway.tasks.delivery import check_shape
-from gateway.tasks.job import LaneJob, LeaseLost, within
+from gateway.tasks.job import AttemptJob, LeaseLost, within
 
 _POLL_TIMEOUT_S = 60.0  # of one poll
 _CANCEL_TIMEOUT_S = 30.0
@@ -39,12 +39,12 @@ class JobTimedOut(Exception):
 
 
 @attrs.define(kw_only=True)
-class Watch:
+class JobPoller:
     """Waits for one job."""
 
     upstream: Upstream
     handle: Handle
-    job: LaneJob
+    job: AttemptJob
     deadline: float  # Unix seconds
     now: Clock
     _oddities: int = attrs.field(default=0, init=False)
@@ -72,7 +72,7 @@ class Watch:
         """Return the result, or the seconds until the next poll."""
         try:
             async with asyncio.timeout(_POLL_TIMEOUT_S):
-                answer = await contained(self._poll)
+                answer = await call_plugin(self._poll)
             if not isinstance(answer, Result):
                 return self._pause(answer)
             check_shape(answer)
@@ -137,7 +137,7 @@ class Watch:
         if isinstance(provider, Cancelling):
             try:
                 async with asyncio.timeout(_CANCEL_TIMEOUT_S):
-                    await contained(provider.cancel, self.handle)
+                    await call_plugin(provider.cancel, self.handle)
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything
                 _log.warning("job.not_stopped", task=self.job.task_id, error=type(error).__name__)
                 raise JobTimedOut from None

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import attrs
 import structlog
 
-from gateway.contracts import Artifacts, Clock, Lease, Store
+from gateway.contracts import Clock, Lease, OutputStore, Store
 from gateway.plugins.catalog import Catalog
-from gateway.tasks.attempt import LEASE_S, Lane
+from gateway.tasks.attempt import LEASE_S, Attempt
 from gateway.tasks.outcome import PATIENCE_S
-from gateway.tasks.resources import Workshop
+from gateway.tasks.resources import Resources
 from gateway.tasks.slots import Slots
 
 _BACKOFF_S = 2.0
@@ -30,24 +30,24 @@ class WorkerPool:
 
     store: Store
     catalog: Catalog
-    artifacts: Artifacts
+    output_store: OutputStore
     now: Clock
     lanes: int
     retention_s: float
     on_done: Callable[[str], None]
     _backoff_s: float = attrs.field(default=_BACKOFF_S, alias="backoff_s")
-    shop: Workshop = attrs.field(init=False)
+    resources: Resources = attrs.field(init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _working: dict[asyncio.Task[None], Lane] = attrs.field(factory=dict, init=False)
+    _working: dict[asyncio.Task[None], Attempt] = attrs.field(factory=dict, init=False)
     _look_at: float = attrs.field(default=0.0, init=False)  # for begun jobs, by the loop's clock
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
-    @shop.default
-    def _set_up(self) -> Workshop:
-        return Workshop(
+    @resources.default
+    def _set_up(self) -> Resources:
+        return Resources(
             queue=self.store.queue,
             catalog=self.catalog,
-            artifacts=self.artifacts,
+            output_store=self.output_store,
             now=self.now,
             retention_s=self.retention_s,
             backoff_s=self._backoff_s,
@@ -57,11 +57,11 @@ class WorkerPool:
     @property
     def backoff_s(self) -> float:
         """Seconds before a second attempt; may be changed while lanes work."""
-        return self.shop.backoff_s
+        return self.resources.backoff_s
 
     @backoff_s.setter
     def backoff_s(self, seconds: float) -> None:
-        self.shop.backoff_s = seconds
+        self.resources.backoff_s = seconds
 
     def start(self) -> None:
         """Begin to work; tasks that a dead process held are due at once."""
@@ -86,7 +86,7 @@ class WorkerPool:
             work.cancel()
         if self._working:
             await asyncio.wait(self._working)
-        await self.shop.close()
+        await self.resources.close()
 
     def _stop_waiting(self) -> None:
         """Stop the lanes that wait for jobs, which go on without us."""
@@ -130,7 +130,7 @@ class WorkerPool:
         Where no provider has room, there may still be jobs that were begun earlier: that is
         looked at from time to time, because it reads past all that rests.
         """
-        free = max(self.shop.slots.free, 0)
+        free = max(self.resources.slots.free, 0)
         room = sum(upstream.room for upstream in self.catalog.upstreams())
         is_time = asyncio.get_running_loop().time() >= self._look_at
         return min(free, room or int(is_time))
@@ -157,7 +157,7 @@ class WorkerPool:
     async def _sleep(self, *, has_looked: bool) -> None:
         """Wait for an event, until the next task is due, or until a provider may be asked again."""
         pauses = [_IDLE_S]
-        if self.shop.slots.free > 0:
+        if self.resources.slots.free > 0:
             pauses += [one.wait_s for one in self.catalog.upstreams() if one.wait_s > 0]
         if has_looked:
             self._look_at = asyncio.get_running_loop().time() + _IDLE_S
@@ -168,14 +168,14 @@ class WorkerPool:
                 await self._wake.wait()
 
     def _open_lane(self, lease: Lease) -> None:
-        lane = Lane(self.shop, lease)
-        self.shop.slots.take()
+        lane = Attempt(self.resources, lease)
+        self.resources.slots.take()
         work = asyncio.create_task(lane.run(), name=f"task-{lease.task_id}")
         self._working[work] = lane
         work.add_done_callback(lambda _: self._close_lane(work, lease.task_id))
 
     def _close_lane(self, work: asyncio.Task[None], task_id: str) -> None:
         del self._working[work]
-        self.shop.slots.release()
+        self.resources.slots.release()
         self.on_done(task_id)
         self.wake()

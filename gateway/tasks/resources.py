@@ -7,7 +7,7 @@ from typing import TypeVar
 import attrs
 import structlog
 
-from gateway.contracts import Artifacts, Clock, TaskQueue
+from gateway.contracts import Clock, OutputStore, TaskQueue
 from gateway.plugins.catalog import Catalog
 from gateway.sandbox.pictures import Pictures
 from gateway.tasks.slots import Slots
@@ -26,12 +26,12 @@ def _links() -> Outbound:
 
 
 @attrs.define(kw_only=True)
-class Workshop:
+class Resources:
     """The parts that lanes share."""
 
     queue: TaskQueue
     catalog: Catalog
-    artifacts: Artifacts
+    output_store: OutputStore
     now: Clock
     retention_s: float
     backoff_s: float  # before the second attempt; doubles, with jitter
@@ -46,18 +46,18 @@ class Workshop:
         self.pictures.close()
 
 
-class Unkept(Exception):
+class WriteFailed(Exception):
     """Something was made, and neither disk nor bucket takes it."""
 
 
-async def insisted(
+async def retry_write(
     write: Callable[[], Awaitable[Value]], task_id: str, *, on: type[Exception] = Exception
 ) -> Value:
     """Write until it works: what is made and paid is not made again for a full disk.
 
     `on`: what is worth another try; any other error is raised at once.
 
-    Raises `Unkept` after some minutes.
+    Raises `WriteFailed` after some minutes.
     """
     for pause_s in (*_KEEP_PAUSES_S, None):
         try:
@@ -65,6 +65,6 @@ async def insisted(
         except on as error:
             _log.exception("output.not_kept", task=task_id)
             if pause_s is None:
-                raise Unkept from error
+                raise WriteFailed from error
             await asyncio.sleep(pause_s)
     raise AssertionError

@@ -99,7 +99,7 @@ def _stop(app: Quart, stop: asyncio.Event) -> None:
     """Sell nothing more from this moment on, then let the server wind down."""
     gateway = app.extensions.get(EXTENSION)
     if gateway is not None:
-        gateway.condition.is_draining = True
+        gateway.readiness.is_draining = True
     stop.set()
 
 

@@ -8,7 +8,7 @@ import attrs
 from quart import current_app
 
 from gateway.chain.wallet_check import WalletCheck
-from gateway.contracts import Artifacts, Chain, Clock, Quote, Store
+from gateway.contracts import Chain, Clock, OutputStore, Quote, Store
 from gateway.domain import Endpoint, GenerationRequest
 from gateway.errors import ExecutionError
 from gateway.payments import Payments, Refunds, Settlements
@@ -17,7 +17,7 @@ from gateway.redaction import Redactor
 from gateway.sandbox.pages import Pages
 from gateway.settings import Settings
 from gateway.tasks import WorkerPool
-from gateway.tasks.notifications import LongPolls, Notices
+from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
 from gateway.web.rate_limits import RateLimits
@@ -28,7 +28,7 @@ EXTENSION = "gateway"
 
 
 @attrs.define
-class Condition:
+class Readiness:
     """Whether anything may be sold now; shared by routes and payments."""
 
     settings: Settings
@@ -58,15 +58,15 @@ class Services:
     store: Store
     chain: Chain
     catalog: Catalog
-    artifacts: Artifacts
+    output_store: OutputStore
     settlements: Settlements
     refunds: Refunds | None  # None without a refund key
     payments: Payments
     workers: WorkerPool
     limits: RateLimits
-    notices: Notices
+    notifications: TaskNotifications
     long_polls: LongPolls
-    condition: Condition
+    readiness: Readiness
     wallet: WalletCheck
     now: Clock
     started_at: float

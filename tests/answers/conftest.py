@@ -35,5 +35,5 @@ async def strict(settings, provider, clock):
     """Yield a gateway that takes a transfer only with its sender's signature."""
     required = attrs.evolve(settings, require_payer_signature=True)
     async with running(required, provider, now=clock) as started:
-        await started.services.payments.floor_block()
+        await started.services.payments.cutoff_block()
         yield started

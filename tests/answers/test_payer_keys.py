@@ -131,7 +131,7 @@ async def test_a_payer_who_spent_everything_gets_the_first_task(gateway, payer, 
 
 async def test_a_lost_answer_is_given_where_nothing_can_be_sold(gateway, payer, chain):
     first = await bought(gateway, payer.header(), "key")
-    gateway.services.condition.is_draining = True
+    gateway.services.readiness.is_draining = True
     chain.stop()
     assert await bought(gateway, payer.header(), "key") == first
     assert await refusal(await buy(gateway, payer.header(), "key", prompt="another")) == (

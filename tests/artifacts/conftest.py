@@ -16,8 +16,8 @@ import attrs
 import pytest
 
 from gateway import Output, Result
-from gateway.contracts.outputs import ArtifactsUnavailable, Kept
-from gateway.outputs import BucketArtifacts, BucketFirst, LocalArtifacts
+from gateway.contracts.outputs import Kept, OutputStoreUnavailable
+from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs
 from gateway.settings.bucket import Bucket
 from tests.conftest import PNG
 
@@ -113,8 +113,8 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def local(folder) -> LocalArtifacts:
-    return LocalArtifacts(folder, "secret")
+def local(folder) -> DiskOutputs:
+    return DiskOutputs(folder, "secret")
 
 
 @pytest.fixture(params=["disk", "bucket", "bucket first", "bucket down"])
@@ -123,14 +123,14 @@ def artifacts(request, local):
     if request.param == "disk":
         return local
     down = request.param == "bucket down"
-    bucket = BucketArtifacts(request.getfixturevalue("dead_bucket" if down else "bucket"), "secret")
-    return bucket if request.param == "bucket" else BucketFirst(bucket, local)
+    bucket = BucketOutputs(request.getfixturevalue("dead_bucket" if down else "bucket"), "secret")
+    return bucket if request.param == "bucket" else BucketWithFallback(bucket, local)
 
 
 async def found(artifacts, before: float) -> list[Kept]:
     """List what is old, as far as the places answer."""
     kept = []
-    with contextlib.suppress(ArtifactsUnavailable):  # the bucket that is down
+    with contextlib.suppress(OutputStoreUnavailable):  # the bucket that is down
         async for batch in artifacts.written_before(before):
             kept += batch
     return kept

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from gateway import Output, Result
-from gateway.contracts.outputs import ArtifactsUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.errors import NotFound
 from gateway.outputs import bucket as bucket_module
 from gateway.outputs import disk as local_module
@@ -135,6 +135,6 @@ async def test_nothing_kept_is_an_empty_list(artifacts):
 async def test_a_probe_tells_where_outputs_go_and_leaves_nothing(artifacts, folder):
     try:
         assert "check" not in await artifacts.probe()
-    except ArtifactsUnavailable:
+    except OutputStoreUnavailable:
         assert not folder.exists()  # the bucket that is down
     assert await listed(artifacts, LATER) == []

@@ -13,10 +13,10 @@ from botocore.credentials import Credentials
 from werkzeug import Response
 
 from gateway import Output, Result
-from gateway.contracts.outputs import ArtifactsUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain import StoredOutput
 from gateway.errors import NotFound
-from gateway.outputs import BucketArtifacts, BucketFirst
+from gateway.outputs import BucketOutputs, BucketWithFallback
 from gateway.settings.bucket import Bucket
 from tests.artifacts.conftest import LEASE, PICTURE, fetch, listed
 from tests.conftest import PNG
@@ -25,13 +25,13 @@ LATER = time.time() + 86_400
 
 
 @pytest.fixture
-def kept(bucket) -> BucketArtifacts:
-    return BucketArtifacts(bucket, "secret")
+def kept(bucket) -> BucketOutputs:
+    return BucketOutputs(bucket, "secret")
 
 
 @pytest.fixture
-def down(dead_bucket, local) -> BucketFirst:
-    return BucketFirst(BucketArtifacts(dead_bucket, "secret"), local)
+def down(dead_bucket, local) -> BucketWithFallback:
+    return BucketWithFallback(BucketOutputs(dead_bucket, "secret"), local)
 
 
 async def link_to(artifacts, output, *, lasts_s=3600.0) -> str:
@@ -79,7 +79,7 @@ async def test_a_link_is_signed_as_amazons_own_library_signs_it(is_in_host, begi
     output = StoredOutput(
         key="s3:shop/place/task/0.png", media_type="image/png", size_bytes=1, sha256="0"
     )
-    link = await link_to(BucketArtifacts(bucket, "s"), output, lasts_s=77)
+    link = await link_to(BucketOutputs(bucket, "s"), output, lasts_s=77)
     assert link.startswith(begins)
     asked = asked_of(link)
     signed_at = dt.datetime.strptime(asked["X-Amz-Date"] + "+00:00", "%Y%m%dT%H%M%SZ%z")
@@ -108,7 +108,7 @@ async def test_other_programs_variables_change_neither_key_nor_place(bucket, mon
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_BUCKET"):
         monkeypatch.setenv(name, "another")
-    kept = BucketArtifacts(bucket, "secret")
+    kept = BucketOutputs(bucket, "secret")
     (output,) = (await kept.save(LEASE, PICTURE)).outputs
     link = await link_to(kept, output)
     assert (await fetch(link)).body == PNG
@@ -126,7 +126,7 @@ async def test_the_gateway_itself_serves_nothing_of_a_bucket(kept):
 
 
 async def test_two_gateways_in_one_bucket_do_not_see_each_others_outputs(bucket):
-    one, other = BucketArtifacts(bucket, "one"), BucketArtifacts(bucket, "other")
+    one, other = BucketOutputs(bucket, "one"), BucketOutputs(bucket, "other")
     (output,) = (await one.save(LEASE, PICTURE)).outputs
     assert await listed(one, LATER) == [output.key]
     assert await listed(other, LATER) == []
@@ -134,7 +134,7 @@ async def test_two_gateways_in_one_bucket_do_not_see_each_others_outputs(bucket)
 
 
 async def test_without_a_prefix_the_place_is_at_the_top(bucket):
-    kept = BucketArtifacts(attrs.evolve(bucket, prefix=""), "secret")
+    kept = BucketOutputs(attrs.evolve(bucket, prefix=""), "secret")
     (output,) = (await kept.save(LEASE, PICTURE)).outputs
     assert output.key.count("/") == 2
     assert (await fetch(await link_to(kept, output))).body == PNG
@@ -145,7 +145,7 @@ async def test_without_a_prefix_the_place_is_at_the_top(bucket):
 
 
 async def test_a_server_error_is_tried_again_a_few_times(bucket, httpserver):
-    kept = BucketArtifacts(attrs.evolve(bucket, endpoint=httpserver.url_for("")), "secret")
+    kept = BucketOutputs(attrs.evolve(bucket, endpoint=httpserver.url_for("")), "secret")
     answers = [503, 500, 200]
 
     def answer(request):
@@ -155,15 +155,15 @@ async def test_a_server_error_is_tried_again_a_few_times(bucket, httpserver):
     await kept.save(LEASE, PICTURE)
     assert answers == []
     answers += [503] * 20
-    with pytest.raises(ArtifactsUnavailable):
+    with pytest.raises(OutputStoreUnavailable):
         await kept.save(LEASE, PICTURE)
     assert len(answers) == 16
 
 
 @pytest.mark.parametrize("change", [{"name": "not-there"}, {"endpoint": "http://127.0.0.1:9"}])
 async def test_what_is_wrong_is_told_without_a_key_or_a_link(bucket, change):
-    kept = BucketArtifacts(attrs.evolve(bucket, **change), "secret")
-    with pytest.raises(ArtifactsUnavailable) as told:
+    kept = BucketOutputs(attrs.evolve(bucket, **change), "secret")
+    with pytest.raises(OutputStoreUnavailable) as told:
         await kept.probe()
     assert str(told.value).endswith(("NoSuchBucket.", "error sending request."))
     for hidden in ("hidden", "Signature", "http://"):
@@ -181,7 +181,7 @@ async def test_while_the_bucket_is_down_outputs_are_kept_on_the_disk(down, local
 
 async def test_a_bucket_that_failed_is_left_alone_for_a_minute(down, bucket, monkeypatch):
     await down.save(LEASE, PICTURE)
-    down.bucket = BucketArtifacts(bucket, "secret")  # it is back
+    down.bucket = BucketOutputs(bucket, "secret")  # it is back
     (output,) = (await down.save(LEASE, PICTURE)).outputs
     assert not output.key.startswith("s3:")
     down._rests_until -= 60
@@ -191,13 +191,13 @@ async def test_a_bucket_that_failed_is_left_alone_for_a_minute(down, bucket, mon
 
 async def test_where_both_fail_the_caller_is_told_to_save_again(down, folder):
     folder.write_text("no folder")
-    with pytest.raises(ArtifactsUnavailable, match="folder"):
+    with pytest.raises(OutputStoreUnavailable, match="folder"):
         await down.save(LEASE, PICTURE)
 
 
 async def test_outputs_from_before_the_bucket_stay_on_the_disk(bucket, local):
     (old,) = (await local.save(LEASE, PICTURE)).outputs
-    both = BucketFirst(BucketArtifacts(bucket, "secret"), local)
+    both = BucketWithFallback(BucketOutputs(bucket, "secret"), local)
     (new,) = (await both.save(LEASE, PICTURE)).outputs
     assert await listed(both, LATER) == sorted([old.key, new.key])
     first, second = await both.links([old, new], now=1000, expires_at=2000)

@@ -22,7 +22,7 @@ def in_bucket(settings, bucket):
 
 
 async def bought(gateway, payer):
-    await gateway.services.payments.floor_block()
+    await gateway.services.payments.cutoff_block()
     body = {"slug": "picture", "prompt": "a boat", "txHash": payer.transfer(20_000)}
     answer = await gateway.client.post("/api/proxy-generate", json=body)
     return await gateway.wait((await answer.get_json())["taskId"])
@@ -41,11 +41,11 @@ async def test_a_task_shows_a_link_to_the_bucket_itself(in_bucket, provider, pay
 
         clock.offset_s = 7 * 86_400 + 1
         services = gateway.services
-        assert await retention.sweep(services.store, services.artifacts, clock()) == 1
+        assert await retention.sweep(services.store, services.output_store, clock()) == 1
         shown = await (await gateway.client.get(f"/api/task/{task['taskId']}")).get_json()
         (output,) = shown["result"]["outputs"]
         assert (shown["status"], output["expired"], output["url"]) == ("completed", True, None)
-        assert await listed(services.artifacts, clock()) == []
+        assert await listed(services.output_store, clock()) == []
 
 
 async def test_a_bucket_that_is_down_costs_no_buyer_anything(in_bucket, provider, payer):

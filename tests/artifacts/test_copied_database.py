@@ -2,7 +2,7 @@
 
 import time
 
-from gateway.outputs import BucketArtifacts, retention
+from gateway.outputs import BucketOutputs, retention
 from gateway.store import SqliteStore
 from tests.artifacts.conftest import listed
 from tests.artifacts.test_retention import DAY, LATER, kept
@@ -10,7 +10,7 @@ from tests.artifacts.test_retention import DAY, LATER, kept
 
 async def test_a_copy_of_the_database_does_not_tidy_the_originals_outputs(tmp_path, bucket):
     """The secret that names the place in the bucket is in the database, so a copy has it, too."""
-    ours, copy = BucketArtifacts(bucket, "secret"), BucketArtifacts(bucket, "secret")
+    ours, copy = BucketOutputs(bucket, "secret"), BucketOutputs(bucket, "secret")
     async with (
         SqliteStore(tmp_path / "gateway.db") as store,
         SqliteStore(tmp_path / "copy.db") as restored,  # as of before the purchase

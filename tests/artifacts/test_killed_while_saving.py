@@ -18,7 +18,7 @@ _LATER = time.time() + 365 * 86_400
 _CHILD = """
 import asyncio, builtins, os, pathlib, signal, sys
 from gateway import Output, Result
-from gateway.outputs import LocalArtifacts
+from gateway.outputs import DiskOutputs
 
 folder, lease, last = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 steps = 0
@@ -36,7 +36,7 @@ os.fsync = dying(os.fsync)
 pathlib.Path.replace = dying(pathlib.Path.replace)
 builtins.open = dying(builtins.open)
 result = Result(outputs=(Output(data=b"whole" * 20_000, media_type="image/png"),), text="whole")
-asyncio.run(LocalArtifacts(folder, "secret").save(lease, result))
+asyncio.run(DiskOutputs(folder, "secret").save(lease, result))
 print("saved")
 """
 _STEPS = 12  # two files: open, sync, rename, and three folders synced

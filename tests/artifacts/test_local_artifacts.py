@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.contracts.outputs import ArtifactsUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain import StoredOutput
 from gateway.errors import NotFound
-from gateway.outputs import LocalArtifacts
+from gateway.outputs import DiskOutputs
 from gateway.testing.store.facts import NOW
 from tests.artifacts.conftest import LEASE, PICTURE, listed
 from tests.conftest import PNG
@@ -67,7 +67,7 @@ async def test_a_full_disk_is_not_the_providers_fault_and_leaves_no_output(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ArtifactsUnavailable, match="No space left on device"):
+    with pytest.raises(OutputStoreUnavailable, match="No space left on device"):
         await local.save(LEASE, PICTURE)
     assert [name for name in files(folder) if not name.endswith(".partial")] == []
 
@@ -90,7 +90,7 @@ async def test_a_file_that_cannot_be_deleted_is_told(local, folder):
     (output,) = (await local.save(LEASE, PICTURE)).outputs
     (folder / output.key).unlink()
     (folder / output.key).mkdir()  # a folder cannot be unlinked
-    with pytest.raises(ArtifactsUnavailable):
+    with pytest.raises(OutputStoreUnavailable):
         await local.delete([output])
 
 
@@ -193,7 +193,7 @@ async def test_a_link_leads_nowhere_else(local, folder, key):
 
 async def test_a_link_of_another_secret_opens_nothing(local, folder):
     (output,) = (await local.save(LEASE, PICTURE)).outputs
-    link = await link_to(LocalArtifacts(folder, "another"), output)
+    link = await link_to(DiskOutputs(folder, "another"), output)
     with pytest.raises(NotFound):
         opened(local, link)
 

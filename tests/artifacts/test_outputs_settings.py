@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.outputs import BucketFirst, LocalArtifacts, artifacts_of
+from gateway.outputs import BucketWithFallback, DiskOutputs, open_outputs
 from gateway.settings import load_settings
 from gateway.settings.bucket import bucket_of
 
@@ -36,7 +36,7 @@ def tigris(monkeypatch):
 def test_outputs_stay_on_the_disk_unless_a_bucket_is_named(tigris, tmp_path):
     settings = load_settings(wallet=WALLET, data_dir=tmp_path)
     assert bucket_of(settings) is None
-    assert isinstance(artifacts_of(settings, "secret"), LocalArtifacts)
+    assert isinstance(open_outputs(settings, "secret"), DiskOutputs)
 
 
 def test_what_flys_tigris_sets_is_enough(tigris, tmp_path):
@@ -45,7 +45,7 @@ def test_what_flys_tigris_sets_is_enough(tigris, tmp_path):
     assert (found.name, found.prefix, found.region) == ("summer-grass-2004", "", "auto")
     assert found.base_url == "https://summer-grass-2004.fly.storage.tigris.dev"
     assert (found.access_key_id, found.secret_access_key) == ("tid_1", "tsec_1")
-    assert isinstance(artifacts_of(settings, "secret"), BucketFirst)
+    assert isinstance(open_outputs(settings, "secret"), BucketWithFallback)
 
 
 def test_the_region_of_amazons_tools_is_ours(monkeypatch):
@@ -137,7 +137,7 @@ def test_keys_are_never_shown():
 
 
 async def row_of(settings):
-    return await check._row("outputs", artifacts_of(settings, "gateway check").probe)
+    return await check._row("outputs", open_outputs(settings, "gateway check").probe)
 
 
 async def test_the_check_writes_reads_and_deletes_an_object(bucket, tmp_path):

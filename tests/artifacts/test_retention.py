@@ -8,7 +8,7 @@ import time
 import pytest
 
 from gateway import Output, Result
-from gateway.outputs import BucketArtifacts, BucketFirst, LocalArtifacts, retention
+from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs, retention
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, leased, settling
 from tests.artifacts.conftest import PICTURE, listed
@@ -28,8 +28,8 @@ async def store(tmp_path):
 def artifacts(request, local):
     if request.param == "disk":
         return local
-    bucket = BucketArtifacts(request.getfixturevalue("bucket"), "secret")
-    return bucket if request.param == "bucket" else BucketFirst(bucket, local)
+    bucket = BucketOutputs(request.getfixturevalue("bucket"), "secret")
+    return bucket if request.param == "bucket" else BucketWithFallback(bucket, local)
 
 
 def folder_of(lease) -> str:
@@ -97,11 +97,11 @@ async def test_one_file_that_cannot_be_deleted_keeps_no_other(store, local, fold
 
 
 async def test_what_cannot_be_deleted_now_is_not_called_gone(store, dead_bucket, bucket, folder):
-    task_id, _ = await kept(store, BucketArtifacts(bucket, "secret"), 1)
-    assert await retention.sweep(store, BucketArtifacts(dead_bucket, "secret"), NOW + 20) == 0
+    task_id, _ = await kept(store, BucketOutputs(bucket, "secret"), 1)
+    assert await retention.sweep(store, BucketOutputs(dead_bucket, "secret"), NOW + 20) == 0
     assert not (await store.task(task_id)).outputs_gone
-    assert await retention.sweep(store, BucketArtifacts(bucket, "secret"), NOW + 20) == 1
-    assert await listed(BucketArtifacts(bucket, "secret"), LATER) == []
+    assert await retention.sweep(store, BucketOutputs(bucket, "secret"), NOW + 20) == 1
+    assert await listed(BucketOutputs(bucket, "secret"), LATER) == []
 
 
 # -- of nobody
@@ -162,7 +162,7 @@ async def test_outputs_of_many_tasks_are_looked_at_some_at_a_time(store, artifac
     completed = [(await kept(store, artifacts, n, expires_at=LATER))[1].key for n in range(1, 121)]
     for number in range(120):
         await artifacts.save(f"nobody{number}-0123456789abcdef", Result(text="x"))
-    if isinstance(artifacts, LocalArtifacts):
+    if isinstance(artifacts, DiskOutputs):
         assert await retention.tidy(store, artifacts, LATER) == 120
         assert await listed(artifacts, LATER) == sorted(completed)
     else:  # what nobody knows in a bucket is left alone
@@ -200,8 +200,8 @@ async def test_tidying_begins_some_time_after_the_start(store, local, folder, mo
 
 
 async def test_a_bucket_that_is_down_does_not_keep_the_disk_untidy(store, dead_bucket, local):
-    both = BucketFirst(BucketArtifacts(dead_bucket, "secret"), local)
+    both = BucketWithFallback(BucketOutputs(dead_bucket, "secret"), local)
     await local.save("nobody-0123456789abcdef", PICTURE)
-    with pytest.raises(retention.ArtifactsUnavailable):
+    with pytest.raises(retention.OutputStoreUnavailable):
         await retention.tidy(store, both, LATER)
     assert await listed(local, LATER) == []

@@ -1,6 +1,6 @@
 """Outputs that cannot be deleted keep no other from being deleted."""
 
-from gateway.contracts import ArtifactsUnavailable
+from gateway.contracts import OutputStoreUnavailable
 from gateway.outputs import retention
 
 STUCK = 100  # as many as one step of the sweep takes
@@ -24,7 +24,7 @@ class HalfClosed:
 
     async def delete(self, outputs):
         if outputs[0] < STUCK:
-            raise ArtifactsUnavailable("the bucket is closed to us")
+            raise OutputStoreUnavailable("the bucket is closed to us")
 
 
 async def test_what_can_be_deleted_is_although_a_hundred_before_it_cannot():

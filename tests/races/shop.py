@@ -155,7 +155,7 @@ async def open_shop(folder: Path) -> AsyncIterator[Shop]:
     with quickly, PlayChain() as chain:
         provider = ScriptedProvider()
         async with running(settings_of(chain, folder), provider) as gateway:
-            await gateway.services.payments.floor_block()
+            await gateway.services.payments.cutoff_block()
             payer = Payer(chain)
             chain.fund(payer.account.address, eth_wei=10**21, usdc_units=10**12)
             shop = Shop(gateway, chain, provider, payer)

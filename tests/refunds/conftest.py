@@ -41,7 +41,7 @@ async def fail_once(gateway, payer: Payer, provider) -> dict:
 async def fail_directly(gateway, payer: Payer, provider) -> dict:
     """The same, paid by a plain transfer."""
     provider.script = [ContentPolicy("No boats.")]
-    await gateway.services.payments.floor_block()
+    await gateway.services.payments.cutoff_block()
     body = {"slug": "picture", "prompt": "a boat", "txHash": payer.transfer(20_000)}
     answer = await gateway.client.post("/api/proxy-generate", json=body)
     return await gateway.wait((await answer.get_json())["taskId"])

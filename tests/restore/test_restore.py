@@ -34,7 +34,7 @@ async def test_the_drill(settings, provider, payer, chain, clock, run, tmp_path,
     monkeypatch.setattr("gateway.payments.settlement._DRIVE_S", 1.0)
     copy = tmp_path / "copy.db"
     async with running(settings, provider, now=clock) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         before = payer.transfer(20_000)
         kept = await (await pay_directly(gateway, before)).get_json()
         await gateway.wait(kept["taskId"])
@@ -50,7 +50,7 @@ async def test_the_drill(settings, provider, payer, chain, clock, run, tmp_path,
     restored = run("restore", str(copy))
     assert restored.exit_code == 0, restored.output
     async with running(settings, provider, now=clock) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         assert await code_of(gateway, before) == "TX_ALREADY_USED"
         assert await code_of(gateway, since) == "INVALID_PAYMENT"
         assert await code_of(gateway, never_claimed) == "INVALID_PAYMENT"

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.errors import SettingsError
-from gateway.payments.cutoff import floor_block
+from gateway.payments.cutoff import cutoff_block
 from gateway.settings import variable
 from gateway.store import backup
 from tests.conftest import running
@@ -139,7 +139,7 @@ async def test_a_hash_paid_since_the_copy_pays_nothing_though_an_endpoint_lagged
 ):
     copy = tmp_path / "copy.db"
     async with running(proxied, provider, now=clock) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         backup.back_up(proxied, copy)
         stale = lagging(chain)
         chain.advance(lag_s)
@@ -149,7 +149,7 @@ async def test_a_hash_paid_since_the_copy_pays_nothing_though_an_endpoint_lagged
     backup.restore(proxied, copy, now=clock())
     proxy.break_call("eth_getBlockByNumber", stale)
     async with running(proxied, provider, now=clock) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         assert await code_of(gateway, since) == "INVALID_PAYMENT"
         proxy.heal()
         assert await code_of(gateway, since) == "INVALID_PAYMENT"
@@ -170,9 +170,9 @@ async def test_the_floor_that_a_lagging_endpoint_names_is_not_kept(
         services = gateway.services
         before = chain.block.number
         proxy.break_call("eth_getBlockByNumber", stale)
-        low = await floor_block(services.store, services.chain, clock())
+        low = await cutoff_block(services.store, services.chain, clock())
         assert low < before - 3
         assert await services.store.known_meta("floor_block") is None
         proxy.heal()
-        assert await floor_block(services.store, services.chain, clock()) >= before
+        assert await cutoff_block(services.store, services.chain, clock()) >= before
         assert int(json.loads(await services.store.known_meta("floor_block"))) >= before

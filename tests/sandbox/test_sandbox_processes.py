@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost
-from gateway.sandbox.child.fork_server import Keeper
+from gateway.sandbox.child.fork_server import ForkServer
 from tests.sandbox.processes import (
     children_of,
     eventually,
@@ -155,7 +155,7 @@ def test_an_idle_process_leaves():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         limits = SandboxLimits(idle_s=300)
-        keeper = Keeper(control=theirs, gateway=os.getppid(), serve=print, limits=limits)
+        keeper = ForkServer(control=theirs, gateway=os.getppid(), serve=print, limits=limits)
         assert keeper._is_wanted()
         keeper._last_busy -= 301
         assert not keeper._is_wanted()

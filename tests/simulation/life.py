@@ -130,7 +130,7 @@ class Life:
         services = await production._services(
             site, context, manager, catalog, store, settler, refunds, Redactor()
         )
-        services.artifacts = services.workers.shop.artifacts = market.NoArtifacts()
+        services.output_store = services.workers.resources.output_store = market.NoOutputs()
         services.answered.set()
         await stack.enter_async_context(production._running(services))
         return services

@@ -108,7 +108,7 @@ class MarketPlugin:
 
 
 @attrs.frozen
-class NoArtifacts:
+class NoOutputs:
     """Keeps text only, in the task itself."""
 
     async def save(self, task_id: str, result: Result) -> StoredResult:

@@ -50,7 +50,7 @@ async def test_a_volume_that_held_requests_filled_sells_again_without_a_restart(
     small = attrs.evolve(settings, data_dir=volume, min_free_disk_mb=30)
     async with running(small, provider, now=clock) as gateway:
         gateway.chain = chain
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         store = gateway.services.store
         held = [await hold(store, nonce) for nonce in range(8)]
         header = Payer(chain).header()

@@ -21,7 +21,7 @@ async def deploying(settings, provider, chain, newcomer):
     """A gateway whose operator lets that one factory deploy."""
     allowed = attrs.evolve(settings, erc6492_factories=(newcomer.factory,))
     async with running(allowed, provider) as gateway:
-        await gateway.services.payments.floor_block()
+        await gateway.services.payments.cutoff_block()
         yield gateway
 
 

@@ -9,11 +9,11 @@ import attrs
 
 from gateway import Handle, Output, Pending, Result, Traits
 from gateway.domain import DOCUMENT_PARSING
-from gateway.outputs import LocalArtifacts
+from gateway.outputs import DiskOutputs
 from gateway.plugins.catalog import Catalog
 from gateway.store import SqliteStore
 from gateway.tasks import WorkerPool
-from gateway.tasks.attempt import Lane
+from gateway.tasks.attempt import Attempt
 from gateway.testing.store.facts import ENDPOINT, new_task, transfer, tx_hash
 from tests.conftest import PNG
 
@@ -95,7 +95,7 @@ async def opened(
         pool = WorkerPool(
             store=store,
             catalog=catalog,
-            artifacts=LocalArtifacts(tmp_path / "outputs", "secret"),
+            output_store=DiskOutputs(tmp_path / "outputs", "secret"),
             now=clock,
             lanes=lanes,
             retention_s=60,
@@ -103,7 +103,7 @@ async def opened(
             backoff_s=0.01,
         )
         if links is not None:
-            pool.shop = attrs.evolve(pool.shop, links=links)
+            pool.resources = attrs.evolve(pool.resources, links=links)
         shop = Shop(store, pool, catalog, provider, clock, done, tmp_path / "outputs")
         if start:
             pool.start()
@@ -232,4 +232,4 @@ async def steal(shop, task_id):
 
 def lane_of(shop, lease):
     """Return another process's lane, as far as the store can tell."""
-    return Lane(shop.pool.shop, lease)
+    return Attempt(shop.pool.resources, lease)

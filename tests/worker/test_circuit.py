@@ -6,8 +6,8 @@ import pytest
 
 from gateway import AccountProblem, ContentPolicy, Transient
 from gateway.errors import ExecutionError
-from gateway.plugins.circuit_breaker import Circuit
-from gateway.web.services import Condition
+from gateway.plugins.circuit_breaker import CircuitBreaker
+from gateway.web.services import Readiness
 from tests.worker.engine_shop import PAPER, TEXT, PlainApi, opened, until
 
 MINUTE_S = 60
@@ -16,7 +16,7 @@ MINUTE_S = 60
 @pytest.fixture
 def circuit(clock):
     clock.frozen_at = 1_000_000.0
-    return Circuit("acme", clock)
+    return CircuitBreaker("acme", clock)
 
 
 # -- by itself
@@ -148,7 +148,7 @@ async def test_repeated_failures_stop_sales_and_let_who_waits_rest(tmp_path, clo
         asked = len(api.submits)
         settings.data_dir.mkdir(parents=True)
         with pytest.raises(ExecutionError, match="nothing was charged"):
-            Condition(settings, shop.catalog).check_serving("paper")
+            Readiness(settings, shop.catalog).check_serving("paper")
         assert list(shop.catalog) == []
         before = [(await shop.row(one))["attempt"] for one in tasks]
         for _ in range(5):

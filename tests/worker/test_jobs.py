@@ -184,7 +184,7 @@ async def test_a_job_goes_on_although_its_endpoint_was_switched_off(tmp_path, ap
         off = Catalog({"paper": EndpointOverride(enabled=False)})
         off.register(PAPER, api, "test")
         waiting = await shop.accept(PAPER)
-        shop.pool.shop = attrs.evolve(shop.pool.shop, catalog=off)
+        shop.pool.resources = attrs.evolve(shop.pool.resources, catalog=off)
         shop.pool.start()
         assert (await shop.ended(task_id)).status == "completed"
         assert (await shop.ended(waiting)).details == "provider_error"
@@ -197,7 +197,7 @@ async def test_a_job_whose_plugin_is_gone_is_the_operators_to_look_at(tmp_path, 
         await until(lambda: api.polls)
         await shop.crash()
     async with opened(tmp_path, api, clock, start=False) as shop:
-        shop.pool.shop = attrs.evolve(shop.pool.shop, catalog=Catalog({}))
+        shop.pool.resources = attrs.evolve(shop.pool.resources, catalog=Catalog({}))
         shop.pool.start()
         task = await shop.ended(task_id)
     assert (task.details, task.refund.amount_units) == ("uncertain_submit", 20_000)

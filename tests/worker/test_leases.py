@@ -28,7 +28,7 @@ from tests.worker.engine_shop import (
 
 async def deliver(shop, lease):
     """Deliver a picture as another process's lane would."""
-    await Delivery(shop.pool.shop, lease).keep(PICTURE, ENDPOINT)
+    await Delivery(shop.pool.resources, lease).keep(PICTURE, ENDPOINT)
 
 
 async def test_who_lost_the_lease_changes_neither_the_result_nor_its_files(shop):
@@ -147,7 +147,7 @@ async def test_a_lease_lost_in_any_phase_stops_the_lane_and_changes_nothing(
                 "poll": (api, "to_poll", [stuck]),
                 "pause": (api, "to_poll", []),
                 "fetch": (Delivery, "fetched", stuck),
-                "keep": (shop.pool.shop.artifacts, "save", stuck),
+                "keep": (shop.pool.resources.output_store, "save", stuck),
             }[phase]
         )
         shop.pool.start()

@@ -201,7 +201,7 @@ async def test_links_are_asked_for_again_after_a_restart(tmp_path, clock, site, 
     site.expect_request("/a.png").respond_with_data(PNG)
     async with opened(tmp_path, api, clock, links=Down()) as shop:
         task_id = await shop.accept(PAPER)
-        await shop.pool.shop.links.reached.wait()
+        await shop.pool.resources.links.reached.wait()
         await shop.crash()
     async with opened(tmp_path, api, clock, links=links) as shop:
         assert (await shop.ended(task_id)).status == "completed"

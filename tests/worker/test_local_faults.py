@@ -26,7 +26,7 @@ def killed():
 
 
 def looked_at_by(shop, pictures):
-    shop.pool.shop = attrs.evolve(shop.pool.shop, pictures=pictures)
+    shop.pool.resources = attrs.evolve(shop.pool.resources, pictures=pictures)
 
 
 async def test_a_picture_waits_for_our_decoder_and_is_not_made_again(
@@ -35,7 +35,7 @@ async def test_a_picture_waits_for_our_decoder_and_is_not_made_again(
     monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (0.05,) * 1000)
     api = PlainApi(*[PICTURE] * 9)
     async with opened(tmp_path, api, clock) as shop:
-        well = shop.pool.shop.pictures
+        well = shop.pool.resources.pictures
         looked_at_by(shop, killed)
         with structlog.testing.capture_logs() as lines:
             task_id = await shop.accept()

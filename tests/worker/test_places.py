@@ -11,11 +11,11 @@ async def test_waiting_for_a_job_takes_no_lane(tmp_path, api, clock):
     async with opened(tmp_path, api, clock, lanes=2) as shop:
         tasks = await shop.sold(10)
         await until(lambda: len(set(api.polls)) == 10)
-        assert shop.pool.shop.slots.free == 2
+        assert shop.pool.resources.slots.free == 2
         api.usual = TEXT
         assert {(await shop.ended(one)).status for one in tasks} == {"completed"}
         await shop.idle()
-        assert shop.pool.shop.slots.free == 2
+        assert shop.pool.resources.slots.free == 2
 
 
 async def test_who_only_waits_keeps_nobody_from_a_lane(tmp_path, api, clock):

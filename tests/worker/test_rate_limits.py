@@ -6,7 +6,7 @@ import pytest
 
 from gateway import RateLimited, Transient
 from gateway.errors import ExecutionError
-from gateway.web.services import Condition
+from gateway.web.services import Readiness
 from tests.worker.engine_shop import PAPER, TEXT, PlainApi, opened, until
 
 
@@ -63,7 +63,7 @@ async def test_a_long_wait_takes_the_provider_off_sale(tmp_path, clock, settings
         assert list(shop.catalog) == []
         settings.data_dir.mkdir(parents=True)
         with pytest.raises(ExecutionError):
-            Condition(settings, shop.catalog).check_serving("paper")
+            Readiness(settings, shop.catalog).check_serving("paper")
         clock.offset_s += 599
         assert not shop.circuit.is_due
         clock.offset_s += 3001

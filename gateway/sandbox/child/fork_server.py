@@ -66,7 +66,7 @@ class _Child:
 
 
 @attrs.define(kw_only=True)
-class Keeper:
+class ForkServer:
     """Forks, watches, kills and reaps children until the gateway hangs up."""
 
     control: socket.socket

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gateway.sandbox.child import work
-from gateway.sandbox.child.fork_server import Keeper
+from gateway.sandbox.child.fork_server import ForkServer
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.sandbox.limits import SandboxLimits
 
@@ -33,7 +33,7 @@ def keep(order: Mapping[str, Any]) -> None:
     gc.freeze()  # what is loaded now stays shared with the children
     limits = SandboxLimits(**order["limits"])
     serve = functools.partial(work.serve, function)
-    Keeper(control=control, gateway=gateway, serve=serve, limits=limits).run()
+    ForkServer(control=control, gateway=gateway, serve=serve, limits=limits).run()
 
 
 @contextmanager

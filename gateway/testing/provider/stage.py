@@ -13,7 +13,7 @@ import attrs
 
 from gateway.contracts import NewTask, Validating
 from gateway.domain import GenerationRequest, Task, Transfer
-from gateway.outputs import LocalArtifacts
+from gateway.outputs import DiskOutputs
 from gateway.plugins.catalog import Catalog, Registered
 from gateway.plugins.manager import BUNDLED, GROUP, PluginManager
 from gateway.plugins.upstream import Upstream
@@ -97,17 +97,17 @@ class Stage:
         self.pool = WorkerPool(
             store=self.store,
             catalog=self.catalog,
-            artifacts=LocalArtifacts(self._folder / "outputs", "kit"),
+            output_store=DiskOutputs(self._folder / "outputs", "kit"),
             now=self.clock,
             lanes=self.settings.workers,
             retention_s=_RETENTION_S,
             backoff_s=_BACKOFF_S,
             on_done=lambda _: None,
         )
-        shop = attrs.evolve(self.pool.shop, pictures=self.pictures)
+        shop = attrs.evolve(self.pool.resources, pictures=self.pictures)
         if self.server is not None:
             shop = attrs.evolve(shop, links=Shelf.at(self.server))
-        self.pool.shop = shop
+        self.pool.resources = shop
         self._open.push_async_callback(self.pool.drain, grace_s=0.0)
         self.pool.start()
 

@@ -60,7 +60,7 @@ async def download(key: str) -> Response | tuple[dict[str, str], int, dict[str, 
     The ranges are read here: Quart's own reading takes the last bytes for the first.
     """
     gateway = services()
-    path = gateway.artifacts.open(
+    path = gateway.output_store.open(
         key,
         expires=request.args.get("expires", ""),
         signature=request.args.get("signature", ""),

@@ -20,7 +20,7 @@ from gateway.errors import (
 from gateway.payments import Accepted
 from gateway.payments.payer_proof import PayerProof, proof_digest
 from gateway.plugins.catalog import Registered
-from gateway.plugins.upstream import contained
+from gateway.plugins.upstream import call_plugin
 from gateway.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.body_memory import SMALL_BODY_BYTES
@@ -151,7 +151,7 @@ async def _checked(body: wire.GenerationBody, registered: Registered) -> Generat
             if endpoint.counts_pages and generation.attachment is not None:
                 generation = await _counted(generation, endpoint)
             if isinstance(provider, Validating):
-                await contained(provider.validate, generation, endpoint)
+                await call_plugin(provider.validate, generation, endpoint)
     except InvalidInput as error:
         raise ValidationError(registered.upstream.sentence(error)) from None
     except GatewayError:

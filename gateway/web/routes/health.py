@@ -93,12 +93,12 @@ async def _check(name: str, check: Awaitable[Any], *, stops: str, summary: str) 
 
 
 def _draining(gateway: Services) -> Check:
-    is_open = not gateway.condition.is_draining
+    is_open = not gateway.readiness.is_draining
     return Check(name="draining", ok=is_open, stops=_EVERYTHING, summary="shutting down")
 
 
 def _disk(gateway: Services) -> Check:
-    free, needed = gateway.condition.free_disk_mb(), gateway.settings.min_free_disk_mb
+    free, needed = gateway.readiness.free_disk_mb(), gateway.settings.min_free_disk_mb
     return Check(
         name="disk",
         ok=free >= needed,

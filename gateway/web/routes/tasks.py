@@ -42,9 +42,9 @@ async def _task(gateway: Services, task_id: str, wait_s: float) -> Task:
         if task is None:
             raise NotFound("No such task.")
         left_s = deadline - gateway.now()
-        if task.is_done or left_s <= 0 or gateway.condition.is_draining:
+        if task.is_done or left_s <= 0 or gateway.readiness.is_draining:
             return task
-        await gateway.notices.wait(task_id, min(left_s, 1.0))
+        await gateway.notifications.wait(task_id, min(left_s, 1.0))
 
 
 async def _links(gateway: Services, task: Task) -> list[str]:
@@ -54,7 +54,7 @@ async def _links(gateway: Services, task: Task) -> list[str]:
         return []
     if task.outputs_gone or until is None or until <= now:
         return []
-    links = await gateway.artifacts.links(task.result.outputs, now=now, expires_at=until)
+    links = await gateway.output_store.links(task.result.outputs, now=now, expires_at=until)
     ours = gateway.settings.base_url
     return [ours + link if link.startswith("/") else link for link in links]
 
