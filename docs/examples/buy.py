@@ -1,6 +1,6 @@
 """Buy a picture with the official x402 client: pip install 'x402[evm,requests]'.
 
-Without anything set it buys from a running `gateway demo`, with the demo's play money.
+Without any variable set the script buys from a running `gateway demo`, with the demo's play money.
 """
 
 import os
@@ -14,7 +14,7 @@ from x402.mechanisms.evm import EthAccountSigner
 from x402.mechanisms.evm.exact.register import register_exact_evm_client
 
 GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8402")
-# The demo funds this key, which everybody knows: never send real money to it.
+# The demo funds this key, which is public: never send real money to it.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 PROMPT = sys.argv[1] if len(sys.argv) > 1 else "a lighthouse above a stormy sea at night"
 

@@ -1,6 +1,6 @@
-"""Buy a picture by a plain USDC transfer, and prove that the transfer is ours: pip install web3.
+"""Buy a picture by a plain USDC transfer, and prove who sent the transfer: pip install web3.
 
-Without anything set it buys from a running `gateway demo`, with the demo's play money.
+Without any variable set the script buys from a running `gateway demo`, with the demo's play money.
 """
 
 import hashlib
@@ -17,8 +17,9 @@ from web3 import Web3
 
 GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8402")
 RPC = os.environ.get("RPC", "http://127.0.0.1:8545")
-USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"  # on Base, and on the demo's chain
-# The demo funds this key, which everybody knows: never send real money to it.
+# USDC has this address on Base and on the demo's chain.
+USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
+# The demo funds this key, which is public: never send real money to it.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 PROMPT = sys.argv[1] if len(sys.argv) > 1 else "a lighthouse above a stormy sea at night"
 SLUG = "sandbox-image"
@@ -50,8 +51,9 @@ raw = payer.sign_transaction(transaction).raw_transaction
 tx_hash = chain.eth.send_raw_transaction(raw).to_0x_hex()
 assert chain.eth.wait_for_transaction_receipt(tx_hash)["status"] == 1
 
-# 2. Sign what it shall pay for: this request and no other.
-request = {"prompt": PROMPT, "aspect_ratio": "1:1"}  # all fields but slug, txHash, payerSignature
+# 2. Sign what the transfer pays for: this request and no other.
+# All fields but slug, txHash and payerSignature count.
+request = {"prompt": PROMPT, "aspect_ratio": "1:1"}
 written = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 domain = {
     "name": "Generation Gateway",
@@ -66,7 +68,8 @@ message = {
 }
 proof = payer.sign_typed_data(domain, {"PayerProof": PAYER_PROOF}, message)
 
-# 3. Ask. With the same Idempotency-Key the same body can be sent again if the answer is lost.
+# 3. Send the request. If the answer is lost, the same body with the same Idempotency-Key may be
+# sent again.
 body = request | {"slug": SLUG, "txHash": tx_hash, "payerSignature": proof.signature.to_0x_hex()}
 key = {"Idempotency-Key": secrets.token_hex(16)}
 paid = requests.post(f"{GATEWAY}/api/proxy-generate", json=body, headers=key, timeout=60)

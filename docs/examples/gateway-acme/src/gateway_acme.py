@@ -1,4 +1,4 @@
-"""Pictures by Acme, which makes them in jobs, for the Generation Gateway.
+"""Pictures by the vendor Acme, made in jobs, for the Generation Gateway.
 
 On sale once `GATEWAY_ACME_API_KEY` is set.
 """
@@ -37,7 +37,8 @@ from gateway import (
 )
 
 PIXELS = {"1K": 1024, "4K": 4096}
-DEAR = 4  # times the price, at 4K
+# A picture at 4K costs this many times the price.
+DEAR = 4
 
 
 @attrs.frozen(kw_only=True)
@@ -80,14 +81,15 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     outbound = Outbound(
         mine.base_url,
         headers={"X-Acme-Key": str(mine.api_key)},
-        hosts=("*.acme.example",),  # where it may send us to ask for a job
+        # Requests to the addresses of jobs carry the key: only to these hosts.
+        hosts=("*.acme.example",),
     )
     register(endpoint, Painter(outbound, Traits(max_concurrency=mine.max_concurrency or None)))
 
 
 @attrs.define
 class Painter:
-    """Begins a job with `POST /v1/jobs`, and asks for it at the address that Acme gave."""
+    """Begins a job with `POST /v1/jobs`, and polls it at the address that Acme gave."""
 
     outbound: Outbound
     traits: Traits
@@ -112,7 +114,7 @@ class Painter:
         return Handle(id=body["job"], urls={"status": body["status_url"]})
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:
-        """Ask once how far a job is; the gateway makes the pauses."""
+        """Poll a job once; the gateway makes the pauses."""
         answer = await self.outbound.request("GET", handle.urls["status"])
         if answer.status == 404:
             raise HandleLost("Acme does not know its own job.")
@@ -127,7 +129,7 @@ class Painter:
                 raise JobFailed("Acme's job failed.")
             case "queued" | "running":
                 return Pending(progress=state.get("progress"), poll_after_s=2.0)
-        raise Transient("Acme's answer names no state that we know.")
+        raise Transient("Acme's answer names no known state.")
 
     async def cancel(self, handle: Handle) -> None:
         """Stop a job that took too long."""
@@ -135,27 +137,28 @@ class Painter:
         answer.check()
 
     async def health(self) -> None:
-        """Ask for the credit that is left, which costs nothing."""
+        """Ask for the credit that is left. This request is free."""
         answer = await self.outbound.request("GET", "/v1/account", timeout_s=10.0)
         check(answer, answer.json())
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         await self.outbound.close()
 
 
 def check(answer: Answer, body: Any) -> None:
-    """Raise what an answer stands for; nothing for a success."""
+    """Raise the error that an answer means; return for a success."""
     error = body.get("error") if isinstance(body, dict) else None
     if error == "refused":
         raise ContentPolicy("Acme refuses this prompt.")
-    if error == "no_credit":  # comes with a 429, and waiting does not help
+    # This error comes with a 429, and waiting does not help.
+    if error == "no_credit":
         raise AccountProblem("Acme has no credit left.")
     answer.check()
 
 
 def result(state: dict[str, Any]) -> Result:
-    """Return the picture as a link, which the gateway fetches, and what it cost."""
+    """Return the picture as a link, which the gateway fetches, with its cost."""
     if not state.get("picture"):
         raise ContentPolicy("Acme returned no picture for this prompt.")
     picture = Link(url=state["picture"], media_type="image/png")
