@@ -47,26 +47,26 @@ check: install
 
 # The proof that money is safe; `make test` runs a short form of each (docs/payments.md).
 sim: install
-	$(BIN)/python -m tests.simulation
+	$(BIN)/python -m tests.proof.simulation
 
 mutants: install
-	$(BIN)/python -m tests.simulation.mutants
+	$(BIN)/python -m tests.proof.simulation.mutants
 
 crash: install
-	$(BIN)/python -m tests.crashes
-	$(BIN)/python -m tests.crashes.power
+	$(BIN)/python -m tests.proof.crashes
+	$(BIN)/python -m tests.proof.crashes.power
 
 races: install
-	$(BIN)/python -m tests.races
+	$(BIN)/python -m tests.proof.races
 
 faults: install
-	$(BIN)/python -m pytest -q -n auto tests/faults
+	$(BIN)/python -m pytest -q -n auto tests/proof/faults
 
 clients: install
-	$(BIN)/python -m tests.clients
+	$(BIN)/python -m tests.proof.clients
 
 fuzz: install
-	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tests.proof.fuzz
 
 bench: install
 	$(BIN)/python bench/run.py

@@ -5,7 +5,7 @@
         name = "mine"
         values = {"mine_url": "http://127.0.0.1:9"}  # where nobody answers
 
-That it makes transfers happen once, only a chain can show: see tests/test_settlement.py.
+That it makes transfers happen once, only a chain can show: see tests/gateway/settlement.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping

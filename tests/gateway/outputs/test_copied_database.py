@@ -1,0 +1,21 @@
+"""A backup that is tried out elsewhere with the same settings deletes nothing of ours."""
+
+import time
+
+from gateway.outputs import BucketOutputs, retention
+from gateway.store import SqliteStore
+from tests.gateway.outputs.conftest import listed
+from tests.gateway.outputs.test_retention import DAY, LATER, kept
+
+
+async def test_a_copy_of_the_database_does_not_tidy_the_originals_outputs(tmp_path, bucket):
+    """The secret that names the place in the bucket is in the database, so a copy has it, too."""
+    ours, copy = BucketOutputs(bucket, "secret"), BucketOutputs(bucket, "secret")
+    async with (
+        SqliteStore(tmp_path / "gateway.db") as store,
+        SqliteStore(tmp_path / "copy.db") as restored,  # as of before the purchase
+    ):
+        _, output = await kept(store, ours, 1, expires_at=LATER)
+        in_two_days = time.time() + 2 * DAY
+        await retention.tidy(restored, copy, in_two_days)
+        assert await listed(ours, LATER) == [output.key]

@@ -1,0 +1,235 @@
+"""Refunds at their edges: found late, decided anew, begun by another key, refused by a node."""
+
+import asyncio
+
+import attrs
+import pytest
+from eth_account import Account
+
+from gateway.demo.chain import FAUCET_KEY
+from gateway.domain.eip3009 import transfer_calldata
+from gateway.errors import RefundRefused
+from tests.conftest import Payer, buy, running
+from tests.gateway.refunds.conftest import fail_directly, fail_once
+from tests.gateway.refunds.test_refunds import (
+    PRICE,
+    approve,
+    case_of,
+    late,
+    refund_of,
+    spend_all,
+    until_problem,
+    until_state,
+)
+from tests.proof.faults.proxy import FaultProxy, never_lands
+from tests.proof.faults.proxy import error as internal_error
+
+SPENT = "eth_call authorizationState"
+EVERYTHING = 100_000_000  # what a payer starts with
+
+
+@pytest.fixture
+def proxy(chain):
+    proxy = FaultProxy(chain)
+    proxy.start()
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture
+def proxied(settings, proxy):
+    return attrs.evolve(settings, rpc_urls=(proxy.url,))
+
+
+@pytest.fixture
+def swapped(proxied, gas_key, refund_key, chain):
+    """The two keys change places."""
+    chain.fund(gas_key.address, eth_wei=0, usdc_units=1_000_000)
+    return attrs.evolve(proxied, settlement_key=refund_key.key.hex(), refund_key=gas_key.key.hex())
+
+
+async def state_of(gateway, task) -> str:
+    return (await refund_of(gateway, task))["state"]
+
+
+async def by_hand(gateway):
+    """Return the refunds of a gateway that sweeps only when the test does."""
+    await gateway.services.warmed.wait()  # its start begins to sweep
+    await gateway.services.refunds.close()
+    return gateway.services.refunds
+
+
+async def sent_hashes(gateway) -> list[str]:
+    rows = await gateway.services.store._rows(
+        "SELECT tx_hash FROM sent_transactions WHERE signer = ? ORDER BY nonce",
+        gateway.services.refunds.address,
+    )
+    return [row["tx_hash"] for row in rows]
+
+
+async def refused_by_the_token(gateway, payer, provider, chain, refund_key) -> tuple[dict, bytes]:
+    """Fail a task whose refund was signed and could not be paid; return it, and what was signed."""
+    refunds = gateway.services.refunds
+    task = await late(gateway, payer, provider, chain)
+    await approve(gateway, task)
+    await until_state(gateway, task, "refunding")
+    await refunds.close()
+    signed = transfer_calldata(refunds._signed(await case_of(gateway, task)))
+    for tx_hash in await sent_hashes(gateway):
+        chain.drop(tx_hash)
+    spend_all(chain, refund_key)
+    await refunds.sweep()
+    assert await state_of(gateway, task) == "refund_failed"
+    return task, signed
+
+
+async def test_a_refund_is_found_however_late_it_is_mined(
+    settings, provider, payer, chain, clock, monkeypatch
+):
+    """An approval after a weekend: more blocks than an authorization's search spans."""
+    for module in ("events", "reconcile", "refunds"):
+        for name in ("SPAN", "_SPAN"):
+            monkeypatch.setattr(f"gateway.payments.{module}.{name}", 50, raising=False)
+    async with running(settings, provider, now=clock) as gateway:
+        task = await fail_once(gateway, payer, provider)
+        chain.mine(60)
+        await approve(gateway, task)
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(payer.account.address) == EVERYTHING
+
+
+async def test_a_refund_goes_where_the_ledger_says_also_when_that_changes_meanwhile(
+    proxied, proxy, provider, payer, chain, clock
+):
+    """The operator corrects the address after the sweep has taken its list."""
+    other = Account.create().address.lower()
+    loop = asyncio.get_running_loop()
+    async with running(proxied, provider, now=clock) as gateway:
+        task = await fail_directly(gateway, payer, provider)
+        refunds = await by_hand(gateway)
+        await approve(gateway, task)
+
+        def corrected(proxy, request, body):
+            proxy.heal()
+            correction = approve(gateway, task, to=other)
+            asyncio.run_coroutine_threadsafe(correction, loop).result(20)
+            return 200, chain.rpc.answer(body)
+
+        proxy.break_call("eth_maxPriorityFeePerGas", corrected)
+        await refunds.sweep()
+        assert not proxy.faults
+        await refunds.sweep()
+        await refunds.sweep()
+        case = await case_of(gateway, task)
+        assert (case.payment.state, case.recipient) == ("refunded", other)
+    assert chain.usdc_balance(other) == PRICE
+    assert chain.usdc_balance(payer.account.address) == EVERYTHING - PRICE
+
+
+async def test_a_refund_that_was_signed_is_never_signed_for_another_address(
+    settings, provider, payer, chain, clock, refund_key, monkeypatch
+):
+    """Both signatures would be out, and the nonce decides which: not the operator."""
+    monkeypatch.setattr("gateway.payments.refunds._LAG_S", 0.0)
+    async with running(settings, provider, now=clock) as gateway:
+        task, _ = await refused_by_the_token(gateway, payer, provider, chain, refund_key)
+        with pytest.raises(RefundRefused, match="was signed for"):
+            await approve(gateway, task, to=Account.create().address.lower())
+        case = await case_of(gateway, task)
+        assert (case.payment.state, case.recipient) == ("refund_failed", case.payment.payer)
+        chain.fund(refund_key.address, eth_wei=10**18, usdc_units=PRICE)
+        await approve(gateway, task, to=case.recipient)
+        gateway.services.refunds.start()
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(payer.account.address) == EVERYTHING
+
+
+async def test_what_one_key_began_is_closed_under_another_and_not_paid_by_it(
+    settings, provider, payer, chain, clock, refund_key, monkeypatch
+):
+    monkeypatch.setattr("gateway.payments.refunds._LAG_S", 0.0)
+    async with running(settings, provider, now=clock) as gateway:
+        task, signed = await refused_by_the_token(gateway, payer, provider, chain, refund_key)
+    new = Account.create()
+    chain.fund(new.address, eth_wei=10**18, usdc_units=1_000_000)
+    changed = attrs.evolve(settings, refund_key=new.key.hex())
+    async with running(changed, provider, now=clock) as gateway:
+        await approve(gateway, task)
+        await until_problem(gateway, task, "another refund key")
+        chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
+        paid = chain.send_transaction(FAUCET_KEY, chain.usdc, signed)  # anybody may
+        refund = await until_state(gateway, task, "refunded")
+        assert refund["transaction"] == paid
+        assert (await case_of(gateway, task)).sender == refund_key.address.lower()
+    assert chain.usdc_balance(payer.account.address) == EVERYTHING
+    assert chain.usdc_balance(new.address) == 1_000_000
+
+
+def no_gas(proxy, request, body):
+    status, answer = internal_error(proxy, request, body)
+    return status, answer.replace(b"internal error", b"insufficient funds for gas * price + value")
+
+
+async def test_one_refund_that_a_node_refuses_keeps_no_other_from_closing(
+    proxied, proxy, provider, chain, clock
+):
+    async with running(proxied, provider, now=clock) as gateway:
+        refunds = await by_hand(gateway)
+        tasks = [await fail_once(gateway, Payer(chain), provider) for _ in range(2)]
+        for task in tasks:
+            await approve(gateway, task)
+        chain.set_automine(False)
+        await refunds.sweep()
+        chain.drop((await sent_hashes(gateway))[-1])
+        chain.mine()
+        proxy.break_call("eth_sendRawTransaction", no_gas)
+        await refunds.sweep()
+        assert [await state_of(gateway, task) for task in tasks] == ["refunded", "refunding"]
+        proxy.heal()
+        chain.set_automine(True)
+        await refunds.sweep()
+        await refunds.sweep()
+        assert await state_of(gateway, tasks[1]) == "refunded"
+
+
+async def test_of_many_refunds_over_the_cap_only_one_is_asked_about(
+    proxied, proxy, provider, chain, clock
+):
+    capped = attrs.evolve(proxied, refunds="automatic", refund_daily_cap="0.02")
+    async with running(capped, provider, now=clock) as gateway:
+        refunds = await by_hand(gateway)
+        tasks = [await fail_once(gateway, Payer(chain), provider) for _ in range(5)]
+        await refunds.sweep()
+        await refunds.sweep()
+        assert [await state_of(gateway, task) for task in tasks] == ["refunded"] + 4 * [
+            "refund_due"
+        ]
+        proxy.seen.clear()
+        await refunds.sweep()
+        assert proxy.seen.count(SPENT) == 1
+        problems = [(await case_of(gateway, task)).problem for task in tasks[1:]]
+        assert all("cap" in problem for problem in problems)  # those not asked about say why too
+        await approve(gateway, tasks[-1])  # the cap is not for what the operator said
+        await refunds.sweep()
+        await refunds.sweep()
+        assert await state_of(gateway, tasks[-1]) == "refunded"
+        assert await state_of(gateway, tasks[2]) == "refund_due"
+
+
+async def test_a_refund_key_that_was_the_settlement_key_sends_also_what_it_left_unmined(
+    proxied, swapped, proxy, provider, payer, chain, clock, monkeypatch
+):
+    """Its stuck settlement stands before every refund, and is replaced by the same settlement."""
+    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 0.2)
+    monkeypatch.setattr("gateway.payments.settlement._DRIVE_S", 1.0)
+    async with running(proxied, provider, now=clock) as gateway:
+        failed = await fail_once(gateway, Payer(chain), provider)
+        proxy.break_call("eth_sendRawTransaction", never_lands)
+        bought = (await (await buy(gateway, payer.header())).get_json())["taskId"]
+    proxy.heal()
+    clock.offset_s += 16
+    async with running(swapped, provider, now=clock) as gateway:
+        await approve(gateway, failed)
+        await until_state(gateway, failed, "refunded")
+        assert (await gateway.wait(bought))["status"] == "completed"
+    assert chain.usdc_balance(payer.account.address) == EVERYTHING - PRICE

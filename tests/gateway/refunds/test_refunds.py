@@ -1,0 +1,289 @@
+"""Refunds: what is owed is paid back once, to whom it belongs, or waits with its reason."""
+# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
+
+import asyncio
+
+import attrs
+import pytest
+from eth_account import Account
+
+from gateway.demo.chain import FAUCET_KEY
+from gateway.demo.token import call_data
+from gateway.domain import Decision
+from gateway.errors import SettingsError
+from gateway.payments.refunds import Refunds
+from gateway.settings import check_settings
+from tests.conftest import Payer, running
+from tests.gateway.refunds.conftest import fail_directly, fail_once
+
+PRICE = 20_000
+
+
+async def refund_of(gateway, task) -> dict:
+    answer = await gateway.client.get(f"/api/task/{task['taskId']}")
+    return (await answer.get_json())["refund"]
+
+
+async def until_state(gateway, task, state) -> dict:
+    async with asyncio.timeout(10):
+        while (refund := await refund_of(gateway, task))["state"] != state:
+            await asyncio.sleep(0.02)
+    return refund
+
+
+async def until_problem(gateway, task, words) -> None:
+    async with asyncio.timeout(10):
+        while words not in ((await case_of(gateway, task)).problem or ""):
+            await asyncio.sleep(0.02)
+
+
+async def case_of(gateway, task):
+    return await gateway.services.store.refunds.case(task["taskId"])
+
+
+async def approve(gateway, task, *, to=None) -> None:
+    await gateway.services.store.refunds.decide(
+        task["taskId"], Decision.APPROVED, recipient=to, note="", now=gateway.services.now()
+    )
+
+
+async def test_an_automatic_refund_reaches_the_payer_and_shows_in_the_task(
+    automatic, provider, payer, chain, clock, refund_key
+):
+    async with running(automatic, provider, now=clock) as gateway:
+        before = chain.usdc_balance(payer.account.address)
+        task = await fail_once(gateway, payer, provider)
+        refund = await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(payer.account.address) == before
+    assert chain.usdc_balance(refund_key.address) == 1_000_000 - PRICE
+    assert refund["amount"] == 0.02
+    receipt = chain.rpc.result("eth_getTransactionReceipt", refund["transaction"])
+    assert receipt["status"] == "0x1"
+    assert receipt["from"].lower() == refund_key.address.lower()
+
+
+async def test_by_default_the_operator_decides(settings, provider, payer, chain, clock):
+    async with running(settings, provider, now=clock) as gateway:
+        task = await fail_once(gateway, payer, provider)
+        await gateway.services.refunds.sweep()
+        assert (await refund_of(gateway, task))["state"] == "refund_due"
+        await approve(gateway, task)
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(payer.account.address) == 100_000_000
+
+
+async def test_who_sent_a_plain_transfer_is_not_trusted_unasked(
+    automatic, provider, payer, chain, clock
+):
+    """An exchange or a router may have sent it: the money would be gone."""
+    async with running(automatic, provider, now=clock) as gateway:
+        task = await fail_directly(gateway, payer, provider)
+        await gateway.services.refunds.sweep()
+        assert (await refund_of(gateway, task))["state"] == "refund_due"
+        other = Account.create().address.lower()
+        await approve(gateway, task, to=other)
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(other) == PRICE
+
+
+async def test_automatic_refunds_stop_at_the_days_cap(automatic, provider, chain, clock):
+    capped = attrs.evolve(automatic, refund_daily_cap="0.05")
+    async with running(capped, provider, now=clock) as gateway:
+        tasks = [await fail_once(gateway, Payer(chain), provider) for _ in range(3)]
+        await until_state(gateway, tasks[0], "refunded")
+        await until_state(gateway, tasks[1], "refunded")
+        await until_problem(gateway, tasks[2], "cap")
+        assert (await refund_of(gateway, tasks[2]))["state"] == "refund_due"
+        clock.offset_s += 86_401
+        await until_state(gateway, tasks[2], "refunded")
+
+
+async def test_an_empty_refund_key_pays_once_it_is_filled(automatic, provider, payer, chain, clock):
+    poor = Account.create()
+    chain.fund(poor.address, eth_wei=10**18, usdc_units=0)
+    settings = attrs.evolve(automatic, refund_key=poor.key.hex())
+    async with running(settings, provider, now=clock) as gateway:
+        task = await fail_once(gateway, payer, provider)
+        await until_problem(gateway, task, "holds only 0 USDC")
+        chain.fund(poor.address, eth_wei=0, usdc_units=PRICE)
+        await until_state(gateway, task, "refunded")
+
+
+async def test_a_key_without_gas_says_so(automatic, provider, payer, chain, clock):
+    poor = Account.create()
+    chain.fund(poor.address, eth_wei=0, usdc_units=PRICE)
+    settings = attrs.evolve(automatic, refund_key=poor.key.hex())
+    async with running(settings, provider, now=clock) as gateway:
+        task = await fail_once(gateway, payer, provider)
+        await until_problem(gateway, task, "too little ETH")
+
+
+async def test_a_refund_that_is_on_its_way_survives_a_restart(
+    automatic, provider, payer, chain, clock
+):
+    async with running(automatic, provider, now=clock) as gateway:
+        task = await fail_once(gateway, payer, provider)
+        await until_state(gateway, task, "refunded")
+        chain.set_automine(False)
+        second = await late(gateway, payer, provider, chain)
+        await until_state(gateway, second, "refunding")
+    chain.mine()
+    chain.set_automine(True)
+    async with running(automatic, provider, now=clock) as gateway:
+        await until_state(gateway, second, "refunded")
+    assert chain.usdc_balance(payer.account.address) == 100_000_000
+
+
+async def late(gateway, payer, provider, chain) -> dict:
+    """Fail a task whose settlement is mined, while its refund is not."""
+    chain.set_automine(True)
+    gateway.services.refunds._ledger, ledger = None, gateway.services.refunds._ledger
+    task = await fail_once(gateway, payer, provider)
+    chain.set_automine(False)
+    gateway.services.refunds._ledger = ledger
+    return task
+
+
+async def test_a_dropped_refund_is_sent_again(automatic, provider, payer, chain, clock):
+    async with running(automatic, provider, now=clock) as gateway:
+        task = await late(gateway, payer, provider, chain)
+        await until_state(gateway, task, "refunding")
+        sent = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
+        chain.rpc.result("anvil_dropTransaction", sent[-1]["tx_hash"])
+        chain.set_automine(True)
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(payer.account.address) == 100_000_000
+
+
+async def test_two_processes_pay_a_refund_once(settings, provider, payer, chain, clock, refund_key):
+    """The operator's command runs beside the gateway."""
+    async with running(settings, provider, now=clock) as gateway:
+        task = await fail_once(gateway, payer, provider)
+        services = gateway.services
+        from gateway.contracts import PluginContext
+
+        context = PluginContext(
+            settings=settings, chain=services.chain, journal=services.store, now=clock
+        )
+        other = Refunds(services.store, context, bytes(refund_key.key))
+        await approve(gateway, task)
+        await asyncio.gather(*(sender.sweep() for sender in (other, services.refunds) * 3))
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(payer.account.address) == 100_000_000
+    assert chain.usdc_balance(refund_key.address) == 1_000_000 - PRICE
+
+
+async def test_a_database_that_forgot_a_refund_cannot_pay_it_twice(
+    settings, provider, payer, chain, clock, refund_key
+):
+    """As after a restored backup: the ledger says due, the chain says paid."""
+    async with running(settings, provider, now=clock) as gateway:
+        task = await fail_once(gateway, payer, provider)
+        await approve(gateway, task)
+        paid = await until_state(gateway, task, "refunded")
+        await gateway.services.store._write(forget, task["taskId"])
+        again = await until_state(gateway, task, "refunded")
+    assert again["transaction"] == paid["transaction"]
+    assert chain.usdc_balance(refund_key.address) == 1_000_000 - PRICE
+
+
+def forget(db, task_id) -> None:
+    db.execute("DROP TRIGGER payments_legal")
+    db.execute("UPDATE payments SET state = 'refund_due'")
+    db.execute(
+        "UPDATE refunds SET tx_hash = NULL, sender = NULL, begun_at = NULL, "
+        "search_from_block = NULL, decision = 'approved'"
+    )
+    db.execute("DELETE FROM sent_transactions WHERE signer IN (SELECT sender FROM refunds)")
+
+
+async def test_a_new_refund_key_does_not_touch_what_the_old_one_sent(
+    automatic, provider, payer, chain, clock
+):
+    async with running(automatic, provider, now=clock) as gateway:
+        task = await late(gateway, payer, provider, chain)
+        await until_state(gateway, task, "refunding")
+    new = Account.create()
+    chain.fund(new.address, eth_wei=10**18, usdc_units=1_000_000)
+    changed = attrs.evolve(automatic, refund_key=new.key.hex())
+    async with running(changed, provider, now=clock) as gateway:
+        await until_problem(gateway, task, "another refund key")
+        chain.mine()  # the old key's transaction lands: seen all the same
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(new.address) == 1_000_000
+
+
+async def test_a_rejected_refund_is_not_paid_until_it_is_approved(
+    automatic, provider, payer, chain, clock
+):
+    async with running(automatic, provider, now=clock) as gateway:
+        task = await late(gateway, payer, provider, chain)
+        ledger = gateway.services.store.refunds
+        await ledger.decide(
+            task["taskId"], Decision.REJECTED, recipient=None, note="abuse", now=clock()
+        )
+        chain.set_automine(True)
+        await gateway.services.refunds.sweep()
+        assert (await refund_of(gateway, task))["state"] == "refund_failed"
+        await approve(gateway, task)
+        await until_state(gateway, task, "refunded")
+
+
+async def test_a_refund_that_the_token_refuses_ends_with_its_reason(
+    settings, provider, payer, chain, clock, monkeypatch, refund_key
+):
+    """Its nonce went to another transaction, and the key's money is gone meanwhile."""
+    monkeypatch.setattr("gateway.payments.refunds._LAG_S", 0.0)
+    async with running(settings, provider, now=clock) as gateway:
+        task = await late(gateway, payer, provider, chain)
+        await approve(gateway, task)
+        await until_state(gateway, task, "refunding")
+        await gateway.services.refunds.close()
+        sent = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
+        for row in sent:
+            chain.rpc.result("anvil_dropTransaction", row["tx_hash"])
+        spend_all(chain, refund_key)
+        gateway.services.refunds.start()
+        await until_state(gateway, task, "refund_failed")
+        assert "holds only 0 USDC" in (await case_of(gateway, task)).problem
+        chain.fund(refund_key.address, eth_wei=10**18, usdc_units=PRICE)
+        await approve(gateway, task)
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(payer.account.address) == 100_000_000
+
+
+def spend_all(chain, account) -> None:
+    """Send the key's money elsewhere with the nonce of its refund."""
+    everything = chain.usdc_balance(account.address)
+    data = call_data("transfer", ["address", "uint256"], FAUCET_ADDRESS, everything)
+    chain.set_automine(True)
+    chain.send_transaction(account.key, chain.usdc, data)
+
+
+FAUCET_ADDRESS = Account.from_key(FAUCET_KEY).address
+
+
+SAME = "the settlement key"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"refunds": "automatic", "refund_key": ""}, "GATEWAY_REFUND_KEY is not set"),
+        ({"refund_key": SAME}, "is the settlement key"),
+        ({"refunds": "sometimes"}, "GATEWAY_REFUNDS is not right"),
+        ({"refund_daily_cap": "lots"}, "GATEWAY_REFUND_DAILY_CAP is not right"),
+    ],
+)
+async def test_settings_that_cannot_work_stop_the_start(settings, changes, words):
+    wrong = attrs.evolve(settings, **changes)
+    if wrong.refund_key == SAME:
+        wrong = attrs.evolve(wrong, refund_key=settings.settlement_key)
+    with pytest.raises(SettingsError, match=words):
+        await start(wrong)
+
+
+async def start(settings) -> None:
+    check_settings(settings)
+    async with running(settings):
+        pass

@@ -1,0 +1,82 @@
+"""Settlements that reverted, and what is still done while nobody can be told why."""
+
+import json
+
+import attrs
+import pytest
+
+from tests.conftest import Payer
+from tests.gateway.settlement.test_payer_exposure import bought, empty, failures, reverts, until
+from tests.proof.faults.proxy import FaultProxy
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch):
+    for name, seconds in {
+        "accept._OUTCOME_S": 1.0,
+        "settlement._FIRST_LOOK_S": 0.02,
+        "settlement._LOOK_S": 0.05,
+        "settlement._SWEEP_S": 0.1,
+        "settlement._DRIVE_S": 2.0,
+    }.items():
+        monkeypatch.setattr(f"gateway.payments.{name}", seconds)
+
+
+@pytest.fixture
+def proxy(chain):
+    proxy = FaultProxy(chain)
+    proxy.start()
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture
+def settings(settings, proxy):
+    return attrs.evolve(settings, rpc_urls=(proxy.url,))
+
+
+def forget_state(proxy, payer):
+    """Answer about the payer's past as a node does that keeps the state of its newest blocks."""
+    address = payer.account.address[2:].lower()
+
+    def pruned(proxy, request, body):
+        call, where = request["params"]
+        if where == "latest" or address not in call["data"]:
+            return 200, proxy.chain.rpc.answer(body)
+        error = {"code": -32000, "message": "missing trie node: state is not available"}
+        return 200, json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode()
+
+    proxy.break_call("eth_call balanceOf", pruned)
+
+
+async def test_a_revert_that_cannot_be_explained_keeps_no_other_from_being_judged(
+    gateway, chain, proxy, payer
+):
+    """Its block's state is gone, as after some minutes without the gateway."""
+    forget_state(proxy, payer)
+    await reverts(gateway, chain, payer, empty(chain, payer))
+    other = Payer(chain)
+    await reverts(gateway, chain, other, empty(chain, other))
+
+    async def is_other_barred():
+        return [failure.payer for failure in await failures(gateway)]
+
+    assert await until(is_other_barred) == [other.account.address.lower()]
+
+
+async def test_who_made_a_revert_that_stays_unexplained_is_not_shut_out_for_ever(
+    gateway, chain, proxy, payer, clock
+):
+    forget_state(proxy, payer)
+    await reverts(gateway, chain, payer, empty(chain, payer))
+    clock.offset_s += 700
+    chain.advance(700)
+
+    async def is_judged():
+        counts = (await gateway.services.store.counts())["payments"]
+        return counts == {"released": 1} and not await gateway.services.store.payers.unjudged()
+
+    await until(is_judged)
+    chain.fund(payer.account.address)
+    header = payer.header(valid_before=int(clock()) + 300)
+    await gateway.wait(await bought(gateway, header))

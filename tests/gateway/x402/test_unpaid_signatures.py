@@ -1,0 +1,130 @@
+"""Fresh signatures over nonces that are spent: nothing is held for them, and little is asked."""
+
+import asyncio
+
+import attrs
+import pytest
+
+from tests.conftest import WALLET, Payer, buy, cancel, nothing_charged
+from tests.proof.faults.proxy import FaultProxy
+
+PRICE = 20_000
+SPENT = "invalid_exact_evm_nonce_already_used"
+STRANGER = "0x" + "99" * 20
+MOST_CALLS = 30
+
+
+@pytest.fixture
+def proxy(chain):
+    proxy = FaultProxy(chain)
+    proxy.start()
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture
+def settings(settings, proxy, monkeypatch):
+    monkeypatch.setattr("gateway.payments.spent_nonces._PAUSE_S", 0.01)
+    return attrs.evolve(settings, rpc_urls=(proxy.url,))
+
+
+def spend_elsewhere(chain, payer) -> bytes:
+    """Spend a nonce by paying a stranger with it; returns the nonce."""
+    signed = payer.authorization(to=STRANGER)
+    signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
+    chain.send_transaction(payer.account.key, chain.usdc, signed.call(signature))
+    return signed.nonce
+
+
+async def calls_of(gateway, chain, proxy, header, **fields):
+    """Return (status, error, RPC calls) of a request that writes nothing down."""
+    async with nothing_charged(gateway, chain):
+        before = len(proxy.seen)
+        answer = await buy(gateway, header, **fields)
+        calls = len(proxy.seen) - before
+    return answer.status_code, (await answer.get_json())["error"], calls
+
+
+@pytest.mark.parametrize("how", ["cancelled", "paid elsewhere"])
+async def test_a_signature_over_a_nonce_that_did_not_pay_us_is_refused_at_once(
+    gateway, chain, proxy, payer, how
+):
+    if how == "cancelled":
+        nonce = payer.authorization().nonce
+        cancel(chain, payer, nonce)
+    else:
+        nonce = spend_elsewhere(chain, payer)
+    status, error, calls = await calls_of(gateway, chain, proxy, payer.header(nonce=nonce))
+    assert (status, error) == (402, SPENT)
+    assert calls < MOST_CALLS
+
+
+async def test_a_nonce_spent_long_ago_is_not_searched_for_further_back(
+    gateway, chain, proxy, payer, monkeypatch
+):
+    monkeypatch.setattr("gateway.payments.spent_nonces._RECENT_BLOCKS", 5)
+    monkeypatch.setattr("gateway.payments.spent_nonces._INDEXED_BLOCKS", 3)
+    nonce = spend_elsewhere(chain, payer)
+    chain.mine(10)
+    status, error, calls = await calls_of(gateway, chain, proxy, payer.header(nonce=nonce))
+    assert (status, error) == (402, SPENT)
+    assert calls < MOST_CALLS
+    assert proxy.seen.count("eth_getLogs") == 1
+
+
+async def test_logs_that_do_not_show_yet_what_a_nonce_paid_for_hold_nothing(
+    gateway, chain, proxy, payer
+):
+    """The buyer keeps the signature, and is sold with it once the endpoint has caught up."""
+    signed = payer.authorization()
+    signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
+    chain.send_transaction(payer.account.key, chain.usdc, signed.call(signature))
+    header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
+    proxy.break_call("eth_getLogs", lambda *_: (200, b'{"jsonrpc":"2.0","id":1,"result":[]}'))
+    status, error, calls = await calls_of(gateway, chain, proxy, header)
+    assert status == 500
+    assert "send the same request again" in error
+    assert calls < MOST_CALLS
+    proxy.heal()
+    answer = await buy(gateway, header)
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+    assert chain.usdc_balance(WALLET) == PRICE
+
+
+async def test_a_payment_that_is_open_asks_only_for_blocks_it_has_not_searched(
+    gateway, chain, proxy, monkeypatch
+):
+    """Its nonce is spent, and the endpoint's logs do not show by what."""
+    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 0.5)
+    monkeypatch.setattr("gateway.payments.settlement._LOOK_S", 0.02)
+    monkeypatch.setattr("gateway.payments.reconcile._OVERLAP", 1)
+    payer = Payer(chain)
+    chain.set_automine(False)
+    signed = payer.authorization()
+    header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
+    answer = await buy(gateway, header)
+    assert answer.status_code == 200
+    ranges = []
+
+    def empty(_proxy, request, _body):
+        query = request["params"][0]
+        ranges.append(int(query["toBlock"], 16) - int(query["fromBlock"], 16))
+        return 200, b'{"jsonrpc":"2.0","id":%d,"result":[]}' % request["id"]
+
+    proxy.break_call("eth_getLogs", empty)
+    proxy.break_call(
+        "eth_getTransactionReceipt",
+        lambda _proxy, request, _body: (200, b'{"jsonrpc":"2.0","id":1,"result":null}'),
+    )
+    chain.mine(40)
+    chain.set_automine(True)
+    deadline = 3000
+    while len(ranges) < 4 and deadline:
+        deadline -= 1
+        await asyncio.sleep(0.02)
+    assert ranges[0] >= 40
+    assert max(ranges[1:]) < 40
+    proxy.heal()
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    assert task["payment"]["state"] == "settled"

@@ -1,0 +1,72 @@
+"""The shop that every client buys in: the embedded chain, `gateway serve` on it, and a tap."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import attrs
+from eth_account import Account
+
+from gateway import usdc
+from gateway.demo.chain import PlayChain
+from gateway.demo.tour.client import Client, open_session
+from gateway.demo.tour.place import Place
+from gateway.demo.tour.processes import HOST, Child, choose_port
+from tests.proof.clients.tap import Tap, tapping
+
+PRICE_UNITS = usdc("0.02")  # of `sandbox-image`
+FUNDS_UNITS = usdc("1")
+_TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"  # topic
+
+
+@attrs.frozen(kw_only=True)
+class Shop:
+    """A gateway that sells a picture, as clients see it and as the chain sees it."""
+
+    chain: PlayChain
+    tap: Tap
+    wallet: str
+    gateway: Child
+    port: int
+
+    def task(self, task_id: str) -> dict:
+        """Return a task as the gateway tells it, not through the tap."""
+        with open_session() as session:
+            return session.get(f"http://{HOST}:{self.port}/api/task/{task_id}", timeout=20).json()
+
+    def customer(self) -> Account:
+        """Return somebody new with a dollar, and no ETH: x402 needs none."""
+        account = Account.create()
+        self.chain.fund(account.address, eth_wei=0, usdc_units=FUNDS_UNITS)
+        return account
+
+    def transfers_of(self, address: str) -> list[tuple[str, str, int]]:
+        """Return every transfer an account ever made: its transaction, receiver and units."""
+        sender = "0x" + address[2:].lower().rjust(64, "0")
+        query = {"fromBlock": "0x0", "address": self.chain.usdc, "topics": [_TRANSFER, sender]}
+        return [
+            (log["transactionHash"], "0x" + log["topics"][2][-40:], int(log["data"], 16))
+            for log in self.chain.rpc.result("eth_getLogs", query)
+        ]
+
+
+@contextlib.asynccontextmanager
+async def open_shop(folder: Path) -> AsyncIterator[Shop]:
+    """Start it all; the gateway's data and log are in `folder`."""
+    port = choose_port(0, "--port")
+    with PlayChain() as chain:
+        async with tapping(port) as tap:
+            place = Place(port=port, rpc_port=0, output=folder, folder=folder)
+            chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
+            seen = {"base_url": tap.url, "rpc_urls": chain.rpc_url, "limit_x402": "1000/60s"}
+            gateway = Child.start("gateway", ["serve"], folder, **(place.settings | seen))
+            try:
+                _await(gateway, port)
+                yield Shop(chain=chain, tap=tap, wallet=place.wallet, gateway=gateway, port=port)
+            finally:
+                gateway.stop()
+
+
+def _await(gateway: Child, port: int) -> None:
+    with open_session() as session:
+        gateway.wait_until(Client(f"http://{HOST}:{port}", session).answers)

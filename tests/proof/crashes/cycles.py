@@ -1,0 +1,124 @@
+"""Load, SIGKILL, restart on the same data, again and again; then all is let to close."""
+
+import contextlib
+import random
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+from eth_account import Account
+
+from tests.proof.crashes.clients import Client, DirectBuyer, Memory, Miner, Observer, X402Buyer
+from tests.proof.crashes.remote_chain import RemoteChain, chain_process
+from tests.proof.crashes.verdict import Verdict, compare
+from tests.proof.process.test_process import Gateway, until
+
+_CLIENTS = (*[X402Buyer] * 6, *[DirectBuyer] * 4, Observer, Observer, Miner)
+_CLOSE_S = 180  # until everything that was begun has ended; authorizations live for 60
+_EARLY_SHARE = 0.3  # of the kills: some time after the start, wherever that is
+_LEFT = """SELECT 'payments ' || state, count(*) FROM payments
+           WHERE state IN ('reserved', 'settling') GROUP BY state
+           UNION ALL SELECT 'tasks ' || status, count(*) FROM tasks
+           WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
+
+
+@attrs.define
+class Run:
+    """One gateway, one chain, some clients, and the dice."""
+
+    gateway: Gateway
+    chain: RemoteChain
+    chance: random.Random
+    memory: Memory = attrs.field(factory=Memory)
+    clients: list[Client] = attrs.field(factory=list)
+    found: Counter = attrs.field(factory=Counter)  # what was open when the gateway was back
+
+    def crash(self, cycles: int, tell) -> None:
+        """Kill the loaded gateway so many times."""
+        self._open_for_the_first_time()
+        self._start_clients()
+        for cycle in range(cycles):
+            if cycle:
+                self._restart()
+            self._wait_for_the_moment()
+            self.gateway.kill()
+            tell(cycle + 1)
+
+    def _open_for_the_first_time(self) -> None:
+        """Start; who pays within the second of the database's birth is turned away by design."""
+        self.gateway.start()
+        born_by = time.time()
+        until(lambda: self.chain.timestamp() > born_by)
+
+    def _restart(self) -> None:
+        self.gateway.start()
+        self.found.update(dict(self._rows(_LEFT)))
+
+    def _start_clients(self) -> None:
+        for kind in _CLIENTS:
+            client = kind(self.gateway, self.chain, self.memory, self.chance.getrandbits(32))
+            self.clients.append(client)
+        self.chain.result("evm_setAutomine", False)
+        for client in self.clients:
+            client.start()
+
+    def _wait_for_the_moment(self) -> None:
+        """Return some time after the start, or when some more purchases were answered."""
+        if self.chance.random() < _EARLY_SHARE:
+            time.sleep(self.chance.uniform(0.05, 0.6))
+            return
+        target = self.memory.heard.count("200") + self.chance.randrange(1, 30)
+        until(lambda: self.memory.heard.count("200") >= target, patience_s=120)
+        time.sleep(self.chance.uniform(0, 0.1))
+
+    def close(self) -> None:
+        """Let the clients finish what they began, then the gateway."""
+        self._restart()
+        self.chain.result("evm_setAutomine", True)
+        for client in self.clients:
+            client.stopping.set()
+        for client in self.clients:
+            client.join(_CLOSE_S)
+            if client.problem is not None or client.is_alive():
+                raise RuntimeError(f"{type(client).__name__} did not end well") from client.problem
+        with contextlib.suppress(AssertionError):  # what is left over is the verdict's to tell
+            until(lambda: not self._rows(_LEFT), patience_s=_CLOSE_S)
+        self.gateway.stop()
+        if self.gateway.process.wait(timeout=120) != 0:
+            raise RuntimeError(f"the gateway did not end well; see {self.gateway.log}")
+
+    def _rows(self, sql: str) -> list[tuple]:
+        path = self.gateway.folder / "data" / "gateway.db"
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            return db.execute(sql).fetchall()
+
+
+@contextlib.contextmanager
+def prepared(folder: Path, seed: int) -> Iterator[Run]:
+    """Make a chain and a gateway in a folder; neither outlives the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with chain_process(folder) as chain:
+        account = Account.create()
+        chain.fund(account.address, eth_wei=10**21, usdc_units=0)
+        patience = {"GATEWAY_WORKERS": "4", "GATEWAY_TX_PATIENCE": "1"}
+        limits = {f"GATEWAY_LIMIT_{name}": "1000000/1s" for name in ("X402", "DIRECT", "TASK")}
+        gateway = Gateway(folder, chain, account.key.hex(), **patience, **limits)
+        gateway.let_go()
+        try:
+            yield Run(gateway, chain, random.Random(seed))
+        finally:
+            if gateway.process is not None and gateway.process.poll() is None:
+                gateway.kill()
+
+
+def crash_and_compare(
+    folder: Path, *, cycles: int, seed: int, tell=lambda cycle: None
+) -> tuple[Verdict, Run]:
+    """Do it all; returns what became of everybody's money, and how it went."""
+    with prepared(folder, seed) as run:
+        run.crash(cycles, tell)
+        run.close()
+        return compare(folder, run.chain, run.memory), run

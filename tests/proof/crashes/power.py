@@ -1,0 +1,204 @@
+"""`python -m tests.proof.crashes.power`: the power goes at random moments; what was told stays.
+
+The production store commits under load while power.c records what reaches the disk. Images are
+made of the disk as of random moments, with what was synced and with more or less of what was not;
+the production store opens each, and everything acknowledged before its moment must be in it.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+import click
+
+from gateway.store.sqlite import SqliteStore
+from tests.proof.crashes.power_disk import Disk, Record, records
+
+_SOURCE = Path(__file__).with_name("power.c")
+_ROUNDS = 25  # of each of the child's clients: about 2,000 transactions
+_CHILD_S = 300
+_TORN = 3  # images of each moment with some of what was not synced
+FACTS = """SELECT 'payment ' || t.id || ' ' || e.new_state FROM payment_events e
+               JOIN tasks t ON t.payment_id = e.payment_id
+           UNION SELECT 'task ' || id || ' ' || status FROM tasks
+           UNION SELECT 'claim ' || key FROM claims"""
+_HALF_DONE = """SELECT (SELECT count(*) FROM payments
+                        WHERE id NOT IN (SELECT payment_id FROM claims)
+                           OR id NOT IN (SELECT payment_id FROM tasks))"""
+
+
+class CannotRecord(Exception):
+    """This machine cannot run the recorder; the message says why."""
+
+
+@attrs.frozen
+class Recording:
+    """What a child did to its disk, and what it was told about that."""
+
+    log: Path
+    told: list[tuple[int, str]]  # (size of the log, fact)
+
+    def told_by(self, moment: int) -> set[str]:
+        return {fact for at, fact in self.told if at <= moment}
+
+
+@attrs.frozen
+class Image:
+    """What one power cut left."""
+
+    moment: int  # bytes of the log
+    kind: str
+    told: int
+    lost: list[str]
+    damage: str
+
+
+def record(folder: Path, *, synchronous: str = "FULL", rounds: int = _ROUNDS) -> Recording:
+    """Let a child commit in a folder under the recorder.
+
+    Raises `CannotRecord` without a C compiler, or where SQLite is linked into Python itself.
+    """
+    data = folder / "data"
+    data.mkdir(parents=True)
+    log = folder / "disk.log"
+    environment = os.environ | {
+        "LD_PRELOAD": str(_compiled(folder)),
+        "POWER_FOLDER": str(data),
+        "POWER_LOG": str(log),
+        "PYTHONPATH": os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path),
+    }
+    command = [sys.executable, "-m", "tests.proof.crashes.power_child", str(data), str(rounds)]
+    child = subprocess.run(
+        [*command, synchronous],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_CHILD_S,
+    )
+    if child.returncode != 0:
+        raise RuntimeError(f"the child failed:\n{child.stderr}")
+    told = [line.split(" ", 1) for line in child.stdout.splitlines()]
+    if not log.stat().st_size:
+        raise CannotRecord("this Python's SQLite does not call the C library where we stand")
+    return Recording(log, [(int(at), fact) for at, fact in told])
+
+
+def _compiled(folder: Path) -> Path:
+    compiler = shutil.which("cc")
+    if sys.platform != "linux":
+        raise CannotRecord("only Linux has LD_PRELOAD and /proc")
+    if compiler is None:
+        raise CannotRecord("there is no C compiler (cc)")
+    library = folder / "power.so"
+    command = [compiler, "-shared", "-fPIC", "-O2", "-Wall", "-o", str(library), str(_SOURCE)]
+    subprocess.run([*command, "-ldl", "-lpthread"], check=True, capture_output=True)
+    return library
+
+
+def cut(recording: Recording, count: int, chance: random.Random, place: Path) -> Iterator[Image]:
+    """Cut the power at random moments, half of them right after something was told."""
+    told = sorted({at for at, _ in recording.told})
+    moments = chance.sample(told, count - count // 2)
+    moments += [chance.randrange(recording.log.stat().st_size) for _ in range(count // 2)]
+    disk, left = Disk(), sorted(moments)
+    for step in records(recording.log):
+        while left and step.end > left[0]:
+            yield from _images(recording, disk, left.pop(0), chance, place)
+        disk.do(step)
+    for moment in left:
+        yield from _images(recording, disk, moment, chance, place)
+
+
+def _images(
+    recording: Recording, disk: Disk, moment: int, chance: random.Random, place: Path
+) -> Iterator[Image]:
+    must = recording.told_by(moment)
+    yield _judged(moment, "synced only", must, disk.image(), place)
+    for _ in range(_TORN):
+        yield _judged(moment, "some more, torn", must, disk.image(chance), place)
+
+
+def _judged(moment: int, kind: str, must: set[str], files: dict[str, bytes], place: Path) -> Image:
+    """Open an image with the production store and look for everything that was told."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    for name, content in files.items():
+        (place / name).write_bytes(content)
+    path = place / "gateway.db"
+    asyncio.run(_open_once(path))
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        damage = _damage(db)
+        held = {row[0] for row in db.execute(FACTS)}
+    return Image(moment, kind, len(must), sorted(must - held), damage)
+
+
+async def _open_once(path: Path) -> None:
+    async with SqliteStore(path) as store:
+        await store.ping()
+
+
+def _damage(db: sqlite3.Connection) -> str:
+    """Return what is wrong with the database; nothing where it is whole."""
+    (health,) = db.execute("PRAGMA integrity_check").fetchone()
+    strays = db.execute("PRAGMA foreign_key_check").fetchall()
+    (half_done,) = db.execute(_HALF_DONE).fetchone()
+    said = {health: health != "ok", f"{len(strays)} strays": bool(strays)}
+    said[f"{half_done} half-done payments"] = bool(half_done)
+    return ", ".join(words for words, is_wrong in said.items() if is_wrong)
+
+
+def steps(recording: Recording) -> Sequence[Record]:
+    """Return all that was done to the disk."""
+    return list(records(recording.log))
+
+
+@click.command()
+@click.option("--images", default=25, show_default=True, help="Moments at which the power goes.")
+@click.option("--seed", type=int, help="Of the dice; a new one without.")
+@click.option("--synchronous", default="FULL", show_default=True, help="NORMAL shows a loss.")
+def main(images: int, seed: int | None, synchronous: str) -> None:
+    """Cut the power, print a table, and end with 1 where anything was lost."""
+    seed = random.randrange(2**32) if seed is None else seed
+    click.echo(f"seed {seed}, synchronous={synchronous}")
+    with tempfile.TemporaryDirectory() as folder:
+        recording = record(Path(folder), synchronous=synchronous)
+        click.echo(_load(recording))
+        left = list(cut(recording, images, random.Random(seed), Path(folder) / "image"))
+    wrong = _table(left)
+    click.echo(f"{images} moments, {len(left)} images; with a loss or damage: {wrong}")
+    if wrong:
+        raise SystemExit(1)
+
+
+def _table(images: list[Image]) -> int:
+    """Print a row for each moment; returns how many images are wrong."""
+    click.echo(f"{'moment':>12} {'told':>6} {'lost':>6} {'lost in torn ones':>18} damage")
+    for moment in dict.fromkeys(image.moment for image in images):
+        synced, *torn = [image for image in images if image.moment == moment]
+        lost = ", ".join(str(len(image.lost)) for image in torn)
+        damage = ", ".join(filter(None, (image.damage for image in (synced, *torn))))
+        row = f"{moment:12} {synced.told:6} {len(synced.lost):6} {lost:>18}"
+        click.echo(f"{row} {damage or 'none'}")
+    return sum(bool(image.lost or image.damage) for image in images)
+
+
+def _load(recording: Recording) -> str:
+    done = [step.kind for step in steps(recording)]
+    return (
+        f"{len(recording.told)} facts acknowledged; {done.count('W')} writes, "
+        f"{done.count('S')} syncs, {done.count('D')} syncs of the folder"
+    )
+
+
+if __name__ == "__main__":
+    main()

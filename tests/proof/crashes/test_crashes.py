@@ -1,0 +1,13 @@
+"""The real server killed under load: nobody's money is lost, and none is taken twice."""
+
+from tests.proof.crashes.cycles import crash_and_compare
+
+
+def test_after_ten_kills_under_load_database_and_chain_agree(tmp_path):
+    verdict, run = crash_and_compare(tmp_path, cycles=10, seed=20261121)
+    assert verdict.problems == []
+    heard = run.memory.tally()
+    assert heard["200"]
+    assert heard["cut off"], "no kill came while anybody waited"
+    assert run.found, "no kill left anything open"
+    assert verdict.payments["settled"] > 10

@@ -1,0 +1,139 @@
+"""The real server killed while its children work: none of them holds anything of its own.
+
+Whoever starts it again at once gets the port, and every local generation that was paid for.
+"""
+
+import base64
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.demo.sample import sample_pdf
+from tests.conftest import Payer
+from tests.proof.process.test_process import Gateway, key, until  # noqa: F401 - `key` is a fixture
+from tests.proof.sandbox.processes import children_of, is_alive, of_process
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+_LISTENING = "0A"  # the state of a socket in /proc/net/tcp
+
+
+@pytest.fixture
+def gateway(tmp_path, chain, key):  # noqa: F811 - the fixture
+    started = Gateway(tmp_path, chain, key, GATEWAY_SANDBOX="true", GATEWAY_WORKERS="6")
+    started.start()
+    yield started
+    started.kill()
+
+
+def bought(gateway, chain, slug, price_units, **wanted):
+    about = {"X-PAYMENT": Payer(chain).header(price_units)}
+    status, body = gateway.request("POST", f"/api/x402/{slug}", wanted, about)
+    assert status == 200, body
+    return body["taskId"]
+
+
+def picture_bought(gateway, chain, name):
+    return bought(gateway, chain, "sandbox-image", 20_000, prompt=f"boat {name}")
+
+
+def document_bought(gateway, chain):
+    file = base64.b64encode(sample_pdf()).decode()
+    return bought(gateway, chain, "document-parser", 10_000, fileBase64=file, fileName="a.pdf")
+
+
+def descendants(pid):
+    """Return every process below one, by id, with its command line."""
+    found = {}
+    for child in children_below(pid):
+        found[child] = of_process(child, "cmdline")
+        found |= descendants(child)
+    return found
+
+
+def children_below(pid):
+    """Return the children of every thread: each has a list of its own."""
+    threads = [int(thread.name) for thread in Path(f"/proc/{pid}/task").iterdir()]
+    return [child for thread in threads for child in children_of(pid, thread)]
+
+
+def drawing(gateway):
+    return [pid for pid, command in descendants(gateway.process.pid).items() if "studio" in command]
+
+
+def test_every_picture_that_kill_9_interrupted_is_drawn_after_the_start(gateway, chain):
+    tasks = [picture_bought(gateway, chain, at) for at in range(4)]
+    until(lambda: drawing(gateway))
+    gateway.kill()
+    gateway.start()
+    assert [ended(gateway, task)["status"] for task in tasks] == ["completed"] * 4
+
+
+def ended(gateway, task_id):
+    return until(lambda: finished(gateway, task_id), patience_s=300)
+
+
+def finished(gateway, task_id):
+    task = gateway.task(task_id, wait_s=20)
+    return task if task["status"] in {"completed", "failed"} else None
+
+
+def test_a_document_that_kill_9_interrupted_is_parsed_after_the_start(gateway, chain):
+    tasks = [document_bought(gateway, chain) for _ in range(2)]
+    gateway.kill()
+    gateway.start()
+    assert [ended(gateway, task)["status"] for task in tasks] == ["completed"] * 2
+
+
+def test_kill_9_and_start_again_at_once_while_children_work(gateway, chain):
+    document_bought(gateway, chain)
+    for at in range(3):
+        picture_bought(gateway, chain, at)
+        until(lambda: drawing(gateway))
+        os.kill(gateway.process.pid, 9)
+        gateway.process.wait()
+        gateway.start()  # fails where the port is in use
+
+
+def test_every_child_ends_with_a_killed_gateway(gateway, chain):
+    document_bought(gateway, chain)
+    picture_bought(gateway, chain, "")
+    until(lambda: drawing(gateway))
+    children = descendants(gateway.process.pid)
+    assert len(children) >= 2
+    gateway.kill()
+    until(lambda: not [pid for pid in children if is_alive(pid)])
+
+
+def opened(pid):
+    """Return what a process has open besides the standard three."""
+    links = [link for link in Path(f"/proc/{pid}/fd").iterdir() if int(link.name) > 2]
+    return {str(link.readlink()) for link in links}
+
+
+def listening():
+    """Return the sockets of this machine that listen, as /proc/PID/fd names them."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {f"socket:[{row[9]}]" for row in rows if row[3] == _LISTENING}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the gateway and its children hide from others")
+def test_no_child_inherits_a_socket_or_a_file_of_the_gateway(gateway, chain):
+    document_bought(gateway, chain)
+    picture_bought(gateway, chain, "")
+    until(lambda: drawing(gateway))
+    children = descendants(gateway.process.pid)
+    ours = opened(gateway.process.pid)
+    assert ours & listening()
+    for pid, command in children.items():
+        assert not opened(pid) & listening(), command  # also in one that was started just now
+        until(lambda pid=pid: not is_alive(pid) or not opened(pid) & ours)
+
+
+def test_the_program_that_draws_is_filtered_and_has_nothing_open(gateway, chain):
+    picture_bought(gateway, chain, "")
+    [child, *_] = until(lambda: drawing(gateway))
+    until(lambda: "Seccomp:\t2" in of_process(child, "status"))
+    assert "CapEff:\t0000000000000000" in of_process(child, "status")
+    assert not opened(child) & listening()

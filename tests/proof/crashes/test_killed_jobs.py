@@ -1,0 +1,137 @@
+"""The real server killed while a vendor works for it: who is billed once is asked once."""
+
+import http.server
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.conftest import Payer
+from tests.proof.process.test_process import Gateway, key, until  # noqa: F401 - `key` is a fixture
+
+PLUGIN = Path(__file__).with_name("vendor_plugin.py")
+
+
+@attrs.define
+class Vendor:
+    """An HTTP API in the test's process, which outlives every gateway."""
+
+    submits: list = attrs.field(factory=list)  # (kind, task)
+    polls: list = attrs.field(factory=list)
+    held: threading.Event = attrs.field(factory=threading.Event)  # set: answers to submits wait
+    let_go: threading.Event = attrs.field(factory=threading.Event)
+    is_done: bool = False
+
+    def submitted(self, kind, task):
+        self.submits.append((kind, task))
+        if self.held.is_set():
+            self.let_go.wait(30)
+        return {"id": "job-1"} if kind == "jobs" else {"text": "# Done"}
+
+    def polled(self, path):
+        self.polls.append(path)
+        return {"text": "# Done"} if self.is_done else {}
+
+
+def served_by(vendor):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.tell(vendor.submitted(self.path.split("/")[1], body["task"]))
+
+        def do_GET(self):
+            self.tell(vendor.polled(self.path))
+
+        def tell(self, answer):
+            data = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_):
+            pass  # whom it answers may have been killed
+
+    return Server(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def vendor():
+    return Vendor()
+
+
+@pytest.fixture
+def gateway(tmp_path, chain, key, vendor):  # noqa: F811 - the fixture
+    server = served_by(vendor)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    started = Gateway(tmp_path, chain, key, VENDOR_URL=url, GATEWAY_WORKERS="2")
+    about = tmp_path / "site" / "vendor_plugin-1.0.dist-info"
+    about.mkdir()
+    shutil.copy(PLUGIN, tmp_path / "site" / "vendor_plugin.py")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: vendor-plugin\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[gateway]\nvendor = vendor_plugin\n")
+    started.start()
+    yield started
+    vendor.let_go.set()
+    started.kill()
+    server.shutdown()
+    server.server_close()
+
+
+def bought(gateway, chain, slug):
+    about = {"X-PAYMENT": Payer(chain).header()}
+    status, body = gateway.request("POST", f"/api/x402/{slug}", {"prompt": "a boat"}, about)
+    assert status == 200, body
+    return body["taskId"]
+
+
+def test_a_job_survives_kill_9_twice_and_is_submitted_once(gateway, chain, vendor):
+    task_id = bought(gateway, chain, "jobs")
+    for _ in range(2):
+        vendor.polls.clear()
+        until(lambda: vendor.polls)
+        gateway.kill()
+        gateway.start()
+    vendor.is_done = True
+    task = gateway.task(task_id, wait_s=20)
+    assert (task["status"], task["attempt"], task["result"]["text"]) == ("completed", 1, "# Done")
+    assert vendor.submits == [("jobs", task_id)]
+    assert set(vendor.polls) == {"/jobs/jobs/job-1"}
+
+
+@pytest.mark.parametrize("slug", ["jobs", "billed"])
+def test_a_submit_that_kill_9_interrupted_is_not_repeated(gateway, chain, vendor, slug):
+    vendor.held.set()
+    task_id = bought(gateway, chain, slug)
+    until(lambda: vendor.submits)
+    gateway.kill()
+    vendor.let_go.set()
+    gateway.start()
+    task = gateway.task(task_id, wait_s=20)
+    assert (task["status"], task["details"]) == ("failed", "uncertain_submit")
+    assert task["refund"]["state"] == "refund_due"
+    assert vendor.submits == [(slug, task_id)]
+
+
+def test_a_submit_that_bills_nothing_twice_is_repeated_after_kill_9(gateway, chain, vendor):
+    vendor.held.set()
+    task_id = bought(gateway, chain, "again")
+    until(lambda: vendor.submits)
+    gateway.kill()
+    vendor.let_go.set()
+    gateway.start()
+    task = gateway.task(task_id, wait_s=20)
+    assert (task["status"], task["attempt"]) == ("completed", 2)
+    assert vendor.submits == [("again", task_id)] * 2

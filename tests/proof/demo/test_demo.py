@@ -1,0 +1,215 @@
+"""The guided demo as somebody runs it: a command, its output, the files it leaves."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from gateway.demo.sample import TABLE
+
+PLAY_MONEY = "play money, on 127.0.0.1 only"
+
+
+def command(output: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "gateway", "demo", "--output", str(output), *options]
+
+
+def environment(*first: Path, **more: str) -> dict[str, str]:
+    path = os.pathsep.join([*map(str, first), *sys.path])
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **more}
+
+
+def run(output: Path, *options: str, env: dict[str, str] | None = None):
+    return subprocess.run(
+        command(output, "--once", *options),
+        cwd=tempfile.gettempdir(),
+        check=False,
+        env=env or environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def on_free_ports() -> list[str]:
+    return ["--port", "0", "--rpc-port", "0"]
+
+
+def is_closed(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "bought"
+
+
+@pytest.fixture(scope="module")
+def finished(output: Path):
+    return run(output, *on_free_ports())
+
+
+def test_both_purchases_succeed_and_are_told_in_plain_lines(finished):
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "\x1b" not in finished.stdout
+    assert finished.stderr == ""
+    assert "402 Payment Required: 0.02 USDC" in finished.stdout
+    hashes = r"^     (?:settled|mined  ) 0x[0-9a-f]{64}$"
+    assert len(re.findall(hashes, finished.stdout, re.MULTILINE)) == 2
+    assert re.search(r"buyer +100 USDC +99\.97 USDC +-0\.03 USDC", finished.stdout)
+    assert re.search(r"gateway's wallet +0 USDC +0\.03 USDC +\+0\.03 USDC", finished.stdout)
+
+
+def test_it_says_first_and_last_that_the_money_is_play_money(finished):
+    lines = [line for line in finished.stdout.splitlines() if line]
+    assert PLAY_MONEY in lines[2]
+    assert PLAY_MONEY in lines[-2]
+
+
+def test_lines_fit_a_terminal_of_80_columns(finished, output):
+    lines = [line for line in finished.stdout.splitlines() if str(output) not in line]
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_picture_is_one(finished, output):
+    with Image.open(output / "picture.png") as picture:
+        picture.load()
+        size = f"{picture.width} x {picture.height}"
+    assert size in finished.stdout
+    assert picture.width > picture.height >= 500
+
+
+def test_the_markdown_holds_what_the_document_says(finished, output):
+    markdown = (output / "document.md").read_text()
+    assert (output / "document.pdf").read_bytes().startswith(b"%PDF")
+    assert re.search(r"^# Quarterly Report$", markdown, re.MULTILINE)
+    for row in TABLE:
+        assert "|".join(row) in markdown
+
+
+def test_a_second_run_replaces_the_files_and_heeds_no_settings(finished, output):
+    (output / "document.md").write_text("stale")
+    env = environment(GATEWAY_BIND="0.0.0.0:1", HTTP_PROXY="http://127.0.0.1:1")
+    again = run(output, *on_free_ports(), env=env)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "The demo does not heed GATEWAY_BIND." in again.stdout
+    assert "Quarterly Report" in (output / "document.md").read_text()
+
+
+def test_the_readme_s_purchase_works_against_the_running_demo(tmp_path):
+    example = Path(__file__).parents[3] / "docs" / "examples" / "buy.py"
+    demo = subprocess.Popen(
+        command(tmp_path / "out", *on_free_ports()),
+        stdout=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    )
+    try:
+        said = ""
+        for line in demo.stdout:
+            said += line
+            if line.startswith("Serving"):
+                break
+        address = re.search(r"URL +(http://127\.0\.0\.1:\d+)", said)[1]
+        bought = subprocess.run(
+            [sys.executable, example, "a quiet lake"],
+            cwd=tmp_path,
+            env=environment(GATEWAY=address),
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        demo.send_signal(signal.SIGINT)
+        demo.communicate(timeout=20)
+    assert bought.returncode == 0, bought.stderr
+    assert bought.stdout.startswith("completed paid by 0x")
+    with Image.open(tmp_path / "bought.png") as picture:
+        assert picture.size == (1024, 1024)
+    assert demo.returncode == 0
+
+
+@pytest.mark.parametrize(("option", "other"), [("--port", "--rpc-port"), ("--rpc-port", "--port")])
+def test_a_busy_port_is_said_in_a_sentence_that_names_a_free_one(tmp_path, option, other):
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        refused = run(tmp_path / "bought", option, str(port), other, "0")
+    assert refused.returncode == 1
+    assert refused.stdout == ""
+    said = re.fullmatch(
+        rf"gateway demo: Port {port} on 127\.0\.0\.1 is in use; "
+        rf"choose another: gateway demo {option} (\d+)\n",
+        refused.stderr,
+    )
+    assert said
+    assert is_closed(int(said[1]))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--port", "99999"], "There is no port 99999; choose another"),
+        (["--port", "18402", "--rpc-port", "18402"], "--port and --rpc-port are both 18402"),
+    ],
+)
+def test_an_impossible_port_is_said_in_a_sentence(tmp_path, options, sentence):
+    refused = run(tmp_path / "bought", *options)
+    assert refused.returncode == 1
+    assert sentence in refused.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    refused = run(tmp_path / "file" / "bought", *on_free_ports())
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("gateway demo: Nothing can be written to ")
+
+
+def test_a_gateway_that_ends_is_told_with_the_end_of_its_log(tmp_path):
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "gateway_documents.py").write_text("raise RuntimeError('of no use today')")
+    failed = run(tmp_path / "bought", *on_free_ports(), env=environment(broken))
+    assert failed.returncode == 1
+    *log, sentence = failed.stderr.splitlines()
+    assert sentence == "gateway demo: The gateway ended by itself (exit code 1)."
+    assert "RuntimeError: of no use today" in log
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize(
+    ("name", "after", "code"),
+    [
+        ("SIGINT", "Serving. Ctrl-C ends.", 0),
+        ("SIGKILL", "Give a buyer play money", -9),
+    ],
+)
+def test_chain_and_gateway_end_with_the_demo(tmp_path, name, after, code):
+    started = command(tmp_path / "bought", *on_free_ports())
+    with subprocess.Popen(
+        started, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
+    ) as demo:
+        shown = ""
+        for line in demo.stdout:
+            shown += line
+            if after in line:
+                break
+        ports = {int(port) for port in re.findall(r"http://127\.0\.0\.1:(\d+)", shown)}
+        assert len(ports) == 2, shown
+        assert not any(map(is_closed, ports))
+        demo.send_signal(getattr(signal, name))
+        assert demo.wait(timeout=20) == code
+    deadline = time.monotonic() + 15
+    while not all(map(is_closed, ports)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -1,0 +1,204 @@
+"""The pinned versions: where they install, what they are for, and that nothing comes unchecked."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import attrs
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[3]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = PYPROJECT["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+PYTHONS = ("3.11.0", "3.12.0", "3.13.0")
+LISTS = {
+    "constraints.txt": [f"{PROJECT['name']}[{','.join(EXTRAS)}]"],
+    "deploy/image.txt": [f"{PROJECT['name']}[facilitator]"],
+    "deploy/image-ocr.txt": [f"{PROJECT['name']}[facilitator,ocr]"],
+    "deploy/image-build.txt": PYPROJECT["build-system"]["requires"],
+}
+
+
+@attrs.frozen
+class Pin:
+    """One line of a list: a version, where it is meant for, and its files' hashes."""
+
+    requirement: Requirement
+    hashes: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        return canonicalize_name(self.requirement.name)
+
+    @property
+    def version(self) -> str:
+        return str(self.requirement.specifier).removeprefix("==")
+
+    def is_for(self, python: str | None = None) -> bool:
+        """Tell whether it is installed on this platform, by this or another Python."""
+        environment = dict(default_environment())
+        if python:
+            minor = python.rpartition(".")[0]
+            environment |= {"python_full_version": python, "python_version": minor}
+        return self.requirement.marker is None or self.requirement.marker.evaluate(environment)
+
+
+def pins(name: str) -> list[Pin]:
+    text = (ROOT / name).read_text("utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    split = [line.split("--hash=") for line in lines]
+    return [Pin(Requirement(first), frozenset(map(str.strip, rest))) for first, *rest in split]
+
+
+def asked_by(name: str) -> list[Requirement]:
+    """Return what a distribution depends on; ours as pyproject.toml has it now."""
+    if name != PROJECT["name"]:
+        return [Requirement(line) for line in importlib.metadata.requires(name) or ()]
+    mine = [Requirement(line) for line in PROJECT["dependencies"]]
+    for extra, lines in EXTRAS.items():
+        for line in lines:
+            requirement, _, marker = line.partition(";")
+            both = f"({marker}) and " if marker else ""
+            mine.append(Requirement(f"{requirement}; {both}extra == '{extra}'"))
+    return mine
+
+
+def needed(lines: list[str]) -> list[Requirement]:
+    """Return every requirement that follows from these, on this platform and Python."""
+    found, seen, waiting = [], set(), [Requirement(line) for line in lines]
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        found.append(requirement)
+        for extra in {"", *requirement.extras} - {e for n, e in seen if n == name}:
+            seen.add((name, extra))
+            waiting += [
+                one
+                for one in asked_by(name)
+                if one.marker is None or one.marker.evaluate({"extra": extra})
+            ]
+    return [one for one in found if canonicalize_name(one.name) != PROJECT["name"]]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_pinned_version_admits_each_python_we_name(python):
+    refusals = []
+    meant = [pin for pin in pins("constraints.txt") if pin.is_for(python) and pin.is_for()]
+    for pin in meant:
+        admits = importlib.metadata.metadata(pin.name).get("Requires-Python") or ""
+        if not SpecifierSet(admits).contains(python):
+            refusals.append(f"{pin.requirement} wants Python {admits}")
+    assert refusals == []
+    assert len(meant) > 100
+
+
+def test_one_version_of_everything_serves_all_pythons():
+    """So what is tested on one Python is what is installed on another."""
+    chosen = [
+        {(pin.name, pin.version) for pin in pins("constraints.txt") if pin.is_for(python)}
+        for python in PYTHONS
+    ]
+    assert chosen == [chosen[0]] * len(PYTHONS)
+
+
+def test_the_pythons_we_name_are_those_that_pyproject_admits():
+    admitted = SpecifierSet(PROJECT["requires-python"])
+    named = {f"3.{minor}.0" for minor in range(8, 30) if admitted.contains(f"3.{minor}.0")}
+    assert named == set(PYTHONS)
+
+
+def test_what_is_installed_is_what_is_pinned():
+    differing = {
+        pin.name: (installed, pin.version)
+        for pin in pins("constraints.txt")
+        if pin.is_for() and (installed := importlib.metadata.version(pin.name)) != pin.version
+    }
+    assert differing == {}, "run `make install`"
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_holds_what_pyproject_asks_for_and_nothing_else(name):
+    pinned = {pin.name: pin.version for pin in pins(name) if pin.is_for()}
+    asked = needed(LISTS[name])
+    assert set(pinned) == {canonicalize_name(one.name) for one in asked}, "run `make lock`"
+    unfit = [
+        f"{one} is pinned to {pinned[canonicalize_name(one.name)]}"
+        for one in asked
+        if not one.specifier.contains(pinned[canonicalize_name(one.name)], prereleases=True)
+    ]
+    assert unfit == []
+
+
+def test_the_image_is_built_with_what_the_build_system_asks_for():
+    assert PYPROJECT["dependency-groups"]["image-build"] == PYPROJECT["build-system"]["requires"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_list_has_the_same_versions_and_their_hashes(name):
+    everything = {(pin.name, pin.version): pin.hashes for pin in pins("constraints.txt")}
+    for pin in pins(name):
+        assert pin.hashes == everything[pin.name, pin.version]
+        assert pin.hashes
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in pin.hashes)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_names_no_package_index(name):
+    assert "://" not in (ROOT / name).read_text("utf-8")
+
+
+def make(*arguments: str | Path) -> subprocess.CompletedProcess:
+    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+    command = ["make", "--directory", ROOT, "install", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_nothing_is_fetched_without_its_hash():
+    recipe = make("--dry-run", "--always-make").stdout
+    image = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ").replace("&&", "\n")
+    for text, steps in ((recipe, 2), (image, 4)):
+        pips = [line for line in text.splitlines() if re.search(r"\bpip (install|wheel)\b", line)]
+        assert len(pips) == steps
+        for line in pips:
+            is_local = "--no-index" in line or "--no-build-isolation" in line
+            assert "--no-deps" in line
+            assert "--require-hashes" in line or is_local
+
+
+def pretender(folder: Path, change: str) -> Path:
+    """Return a Python that runs a script after a change to itself."""
+    stub = folder / "python"
+    code = f"import runpy, sys; {change}; runpy.run_path(sys.argv[1], run_name='__main__')"
+    stub.write_text(f'#!/bin/sh\nexec \'{sys.executable}\' -c "{code}" "$@"\n')
+    stub.chmod(0o755)
+    return stub
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            "sys.version_info = (3, 9, 18)",
+            "Python 3.9.18 is too old: the gateway needs Python 3.11 to 3.13. Name one that you",
+        ),
+        ("sys.version_info = (3, 14, 0)", "Python 3.14.0 is too new: the gateway needs"),
+        ("sys.modules['ensurepip'] = None", "apt-get install python3-venv; then run make again."),
+    ],
+)
+def test_the_install_says_in_one_sentence_what_is_wrong_with_a_python(tmp_path, change, sentence):
+    venv = tmp_path / "venv"
+    refused = make(f"PYTHON={pretender(tmp_path, change)}", f"VENV={venv}")
+    assert refused.returncode != 0
+    said, makes_own = refused.stderr.splitlines()
+    assert sentence in said
+    assert makes_own.startswith("make: ***")
+    assert not venv.exists()

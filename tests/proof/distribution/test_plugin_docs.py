@@ -1,0 +1,199 @@
+"""docs/plugins.md does what it says, and no hook or public name is without its docstring."""
+
+import contextlib
+import importlib.util
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from PIL import Image
+
+import gateway
+from gateway.errors import ProviderError
+from gateway.plugins import hookspecs
+from tests.proof.distribution.clean_place import ROOT, CleanPlace, built
+
+DOCS = ROOT / "docs"
+PAGE = (DOCS / "plugins.md").read_text("utf-8")
+ACME = DOCS / "examples" / "gateway-acme"
+EXAMPLES = (ACME / "src" / "gateway_acme.py", ACME / "tests" / "test_acme.py")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PIP = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+PATIENCE_S = 60
+
+
+def reference():
+    """Return the module that writes the reference."""
+    path = DOCS / "plugin_reference.py"
+    spec = importlib.util.spec_from_file_location("plugin_reference", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def blocks(language):
+    return [text for found, text in BLOCK.findall(PAGE) if found == language]
+
+
+def free_ports(count):
+    with_each = [socket.socket() for _ in range(count)]
+    for one in with_each:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in with_each]
+    for one in with_each:
+        one.close()
+    return ports
+
+
+def script():
+    """Return the page's commands as one script, on ports that are free."""
+    text = "\n".join(blocks("sh"))
+    ports = dict(zip(("9200", "8545", "8080"), free_ports(3), strict=True))
+    for port, free in ports.items():
+        text = text.replace(port, str(free))
+    # A person reads on while a server starts; a script waits for its port.
+    lines = []
+    for line in text.splitlines():
+        lines.append(line)
+        for begins, port in (("python toy_api", "9200"), ("gateway serve", "8080")):
+            if line.startswith(begins):
+                lines.append(f"python wait.py {ports[port]}")
+        if line.endswith("79C8 &"):
+            lines.append(f"python wait.py {ports['8545']}")
+    return "\n".join(["set -eu", *lines])
+
+
+WAIT = f"""
+import socket, sys, time
+end = time.monotonic() + {PATIENCE_S}
+while time.monotonic() < end:
+    try:
+        socket.create_connection(("127.0.0.1", int(sys.argv[1]))).close()
+        sys.exit(0)
+    except OSError:
+        time.sleep(0.05)
+sys.exit("nobody listens")
+"""
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    """Do what the page says, in an empty folder of a clean environment."""
+    home = tmp_path_factory.mktemp("page")
+    place = CleanPlace.made(home / "clean", built(ROOT, home / "wheel"))
+    for name, module in (("pip", "pip"), ("pytest", "pytest -p no:cacheprovider")):
+        shim = place.python.parent / name
+        shim.write_text(f'#!/bin/sh\nexec "{place.python}" -m {module} "$@"\n')
+        shim.chmod(0o755)
+    site = next((home / "clean" / "venv" / "lib").glob("python*")) / "site-packages"
+    (site / "wait.py").write_text(WAIT)
+    text = script().replace("python wait.py", "python -m wait")
+    printed = home / "printed"
+    with printed.open("w") as output:
+        process = subprocess.Popen(
+            ["bash", "-c", text],
+            cwd=place.work,
+            env=place.environment(**PIP),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:  # it ends; the servers that it has begun go on
+        yield place.work / "gateway-acme", process.wait(5 * PATIENCE_S), printed.read_text()
+    finally:
+        stop(process)
+
+
+def stop(process):
+    """End the page's servers, all of which are of the script's own session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_the_page_goes_from_an_empty_folder_to_a_sold_picture(followed):
+    folder, code, output = followed
+    log = folder / "gateway.log"
+    assert code == 0, output + (log.read_text() if log.exists() else "")
+    with Image.open(folder / "bought.png") as picture:
+        assert (picture.format, picture.size) == ("PNG", (768, 768))
+    assert "completed for 0x" in output
+
+
+def test_what_the_page_shows_on_the_way_is_true(followed):
+    folder, _, output = followed
+    assert "acme-picture" in output  # `gateway plugins`
+    assert int(re.search(r"(\d+) passed", output)[1]) > 20
+    assert "b'# A title'" in output  # the sandbox
+    assert [path.suffix for path in sorted((folder / "dist").iterdir())] == [".whl", ".gz"]
+    assert len((folder / "src" / "gateway_acme.py").read_text().splitlines()) < 120
+    for name in re.findall(r"^\| `([\w./]+\.(?:py|toml))` \|", PAGE, re.MULTILINE):
+        assert (folder / name).exists()
+
+
+@pytest.mark.parametrize("snippet", blocks("python"), ids=lambda text: text.split("\n")[0][:40])
+def test_every_other_snippet_stands_in_the_example_that_is_tested(snippet):
+    text = "\n".join(path.read_text("utf-8") for path in EXAMPLES)
+    code = [line.strip() for line in text.splitlines() if line.strip()]
+    wanted = [line.strip() for line in snippet.splitlines() if line.strip()]
+    places = [at for at, line in enumerate(code) if line == wanted[0]]
+    assert any(code[at : at + len(wanted)] == wanted for at in places), snippet
+
+
+def test_the_page_has_no_snippet_that_nobody_tests():
+    assert {language for language, _ in BLOCK.findall(PAGE)} == {"sh", "python"}
+    assert PAGE.count("\n```") == 2 * len(BLOCK.findall(PAGE))
+
+
+# -- the reference
+
+
+def test_every_hook_and_every_public_name_is_in_the_reference():
+    page = reference().page()
+    for name in (*reference().hooks(), *gateway.__all__, *gateway.testing.__all__):
+        if name not in ("hookimpl", "__version__"):
+            assert f"### {name}\n" in page or f"| `{name}` |" in page, name
+
+
+def test_a_hook_without_a_docstring_is_found(monkeypatch):
+    monkeypatch.setattr(hookspecs.register_endpoints, "__doc__", None)
+    module = reference()
+    with pytest.raises(module.Undocumented, match="register_endpoints"):
+        module.page()
+
+
+def test_a_public_name_without_a_docstring_is_found(monkeypatch):
+    class Bare:
+        pass
+
+    monkeypatch.setattr(gateway, "__all__", [*gateway.__all__, "Bare"])
+    monkeypatch.setattr(gateway, "Bare", Bare, raising=False)
+    module = reference()
+    with pytest.raises(module.Undocumented, match="Bare"):
+        module.page()
+
+
+def test_every_error_a_provider_may_raise_is_public():
+    assert reference().undocumented() == []
+
+
+def test_every_error_of_providers_has_its_row_on_the_page():
+    public = {name: getattr(gateway, name) for name in gateway.__all__}
+    kinds = {name: one for name, one in public.items() if isinstance(one, type)}
+    providers = [name for name, one in kinds.items() if issubclass(one, ProviderError)]
+    assert len(providers) > 7
+    for name in providers:
+        assert re.search(rf"^\| `{name}[`(]", PAGE, re.MULTILINE), name
+
+
+def test_the_reference_is_written_anew():
+    check = [sys.executable, str(DOCS / "generate.py"), "--check"]
+    run = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert "plugin-reference.md" not in run.stderr

@@ -1,0 +1,118 @@
+"""The built wheel, installed in a clean environment beside folders that have our names."""
+
+import json
+import shutil
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gateway.plugins.manager import BUNDLED
+from gateway.version import VERSION
+from tests.proof.distribution.clean_place import ROOT, CleanPlace, built
+
+ACME = ROOT / "docs" / "examples" / "gateway-acme"
+SETTINGS = {
+    "GATEWAY_WALLET": "0x1111111111111111111111111111111111111111",
+    "GATEWAY_SETTLEMENT_KEY": "11" * 32,
+    "GATEWAY_SANDBOX": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory):
+    """Return a way to run `gateway` from the wheel, in a folder with traps in it."""
+    place = CleanPlace.made(tmp_path_factory.mktemp("clean"), wheel)
+    for trap in ("plugins", "providers", "static"):
+        (place.work / trap).mkdir()
+    return lambda *arguments: place.run(*arguments, **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def with_acme(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanPlace:
+    """Return a clean environment with the wheel and the example plugin, and no checkout of it."""
+    folder = tmp_path_factory.mktemp("acme")
+    copy = shutil.copytree(ACME, folder / "gateway-acme")
+    place = CleanPlace.made(folder / "clean", wheel, built(copy, folder / "wheel"))
+    shutil.copytree(ACME / "tests", place.work / "tests")
+    return place
+
+
+def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    tops = {name.split("/")[0].removesuffix(".py") for name in names}
+    assert {"gateway", *BUNDLED} <= tops
+    assert not tops & {"plugins", "providers", "static", "tests", "docs", "bench"}
+    assert "gateway/web/static/llms.txt" in names
+    assert "gateway/store/migrations/0001_initial.sql" in names
+    assert "gateway/cli/new_plugin/project/plugin.py.txt" in names
+    assert any(name.endswith(".ttf") for name in names)
+    assert not [name for name in names if "__pycache__" in name]
+
+
+def test_it_runs_from_the_wheel(installed) -> None:
+    where = installed("-c", "import gateway; print(gateway.__file__)")
+    assert "site-packages" in where.stdout, where.stderr
+    plugins = installed("-m", "gateway", "plugins", "--no-health", "--json")
+    assert plugins.returncode == 0, plugins.stderr
+    rows = json.loads(plugins.stdout)
+    assert {row["plugin"] for row in rows} == set(BUNDLED)
+    assert not [row for row in rows if "left out" in row["note"]]
+    endpoints = json.loads(installed("-m", "gateway", "endpoints", "--json").stdout)
+    assert {row["slug"] for row in endpoints} == {"document-parser", "sandbox-image"}
+
+
+def test_the_pages_are_in_the_wheel(installed) -> None:
+    ask = """
+import asyncio
+from gateway.app import create_app
+
+async def main():
+    app = create_app()
+    async with app.test_app():
+        answer = await app.test_client().get("/llms.txt")
+        print(answer.status_code, "sandbox-image" in await answer.get_data(as_text=True))
+
+asyncio.run(main())
+"""
+    answer = installed("-c", ask)
+    assert "200 True" in answer.stdout, answer.stderr
+
+
+def test_a_third_partys_plugin_passes_its_tests_beside_the_wheel(with_acme: CleanPlace) -> None:
+    run = with_acme.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+    passed = int(run.stdout.rsplit(" passed", 1)[0].rsplit(None, 1)[-1])
+    assert passed > 25
+    where = with_acme.run("-c", "import gateway_acme; print(gateway_acme.__file__)")
+    assert "site-packages" in where.stdout
+
+
+def test_a_third_partys_plugin_sells_once_it_has_its_key(with_acme: CleanPlace) -> None:
+    def row(**settings: str) -> dict:
+        listed = with_acme.run(
+            "-m", "gateway", "plugins", "--no-health", "--json", **SETTINGS, **settings
+        )
+        assert listed.returncode == 0, listed.stderr
+        (mine,) = [one for one in json.loads(listed.stdout) if "acme" in one["plugin"]]
+        return mine
+
+    assert row()["endpoints"] == ""
+    assert "GATEWAY_ACME_API_KEY" in row()["note"]
+    sold = row(GATEWAY_ACME_API_KEY="a-key")
+    assert (sold["plugin"], sold["endpoints"]) == ("gateway_acme", "acme-picture")
+    assert sold["from"].startswith("gateway-acme 1.0.0")
+
+
+def test_the_example_asks_for_this_version_of_the_gateway() -> None:
+    project = tomllib.loads((ACME / "pyproject.toml").read_text("utf-8"))["project"]
+    major, minor, _ = VERSION.split(".")
+    (needed,) = project["dependencies"]
+    assert f">={major}.{minor}" in needed

@@ -1,0 +1,169 @@
+"""Plays one case: pay while a call fails, name the end, heal, and see that nothing is lost."""
+
+import asyncio
+from collections.abc import Callable
+
+import attrs
+
+from gateway.demo.chain import FAUCET_KEY
+from tests.conftest import Payer, header_of, payload_of
+from tests.proof.faults.proxy import FAULTS, says, time_out
+from tests.proof.faults.scene import CALM_S, Case, Scene
+
+PRICE = 20_000
+SETTLED = "settled"
+HELD = "held"
+NOTHING = "nothing taken"
+NOT_FOUND = "not found"
+REFUSED = "refused"
+ENDS = (SETTLED, HELD, NOTHING, NOT_FOUND, REFUSED)
+_HANGING_S = 0.5  # the time-out of an endpoint that hangs; a drive has room for six
+_PATIENCE_S = 20.0  # for what must happen
+_LINGER_S = 0.3  # for what must not happen: some sweeps long
+
+
+@attrs.frozen(kw_only=True)
+class Proof:
+    """What the client sends, now and when it asks again."""
+
+    path: str
+    body: dict
+    headers: dict
+    before_again: Callable[[], None] = lambda: None  # what happens meanwhile
+
+
+def own(scene: Scene) -> Proof:
+    """An authorization that the gateway itself submits."""
+    return _x402(scene, scene.payer)[1]
+
+
+def poor(scene: Scene) -> Proof:
+    """An authorization of somebody whose money comes later."""
+    payer = Payer(scene.chain)
+    payer.transfer(scene.chain.usdc_balance(payer.account.address), to=scene.payer.account.address)
+    _, proof = _x402(scene, payer)
+    address = payer.account.address
+    return attrs.evolve(
+        proof, before_again=lambda: scene.chain.fund(address, eth_wei=0, usdc_units=PRICE)
+    )
+
+
+def foreign(scene: Scene) -> Proof:
+    """An authorization that somebody else has submitted before the gateway sees it."""
+    call, proof = _x402(scene, scene.payer)
+    scene.chain.send_transaction(FAUCET_KEY, scene.chain.usdc, call)
+    return proof
+
+
+def direct(scene: Scene) -> Proof:
+    """The hash of a mined transfer."""
+    body = {"slug": "picture", "prompt": "a boat", "txHash": scene.payer.transfer(PRICE)}
+    return Proof(path="/api/proxy-generate", body=body, headers={"Idempotency-Key": body["txHash"]})
+
+
+RUNS = {"own": own, "foreign": foreign, "poor": poor, "direct": direct}
+
+
+def _x402(scene: Scene, payer: Payer) -> tuple[bytes, Proof]:
+    signed = payer.authorization(PRICE)
+    signature = signed.sign(payer.account.key, scene.chain.chain_id, scene.chain.usdc)
+    headers = {"X-PAYMENT": header_of(payload_of(signed, signature))}
+    proof = Proof(path="/api/x402/picture", body={"prompt": "a boat"}, headers=headers)
+    return signed.call(signature), proof
+
+
+def _stale(scene: Scene, call: str) -> Callable:
+    """Return the fault of an endpoint that stopped before the payment."""
+    ask = scene.chain.rpc.result
+    count = int(ask("eth_getTransactionCount", scene.key.address, "latest"), 16)
+    answers = {
+        "eth_getBlockByNumber": ask("eth_getBlockByNumber", "latest", False),
+        "eth_getTransactionCount": hex(max(count - 1, 0)),
+        "eth_getLogs": [],
+        "eth_call authorizationState": "0x" + "0" * 64,
+        "eth_call simulation, checked": "0x",
+        "eth_call simulation, signed": "0x",
+    }
+    return says(answers[call])
+
+
+async def play(scene: Scene, case: Case, expected: str | None) -> str:
+    """Play a case of the chain and return its end; without an expectation, look for a while."""
+    fault = FAULTS.get(case.fault) or _stale(scene, case.call)
+    return await play_with(scene, case, fault, scene.proxies[0], expected)
+
+
+async def play_with(scene: Scene, case: Case, fault, proxy, expected: str | None) -> str:
+    """Play a case whose fault happens in this proxy."""
+    money = await scene.money()
+    proof = RUNS[case.run](scene)
+    unpaid = await scene.money()
+    for other in scene.proxies:
+        other.seen.clear()
+    proxy.break_call(case.call, fault)
+    scene.forget_checks(timeout_s=_HANGING_S if fault is time_out else CALM_S)
+    status, body = await _send(scene, proof)
+    end = await _end(scene, status, body, expected)
+    assert case.call in proxy.seen, f"{case.call} is not called here: {sorted(set(proxy.seen))}"
+    if end in (NOTHING, NOT_FOUND, REFUSED):
+        assert await scene.money() == unpaid
+    proxy.heal()
+    scene.forget_checks(timeout_s=CALM_S)
+    proof.before_again()
+    await _ends_as_one_task(scene, proof, body.get("taskId"), money)
+    await asyncio.sleep(0)  # the last answer's connection ends
+    return end
+
+
+async def _send(scene: Scene, proof: Proof) -> tuple[int, dict]:
+    client = scene.gateway.client
+    answer = await client.post(proof.path, json=proof.body, headers=proof.headers)
+    return answer.status_code, await answer.get_json()
+
+
+async def _end(scene: Scene, status: int, body: dict, expected: str | None) -> str:
+    """Name the end while the fault lasts."""
+    if status == 500:
+        assert body["code"] in ("EXECUTION_ERROR", "INTERNAL_ERROR")
+        assert body["error"] != "Internal error"
+        return NOTHING
+    if status == 400:
+        assert body["code"] == "TX_NOT_FOUND"
+        return NOT_FOUND
+    if status == 402:
+        return REFUSED
+    assert status == 200, body
+    is_done = await _is_done(
+        scene, body["taskId"], _PATIENCE_S if expected == SETTLED else _LINGER_S
+    )
+    return SETTLED if is_done else HELD
+
+
+async def _is_done(scene: Scene, task_id: str, patience_s: float) -> bool:
+    try:
+        async with asyncio.timeout(patience_s):
+            while not (await _task(scene, task_id))["done"]:  # noqa: ASYNC110 - looked at from outside
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _task(scene: Scene, task_id: str) -> dict:
+    return await (await scene.gateway.client.get(f"/api/task/{task_id}")).get_json()
+
+
+async def _ends_as_one_task(scene: Scene, proof: Proof, task_id: str | None, before: tuple) -> None:
+    """Healed, the same proof gives the same task; it was paid once and made once."""
+    made = len(scene.provider.requests)
+    status, body = await _send(scene, proof)
+    assert status == 200, body
+    assert task_id in (None, body["taskId"])
+    assert await _is_done(scene, body["taskId"], _PATIENCE_S), await _task(scene, body["taskId"])
+    task = await _task(scene, body["taskId"])
+    assert (task["status"], task["payment"]["state"]) == ("completed", "settled"), task
+    rows, _, balance = await scene.money()
+    assert rows == {kind: before[0].get(kind, 0) + 1 for kind in rows}
+    assert balance == before[2] + PRICE
+    assert len(scene.provider.requests) - made <= 1
+    assert not await scene.gateway.services.store.open_payments()

@@ -1,0 +1,117 @@
+"""A gateway behind a fault proxy, for many cases in turn: each pays once, and is checked."""
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+from eth_account import Account
+
+from gateway import Settings
+from gateway.chain.retries import Rest
+from gateway.demo.chain import PlayChain
+from tests.conftest import WALLET, Payer, ScriptedProvider, running
+from tests.proof.faults.proxy import FaultProxy
+
+CALM_S = 10.0  # no time-out, however loaded the machine
+_MANY = "1000000/1s"
+_FAST = {  # a tenth or less of production's; six time-outs fit into a drive as there
+    "accept._OUTCOME_S": 0.2,
+    "settlement._FIRST_LOOK_S": 0.02,
+    "settlement._LOOK_S": 0.05,
+    "settlement._DRIVE_S": 3.0,
+    "settlement._SWEEP_S": 0.1,
+}
+_RETRY_S = 0.005  # between two tries of one call
+
+
+@contextlib.contextmanager
+def patience(**more: float) -> Iterator[None]:
+    """Shorten the gateway's pauses around all scenes; a scene that ends early changes nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, seconds in _FAST.items():
+            patch.setattr(f"gateway.payments.{name}", seconds)
+        for name in ("_FIRST_PAUSE_S", "_PAUSE_S"):
+            patch.setattr(f"gateway.chain.retries.{name}", _RETRY_S)
+        for name, seconds in more.items():
+            patch.setattr(f"gateway_facilitator_settler.settler.{name}", seconds)
+        yield
+
+
+@attrs.frozen(kw_only=True)
+class Case:
+    """One cell: a call that fails in a way, in a run of a payment."""
+
+    run: str  # of `play.RUNS`
+    call: str
+    fault: str
+
+
+class Scene:
+    """One gateway; its first RPC endpoint is a fault proxy, its second, if any, is sound."""
+
+    def __init__(self, *, endpoints: int, **changes) -> None:
+        self._stack = stack = contextlib.AsyncExitStack()
+        self._runner = asyncio.Runner()
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        self.chain = stack.enter_context(PlayChain())
+        self.proxies = [FaultProxy(self.chain) for _ in range(endpoints)]
+        for proxy in self.proxies:
+            proxy.start()
+            self._stack.callback(proxy.stop)
+        self.payer = Payer(self.chain)
+        self.provider = ScriptedProvider()
+        self.key = Account.create()
+        self.chain.fund(self.key.address, usdc_units=0)
+        self._runner.run(self._open(Path(folder), changes))
+
+    async def _open(self, folder: Path, changes: dict) -> None:
+        settings = Settings(
+            base_url="http://gateway.test",
+            wallet=WALLET,
+            rpc_urls=tuple(proxy.url for proxy in self.proxies),
+            rpc_timeout=CALM_S,
+            data_dir=folder,
+            settlement_key=self.key.key.hex(),
+            admin_password="correct horse",
+            limit_x402=_MANY,
+            limit_direct=_MANY,
+            limit_task=_MANY,
+            tx_patience=0.0,
+            min_free_disk_mb=0,
+        )
+        settings = attrs.evolve(settings, **changes)
+        self.gateway = await self._stack.enter_async_context(running(settings, self.provider))
+        await self.gateway.services.warmed.wait()
+
+    def close(self) -> None:
+        self._runner.run(self._stack.aclose())
+        self._runner.close()
+
+    def run(self, work):
+        """Run a coroutine in the gateway's loop."""
+        return self._runner.run(work)
+
+    def forget_checks(self, *, timeout_s: float) -> None:
+        """Let the gateway check its endpoints and its gas anew, as it does after a start.
+
+        `timeout_s` is the first endpoint's: short where it hangs, long where the machine may.
+        """
+        rpc = self.gateway.services.chain._rpc
+        first, *others = [
+            attrs.evolve(endpoint, checks_passed=0, rest=Rest()) for endpoint in rpc._endpoints
+        ]
+        rpc._endpoints = [attrs.evolve(first, timeout_s=timeout_s), *others]
+        self.gateway.services.settlements._settler._signer._affordable_until = 0.0
+
+    async def money(self) -> tuple:
+        """Return what differs once anything is taken: rows, sent transactions, the wallet."""
+        counts = await self.gateway.services.store.counts()
+        rows = {kind: sum(states.values()) for kind, states in counts.items()}
+        return rows, self._sent(), self.chain.usdc_balance(WALLET)
+
+    def _sent(self) -> str:
+        return self.chain.rpc.result("eth_getTransactionCount", self.key.address, "pending")

@@ -1,0 +1,176 @@
+"""Runs the parsers on hostile inputs: a value comes out, or an error that is documented."""
+
+import asyncio
+import itertools
+import re
+
+from gateway import Endpoint, Settings
+from gateway.chain.client import Web3Chain
+from gateway.chain.endpoints import Endpoint as RpcEndpoint
+from gateway.chain.transport import KeepAliveProvider
+from gateway.contracts import CallReverted, Quote
+from gateway.domain import Block, Choice
+from gateway.domain.eip3009 import BASE, transfers_to
+from gateway.errors import ChainUnavailable, PaymentRequired, ValidationError
+from gateway.store.rows import dump, dump_request
+from gateway.web import wire
+from gateway_x402 import messages
+from gateway_x402.verifier import X402Verifier
+from tests.conftest import WALLET
+from tests.proof.fuzz.rpc_answers import HASH, NONCE, PAYER
+
+_ADDRESS = re.compile(r"0x[0-9a-f]{40}")
+_BYTES32 = re.compile(r"0x[0-9a-f]{64}")
+_NOW = 4_000_000_000 - 300
+_SETTINGS = Settings(wallet=WALLET)
+_PICTURE = Endpoint(
+    slug="picture",
+    title="A picture",
+    description="One pixel.",
+    model="pixel-1",
+    provider="scripted",
+    capability="text-to-image",
+    price_units=20_000,
+    output_format=Choice(values=("png", "jpg"), default="png"),
+)
+_PAPER = Endpoint(
+    slug="paper",
+    title="A paper",
+    description="Its text.",
+    model="text-1",
+    provider="scripted",
+    capability="document-parsing",
+    price_units=10_000,
+    required_fields=("fileBase64", "fileName"),
+    file_extensions=(".pdf", ".txt"),
+)
+_QUOTE = Quote(
+    endpoint=_PICTURE, price_units=20_000, network=BASE, wallet=WALLET, resource_url="http://a/b"
+)
+
+
+def read_body(data: bytes) -> str:
+    """Read a body for every endpoint; what is accepted can be stored as well."""
+    outcome = "refused"
+    for kind, endpoint in itertools.product(
+        (wire.GenerationBody, wire.DirectBody), (_PICTURE, _PAPER)
+    ):
+        try:
+            request = wire.request_of(wire.read(kind, data), endpoint)
+        except ValidationError:
+            continue
+        dump_request(request).encode()
+        assert _BYTES32.fullmatch("0x" + request.fingerprint(endpoint.slug))
+        outcome = "accepted"
+    return outcome
+
+
+def read_header(header: str) -> str:
+    """Read a payment header; what is accepted has only values that a payment may have."""
+    verifier = X402Verifier(BASE, None)
+    try:
+        proof = messages.decode(header)
+    except PaymentRequired as refusal:
+        return _standard(refusal, "refused")
+    signed = proof.authorization
+    assert _ADDRESS.fullmatch(signed.sender)
+    assert _ADDRESS.fullmatch(signed.recipient)
+    assert _BYTES32.fullmatch(signed.nonce)
+    assert all(
+        0 <= number < 2**256
+        for number in (signed.value_units, signed.valid_after, signed.valid_before)
+    )
+    dump(signed).encode()
+    try:
+        verifier.check_terms(proof, _QUOTE, _NOW)
+    except PaymentRequired as refusal:
+        return _standard(refusal, "terms refused")
+    return "accepted"
+
+
+def _standard(refusal: PaymentRequired, outcome: str) -> str:
+    assert re.fullmatch("(invalid|unsupported)_[a-z0-9_]+", refusal.reason)
+    return outcome
+
+
+class Scripted(KeepAliveProvider):
+    """web3's provider without the wire: the next answer's bytes are written down."""
+
+    def __init__(self) -> None:
+        super().__init__("http://hostile.test")
+        self.answer = b""
+
+    async def _post(self, data: bytes) -> bytes:
+        return self.answer
+
+
+async def scripted_chain(*providers) -> Web3Chain:
+    """Return a chain whose endpoints are these providers, checked already."""
+    chain = Web3Chain(_SETTINGS)
+    chain._rpc._endpoints = [
+        RpcEndpoint(place=place, provider=provider, timeout_s=5, checks_passed=2)
+        for place, provider in enumerate(providers, start=1)
+    ]
+    return chain
+
+
+class ChainReader:
+    """Reads one answer as each kind of thing a chain may be asked for."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._provider, self._chain = self._runner.run(self._open())
+
+    async def _open(self):
+        provider = Scripted()
+        return provider, await scripted_chain(provider)
+
+    def close(self) -> None:
+        self._runner.run(self._chain.close())
+        self._runner.close()
+
+    def read(self, answer: bytes) -> str:
+        """Ask for everything; only the errors that callers know come out."""
+        self._provider.answer = answer
+        outcomes = self._runner.run(self._ask_all())
+        return "accepted" if "accepted" in outcomes else "refused"
+
+    async def _ask_all(self) -> set[str]:
+        return {await self._ask(question) for question in _QUESTIONS}
+
+    async def _ask(self, question) -> str:
+        try:
+            answer = await question(self._chain)
+        except (ChainUnavailable, CallReverted):
+            return "refused"
+        _check(answer)
+        return "accepted" if answer else "refused"
+
+
+_KNOWN = Block(number=5, hash="0x" + "cd" * 32, timestamp=1)
+_QUESTIONS = [
+    lambda chain: chain.head(),
+    lambda chain: chain.block_at(5),
+    lambda chain: chain.block("0x" + "cd" * 32),
+    lambda chain: chain.receipt(HASH),
+    lambda chain: chain.call(b"\x01"),
+    lambda chain: chain.call_uint(b"\x01"),
+    lambda chain: chain.authorization_logs(PAYER, NONCE, from_block=0, to_block=9, known=_KNOWN),
+    lambda chain: chain.gas_balance(PAYER),
+    lambda chain: chain.transaction_count(PAYER),
+    lambda chain: chain.fees(),
+    lambda chain: chain.send(b"\x02"),
+]
+
+
+def _check(answer) -> None:
+    """Check that what was read can be compared, summed up and stored."""
+    if not hasattr(answer, "logs"):
+        return
+    for transfer in transfers_to(WALLET, answer, BASE):
+        assert transfer.amount_units > 0
+        assert _ADDRESS.fullmatch(transfer.sender), transfer
+        assert 0 <= transfer.log_index < 2**63, transfer
+        assert transfer.amount_units < 2**63, transfer
+        key = transfer.authorization_key
+        assert key is None or _BYTES32.fullmatch(key.rpartition(":")[2]), transfer

@@ -1,0 +1,268 @@
+"""Pictures of text: read with the extra, refused before payment without it."""
+
+import asyncio
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import documents_files as files
+import documents_pdf as pdf
+import documents_pictures as pictures
+import pytest
+import structlog
+from documents_files import request
+
+import gateway
+import gateway_documents
+from gateway.sandbox import Sandbox
+from gateway_documents.child.lines import Box, to_text
+from gateway_documents.provider import DocumentParser
+
+EXTRA = ("rapidocr", "onnxruntime", "pypdfium2")
+MISSING = [name for name in EXTRA if importlib.util.find_spec(name) is None]
+needs_ocr = pytest.mark.skipif(bool(MISSING), reason=f"the extra `ocr` lacks {MISSING}")
+needs_pdfium = pytest.mark.skipif("pypdfium2" in MISSING, reason="pypdfium2 joins the PDFs")
+
+
+class Job:
+    """What a provider is given, as far as it uses it."""
+
+    def __init__(self):
+        self.told = []
+
+    async def progress(self, fraction, note=""):
+        self.told.append(fraction)
+
+
+def text_page(sentence: str) -> bytes:
+    page = pdf.Page()
+    for line in range(8):
+        page.text(80, 700 - 20 * line, f"{sentence} This is line {line} of an ordinary page.")
+    return pdf.write([page])
+
+
+async def parsed(parser, name, data, pages=None):
+    order = attrs.evolve(request(name, data), pages=pages)
+    await parser.validate(order, gateway_documents.ENDPOINT)
+    return (await parser.submit(order, Job())).text
+
+
+@pytest.fixture
+async def reader():
+    """Return a parser with the extra."""
+    parser = DocumentParser()
+    yield parser
+    await parser.close()
+
+
+@pytest.fixture(scope="module")
+def blind():
+    """Return a parser without it."""
+    parser = DocumentParser(pictures=None)
+    yield parser
+    asyncio.run(parser.close())
+
+
+@pytest.fixture
+async def with_reader():
+    """Makes parsers whose pictures are read by a function of `documents_pictures`."""
+    made = []
+
+    def make(name):
+        made.append(DocumentParser(pictures=Sandbox(function=f"documents_pictures:{name}")))
+        return made[-1]
+
+    yield make
+    for parser in made:
+        await parser.close()
+
+
+# -- with the extra
+
+
+@needs_ocr
+@pytest.mark.parametrize("kind", ["png", "jpg", "jpeg", "webp", "tif", "tiff", "bmp"])
+async def test_a_sentence_in_a_picture_comes_out_as_text(reader, kind):
+    image = pictures.drawn("The harbour opens at nine.", "Coffee costs 3,960 dollars.")
+    name = {"jpg": "JPEG", "jpeg": "JPEG", "tif": "TIFF"}.get(kind, kind)
+    text = await parsed(reader, f"a.{kind}", pictures.saved(image, kind=name))
+    assert text == "The harbour opens at nine.\nCoffee costs 3,960 dollars."
+
+
+@needs_ocr
+async def test_scanned_pages_of_a_mixed_pdf_are_read_and_put_in_their_places(reader):
+    data = pictures.joined(
+        text_page("First comes text."),
+        pictures.scan("Then comes a picture."),
+        pdf.write([pdf.Page()]),
+        text_page("Text comes last."),
+    )
+    text = await parsed(reader, "a.pdf", data)
+    places = [text.index(s) for s in ("First comes text", "Then comes a", "Text comes last")]
+    assert places == sorted(places)
+    assert "not read" not in text
+
+
+@needs_ocr
+async def test_a_scanned_pdf_is_read_page_by_page_and_progress_is_told(reader):
+    order = request("a.pdf", pictures.scan("The first page.", "The second page."))
+    await reader.validate(order, gateway_documents.ENDPOINT)
+    job = Job()
+    assert (await reader.submit(order, job)).text == "The first page.\n\nThe second page."
+    assert job.told == [0.5, 1.0]
+
+
+@needs_ocr
+async def test_every_frame_of_a_tiff_is_read(reader):
+    frames = [pictures.drawn(f"This is frame {at}.") for at in ("one", "two")]
+    text = await parsed(reader, "a.tif", pictures.saved(*frames, kind="TIFF"), pages=2)
+    assert text == "This is frame one.\n\nThis is frame two."
+
+
+@needs_ocr
+async def test_a_picture_that_lies_on_its_side_or_is_transparent_is_read(reader):
+    image = pictures.drawn("Up is up.", size=(500, 200))
+    exif = image.getexif()
+    exif[0x0112] = 6
+    lying = pictures.saved(image.rotate(90, expand=True), kind="JPEG", exif=exif)
+    assert await parsed(reader, "a.jpg", lying) == "Up is up."
+    clear = image.convert("RGBA")
+    clear.putalpha(image.convert("L").point(lambda light: 255 - light))
+    assert await parsed(reader, "a.png", pictures.saved(clear)) == "Up is up."
+
+
+@needs_ocr
+async def test_a_picture_without_text_or_one_that_is_broken_is_refused(reader):
+    for image in (pictures.drawn(), pictures.drawn().convert("L")):
+        with pytest.raises(gateway.InvalidInput, match="holds no text"):
+            await parsed(reader, "a.png", pictures.saved(image))
+    whole = pictures.saved(pictures.drawn("Half of me is missing."))
+    with pytest.raises(gateway.InvalidInput, match="damaged"):
+        await parsed(reader, "a.png", whole[: len(whole) // 2])
+
+
+@needs_ocr
+def test_the_models_come_with_the_library_and_nothing_is_fetched():
+    root = Path(__file__).parents[3]
+    script = (
+        "import socket, sys; sys.path[:0] = sys.argv[1:]\n"
+        "from gateway_documents.child import recognition\n"
+        "socket.socket.connect = socket.getaddrinfo = None\n"
+        "recognition.load_models()"
+    )
+    command = [sys.executable, "-c", script, str(root), str(root / "providers")]
+    subprocess.run(command, check=True, timeout=120)
+
+
+def test_with_the_extra_the_endpoint_says_so(monkeypatch):
+    for found in (importlib.util.find_spec("attrs"), None):
+        sold = []
+        with monkeypatch.context() as patched:
+            patched.setattr(importlib.util, "find_spec", lambda name, found=found: found)
+            gateway_documents.register_endpoints(lambda *pair, sold=sold: sold.extend(pair))
+        assert ("scanned pages" in sold[0].description) is (found is not None)
+
+
+# -- limits
+
+
+async def test_more_pictures_than_are_read_are_refused_before_payment(with_reader):
+    parser = with_reader("read_even_pages")
+    tiny = pictures.saved(*[pictures.drawn(size=(20, 20))] * 51, kind="PDF")
+    with pytest.raises(gateway.InvalidInput, match="51 pages of the file are pictures"):
+        await parser.validate(request("a.pdf", tiny), gateway_documents.ENDPOINT)
+    frames = attrs.evolve(request("a.png", pictures.saved(pictures.drawn())), pages=51)
+    with pytest.raises(gateway.InvalidInput, match="reads up to 50 of them"):
+        await parser.validate(frames, gateway_documents.ENDPOINT)
+
+
+async def test_a_page_that_cannot_be_read_is_named_and_the_others_are_kept(with_reader):
+    parser = with_reader("read_even_pages")
+    text = await parsed(parser, "a.pdf", pictures.scan("one", "two", "three"))
+    assert text == "page 0\n\n*(Page 2 is a picture, which was not read.)*\n\npage 2"
+
+
+async def test_pictures_found_only_after_payment_are_read_up_to_the_limit(with_reader, monkeypatch):
+    monkeypatch.setattr("gateway_documents.recognising.MAX_PAGES", 1)
+    text = await parsed(with_reader("read_even_pages"), "a.pdf", pictures.scan("1", "2", "3"))
+    assert text.split("\n\n") == [
+        "page 0",
+        "*(Page 2 is a picture, which was not read.)*",
+        "*(Page 3 is a picture, which was not read.)*",
+    ]
+
+
+async def test_a_file_of_which_nothing_can_be_read_fails(with_reader):
+    with pytest.raises(gateway.InvalidInput, match=r"It is damaged\."):
+        await parsed(with_reader("read_nothing"), "a.pdf", pictures.scan("one", "two"))
+
+
+async def test_a_reader_that_is_killed_on_one_page_is_worth_another_try(with_reader):
+    with pytest.raises(gateway.Transient, match="killed from outside"):
+        await parsed(with_reader("vanish_on_odd_pages"), "a.pdf", pictures.scan("one", "two"))
+
+
+# -- without the extra
+
+
+async def test_without_the_extra_pictures_are_refused_before_payment(blind):
+    for name, data in {
+        "a.png": pictures.saved(pictures.drawn("Hello")),
+        "a.jpeg": pictures.saved(pictures.drawn("Hello"), kind="JPEG"),
+        "a.pdf": pictures.scan("Hello"),
+        "b.pdf": files.scanned_pdf(),
+    }.items():
+        with pytest.raises(gateway.InvalidInput, match="cannot read pictures of text"):
+            await blind.validate(request(name, data), gateway_documents.ENDPOINT)
+        with pytest.raises(gateway.InvalidInput, match="cannot read pictures of text"):
+            await blind.submit(request(name, data), Job())
+
+
+async def test_the_operator_is_told_the_way_out_once():
+    parser = DocumentParser(pictures=None)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            with pytest.raises(gateway.InvalidInput):
+                await parser.validate(
+                    request("a.png", pictures.saved(pictures.drawn())), gateway_documents.ENDPOINT
+                )
+    assert [log["way_out"] for log in logs] == ["pip install 'generation-gateway[ocr]'"]
+
+
+@needs_pdfium
+async def test_without_the_extra_a_mixed_pdf_says_which_page_is_missing(blind):
+    data = pictures.joined(
+        text_page("Text here."), pictures.scan("Hello"), pdf.write([pdf.Page()]), text_page("More.")
+    )
+    text = await parsed(blind, "a.pdf", data)
+    assert text.count("not read") == 1
+    assert "*(Page 2 is a picture, which was not read.)*" in text
+    assert "Text here" in text.partition("*(")[0]
+    assert "More" in text.partition(")*")[2]
+
+
+async def test_what_is_no_picture_is_not_taken_for_one(blind):
+    for name, data in {"a.png": b"text", "a.jpg": files.sample_pdf(), "a.bmp": b"BMW,Audi"}.items():
+        with pytest.raises(gateway.InvalidInput, match="but the file is"):
+            await blind.validate(request(name, data), gateway_documents.ENDPOINT)
+    picture = pictures.saved(pictures.drawn())
+    for name in ("a.pdf", "a.docx", "a.txt"):
+        with pytest.raises(gateway.InvalidInput, match="but the file is a picture"):
+            await blind.validate(request(name, picture), gateway_documents.ENDPOINT)
+
+
+# -- from boxes to lines
+
+
+def test_boxes_become_lines_and_paragraphs():
+    boxes = [
+        Box(300, 12, 31, "right."),
+        Box(10, 10, 30, "Left and"),
+        Box(10, 40, 60, "Next line."),
+        Box(10, 100, 120, "New paragraph."),
+    ]
+    assert to_text(boxes) == "Left and right.\nNext line.\n\nNew paragraph."
+    assert to_text([]) == ""
+    assert Box.around([[5, 1], [9, 2], [9, 8], [4, 7]], " x ") == Box(4, 1, 8, "x")

@@ -1,0 +1,137 @@
+"""The parsing process: what it knows, how large it is, and what the caller hears of its end.
+
+How a sandbox lives and dies is proven in tests/proof/sandbox.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import documents_files as files
+import documents_hostile as hostile
+import pytest
+from documents_files import request
+
+import gateway
+from gateway_documents.provider import DocumentParser
+from tests.proof.sandbox.processes import (
+    children_of,
+    eventually,
+    is_alive,
+    of_process,
+    only_root_looks_inside,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+PAGE = request("a.html", b"<h1>Hello</h1>")
+SLOW = hostile.heavy_docx()
+
+
+@pytest.fixture
+async def parser():
+    parser = DocumentParser(pictures=None)
+    yield parser
+    await parser.close()
+
+
+def keeper_of(parser):
+    return parser._texts._running.process.pid
+
+
+def limits_of(pid):
+    """Return the soft and hard limits of a process, by name."""
+    lines = of_process(pid, "limits").splitlines()[1:]
+    return {line[:26].strip(): line[26:].split()[:2] for line in lines}
+
+
+async def start_slow_document(parser):
+    """Return the task that parses it, and the child at work."""
+    task = asyncio.create_task(parser.submit(request("slow.docx", SLOW), None))
+    await parser.warm_up()
+    [child] = await eventually(lambda: children_of(keeper_of(parser)))
+    return task, child
+
+
+@only_root_looks_inside
+async def test_the_process_sees_none_of_the_gateways_secrets(parser, monkeypatch):
+    monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0xsecret")
+    await parser.submit(PAGE, None)
+    environment = of_process(keeper_of(parser), "environ")
+    assert "GATEWAY" not in environment
+    assert "OPENBLAS_NUM_THREADS=1" in environment
+
+
+async def test_a_child_can_open_nothing_and_is_limited(parser):
+    task, child = await start_slow_document(parser)
+    await eventually(lambda: limits_of(child)["Max open files"] == ["0", "0"])
+    found = limits_of(child)
+    assert found["Max cpu time"] == ["10", "12"]
+    assert found["Max file size"] == found["Max core file size"] == ["0", "0"]
+    assert int(found["Max address space"][0]) <= 1_500_000_000
+    assert of_process(child, "oom_score_adj").strip() == "1000"
+    task.cancel()
+
+
+async def test_the_process_stays_small(parser):
+    for name, data in files.ordinary_files().items():
+        await parser.submit(request(name, data), None)
+    status = of_process(keeper_of(parser), "status")
+    [size] = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")]
+    assert size < 80_000  # kB; 59,000 when this was written
+
+
+async def test_cancelling_kills_the_child(parser):
+    task, child = await start_slow_document(parser)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert task.cancelled()
+    await eventually(lambda: not is_alive(child))
+    assert (await parser.submit(PAGE, None)).text == "# Hello"
+
+
+async def test_a_child_killed_from_outside_is_worth_another_try(parser):
+    task, child = await start_slow_document(parser)
+    os.kill(child, signal.SIGKILL)
+    with pytest.raises(gateway.Transient, match="killed from outside"):
+        await task
+
+
+async def test_a_process_that_cannot_start_is_transient(parser, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(gateway.Transient, match="could not be started"):
+        await parser.submit(PAGE, None)
+
+
+async def test_many_documents_at_once_are_all_parsed(parser):
+    results = await asyncio.gather(*(parser.submit(PAGE, None) for _ in range(40)))
+    assert {result.text for result in results} == {"# Hello"}
+    await eventually(lambda: not children_of(keeper_of(parser)))
+
+
+def test_it_works_on_uvloop():
+    uvloop = pytest.importorskip("uvloop")
+
+    async def parse():
+        parser = DocumentParser(pictures=None)
+        try:
+            return (await parser.submit(request("a.pdf", files.sample_pdf()), None)).text
+        finally:
+            await parser.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert "Quarterly Report" in runner.run(parse())
+
+
+def test_importing_it_loads_no_parser():
+    root = Path(__file__).parents[3]
+    script = (
+        "import sys; sys.path[:0] = sys.argv[1:]; import gateway_documents; print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", script, str(root), str(root / "providers")]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"markitdown", "pdf_inspector", "openpyxl", "pptx", "lxml", "bs4", "PIL", "rapidocr"}
+    assert heavy & set(loaded) == set()

@@ -1,0 +1,127 @@
+"""Mutants of how a payment is accepted: claims, order of checks, answers."""
+
+from typing import Any
+
+import attrs
+
+from gateway.chain import signer
+from gateway.domain import PaymentState
+from gateway.domain.eip3009 import transaction_key, transfer_calldata
+from gateway.errors import PaymentRequired, TxAlreadyUsed
+from gateway.payments import Payments, accept
+from gateway.store import SqliteStore, claims
+from gateway.store import direct_transactions as direct
+from gateway_x402.verifier import X402Verifier
+from tests.proof.simulation.mutant import ONE_USE, Mutant, patched
+
+
+def direct_ignores_claims() -> Mutant:
+    original = direct.accept_direct
+
+    def accept_direct(db: Any, task: Any, tx_hash: str, transfers: Any, *rest: Any) -> Any:
+        unpaired = [attrs.evolve(transfer, authorization_key=None) for transfer in transfers]
+        return original(db, task, tx_hash, unpaired, *rest)
+
+    return Mutant(
+        "the direct flow ignores auth: claims",
+        ((direct, "accept_direct", accept_direct),),
+        (ONE_USE,),
+    )
+
+
+def broadcast_before_claim() -> Mutant:
+    original = Payments._reserve
+
+    async def _reserve(self: Any, quote: Any, proof: Any, *rest: Any) -> Any:
+        self.authorizations.check_terms(proof, quote, self.now())
+        if await self.authorizations.check_chain(proof.authorization):
+            await _broadcast(self, quote, proof.authorization)
+        return await original(self, quote, proof, *rest)
+
+    return Mutant("broadcast before the claim (T1)", ((Payments, "_reserve", _reserve),))
+
+
+async def _broadcast(self: Payments, quote: Any, authorization: Any) -> None:
+    settler: Any = self.settlements._settler
+    data = transfer_calldata(authorization)
+    if not hasattr(settler, "_signer"):
+        chain: Any = self.chain
+        chain.life.relay.settle(data)
+        return
+    key = settler._signer
+    count = await self.chain.transaction_count(key.address)
+    nonce = await key._journal.next_nonce(key.address, count)
+    call = signer.Call(to=quote.network.token, data=data, gas=150_000)
+    signed = await key._sign(call, nonce, 10**9, 10**6)
+    await self.chain.send(signed.raw)
+
+
+def refuse_on_timeout() -> Mutant:
+    original = Payments._outcome
+
+    async def _outcome(self: Any, task: Any) -> Any:
+        task = await original(self, task)
+        if task.payment.state in (PaymentState.RESERVED, PaymentState.SETTLING):
+            raise PaymentRequired("invalid_exact_evm_unknown")
+        return task
+
+    return Mutant("402 on a time-out", ((Payments, "_outcome", _outcome),))
+
+
+def two_transactions() -> Mutant:
+    original = direct.accept_direct
+
+    def check(db: Any, tx_hash: str) -> None:
+        if claims.is_claimed(db, transaction_key(tx_hash)):
+            raise TxAlreadyUsed("checked")
+
+    def insert(db: Any, *arguments: Any) -> Any:
+        with patched(
+            (direct, "is_claimed", lambda _db, key: False),
+            (direct, "claim", _claim_or_ignore),
+        ):
+            return original(db, *arguments)
+
+    async def accept_direct(
+        self: Any, task: Any, tx_hash: str, transfers: Any, key: Any, **more: Any
+    ) -> Any:
+        await self._write(check, tx_hash)
+        return await self._write(insert, task, tx_hash, transfers, key, *more.values())
+
+    return Mutant(
+        "check and insert in two transactions",
+        ((SqliteStore, "accept_direct", accept_direct),),
+        (ONE_USE,),
+    )
+
+
+def _claim_or_ignore(db: Any, key: str, payment_id: int) -> None:
+    db.execute("INSERT OR IGNORE INTO claims (key, payment_id) VALUES (?, ?)", (key, payment_id))
+
+
+def window_first() -> Mutant:
+    original = Payments._task_for
+
+    async def _task_for(self: Any, quote: Any, request: Any, proof: Any, *rest: Any) -> Any:
+        self.authorizations.check_terms(proof, quote, self.now())
+        return await original(self, quote, request, proof, *rest)
+
+    return Mutant("validity check before the claim lookup", ((Payments, "_task_for", _task_for),))
+
+
+def spent_is_the_end() -> Mutant:
+    original = X402Verifier.check_chain
+
+    async def check_chain(self: Any, authorization: Any) -> bool:
+        if not await original(self, authorization):
+            raise PaymentRequired("invalid_exact_evm_nonce_already_used")
+        return True
+
+    return Mutant("a spent nonce is the end", ((X402Verifier, "check_chain", check_chain),))
+
+
+def any_request() -> Mutant:
+    return Mutant(
+        "a known authorization answers any request",
+        ((accept, "claimed", lambda task, proof, new: task),),
+    )

@@ -1,0 +1,115 @@
+"""Mutants of how a payment is closed, written down and given back."""
+
+from typing import Any
+
+from gateway import Transfer
+from gateway.domain.eip3009 import AUTHORIZATION_STATE, BASE, word
+from gateway.payments import Reconciler, reconcile, refund_authorization
+from gateway.store import nonces as signers
+from gateway.store import payments, writer
+from gateway_facilitator_settler import FacilitatorSettler
+from tests.proof.simulation.loop import OWNER
+from tests.proof.simulation.mutant import ONE_USE, Mutant
+
+
+def own_key(payment: Any) -> str:
+    """Return the claim a made-up transfer needs, so that T3 takes it."""
+    return BASE.authorization_key(payment.authorization.sender, payment.authorization.nonce)
+
+
+def state_alone() -> Mutant:
+    async def _close_spent(self: Any, payment: Any, signed: Any, block: Any) -> bool:
+        made_up = Transfer(
+            tx_hash=signed.nonce,
+            log_index=0,
+            sender=payment.payer,
+            amount_units=payment.price_units,
+            authorization_key=own_key(payment),
+        )
+        await self._store.settle(payment.id, made_up, now=self._now())
+        return True
+
+    return Mutant(
+        "reconcile on authorizationState alone", ((Reconciler, "_close_spent", _close_spent),)
+    )
+
+
+def unpinned() -> Mutant:
+    async def is_spent(chain: Any, signed: Any, block: Any) -> bool:
+        call = AUTHORIZATION_STATE + word(signed.sender) + word(signed.nonce)
+        return bool(await chain.call_uint(call))
+
+    return Mutant("negative proof from an unpinned block", ((reconcile, "is_spent", is_spent),))
+
+
+def status_alone() -> Mutant:
+    async def _settle_by(self: Any, payment: Any, receipt: Any) -> bool:
+        if not receipt.succeeded:
+            return False
+        believed = Transfer(
+            tx_hash=receipt.tx_hash,
+            log_index=next((log.index + 1 for log in receipt.logs), payment.id),
+            sender=payment.payer,
+            amount_units=payment.price_units,
+            authorization_key=own_key(payment),
+        )
+        await self._store.settle(payment.id, believed, now=self._now())
+        return True
+
+    return Mutant(
+        "trust receipt.status alone", ((Reconciler, "_settle_by", _settle_by),), (ONE_USE,)
+    )
+
+
+def nonce_twice() -> Mutant:
+    return Mutant(
+        "a signer's nonce given out twice",
+        (
+            (signers, "next_nonce", lambda db, address, chain_nonce: chain_nonce),
+            (payments, "use_nonce", lambda db, transaction: None),
+        ),
+    )
+
+
+def late_commit() -> Mutant:
+    def _commit_batch(transactions: Any, db: Any) -> list[Any]:
+        if not db.in_transaction:
+            db.execute("BEGIN IMMEDIATE")
+        outcomes = [writer._run_one(db, transaction) for transaction in transactions]
+        if db.execute("SELECT abs(random()) % 8").fetchone()[0] == 0:
+            db.execute("COMMIT")
+        return outcomes
+
+    return Mutant("answered before COMMIT", ((writer, "_commit_batch", _commit_batch),))
+
+
+def believed_facilitator() -> Mutant:
+    original = FacilitatorSettler._settle
+
+    async def _settle(self: Any, payment: Any, signed: Any) -> Any:
+        found = await original(self, payment, signed)
+        if found is not None:
+            said = Transfer(
+                tx_hash=found,
+                log_index=payment.id,
+                sender=payment.payer,
+                amount_units=payment.price_units,
+                authorization_key=own_key(payment),
+            )
+            await self._journal.settle(payment.id, said, now=self._now())
+        return found
+
+    return Mutant("a facilitator's word settles", ((FacilitatorSettler, "_settle", _settle),))
+
+
+def refund_anew() -> Mutant:
+    original = refund_authorization.refund_nonce
+
+    def refund_nonce(payment: Any, network: Any) -> str:
+        life: Any = OWNER.get()
+        return original(payment, network)[:-2] + f"{life.number % 256:02x}"
+
+    return Mutant(
+        "each life refunds under a nonce of its own",
+        ((refund_authorization, "refund_nonce", refund_nonce),),
+    )

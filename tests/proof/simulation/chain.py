@@ -1,0 +1,239 @@
+"""The chain itself: blocks every two seconds, a mempool that drops, the newest block replaced."""
+
+import hashlib
+import json
+from collections import defaultdict
+
+import attrs
+
+from gateway import CallReverted
+from gateway.domain import Receipt
+from tests.proof.simulation.token import Call, State, Token, receipt_logs
+from tests.proof.simulation.world import EPOCH, World
+
+BLOCK_S = 2
+_FIRST_BLOCKS = 10  # older than the gateway
+_QUIET_FEE = 10**7  # wei per gas
+_GAS_MONEY = 10**18
+_RAISE = 1.1  # a replacement must bid that much more
+
+
+@attrs.frozen(eq=False)
+class Transaction:
+    """Something somebody sent."""
+
+    hash: str
+    sender: str
+    calls: tuple[Call, ...]
+    nonce: int | None = None  # None: its sender sees to its order
+    fee: int = 10**12
+    is_atomic: bool = True  # False: Multicall3 that lets single calls fail
+    is_sticky: bool = False  # its sender sends it until it is mined
+
+
+@attrs.frozen(eq=False)
+class MinedBlock:
+    """A block and what it leaves behind."""
+
+    number: int
+    hash: str
+    timestamp: int
+    state: State
+    transactions: tuple[Transaction, ...] = ()
+
+
+class Underpriced(Exception):
+    """A node keeps the transaction it has."""
+
+
+class SimulatedChain:
+    """The truth about money; endpoints show it late and in part."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.token = Token()
+        self.pending: list[Transaction] = []
+        self.versions: defaultdict[str, list[Receipt]] = defaultdict(list)  # also of lost blocks
+        self.base_fee = _QUIET_FEE
+        self.gas_money = _GAS_MONEY
+        self.sent: dict[str, str] = {}  # hash → who sent it
+        self.stuck: dict[int, int] = {}  # endpoint → block it does not get past
+        self._names = 0
+        empty = State({}, {}, {}, {})
+        self.blocks = [
+            MinedBlock(n, self._name(n), EPOCH - BLOCK_S * (_FIRST_BLOCKS - n), empty)
+            for n in range(_FIRST_BLOCKS + 1)
+        ]
+        self.orphans: dict[int, MinedBlock] = {}
+        world.loop.call_later(BLOCK_S, self._tick)
+
+    @property
+    def head(self) -> MinedBlock:
+        return self.blocks[-1]
+
+    @property
+    def state(self) -> State:
+        return self.head.state
+
+    def _name(self, number: int) -> str:
+        self._names += 1
+        name = f"{self.world.seed}/{number}/{self._names}"
+        return "0x" + hashlib.sha256(name.encode()).hexdigest()
+
+    def fund(self, account: str, units: int) -> None:
+        """Give an account USDC, before anything happens."""
+        self.state.balances[account] = units
+
+    def calm_gas(self) -> None:
+        """Let gas be cheap, and every key have enough for it."""
+        self.base_fee, self.gas_money = _QUIET_FEE, _GAS_MONEY
+
+    def heal(self) -> None:
+        """Let gas be cheap and every endpoint catch up."""
+        self.calm_gas()
+        self.stuck.clear()
+
+    # -- the mempool
+
+    def new_transaction(self, sender: str, *calls: Call, **more: object) -> Transaction:
+        return Transaction(self._name(-1), sender, calls, **more)
+
+    def add(self, transaction: Transaction, who: str) -> None:
+        """Take a transaction; one that is known changes nothing."""
+        self.sent.setdefault(transaction.hash, who)
+        known = any(other.hash == transaction.hash for other in self.pending)
+        if known or transaction.hash in self.state.mined:
+            return
+        for other in self.pending:
+            is_same = transaction.nonce is not None and other.nonce == transaction.nonce
+            if is_same and other.sender == transaction.sender:
+                if transaction.fee < other.fee * _RAISE:
+                    raise Underpriced
+                self.pending.remove(other)
+                break
+        self.pending.append(transaction)
+        if self.world.is_traced:
+            self.world.note(f"{who} sends {transaction.hash[:10]} nonce {transaction.nonce}")
+
+    # -- blocks
+
+    def _tick(self) -> None:
+        self.world.loop.call_later(BLOCK_S, self._tick)
+        if self.world.strikes(self.world.odds.reorganised, "block replaced"):
+            self._reorganise()
+        chosen, left, counts = [], [], dict(self.state.counts)
+        for transaction in self.pending:
+            fate = self._fate(transaction, counts)
+            if fate == "mined":
+                chosen.append(transaction)
+            elif fate == "waits":
+                left.append(transaction)
+        self.pending = left
+        number = self.head.number + 1
+        self._append(number, self.head.timestamp + BLOCK_S, self.state, chosen)
+
+    def _fate(self, transaction: Transaction, counts: dict[str, int]) -> str:
+        world = self.world
+        if transaction.nonce is not None and transaction.nonce < counts.get(transaction.sender, 0):
+            return "gone"
+        if transaction.nonce is not None and transaction.nonce > counts.get(transaction.sender, 0):
+            return "waits"
+        if not transaction.is_sticky and world.strikes(world.odds.dropped, "transaction dropped"):
+            return "gone"
+        waits = not world.is_healed and world.dice.random() < world.odds.not_mined
+        if transaction.fee < self.base_fee or waits:
+            return "waits"
+        counts[transaction.sender] = counts.get(transaction.sender, 0) + 1
+        return "mined"
+
+    def _append(
+        self, number: int, timestamp: int, before: State, chosen: list[Transaction]
+    ) -> None:
+        block_hash = self._name(number)
+        state = before
+        if chosen:
+            state = before.copy()
+            index = self.world.dice.randrange(4)  # logs of strangers come first
+            for transaction in chosen:
+                receipt = self._execute(transaction, state, number, timestamp, block_hash, index)
+                state.mined[transaction.hash] = receipt
+                self.versions[transaction.hash].append(receipt)
+                index += len(receipt.logs)
+        self.blocks.append(MinedBlock(number, block_hash, timestamp, state, tuple(chosen)))
+
+    def _execute(
+        self,
+        transaction: Transaction,
+        state: State,
+        number: int,
+        timestamp: int,
+        block_hash: str,
+        index: int,
+    ) -> Receipt:
+        state.counts[transaction.sender] = state.counts.get(transaction.sender, 0) + 1
+        raw, succeeded = [], True
+        used, balances, refusing = dict(state.used), dict(state.balances), state.refusing
+        for call in transaction.calls:
+            try:
+                raw += self.token.run(call, state, timestamp, transaction.hash)
+            except CallReverted:
+                if transaction.is_atomic:
+                    raw, succeeded = [], False
+                    state.used, state.balances, state.refusing = used, balances, refusing
+                    break
+        if self.world.is_traced:
+            self.world.note(
+                f"block {number}: {transaction.hash[:10]} {'ok' if succeeded else 'reverted'}"
+                f" {len(raw)} logs from {index}"
+            )
+        return Receipt(
+            tx_hash=transaction.hash,
+            succeeded=succeeded,
+            block_number=number,
+            block_hash=block_hash,
+            logs=receipt_logs(raw, index),
+        )
+
+    def _reorganise(self) -> None:
+        """Replace the newest block: the same transactions, other places, perhaps a copy in front.
+
+        One block deep and nothing lost: more no confirmation of 1 can stand.
+        """
+        lost = self.blocks.pop()
+        self.orphans[lost.number] = lost
+        chosen = list(lost.transactions)
+        settled = {call.data for transaction in chosen for call in transaction.calls}
+        for transaction in self.pending:
+            is_copy = {call.data for call in transaction.calls} <= settled
+            if is_copy and transaction.nonce is None:
+                self.pending.remove(transaction)
+                chosen.insert(0, transaction)
+                break
+        self._append(lost.number, lost.timestamp, self.state, chosen)
+
+
+def encode_raw(sender: str, transaction: dict[str, object]) -> bytes:
+    """Return the bytes the simulated key signs: readable, the same for the same transaction."""
+    facts = {
+        "sender": sender,
+        "to": bytes(transaction["to"]).hex(),
+        "data": bytes(transaction["data"]).hex(),
+        **{name: transaction[name] for name in ("nonce", "maxFeePerGas", "maxPriorityFeePerGas")},
+    }
+    return json.dumps(facts).encode()
+
+
+def raw_hash(raw: bytes) -> str:
+    return "0x" + hashlib.sha256(raw).hexdigest()
+
+
+def decode_raw(raw: bytes) -> Transaction:
+    facts = json.loads(raw)
+    call = Call(facts["sender"], bytes.fromhex(facts["data"]), "0x" + facts["to"])
+    return Transaction(
+        raw_hash(raw),
+        facts["sender"],
+        (call,),
+        nonce=facts["nonce"],
+        fee=facts["maxFeePerGas"],
+    )

@@ -1,0 +1,86 @@
+"""The real schema and transactions on an in-memory SQLite database that outlives each process."""
+
+import contextlib
+import functools
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from gateway.store import SqliteStore
+from gateway.store.migrations import migrate
+from gateway.store.writer import Writer
+from tests.proof.simulation.world import World
+
+
+@functools.lru_cache(maxsize=8)
+def image(relaxed: tuple[str, ...] = ()) -> bytes:
+    """Return an empty database as bytes; `relaxed` is SQL that loosens the schema for a mutant."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db)
+        for statement in relaxed:
+            db.execute(statement)
+        return db.serialize()
+
+
+def open_database(world: World, relaxed: tuple[str, ...]) -> sqlite3.Connection:
+    """Return a fresh database whose random bytes come from the history's dice."""
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.deserialize(image(relaxed))
+    db.execute("PRAGMA foreign_keys = ON")
+    db.row_factory = sqlite3.Row
+    db.create_function("randomblob", 1, world.dice.randbytes)
+    return db
+
+
+class InlineReader:
+    """Stands where the reading aiosqlite connection does; the answer comes a little later."""
+
+    def __init__(self, db: sqlite3.Connection, life: Any) -> None:
+        self._db = db
+        self._life = life
+
+    async def execute_fetchall(self, sql: str, parameters: tuple) -> list[sqlite3.Row]:
+        self._life.check()
+        rows = self._db.execute(sql, parameters).fetchall()
+        await self._life.hop()
+        return rows
+
+    async def close(self) -> None:
+        self._life.check()
+
+
+class InlineWriter:
+    """Stands where the `WriteConnection` does; a process may die just before or after COMMIT."""
+
+    def __init__(self, db: sqlite3.Connection, life: Any) -> None:
+        self._db = db
+        self._life = life
+
+    async def run(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
+        self._life.check()
+        outcome = function(self._db)
+        await self._life.crash_point("committed, its answer not seen")
+        await self._life.hop()
+        return outcome
+
+    async def close(self) -> None:
+        self._life.check()
+
+
+class SimStore(SqliteStore):
+    """The production store over a database that is open already."""
+
+    def __init__(self, db: sqlite3.Connection, life: Any) -> None:
+        super().__init__(Path("in-memory"))
+        self._db = db
+        self._life = life
+
+    async def __aenter__(self) -> Self:
+        self._reader = InlineReader(self._db, self._life)
+        self._writer = Writer(InlineWriter(self._db, self._life))
+        self._writer.start()
+        return self
+
+    async def give_back_space(self) -> None:
+        """The database is in memory."""

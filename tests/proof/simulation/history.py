@@ -1,0 +1,199 @@
+"""One history: who takes part, when the process dies, how the world heals, what is found then."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import attrs
+
+from tests.proof.simulation import invariants, market
+from tests.proof.simulation.chain import SimulatedChain
+from tests.proof.simulation.database import open_database
+from tests.proof.simulation.flippers import Flipper
+from tests.proof.simulation.ground import Ground
+from tests.proof.simulation.life import Life
+from tests.proof.simulation.people import DirectPayer, Payer, Town
+from tests.proof.simulation.relay import Relay
+from tests.proof.simulation.seams import seams
+from tests.proof.simulation.strangers import Cheat, Observer, ThirdParty
+from tests.proof.simulation.weather import Weather
+from tests.proof.simulation.world import World
+
+_TROUBLE_S = 60.0  # after that the outside behaves
+_HEALING_S = 1500.0  # longest validBefore, the margins after it, and time to spare
+_LOOK_S = 3.0
+
+
+@attrs.define
+class Cast:
+    """Who takes part."""
+
+    payers: list[Payer]
+    directs: list[DirectPayer]
+    observers: list[Observer]
+    third_parties: list[ThirdParty]
+    cheats: list[Cheat]
+    weather: list[Weather]
+    flippers: list[Flipper]
+
+    @classmethod
+    def draw(cls, town: Town, dice: random.Random) -> "Cast":
+        is_leaky = dice.random() < 0.25
+        return cls(
+            payers=[
+                Payer(
+                    town,
+                    f"payer {n}",
+                    leaks=is_leaky and dice.random() < 0.7,
+                    idempotency_key=dice.choice((None, f"key {n}")),
+                )
+                for n in range(dice.randint(1, 3))
+            ],
+            directs=[
+                DirectPayer(
+                    town,
+                    f"direct {n}",
+                    idempotency_key=dice.choice((None, f"key {n}")),
+                    proves=dice.random() < 0.5,
+                )
+                for n in range(dice.choice((0, 0, 1, 1, 2)))
+            ],
+            observers=[Observer(town) for _ in range(dice.choice((0, 1, 1)))],
+            third_parties=[ThirdParty(town)] if is_leaky else [],
+            cheats=[Cheat(town, "cheat")] if dice.random() < 0.3 else [],
+            weather=[Weather(town, dice.choice((market.SIGNER, market.REFUNDER)))]
+            if dice.random() < 0.6
+            else [],
+            flippers=[Flipper(town, "flipper")] if dice.random() < 0.1 else [],
+        )
+
+    def everybody(self) -> list:
+        return [
+            *self.payers,
+            *self.directs,
+            *self.observers,
+            *self.third_parties,
+            *self.cheats,
+            *self.weather,
+            *self.flippers,
+        ]
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """What a history came to."""
+
+    seed: int
+    violations: tuple[str, ...]
+    lives: int
+    steps: int
+    seconds: float  # of virtual time
+    faults: Counter
+    states: Counter  # of payments, by flow and state
+    digest: str
+
+
+class History:
+    """Plays one seed."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        tracing: Callable[[str], None] | None = None,
+        relaxed: tuple[str, ...] = (),
+    ) -> None:
+        self.world = World(seed, tracing=tracing)
+        self.chain = SimulatedChain(self.world)
+        self.db = open_database(self.world, relaxed)
+        terms = market.Terms.draw(self.world.dice)
+        self.chain.fund(market.REFUNDER, terms.refund_units)
+        relay = Relay(self.world, self.chain)
+        self.ground = Ground(self.world, self.chain, self.db, relay, terms)
+        self.town = Town(self.world, self.chain)
+        self.cast = Cast.draw(self.town, self.world.dice)
+        self.lives = 0
+
+    def run(self) -> Outcome:
+        world = self.world
+        with seams(world):
+            world.note(f"seed {world.seed}: {self.ground.terms}, {world.odds}")
+            world.loop.run(self._play())
+            violations = invariants.check(self.ground, self.cast)
+            violations += [f"UNHANDLED {text}" for text in world.loop.complaints]
+        for violation in violations:
+            world.note(f"VIOLATION {violation}")
+        states = Counter(
+            f"{row['flow']} {row['state']}" for row in self.db.execute("SELECT * FROM payments")
+        )
+        self.db.close()
+        return Outcome(
+            seed=world.seed,
+            violations=tuple(violations),
+            lives=self.lives,
+            steps=world.loop.steps,
+            seconds=world.loop.time(),
+            faults=world.faults,
+            states=states,
+            digest=world.digest(),
+        )
+
+    async def _play(self) -> None:
+        world = self.world
+        keeper = asyncio.ensure_future(self._keep_alive())
+        self._plan_ends()
+        await self.town.opened.wait()  # nobody pays a shop that was never open
+        people = [asyncio.ensure_future(person.live()) for person in self.cast.everybody()]
+        await asyncio.wait(people, timeout=_TROUBLE_S)
+        world.note("the world heals")
+        world.is_healed = True
+        self.chain.heal()
+        if world.dice.random() < 0.2:
+            self._kill()
+        await self._settle_down(people)
+        self._kill()
+        keeper.cancel()
+        for person in people:
+            if person.done() and person.exception() is not None:
+                raise person.exception()  # the simulation's own mistake
+
+    def _plan_ends(self) -> None:
+        """Decide at which steps the process dies, and when it is told to stop."""
+        dice, loop = self.world.dice, self.world.loop
+        for _ in range(dice.choice((0, 0, 1, 1, 2, 3))):
+            loop.after_steps(dice.randrange(10, 2500), self._kill)
+        if dice.random() < 0.2:
+            loop.call_later(dice.uniform(1.0, 40.0), self._stop)
+
+    def _kill(self) -> None:
+        if self.town.life is not None:
+            self.town.life.kill()
+
+    def _stop(self) -> None:
+        if self.town.life is not None and self.town.life.is_open:
+            self.town.life.stop()
+
+    async def _keep_alive(self) -> None:
+        """Start the process again whenever it has ended."""
+        dice = self.world.dice
+        while True:
+            self.lives += 1
+            self.town.life = life = Life(self.ground, self.lives, self.town.opened)
+            await life.ended
+            self.town.life = None
+            await asyncio.sleep(dice.choice((0.0, 1.0, 15.0, 40.0)))
+
+    async def _settle_down(self, people: list) -> None:
+        """Wait until nothing is open any more, or for as long as anything might be."""
+        until = self.world.loop.time() + _HEALING_S
+        while self.world.loop.time() < until:
+            await asyncio.sleep(_LOOK_S)
+            is_waiting = any(not person.done() for person in people)
+            if not (is_waiting or self.chain.pending or invariants.open_work(self.ground)):
+                return
+
+
+def run_history(seed: int, **options: object) -> Outcome:
+    """Play one seed to its end."""
+    return History(seed, **options).run()

@@ -1,0 +1,209 @@
+"""One process of the gateway, from its start to kill -9 or a graceful stop.
+
+It is put together by `gateway.app` itself; only chain, database thread, artifacts and clock are
+seams. A dead life's seams raise, so nothing of it acts any more.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+from types import SimpleNamespace
+from typing import Any
+
+from gateway import app as production
+from gateway.contracts import PluginContext
+from gateway.errors import GatewayError, PaymentRequired
+from gateway.redaction import Redactor
+from gateway.web.services import Services
+from tests.proof.simulation import market
+from tests.proof.simulation.database import SimStore
+from tests.proof.simulation.ground import NOTHING, Answer, Ask, Ground
+from tests.proof.simulation.loop import OWNER
+from tests.proof.simulation.rpc import FaultyRpc
+
+_IN_FLIGHT_S = 5.0  # the web server waits that long for its handlers when told to stop
+
+
+class Dead(BaseException):
+    """This process is no more."""
+
+
+class Life:
+    """One process."""
+
+    def __init__(self, ground: Ground, number: int, opened: asyncio.Event) -> None:
+        self.ground = ground
+        self.world = ground.world
+        self.relay = ground.relay
+        self.number = number
+        self.is_dead = False
+        self._opened = opened
+        self.skew_s = ground.world.dice.choice((0.0, 0.0, 0.0, -2.0, 2.0))
+        self.services: Services | None = None
+        self._context = contextvars.copy_context()
+        self._context.run(OWNER.set, self)
+        self._waiting: dict[asyncio.Future[Answer], asyncio.Task[None]] = {}
+        self._stop = asyncio.Event()
+        self.ended = self.world.loop.create_future()
+        self._spawn(self._live(), "life")
+
+    def _spawn(self, coroutine: Any, name: str) -> asyncio.Task[Any]:
+        context = self._context.copy()
+        return self.world.loop.create_task(coroutine, name=name, context=context)
+
+    # -- seams
+
+    def check(self) -> None:
+        if self.is_dead:
+            raise Dead
+
+    def now(self) -> float:
+        self.check()
+        return self.world.now() + self.skew_s
+
+    async def hop(self) -> None:
+        """Go to another thread and back."""
+        self.check()
+        await asyncio.sleep(0)
+        self.check()
+
+    async def pause(self) -> None:
+        """Go over the network, one way."""
+        self.check()
+        world = self.world
+        if world.strikes(world.odds.late, "slow answer"):
+            await asyncio.sleep(world.dice.uniform(0.5, 3.0))
+            return self.check()
+        chance = world.dice.random()
+        if chance < 0.3:
+            await asyncio.sleep(chance / 3)
+        elif chance < 0.65:
+            await asyncio.sleep(0)
+        return self.check()
+
+    async def crash_point(self, where: str) -> None:
+        """Die here and now, with some luck."""
+        self.check()
+        if self.world.strikes(self.world.odds.crash, f"killed: {where}"):
+            self.world.loop.after_steps(0, self.kill)
+            await self.world.loop.create_future()
+
+    def check_paid(self, task_id: str) -> None:
+        """A provider is never asked for what nobody paid."""
+        row = self.ground.db.execute(
+            "SELECT p.state FROM tasks t JOIN payments p ON p.id = t.payment_id WHERE t.id = ?",
+            (task_id,),
+        ).fetchone()
+        if row["state"] != "settled":
+            self.ground.surprises.append(f"GENERATED_UNPAID {task_id} is {row['state']}")
+
+    # -- from start to end
+
+    async def _live(self) -> None:
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                services = await self._open(stack)
+                self.world.note(f"life {self.number} serves")
+                self.services = services
+                self._opened.set()
+                await self._stop.wait()
+                await self._finish_requests()
+        except Exception as error:  # noqa: BLE001 - a process that fails is a finding
+            if not self.is_dead:
+                self.ground.surprises.append(f"LIFE_FAILED {error!r}")
+                self._opened.set()  # the history ends and tells it, also where no life ever opens
+        if not self.is_dead:
+            self.world.note(f"life {self.number} ended in good order")
+            self._end()
+
+    async def _open(self, stack: contextlib.AsyncExitStack) -> Services:
+        """Do what `create_app` does, over our seams."""
+        ground, settings = self.ground, market.settings_of(self.ground.terms)
+        chain = FaultyRpc(ground.chain, self.world, self)
+        store = SimStore(ground.db, self)
+        context = PluginContext(settings=settings, chain=chain, journal=store, now=self.now)
+        manager, catalog = market.plugins(), market.catalog(self.now)
+        settler = manager.settler(context)
+        await stack.enter_async_context(store)
+        site: Any = SimpleNamespace(secret_key="", extensions={})
+        refunds = production._refunds(context, store, settler)
+        services = await production._services(
+            site, context, manager, catalog, store, settler, refunds, Redactor()
+        )
+        services.output_store = services.workers.resources.output_store = market.NoOutputs()
+        services.answered.set()
+        await stack.enter_async_context(production._running(services))
+        return services
+
+    async def _finish_requests(self) -> None:
+        """Do what the web server does before the app's own end: wait, then cancel its handlers."""
+        handlers = list(self._waiting.values())
+        if handlers:
+            await asyncio.wait(handlers, timeout=_IN_FLIGHT_S)
+        for handler in handlers:
+            handler.cancel()
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        self.world.note(f"life {self.number} is told to stop")
+        self._stop.set()
+
+    @property
+    def is_open(self) -> bool:
+        return self.services is not None and not self._stop.is_set() and not self.is_dead
+
+    def kill(self) -> None:
+        """kill -9: from here on nothing of this process happens."""
+        if self.is_dead or self.ended.done():
+            return
+        self.world.note(f"life {self.number} killed")
+        self.world.faults["kill -9"] += 1
+        self._end()
+
+    def _end(self) -> None:
+        self.is_dead = True
+        if self.ground.db.in_transaction:  # of a mutant: ours are functions
+            self.ground.db.execute("ROLLBACK")
+        self.world.loop.forget(self)
+        for answer in self._waiting:
+            if not answer.done():
+                answer.set_result(NOTHING)
+        self._waiting.clear()
+        self.ended.set_result(None)
+
+    # -- requests
+
+    def ask(self, what: Ask) -> asyncio.Future[Answer]:
+        """Send a request; the future ends with the answer, or with none when the process dies."""
+        answer: asyncio.Future[Answer] = self.world.loop.create_future()
+        handler = self._spawn(self._handle(what, answer), "request")
+        self._waiting[answer] = handler
+        return answer
+
+    def hang_up(self, answer: asyncio.Future[Answer]) -> None:
+        """The client left; the web server cancels the handler."""
+        handler = self._waiting.get(answer)
+        if handler is not None and not self.is_dead:
+            handler.cancel()
+
+    async def _handle(self, what: Ask, answer: asyncio.Future[Answer]) -> None:
+        result = NOTHING
+        try:
+            services = self.services
+            assert services is not None
+            accepted = await what(services)
+            result = Answer(status=200, task_id=accepted.task.id)
+        except PaymentRequired as refusal:
+            result = Answer(status=402, code=refusal.reason)
+        except GatewayError as error:
+            result = Answer(status=error.status, code=error.code)
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:  # noqa: BLE001 - the server's edge: a finding too
+            self.ground.surprises.append(f"INTERNAL_ERROR {error!r}")
+            result = Answer(status=500, code="INTERNAL_ERROR")
+        finally:
+            if not self.is_dead:
+                self._waiting.pop(answer, None)
+        if not self.is_dead and not answer.done():
+            answer.set_result(result)

@@ -1,0 +1,122 @@
+"""What is sold in every history, and the parts of the gateway that are not about money."""
+
+import functools
+import random
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gateway import Endpoint, Result, Settings, hookimpl
+from gateway.chain.signer import address_of
+from gateway.contracts import Clock, Kept
+from gateway.domain import StoredOutput, StoredResult
+from gateway.plugins.catalog import Catalog
+from gateway.plugins.manager import PluginManager
+from gateway_facilitator_settler import FacilitatorSettler
+from tests.proof.simulation.relay import RelayClient
+from tests.proof.simulation.vendor import DiceProvider
+
+WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E"
+PRICE_UNITS = 20_000
+SLUG = "picture"
+_SETTLEMENT_KEY = "0x" + "5e" * 32
+_REFUND_KEY = "0x" + "4e" * 32
+SIGNER = address_of(bytes.fromhex(_SETTLEMENT_KEY[2:]))
+REFUNDER = address_of(bytes.fromhex(_REFUND_KEY[2:]))
+
+
+@attrs.frozen
+class Terms:
+    """What the operator of a history has set."""
+
+    settlement: str  # `local`, or `relay`: the facilitator plugin with another client
+    refunds: str  # `manual` or `automatic`
+    refund_cap: str
+    refund_units: int  # what the refund key holds
+
+    @classmethod
+    def draw(cls, dice: random.Random) -> "Terms":
+        refunds = dice.choice(("manual", "automatic"))
+        return cls(
+            settlement=dice.choice(("local", "relay")),
+            refunds=refunds,
+            refund_cap=dice.choice(("10", "10", "0.02")) if refunds == "automatic" else "10",
+            refund_units=dice.choice((0, PRICE_UNITS, 10**9, 10**9)),
+        )
+
+
+@functools.lru_cache(maxsize=16)
+def settings(settlement: str, refunds: str, refund_cap: str) -> Settings:
+    return Settings(
+        base_url="http://gateway.test",
+        wallet=WALLET,
+        data_dir=Path(tempfile.gettempdir()),
+        settlement=settlement,
+        settlement_key=_SETTLEMENT_KEY,
+        refunds=refunds,
+        refund_key=_REFUND_KEY if refunds == "automatic" else "",
+        refund_daily_cap=refund_cap,
+        admin_password="not needed",
+        min_free_disk_mb=0,
+        failed_gas_per_hour=1.0,  # ETH; so that each payer's own bar is what stops a wallet
+    )
+
+
+def settings_of(terms: Terms) -> Settings:
+    return settings(terms.settlement, terms.refunds, terms.refund_cap)
+
+
+@functools.lru_cache(maxsize=1)
+def plugins() -> PluginManager:
+    """Load the bundled plugins and the simulation's own, once a process."""
+    return PluginManager([MarketPlugin()])
+
+
+def catalog(now: Clock) -> Catalog:
+    """Return what one process sells; it counts what it has under way, so each has its own."""
+    made = Catalog({}, now=now)
+    MarketPlugin().register_endpoints(
+        lambda endpoint, provider: made.register(endpoint, provider, "market"), None
+    )
+    return made
+
+
+class MarketPlugin:
+    """Sells one picture, and offers settlement through a relay."""
+
+    __name__ = "simulated-market"
+
+    @hookimpl
+    def register_endpoints(self, register: Any, settings: Settings) -> None:
+        endpoint = Endpoint(
+            slug=SLUG,
+            title="A picture",
+            description="Nothing to see.",
+            model="dice",
+            provider="dice",
+            capability="document-parsing",
+            price_units=PRICE_UNITS,
+        )
+        register(endpoint, DiceProvider())
+
+    @hookimpl
+    def register_settlers(self, register: Any, context: Any) -> None:
+        register("relay", lambda: FacilitatorSettler(context, RelayClient(context.chain.life)))
+
+
+@attrs.frozen
+class NoOutputs:
+    """Keeps text only, in the task itself."""
+
+    async def save(self, task_id: str, result: Result) -> StoredResult:
+        return StoredResult(text=result.text)
+
+    async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
+        for batch in ():
+            yield batch
+
+    async def delete(self, outputs: Sequence[StoredOutput]) -> None:
+        """Nothing was written."""

@@ -1,0 +1,51 @@
+"""The production code broken on purpose, one rule at a time; each must be found by the histories.
+
+Where the schema alone would stop a mutant, its part is loosened: what is tested is that the
+histories would see the damage, not that two guards stand behind each other.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from tests.proof.simulation import broken_accepting as accepting
+from tests.proof.simulation import broken_exposure as exposure
+from tests.proof.simulation import broken_settling as settling
+from tests.proof.simulation import broken_working as working
+from tests.proof.simulation.mutant import Mutant, patched
+
+_MAKERS: dict[str, Callable[[], Mutant]] = {
+    "direct-ignores-claims": accepting.direct_ignores_claims,
+    "broadcast-before-claim": accepting.broadcast_before_claim,
+    "state-alone": settling.state_alone,
+    "402-on-timeout": accepting.refuse_on_timeout,
+    "unpinned-block": settling.unpinned,
+    "status-alone": settling.status_alone,
+    "two-transactions": accepting.two_transactions,
+    "window-first": accepting.window_first,
+    "spent-is-the-end": accepting.spent_is_the_end,
+    "any-request": accepting.any_request,
+    "nonce-twice": settling.nonce_twice,
+    "late-commit": settling.late_commit,
+    "believed-facilitator": settling.believed_facilitator,
+    "refund-anew": settling.refund_anew,
+    "unmarked-submit": working.unmarked_submit,
+    "forgotten-handle": working.forgotten_handle,
+    "uncertain-again": working.uncertain_again,
+    "believed-exception": working.believed_exception,
+    "nobody-barred": exposure.nobody_barred,
+    "unlimited-open": exposure.unlimited,
+    "many-nonces": exposure.many_nonces,
+}
+MUTANTS = {name: make() for name, make in _MAKERS.items()}
+REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md
+
+
+@contextlib.contextmanager
+def applied(name: str | None) -> Iterator[tuple[str, ...]]:
+    """Break the code for a while; gives what is loosened in the schema. None breaks nothing."""
+    if name is None:
+        yield ()
+        return
+    mutant = MUTANTS[name]
+    with patched(*mutant.patches):
+        yield mutant.relaxed

@@ -1,0 +1,61 @@
+"""What must hold of money that is owed back: all of it, once, or still owed with a reason."""
+
+from collections import Counter
+
+from gateway.domain.eip3009 import TRANSFER_TOPIC, topic
+from tests.proof.simulation.ground import Ground
+from tests.proof.simulation.market import REFUNDER
+from tests.proof.simulation.token import TOKEN
+
+_OWED = "('refund_due', 'refunding', 'refunded', 'refund_failed')"
+
+
+def waiting(ground: Ground) -> list[str]:
+    """Return the refunds that are on their way, or that nobody has looked at yet."""
+    is_automatic = ground.terms.refunds == "automatic"
+    rows = ground.db.execute(
+        """SELECT p.id, p.state FROM payments p JOIN refunds r ON r.payment_id = p.id
+           WHERE p.state = 'refunding'
+              OR (? AND p.state = 'refund_due' AND p.payer_proven AND r.problem IS NULL)""",
+        (is_automatic,),
+    )
+    return [f"REFUND_STUCK payment {row['id']} is {row['state']}" for row in rows]
+
+
+def check(ground: Ground) -> list[str]:
+    return [*waiting(ground), *_amounts(ground), *_sent(ground)]
+
+
+def _amounts(ground: Ground) -> list[str]:
+    """Whoever paid for a task that failed is owed exactly what he paid."""
+    wrong = ground.db.execute(
+        f"""SELECT t.id FROM tasks t JOIN payments p ON p.id = t.payment_id
+            LEFT JOIN refunds r ON r.payment_id = p.id
+            WHERE (t.status = 'failed') != (r.payment_id IS NOT NULL)
+               OR (t.status = 'failed') != (p.state IN {_OWED})
+               OR r.amount_units != p.paid_units OR r.recipient != p.payer"""
+    )
+    return [f"REFUND_WRONG task {row[0]}" for row in wrong]
+
+
+def _sent(ground: Ground) -> list[str]:
+    """What the refund key sent is what was refunded, transfer by transfer."""
+    sent: Counter = Counter()
+    for receipt in ground.chain.state.mined.values():
+        for log in receipt.logs:
+            is_transfer = log.address == TOKEN and log.topics[0] == TRANSFER_TOPIC
+            if is_transfer and log.topics[1] == topic(REFUNDER) and any(log.data):
+                units = int.from_bytes(log.data, "big")
+                sent["0x" + log.topics[2][-40:], units, receipt.tx_hash] += 1
+    told = Counter(
+        (row["recipient"], row["amount_units"], row["tx_hash"])
+        for row in ground.db.execute(
+            """SELECT r.* FROM refunds r JOIN payments p ON p.id = r.payment_id
+               WHERE p.state = 'refunded'"""
+        )
+    )
+    return [
+        f"REFUNDED_WRONG {key[1]} to {key[0]} by {key[2]}: {sent[key]} sent, {told[key]} told"
+        for key in sent | told
+        if sent[key] != told[key]
+    ]

@@ -1,0 +1,242 @@
+"""The chain as a gateway sees it: several endpoints that lag, err, and swallow what they are sent.
+
+Implements `contracts.Chain` with the fail-over rules of `Web3Chain`: the first endpoint with an
+answer wins; None is believed only where somebody answered.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from gateway import Block, CallReverted, ChainUnavailable, Receipt
+from gateway.domain import Log, MinedTransfer
+from gateway.domain.eip3009 import (
+    AUTHORIZATION_CANCELED_TOPIC,
+    AUTHORIZATION_USED_TOPIC,
+    topic,
+    uint,
+)
+from tests.proof.simulation.chain import MinedBlock, SimulatedChain, Underpriced, decode_raw
+from tests.proof.simulation.world import World
+
+_SAFE_DEPTH = 8  # blocks until the network calls one safe
+
+
+class Node:
+    """One endpoint: it shows a block that is sometimes not the newest, sometimes a replaced one."""
+
+    def __init__(self, place: int, chain: SimulatedChain, world: World) -> None:
+        self._place = place
+        self._chain = chain
+        self._world = world
+
+    def tip(self) -> MinedBlock:
+        """Return the newest block this endpoint knows at this moment."""
+        world, blocks = self._world, self._chain.blocks
+        lag = 0
+        if world.strikes(world.odds.lag, "endpoint behind"):
+            lag = world.dice.choice((1, 1, 2, 5))
+        newest = self._chain.stuck.get(self._place, len(blocks) - 1)
+        block = blocks[max(newest - lag, 0)]
+        orphan = self._chain.orphans.get(block.number)
+        if orphan and lag and world.strikes(0.5, "replaced block shown"):
+            return orphan
+        return block
+
+    def find(self, block_hash: str) -> MinedBlock:
+        """Return a block by hash. Raises `ChainUnavailable` where it is not known here yet."""
+        tip = self.tip()
+        candidates = [*self._chain.blocks[: tip.number + 1], *self._chain.orphans.values()]
+        for block in reversed(candidates):
+            if block.hash == block_hash and block.number <= tip.number:
+                return block
+        raise ChainUnavailable("unknown block")
+
+
+class FaultyRpc:
+    """What one process may know of the chain; dead with its process."""
+
+    def __init__(self, chain: SimulatedChain, world: World, life: Any) -> None:
+        self._chain = chain
+        self._world = world
+        self.life = self._life = life
+        self._nodes = [Node(place, chain, world) for place in range(2)]
+
+    async def start(self) -> None:
+        await self.head()
+
+    async def close(self) -> None:
+        self._life.check()
+
+    async def _first(self, ask: Callable[[Node], Any]) -> Any:
+        for node in self._nodes:
+            try:
+                return await self._one(node, ask)
+            except ChainUnavailable:
+                continue
+        raise ChainUnavailable("The chain does not answer now.")
+
+    async def _one(self, node: Node, ask: Callable[[Node], Any]) -> Any:
+        world = self._world
+        await self._life.pause()
+        if world.loop.time() < world.silent_until and not world.is_healed:
+            raise ChainUnavailable("silent")
+        if world.strikes(world.odds.rpc_error, "rpc error"):
+            raise ChainUnavailable("error")
+        answer = ask(node)
+        await self._life.pause()
+        if world.strikes(world.odds.rpc_error / 2, "rpc answer lost"):
+            raise ChainUnavailable("answer lost")
+        return answer
+
+    async def head(self) -> Block:
+        return await self._first(lambda node: _block(node.tip()))
+
+    async def block_at(self, number: int) -> Block:
+        def ask(node: Node) -> Block:
+            if number > node.tip().number:
+                raise ChainUnavailable("unknown block")
+            return _block(self._chain.blocks[number])
+
+        return await self._first(ask)
+
+    async def block(self, block_hash: str) -> Block:
+        return await self._first(lambda node: _block(node.find(block_hash)))
+
+    async def newest_head(self) -> Block:
+        heads = []
+        for node in self._nodes:
+            try:
+                heads.append(await self._one(node, lambda node: _block(node.tip())))
+            except ChainUnavailable:
+                continue
+        if not heads:
+            raise ChainUnavailable("silent")
+        return max(heads, key=lambda block: block.timestamp)
+
+    async def knows_transaction(self, tx_hash: str) -> bool:
+        """Tell of a transaction in a block or in the mempool, unless it was swallowed."""
+
+        def ask(node: Node) -> bool:
+            is_pending = any(one.hash == tx_hash for one in self._chain.pending)
+            return is_pending or tx_hash in node.tip().state.mined
+
+        answers = []
+        for node in self._nodes:
+            try:
+                answers.append(await self._one(node, ask))
+            except ChainUnavailable:
+                continue
+        if not answers:
+            raise ChainUnavailable("silent")
+        return any(answers)
+
+    async def receipt(self, tx_hash: str) -> Receipt | None:
+        answered = False
+        for node in self._nodes:
+            try:
+                found = await self._one(node, lambda node: node.tip().state.mined.get(tx_hash))
+            except ChainUnavailable:
+                continue
+            answered = True
+            if found is not None:
+                if self._world.strikes(self._world.odds.rpc_error / 4, "receipt without status"):
+                    continue  # the adapter passes over it, as over silence
+                return found
+        if not answered:
+            raise ChainUnavailable("silent")
+        return None
+
+    async def call(
+        self,
+        data: bytes,
+        *,
+        sender: str | None = None,
+        to: str | None = None,
+        gas: int | None = None,
+        fees: tuple[int, int] | None = None,
+    ) -> bytes:
+        def ask(node: Node) -> bytes:
+            tip = node.tip()
+            priced = fees is not None
+            return self._chain.token.view(data, tip.state, tip.timestamp, priced=priced)
+
+        return await self._first(ask)
+
+    async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
+        def ask(node: Node) -> int:
+            tip = node.tip() if at is None else node.find(at.hash)
+            return uint(self._chain.token.view(data, tip.state, tip.timestamp))
+
+        return await self._first(ask)
+
+    async def authorization_logs(
+        self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
+    ) -> list[tuple[str, bool]]:
+        who = topic(sender)
+
+        def ask(node: Node) -> list[tuple[str, bool]]:
+            newest = min(node.find(known.hash).number, to_block)
+            if self._world.strikes(self._world.odds.lag / 4, "logs behind"):
+                newest -= 4
+            return [
+                (receipt.tx_hash, log.topics[0] == AUTHORIZATION_USED_TOPIC)
+                for receipt in self._chain.head.state.mined.values()
+                if from_block <= receipt.block_number <= newest
+                for log in receipt.logs
+                if _is_of_nonce(log, who, nonce)
+            ]
+
+        return await self._first(ask)
+
+    async def code(self, address: str) -> bytes:
+        has_code = address in self._chain.token.wallets
+        return await self._first(lambda node: b"\x5b" if has_code else b"")
+
+    async def safe_head(self) -> Block:
+        def ask(node: Node) -> Block:
+            return _block(self._chain.blocks[max(node.tip().number - _SAFE_DEPTH, 0)])
+
+        return await self._first(ask)
+
+    async def transfer_logs(
+        self, recipient: str, *, from_block: int, to_block: int
+    ) -> list[MinedTransfer]:
+        raise ChainUnavailable("only reports ask for this")
+
+    async def gas_balance(self, address: str) -> int:
+        return await self._first(lambda node: self._chain.gas_money)
+
+    async def transaction_count(self, address: str) -> int:
+        return await self._first(lambda node: node.tip().state.counts.get(address, 0))
+
+    async def fees(self) -> tuple[int, int]:
+        return await self._first(lambda node: (self._chain.base_fee, 10**6))
+
+    async def send(self, raw: bytes) -> None:
+        transaction = decode_raw(raw)
+
+        def ask(node: Node) -> None:
+            if self._world.strikes(self._world.odds.send_swallowed, "transaction swallowed"):
+                return
+            try:
+                self._chain.add(transaction, "gateway")
+            except Underpriced:
+                raise ChainUnavailable("replacement transaction underpriced") from None
+
+        try:
+            await self._first(ask)
+        except CallReverted:
+            return
+        await self._life.crash_point("broadcast, its answer not seen")
+
+
+def _block(block: MinedBlock) -> Block:
+    return Block(number=block.number, hash=block.hash, timestamp=block.timestamp)
+
+
+def _is_of_nonce(log: Log, who: str, nonce: str) -> bool:
+    return (
+        log.topics[0] in (AUTHORIZATION_USED_TOPIC, AUTHORIZATION_CANCELED_TOPIC)
+        and log.topics[1] == who
+        and log.topics[2] == nonce
+    )

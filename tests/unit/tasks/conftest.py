@@ -1,0 +1,32 @@
+"""Fixtures: a shop with two lanes, and pauses short enough for tests."""
+
+import pytest
+
+from tests.unit.tasks.engine_shop import JobApi, opened
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr("gateway.tasks.polling._PAUSES_S", (0.01, 0.02))
+    monkeypatch.setattr("gateway.tasks.polling._ASKED_S", (0.001, 60.0))
+    monkeypatch.setattr("gateway.tasks.delivery._FETCH_PAUSES_S", (0.01, 0.01))
+    monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (0.01, 0.01, 0.01))
+    monkeypatch.setattr("gateway.tasks.pool._LOOK_S", 0.02)
+
+
+@pytest.fixture
+async def shop(tmp_path, provider, clock):
+    async with opened(tmp_path, provider, clock, start=False) as shop:
+        yield shop
+
+
+@pytest.fixture
+def api():
+    return JobApi()
+
+
+@pytest.fixture
+async def jobs(tmp_path, api, clock):
+    """A shop whose provider makes jobs."""
+    async with opened(tmp_path, api, clock, timeout_s=300) as shop:
+        yield shop

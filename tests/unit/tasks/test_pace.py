@@ -1,0 +1,145 @@
+"""How much a provider takes at once and a minute: never more, in order, and nobody spins."""
+
+import asyncio
+import math
+
+import attrs
+import pytest
+
+from gateway import Pending, Traits
+from gateway.plugins.pace import Pace
+from tests.unit.tasks.engine_shop import PAPER, TEXT, JobApi, PlainApi, opened, until
+
+
+def counted(shop):
+    """Count what the dispatcher asks of the queue, and what lanes give back."""
+    counts = {"claim": 0, "give_back": 0}
+
+    def count(name):
+        real = getattr(shop.store.queue, name)
+
+        async def counting(*args, **more):
+            counts[name] += 1
+            return await real(*args, **more)
+
+        setattr(shop.store.queue, name, counting)
+
+    for name in counts:
+        count(name)
+    return counts
+
+
+@pytest.mark.parametrize("most", [1, 3])
+async def test_a_provider_generates_no_more_at_once_than_it_says(tmp_path, clock, most):
+    running, peak, order = set(), [], []
+
+    async def submit(request, job):
+        running.add(job.task_id)
+        order.append(job.task_id)
+        peak.append(len(running))
+        await asyncio.sleep(0.01)
+        running.discard(job.task_id)
+        return TEXT
+
+    api = PlainApi(*[submit] * 12, max_concurrency=most)
+    async with opened(tmp_path, api, clock, lanes=8, start=False) as shop:
+        counts = counted(shop)
+        tasks = await shop.sold(12)
+        shop.pool.start()
+        assert {(await shop.ended(one)).status for one in tasks} == {"completed"}
+        assert {(await shop.ended(one)).attempt for one in tasks} == {1}
+    assert max(peak) == most
+    assert order == tasks  # first come, first served
+    assert counts["give_back"] == 0  # nobody is claimed in vain
+    assert counts["claim"] <= 4 * len(tasks)
+
+
+async def test_jobs_count_as_long_as_they_are_under_way(tmp_path, clock):
+    api = JobApi(max_concurrency=3)
+    async with opened(tmp_path, api, clock, lanes=8) as shop:
+        counts = counted(shop)
+        tasks = await shop.sold(6)
+        await until(lambda: len(set(api.polls)) == 3)
+        await asyncio.sleep(0.3)
+        assert len(api.submits) == 3
+        assert counts["claim"] < 30  # nothing can start: nobody asks in circles
+        api.to_poll = [TEXT]
+        await until(lambda: len(api.submits) == 4)
+        api.usual = TEXT
+        assert {(await shop.ended(one)).status for one in tasks} == {"completed"}
+    assert api.submits == tasks
+
+
+async def test_a_provider_is_asked_no_more_often_a_minute_than_it_says(tmp_path, clock):
+    clock.frozen_at = clock()
+    api = PlainApi(submits_per_minute=3)
+    async with opened(tmp_path, api, clock, lanes=8) as shop:
+        counts = counted(shop)
+        tasks = []
+        for _ in range(8):
+            tasks.append(await shop.accept(PAPER))
+            clock.offset_s += 0.001
+        for expected in (3, 6, 8):
+            await until(lambda: len(api.submits) == expected)  # noqa: B023
+            await asyncio.sleep(0.1)
+            assert len(api.submits) == expected
+            clock.offset_s += 59
+            shop.pool.wake()
+            await asyncio.sleep(0.1)
+            assert len(api.submits) == expected
+            clock.offset_s += 1.1
+            shop.pool.wake()
+        assert {(await shop.ended(one)).attempt for one in tasks} == {1}
+    assert api.submits == tasks
+    assert counts["give_back"] == 0
+    assert counts["claim"] < 60
+
+
+async def test_a_provider_that_rests_keeps_nobody_elses_task_waiting(tmp_path, clock):
+    """And what rests is not looked at in circles: turns of the dispatcher are counted."""
+    api, other = JobApi(max_concurrency=1), PlainApi()
+    async with opened(tmp_path, api, clock, lanes=4) as shop:
+        plain = attrs.evolve(PAPER, slug="plain")
+        shop.catalog.register(plain, other, "test")
+        counts = counted(shop)
+        await shop.sold(20)
+        await until(lambda: api.polls)
+        for _ in range(10):
+            assert (await shop.ended(await shop.accept(plain))).status == "completed"
+        await asyncio.sleep(0.2)
+        assert len(api.submits) == 1
+        assert counts["claim"] < 100
+
+
+async def test_resumed_jobs_need_no_room_at_their_provider(tmp_path, clock):
+    api = JobApi(max_concurrency=2)
+    async with opened(tmp_path, api, clock) as shop:
+        tasks = await shop.sold(2)
+        await until(lambda: len(set(api.polls)) == 2)
+        await shop.crash()
+    api.traits, api.usual = Traits(max_concurrency=1), Pending()
+    api.polls.clear()
+    async with opened(tmp_path, api, clock, lanes=1) as shop:
+        await until(lambda: len(set(api.polls)) == 2)
+        api.usual = TEXT
+        assert {(await shop.ended(one)).status for one in tasks} == {"completed"}
+    assert len(api.submits) == 2
+
+
+def test_room_and_wait_agree(clock):
+    clock.frozen_at = 1000.0
+    pace = Pace(Traits(max_concurrency=3, submits_per_minute=2), clock, 4)
+    assert (pace.room(), pace.wait_s()) == (2, 0)
+    pace.submitted()
+    clock.offset_s += 10
+    pace.submitted()
+    assert (pace.room(), pace.wait_s()) == (0, 50)
+    pace.pause(55)
+    assert pace.wait_s() == 55
+    pace.pause(1)  # shorter than what was said before
+    assert pace.wait_s() == 55
+    clock.offset_s += 55
+    assert (pace.room(), pace.wait_s()) == (1, 0)
+    with pace.place(), pace.place(), pace.place():
+        assert (pace.room(), pace.wait_s()) == (0, math.inf)
+    assert Pace(Traits(), clock, 4).room() == 4

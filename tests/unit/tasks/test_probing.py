@@ -1,0 +1,158 @@
+"""Probing: a wrong key is found before anybody pays, and who works again sells again."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from gateway import AccountProblem, Transient
+from gateway.plugins.catalog import Catalog
+from gateway.plugins.health import probe_forever, problem_of
+from gateway.settings import EndpointOverride
+from tests.unit.tasks.engine_shop import PAPER, PlainApi, said, until
+
+
+class Probed(PlainApi):
+    """A provider whose health a test decides."""
+
+    def __init__(self):
+        super().__init__()
+        self.health_says = []
+        self.usual = None
+        self.asked = 0
+
+    async def health(self):
+        self.asked += 1
+        await said(self.health_says.pop(0) if self.health_says else self.usual)
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch):
+    monkeypatch.setattr("gateway.plugins.health._LOOK_S", 0.01)
+    monkeypatch.setattr("gateway.plugins.health._TIMEOUT_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.upstream._STOP_S", 0.05)
+
+
+@pytest.fixture
+def api():
+    return Probed()
+
+
+@pytest.fixture
+def upstream(api, clock):
+    clock.frozen_at = clock()
+    return catalog_of(api, clock).everything()[0].upstream
+
+
+def catalog_of(api, clock, **override):
+    overrides = {"paper": EndpointOverride(**override)} if override else {}
+    catalog = Catalog(overrides, now=clock)
+    catalog.register(PAPER, api, "test")
+    return catalog
+
+
+@contextlib.asynccontextmanager
+async def probing(catalog):
+    task = asyncio.create_task(probe_forever(catalog))
+    yield
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_wrong_key_takes_the_provider_off_sale_at_the_start(api, clock):
+    api.usual = AccountProblem("401: wrong key")
+    catalog = catalog_of(api, clock)
+    async with probing(catalog):
+        await until(lambda: list(catalog) == [])
+    assert "401: wrong key" in catalog.everything()[0].upstream.circuit.problem
+
+
+@pytest.mark.parametrize("error", [Transient("502"), KeyError("x"), TimeoutError()], ids=repr)
+async def test_a_provider_that_is_away_at_the_start_stays_on_sale(api, clock, error):
+    api.usual = error
+    catalog = catalog_of(api, clock)
+    async with probing(catalog):
+        await until(lambda: api.asked)
+        await asyncio.sleep(0.05)
+        assert len(list(catalog)) == 1
+    assert api.asked == 1
+
+
+async def test_who_works_again_is_on_sale_again_and_who_does_not_is_asked_less_often(api, clock):
+    clock.frozen_at = clock()
+    catalog = catalog_of(api, clock)
+    circuit = catalog.everything()[0].upstream.circuit
+    async with probing(catalog):
+        await until(lambda: api.asked == 1)
+        circuit.trip("402")
+        api.usual = AccountProblem("still 402")
+        await asyncio.sleep(0.05)
+        assert api.asked == 1
+        clock.offset_s += 30
+        await until(lambda: api.asked == 2)
+        clock.offset_s += 59
+        await asyncio.sleep(0.05)
+        assert api.asked == 2
+        api.usual = None
+        clock.offset_s += 1
+        await until(lambda: not circuit.is_open)
+    assert api.asked == 3
+
+
+async def test_who_cannot_be_asked_is_tried_by_the_next_buyer(clock):
+    clock.frozen_at = clock()
+    catalog = catalog_of(PlainApi(), clock)
+    circuit = catalog.everything()[0].upstream.circuit
+    circuit.trip("Transient")
+    async with probing(catalog):
+        await asyncio.sleep(0.05)
+        assert circuit.is_open
+        clock.offset_s += 30
+        await until(lambda: not circuit.is_open)
+    circuit.failed("Transient", "task-1")
+    assert circuit.is_open
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(1), asyncio.CancelledError(), KeyboardInterrupt(), RecursionError()],
+    ids=repr,
+)
+async def test_whatever_a_health_raises_the_others_are_probed(api, clock, error):
+    clock.frozen_at = clock()
+    api.usual = error
+    catalog = catalog_of(api, clock)
+    circuit = catalog.everything()[0].upstream.circuit
+    async with probing(catalog):
+        await until(lambda: api.asked == 1)
+        circuit.trip("402")
+        clock.offset_s += 30
+        await until(lambda: api.asked == 2)
+        api.usual = None
+        clock.offset_s += 60
+        await until(lambda: not circuit.is_open)
+
+
+async def test_a_health_that_hangs_or_clings_is_cut_off(api, clock, upstream):
+    freed = asyncio.Event()
+
+    async def clings():
+        while not freed.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await freed.wait()
+
+    api.usual = clings
+    assert await problem_of(upstream) == "TimeoutError"
+    freed.set()
+    await asyncio.sleep(0)
+    api.usual = AccountProblem("401")
+    assert await problem_of(upstream) == "AccountProblem: 401"
+    api.usual = None
+    assert await problem_of(upstream) is None
+
+
+async def test_who_is_switched_off_is_not_asked(api, clock):
+    async with probing(catalog_of(api, clock, enabled=False)):
+        await asyncio.sleep(0.05)
+    assert api.asked == 0
