@@ -1,1 +1,5 @@
-"""What runs in the warmed process and its children; loads nothing else of the gateway."""
+"""The code of the warmed process and its children; it loads nothing else of the gateway.
+
+Does not belong here: anything that the gateway's own process imports, but for `prctl`, and what a
+function that runs in the sandbox does.
+"""
