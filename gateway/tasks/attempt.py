@@ -17,8 +17,8 @@ from gateway.errors import (
     NotFound,
     ResultUnusable,
 )
+from gateway.plugins.calls import call_plugin
 from gateway.plugins.catalog import Registered
-from gateway.plugins.upstream import call_plugin
 from gateway.redaction import hide_prompt
 from gateway.tasks.delivery import Delivery, check_shape
 from gateway.tasks.job import AttemptJob, LeaseLost
@@ -116,7 +116,7 @@ class Attempt:
         elif not is_begun and registered.upstream.wait_s > 0:
             await outcome.rest(registered.upstream)
         else:
-            with registered.upstream.pace.place():
+            with registered.upstream.pace.slot():
                 await self._attempt(registered, outcome)
 
     def _registered(self) -> Registered | None:

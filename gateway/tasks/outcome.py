@@ -17,7 +17,7 @@ from gateway.errors import (
     ResultUnusable,
     SubmitUncertain,
 )
-from gateway.plugins.tracebacks import place_in
+from gateway.plugins.calls import place_in
 from gateway.plugins.upstream import Upstream
 from gateway.tasks.billing import as_billed
 from gateway.tasks.job import AttemptJob, within
@@ -50,12 +50,12 @@ class Outcome:
         match error:
             case InvalidInput():
                 upstream.circuit.succeeded()
-                await self.fail("invalid_input", upstream.sentence(error))
+                await self.fail("invalid_input", upstream.error_text(error))
             case ContentPolicy():
                 upstream.circuit.succeeded()
-                await self.fail("content_policy", upstream.sentence(error))
+                await self.fail("content_policy", upstream.error_text(error))
             case AccountProblem():
-                upstream.circuit.trip(upstream.sentence(error))
+                upstream.circuit.trip(upstream.error_text(error))
                 await self.fail("provider_error", _OFF_SALE)
             case RateLimited():
                 await self._wait(getattr(error, "retry_after_s", None), upstream)
@@ -67,7 +67,7 @@ class Outcome:
                 await self.fail("timed_out", "The provider took too long.")
             case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
                 self._count(raised, upstream)
-                await self.fail("provider_error", upstream.sentence(error))
+                await self.fail("provider_error", upstream.error_text(error))
             case WriteFailed():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
             case SubmitUncertain() if not is_idempotent:
@@ -75,7 +75,7 @@ class Outcome:
                 await self.uncertain()
             case ResultUnusable():
                 self._count(raised, upstream)
-                await self._retry("provider_error", upstream.sentence(error))
+                await self._retry("provider_error", upstream.error_text(error))
             case TimeoutError():
                 self._count(raised, upstream)
                 await self._retry("timed_out", "The provider took too long.")
@@ -137,7 +137,7 @@ class Outcome:
             task=self.lease.task_id,
             plugin=upstream.plugin,
             error=kind,
-            said=self._said(upstream.sentence(error)),
+            said=self._said(upstream.error_text(error)),
             at=place_in(error, type(upstream.provider).__module__),
         )
 

@@ -19,8 +19,8 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
-from gateway.plugins.tracebacks import place_in
-from gateway.plugins.upstream import Upstream, call_plugin
+from gateway.plugins.calls import call_plugin, place_in
+from gateway.plugins.upstream import Upstream
 from gateway.tasks.delivery import check_shape
 from gateway.tasks.job import AttemptJob, LeaseLost, within
 
@@ -83,7 +83,7 @@ class JobPoller:
         except RateLimited as error:
             return within(getattr(error, "retry_after_s", None), self._longer(), _ASKED_S[1])
         except AccountProblem as error:
-            self.upstream.circuit.trip(self.upstream.sentence(error))
+            self.upstream.circuit.trip(self.upstream.error_text(error))
         except (Transient, SubmitUncertain, TimeoutError, OSError):
             pass  # the API is away for a moment; the job is not
         except Exception as error:

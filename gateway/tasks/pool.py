@@ -131,7 +131,7 @@ class WorkerPool:
         looked at from time to time, because it reads past all that rests.
         """
         free = max(self.resources.slots.free, 0)
-        room = sum(upstream.room for upstream in self.catalog.upstreams())
+        room = sum(upstream.free_submits for upstream in self.catalog.upstreams())
         is_time = asyncio.get_running_loop().time() >= self._look_at
         return min(free, room or int(is_time))
 

@@ -88,7 +88,7 @@ async def opened(
     """Open a shop that sells a picture and a paper; again over the same folder: after a restart."""
     done = []
     async with SqliteStore(tmp_path / "gateway.db") as store:
-        catalog = Catalog({}, now=clock, places=lanes)
+        catalog = Catalog({}, now=clock, slots=lanes)
         for endpoint in (ENDPOINT, PAPER):
             changed = attrs.evolve(endpoint, timeout_s=timeout_s, cost_micros=cost_micros)
             catalog.register(changed, provider, "test")

@@ -142,7 +142,7 @@ async def test_a_poll_that_hangs_is_cut_off_and_asked_again(tmp_path, api, clock
 
 async def test_a_poll_that_does_not_stop_is_left_behind(tmp_path, api, clock, monkeypatch):
     monkeypatch.setattr("gateway.tasks.polling._POLL_TIMEOUT_S", 0.05)
-    monkeypatch.setattr("gateway.plugins.upstream._STOP_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.calls._STOP_S", 0.05)
     freed, told = asyncio.Event(), []
 
     async def clings(handle, job):

@@ -164,7 +164,7 @@ async def test_a_provider_that_is_no_coroutine_fails(tmp_path, clock):
 
 
 async def test_a_provider_that_does_not_stop_is_left_behind(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.plugins.upstream._STOP_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.calls._STOP_S", 0.05)
     freed = asyncio.Event()
 
     async def clings(request, job):

@@ -16,16 +16,16 @@ def put_on_trial(shop):
 
 
 def test_on_trial_there_is_room_for_one_and_for_none_beside_it(clock):
-    upstream = Upstream.of(PlainApi(), "test", now=clock, places=4)
-    assert upstream.room == 4
+    upstream = Upstream.of(PlainApi(), "test", now=clock, slots=4)
+    assert upstream.free_submits == 4
     upstream.circuit.trip("402: top up")
-    assert (upstream.room, upstream.wait_s) == (0, float("inf"))
+    assert (upstream.free_submits, upstream.wait_s) == (0, float("inf"))
     upstream.circuit.try_again()
-    assert (upstream.room, upstream.wait_s) == (1, 0)
-    with upstream.pace.place():
-        assert (upstream.room, upstream.wait_s) == (0, float("inf"))
+    assert (upstream.free_submits, upstream.wait_s) == (1, 0)
+    with upstream.pace.slot():
+        assert (upstream.free_submits, upstream.wait_s) == (0, float("inf"))
         upstream.circuit.succeeded()
-        assert (upstream.room, upstream.wait_s) == (3, 0)
+        assert (upstream.free_submits, upstream.wait_s) == (3, 0)
 
 
 async def test_on_trial_one_is_asked_for_and_after_its_success_all_at_once(tmp_path, clock):
