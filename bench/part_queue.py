@@ -67,7 +67,7 @@ def _pool(
         catalog=catalog,
         output_store=artifacts,
         now=time.time,
-        lanes=lanes,
+        workers=lanes,
         retention_s=86_400,
         **options,  # type: ignore[arg-type]
     )

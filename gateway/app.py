@@ -204,7 +204,7 @@ def _workers(
         catalog=catalog,
         output_store=output_store,
         now=context.now,
-        lanes=context.settings.workers,
+        workers=context.settings.workers,
         retention_s=context.settings.retention_days * 86400,
         on_done=notifications.post,
     )

@@ -57,9 +57,9 @@ def _load(at: int) -> Instruction:
     return (_LOAD, 0, 0, at)
 
 
-def _load_argument(place: int) -> Instruction:
+def _load_argument(index: int) -> Instruction:
     """Load the lower half of an argument: the kernel reads no more of an `int`."""
-    return _load(16 + 8 * place)
+    return _load(16 + 8 * index)
 
 
 def _return(action: int) -> Instruction:
@@ -70,14 +70,14 @@ def _if_equal(value: int, then: list[Instruction]) -> list[Instruction]:
     return [(_JUMP_EQUAL, 0, len(then), value), *then]
 
 
-def _allow_values(place: int, values: tuple[int, ...]) -> list[Instruction]:
+def _allow_values(index: int, values: tuple[int, ...]) -> list[Instruction]:
     """Allow the call if an argument is one of some values."""
     tests = [one for value in values for one in _if_equal(value, [_return(ALLOW)])]
-    return [_load_argument(place), *tests, _return(EPERM)]
+    return [_load_argument(index), *tests, _return(EPERM)]
 
 
-def _refuse_any_bit(place: int, bits: int) -> list[Instruction]:
-    return [_load_argument(place), (_JUMP_ANY_BIT, 0, 1, bits), _return(EPERM), _return(ALLOW)]
+def _refuse_any_bit(index: int, bits: int) -> list[Instruction]:
+    return [_load_argument(index), (_JUMP_ANY_BIT, 0, 1, bits), _return(EPERM), _return(ALLOW)]
 
 
 def _allow_threads() -> list[Instruction]:
@@ -132,7 +132,7 @@ def program(machine: str, pid: int, *, may_read: bool = False) -> list[Instructi
 
     `may_read` also allows it to open files for reading.
     """
-    place = system_calls.MACHINES.index(machine)
+    index = system_calls.MACHINES.index(machine)
     allowed = {**system_calls.ALLOWED, **(system_calls.READING if may_read else {})}
     rules = {name: [_return(ALLOW)] for name in allowed}
     rules |= _conditional_rules(pid, may_read=may_read)
@@ -146,7 +146,7 @@ def program(machine: str, pid: int, *, may_read: bool = False) -> list[Instructi
         _load(_NUMBER_AT),
     ]
     for name, then in rules.items():
-        number = numbers[name][place]
+        number = numbers[name][index]
         if number is not None:
             filtering += _if_equal(number, then)
     return [*filtering, _return(EPERM)]
