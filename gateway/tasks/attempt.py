@@ -145,7 +145,7 @@ class Attempt:
         except LeaseLost:
             raise
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            await outcome.record_error(error, upstream, self._job)
+            await outcome.record(error, upstream, self._job)
         else:
             upstream.circuit.succeeded()
 

@@ -46,9 +46,7 @@ class Outcome:
     resources: Resources
     lease: Lease
 
-    async def record_error(  # noqa: C901 - one case an error
-        self, raised: Exception, upstream: Upstream, job: AttemptJob | None
-    ) -> None:
+    async def record(self, raised: Exception, upstream: Upstream, job: AttemptJob | None) -> None:  # noqa: C901 - one case an error
         """Write down what an error means; the cases are the rows of docs/providers.md, in order."""
         is_idempotent = upstream.traits.idempotent_submit
         error = error_that_counts(raised, upstream.traits, job)

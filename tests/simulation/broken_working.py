@@ -24,13 +24,13 @@ def forgotten_handle() -> Mutant:
 
 
 def uncertain_again() -> Mutant:
-    record_error = Outcome.record_error
+    record = Outcome.record
 
     async def kindly(self: Any, error: Exception, upstream: Any, job: Any) -> None:
         taken = NotAccepted() if isinstance(error, SubmitUncertain) else error
-        await record_error(self, taken, upstream, job)
+        await record(self, taken, upstream, job)
 
-    return Mutant("an uncertain submit is sent again", ((Outcome, "record_error", kindly),))
+    return Mutant("an uncertain submit is sent again", ((Outcome, "record", kindly),))
 
 
 def believed_exception() -> Mutant:
