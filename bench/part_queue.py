@@ -59,7 +59,7 @@ class NoOutputs:
 def _pool(
     store: SqliteStore, provider: Provider, lanes: int, artifacts: OutputStore, **more: object
 ) -> WorkerPool:
-    catalog = Catalog({}, places=lanes)
+    catalog = Catalog({}, slots=lanes)
     catalog.register(INSTANT, provider, "bench")
     options = {"on_done": lambda _: None, **more}
     return WorkerPool(
@@ -67,7 +67,7 @@ def _pool(
         catalog=catalog,
         output_store=artifacts,
         now=time.time,
-        lanes=lanes,
+        workers=lanes,
         retention_s=86_400,
         **options,  # type: ignore[arg-type]
     )

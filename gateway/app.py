@@ -29,7 +29,7 @@ from gateway.payments.periodic import Periodic
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.health import probe_forever
 from gateway.plugins.manager import PluginManager
-from gateway.plugins.watchdog import owners_of, watching
+from gateway.plugins.watchdog import owners_of, watch_loop
 from gateway.redaction import Redactor
 from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
@@ -82,7 +82,7 @@ def create_app(
                     app, context, manager, catalog, keep, settler, refunds, redactor
                 )
                 owners = owners_of(manager.modules(), catalog)
-                await stack.enter_async_context(watching(owners, catalog))
+                await stack.enter_async_context(watch_loop(owners, catalog))
                 await stack.enter_async_context(_running(gateway))
                 yield
         except Exception as error:
@@ -204,7 +204,7 @@ def _workers(
         catalog=catalog,
         output_store=output_store,
         now=context.now,
-        lanes=context.settings.workers,
+        workers=context.settings.workers,
         retention_s=context.settings.retention_days * 86400,
         on_done=notifications.post,
     )

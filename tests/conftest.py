@@ -31,6 +31,7 @@ from gateway import (
 from gateway.app import create_app
 from gateway.demo.chain import FAUCET_KEY, PlayChain
 from gateway.demo.token import Authorization, call_data, domain_separator
+from gateway.tasks import TaskTiming
 from gateway.web.services import EXTENSION, Services
 
 WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E".lower()
@@ -198,7 +199,7 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
     app = create_app(settings, plugins=plugins, **options)
     async with app.test_app():
         services: Services = app.extensions[EXTENSION]
-        services.workers.backoff_s = 0.02
+        services.workers.resources.timing = TaskTiming(backoff_s=0.02)
         services.answered.set()
         yield Running(app, app.test_client(), services)
 

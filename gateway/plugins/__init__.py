@@ -1,4 +1,5 @@
-"""Loads plugins, knows what they put on sale, and whether their providers work.
+"""Loads plugins, keeps what they put on sale, and watches whether their providers work.
 
-The bundled plugins themselves are in the folders `plugins/` and `providers/` of the repository.
+Does not belong here: the bundled plugins themselves, which are in the folders `plugins/` and
+`providers/` of the repository, and what happens to a task that was paid for (`gateway.tasks`).
 """

@@ -1,4 +1,4 @@
-"""What is on sale: slug to endpoint, provider and the plugin they came from."""
+"""What is on sale: slug to endpoint, with the operator's changes, its provider and its plugin."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from gateway.contracts import Clock, Provider
-from gateway.domain import Endpoint
+from gateway.domain import Endpoint, PriceStep, usdc
 from gateway.errors import NotFound, SettingsError
-from gateway.plugins.overrides import overridden
-from gateway.plugins.upstream import Upstream
+from gateway.plugins.upstream import CLOSE_S, Upstream
 from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
 
 
 @attrs.frozen
 class Registered:
-    """An endpoint, with who generates for it."""
+    """An endpoint and the provider that generates for it."""
 
     endpoint: Endpoint
     upstream: Upstream
@@ -30,12 +29,13 @@ class Catalog:
         overrides: Mapping[str, EndpointOverride],
         *,
         now: Clock = time.time,
-        places: int = 4,
+        slots: int = 4,
         redactor: Redactor | None = None,
     ) -> None:
         self._overrides = overrides
         self._now = now
-        self._places = places  # generations at once by a provider that names no number
+        # How many generations may run at once at a provider whose traits name no number.
+        self._slots = slots
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
         self._upstreams: dict[int, Upstream] = {}
@@ -43,7 +43,7 @@ class Catalog:
     def register(self, endpoint: Endpoint, provider: Provider, plugin: str) -> None:
         """Put an endpoint on sale unless the operator has switched it off.
 
-        Raises `ValueError` where the slug is taken, naming both plugins.
+        Raises `ValueError` if the slug is taken, naming both plugins.
         """
         taken = self._registered.get(endpoint.slug)
         if taken is not None:
@@ -51,29 +51,32 @@ class Catalog:
                 f"Slug {endpoint.slug!r} is registered by {taken.upstream.plugin} and by {plugin}. "
                 "Uninstall one of the two."
             )
-        changed = overridden(endpoint, self._overrides.get(endpoint.slug, EndpointOverride()))
+        changed = _apply_override(endpoint, self._overrides.get(endpoint.slug, EndpointOverride()))
         upstream = self._upstreams.setdefault(
             id(provider),
             Upstream.of(
-                provider, plugin, now=self._now, places=self._places, redactor=self._redactor
+                provider, plugin, now=self._now, slots=self._slots, redactor=self._redactor
             ),
         )
         self._registered[endpoint.slug] = Registered(changed, upstream)
 
     def withdraw(self, plugin: str) -> None:
-        """Take everything of a plugin away: one that is left out sells nothing."""
+        """Take all endpoints of a plugin away: a plugin that is left out sells nothing."""
         self._registered = {
             slug: one for slug, one in self._registered.items() if one.upstream.plugin != plugin
         }
 
     def rest(self, plugin: str, reason: str, *, pause_s: float) -> None:
-        """Take everything of a plugin off sale for a while; its probe brings it back."""
+        """Take all providers of a plugin off sale for `pause_s` seconds at least.
+
+        A probe brings each of them back.
+        """
         for upstream in self._upstreams.values():
             if upstream.plugin == plugin:
                 upstream.circuit.trip(reason, pause_s=pause_s)
 
     def check_overrides(self) -> None:
-        """Raise `SettingsError` for a table `[endpoints.<slug>]` that no endpoint answers to."""
+        """Raise `SettingsError` for a table `[endpoints.<slug>]` whose slug no plugin registers."""
         for slug in self._overrides:
             if slug not in self._registered:
                 known = ", ".join(sorted(self._registered)) or "none"
@@ -98,11 +101,11 @@ class Catalog:
         return sum(1 for _ in self)
 
     def everything(self) -> list[Registered]:
-        """Return all that was registered, also what is switched off."""
+        """Return all that was registered, endpoints that are switched off included."""
         return list(self._registered.values())
 
     def upstreams(self) -> list[Upstream]:
-        """Return every provider, also of endpoints that are switched off."""
+        """Return every provider, those of switched-off endpoints included."""
         return list(self._upstreams.values())
 
     def on_sale(self) -> list[Upstream]:
@@ -117,8 +120,8 @@ class Catalog:
     def resting(self, patience_s: float) -> list[str]:
         """Return the slugs of which no task should be begun now.
 
-        One whose provider has been off sale for longer than `patience_s` is none of them: a buyer
-        is told so rather than kept waiting.
+        Slugs whose provider has been off sale longer than `patience_s` are left out: their tasks
+        fail now instead of waiting.
         """
         return [
             slug
@@ -126,11 +129,65 @@ class Catalog:
             if one.upstream.wait_s > 0 and one.upstream.circuit.open_s <= patience_s
         ]
 
-    async def close(self) -> None:
-        """Let every provider that has a `close` end what it keeps open."""
+    async def close(self, *, timeout_s: float = CLOSE_S) -> None:
+        """Call `close` of every provider that has one; each may take `timeout_s` seconds."""
         for upstream in self.upstreams():
-            await upstream.close()
+            await upstream.close(timeout_s=timeout_s)
 
     def is_enabled(self, slug: str) -> bool:
         """Whether the operator has not switched a slug off."""
         return self._overrides.get(slug, EndpointOverride()).enabled
+
+
+def _apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
+    """Return an endpoint with the operator's changes of the table `[endpoints.<slug>]`.
+
+    A changed `price` raises or lowers every price step by the same factor; `prices` names steps by
+    their resolution. Raises `SettingsError` for an impossible price or resolution.
+    """
+    changes = {
+        name: value
+        for name in ("title", "description", "model")
+        if (value := getattr(override, name)) is not None
+    }
+    changed = attrs.evolve(endpoint, **changes)
+    if override.price is not None:
+        changed = _scale_prices(changed, _read_price(endpoint.slug, "price", override.price))
+    for resolution, price in override.prices.items():
+        units = _read_price(endpoint.slug, f"prices.{resolution}", price)
+        changed = _set_price_step(changed, resolution, units)
+    return changed
+
+
+def _scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
+    """Return an endpoint at another price, its steps in proportion, rounded up."""
+    steps = tuple(
+        attrs.evolve(step, price_units=-(-step.price_units * price_units // endpoint.price_units))
+        for step in endpoint.price_steps
+    )
+    return attrs.evolve(endpoint, price_units=price_units, price_steps=steps)
+
+
+def _set_price_step(endpoint: Endpoint, resolution: str, price_units: int) -> Endpoint:
+    """Return an endpoint with another price for one resolution."""
+    setting = f"[endpoints.{endpoint.slug}] prices.{resolution}"
+    if resolution not in endpoint.resolution.values:
+        known = ", ".join(endpoint.resolution.values) or "none"
+        raise SettingsError(f"{setting}: the endpoint's resolutions are {known}.")
+    # The manifest names `price_units` as the price of the default resolution.
+    if resolution == endpoint.resolution.default:
+        raise SettingsError(
+            f"{setting}: this is the resolution of a request that names none. "
+            'Write price = "..." instead.'
+        )
+    others = tuple(step for step in endpoint.price_steps if step.resolution != resolution)
+    step = PriceStep(price_units=price_units, resolution=resolution)
+    return attrs.evolve(endpoint, price_steps=(*others, step))
+
+
+def _read_price(slug: str, name: str, amount: str) -> int:
+    """Return an amount of USDC in units; raises `SettingsError` that names the setting."""
+    try:
+        return usdc(amount)
+    except ValueError as error:
+        raise SettingsError(f"[endpoints.{slug}] {name}: {error}.") from None

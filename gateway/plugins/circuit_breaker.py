@@ -1,14 +1,18 @@
-"""Whether a provider is asked at all: a circuit breaker; nobody pays for what cannot work."""
+"""A circuit breaker: takes a provider that does not work off sale, so that no buyer pays for it."""
 
 import structlog
 
 from gateway.contracts import Clock
 
-_FAILURES = 5  # in a row, without one success in between
-_TASKS = 2  # that they must be of: one buyer's odd request proves nothing
-_FIRST_PAUSE_S = 30.0  # until it is tried again; doubles while it stays broken
+# Failures in a row, without a success in between, that open the circuit.
+_FAILURES = 5
+# The failures must be of so many tasks: one buyer's odd request proves nothing.
+_TASKS = 2
+# Until the first probe of an open circuit; doubles while the provider stays broken.
+_FIRST_PAUSE_S = 30.0
 _LONGEST_PAUSE_S = 1800.0
-_DOUBLINGS = 6  # that reach the longest
+# After so many doublings the pause is the longest.
+_DOUBLINGS = 6
 _log = structlog.get_logger()
 
 
@@ -18,12 +22,16 @@ class CircuitBreaker:
     def __init__(self, provider: str, now: Clock) -> None:
         self._provider = provider
         self._now = now
-        self._failures = 0  # in a row
-        self._failed_tasks: set[str] = set()  # since the last success
-        self._openings = 0  # without a success in between
-        self._opened_at = 0.0  # the first of them
+        # Failures in a row.
+        self._failures = 0
+        # The tasks that failed since the last success.
+        self._failed_tasks: set[str] = set()
+        # How often it opened without a success in between, and when it did so first.
+        self._openings = 0
+        self._opened_at = 0.0
         self._probe_at = 0.0
-        self.problem: str | None = None  # for the operator; None while it sells
+        # For the operator; None while the provider sells.
+        self.problem: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -32,31 +40,31 @@ class CircuitBreaker:
 
     @property
     def is_on_trial(self) -> bool:
-        """Whether it sells again, without a success so far."""
+        """Whether the provider sells again but has had no success so far."""
         return self._openings > 0 and not self.is_open
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to probe an open one."""
+        """Whether it is time to probe an open circuit."""
         return self.is_open and self._now() >= self._probe_at
 
     @property
     def open_s(self) -> float:
-        """For how long it has been open, trials in between included; 0 where it is closed."""
+        """Seconds since the circuit opened, trials in between included; 0 if it is closed."""
         return self._now() - self._opened_at if self.is_open else 0.0
 
     def succeeded(self) -> None:
-        """Note that the provider did its work, or said no to one request as it should."""
+        """Note that the provider did its work, or refused one request as it should."""
         self._failures = 0
         self._failed_tasks.clear()
         if not self.is_open:
             self._openings = 0
 
     def failed(self, reason: str, task_id: str) -> None:
-        """Note that it did not work; enough of this in a row, of several tasks, opens it.
+        """Note that the provider failed at a task; enough failures in a row open the circuit.
 
-        On trial one failure does, but not of a task that failed before: its next attempts prove
-        nothing new, and whoever bought a few odd ones would keep everybody else away for hours.
+        On trial the first failure opens it. A task that failed before does not reopen the circuit:
+        otherwise one buyer's bad requests could keep an endpoint off sale for hours.
         """
         is_new = task_id not in self._failed_tasks
         self._failures += 1
@@ -71,24 +79,24 @@ class CircuitBreaker:
             return
         if not self._openings:
             self._opened_at = self._now()
-        pause_s = max(pause_s, self._longer())
+        pause_s = max(pause_s, self._next_pause_s())
         self._probe_at = self._now() + pause_s
         self.problem = reason
         _log.error("provider.off_sale", provider=self._provider, reason=reason, pause_s=pause_s)
 
     def stay_open(self, reason: str) -> None:
-        """Note that a probe has failed: the next one comes later."""
+        """Note that a probe has failed; the next probe comes after a longer pause."""
         self.problem = reason
-        self._probe_at = self._now() + self._longer()
+        self._probe_at = self._now() + self._next_pause_s()
 
-    def _longer(self) -> float:
-        """Return the pause to make now; the next one is longer."""
+    def _next_pause_s(self) -> float:
+        """Return the pause before the next probe, and count an opening: the one after is longer."""
         pause_s = min(_FIRST_PAUSE_S * (1 << min(self._openings, _DOUBLINGS)), _LONGEST_PAUSE_S)
         self._openings += 1
         return pause_s
 
     def try_again(self) -> None:
-        """Sell again, on trial: a probe has passed, or there is none."""
+        """Sell again, on trial: a probe has passed, or the provider cannot be probed."""
         self.problem = None
         self._failures = 0
         _log.warning("provider.on_sale", provider=self._provider)

@@ -1,4 +1,4 @@
-"""Asks providers how they are: all after the start, those off sale until they work again."""
+"""Probes providers: all of them after the start, those off sale until they work again."""
 
 import asyncio
 
@@ -9,57 +9,70 @@ from gateway.errors import AccountProblem
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.upstream import Upstream
 
-_LOOK_S = 2.0  # between two looks at who is due
-_TIMEOUT_S = 15.0  # of one probe
+# Between two looks for circuits that are due.
+_LOOK_S = 2.0
+# Of one probe.
+_TIMEOUT_S = 15.0
 _log = structlog.get_logger()
 
 
-async def probe_forever(catalog: Catalog) -> None:
-    """Probe every provider on sale once, and later those whose circuit is open and due."""
-    await asyncio.gather(*(_first(upstream) for upstream in catalog.on_sale()))
+async def probe_forever(
+    catalog: Catalog, *, look_s: float = _LOOK_S, timeout_s: float = _TIMEOUT_S
+) -> None:
+    """Probe every provider on sale once, and later each one whose circuit is open and due.
+
+    `look_s` are the seconds between two looks for circuits that are due, `timeout_s` those that a
+    probe may take.
+    """
+    await asyncio.gather(*(_probe_at_start(one, timeout_s) for one in catalog.on_sale()))
     while True:
         due = [upstream for upstream in catalog.on_sale() if upstream.circuit.is_due]
-        await asyncio.gather(*(_again(upstream) for upstream in due))
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.gather(*(_probe_open_circuit(one, timeout_s) for one in due))
+        await asyncio.sleep(look_s)
 
 
-async def problem_of(upstream: Upstream) -> str | None:
-    """Return what is wrong with a provider by its own account; None where nothing is known."""
-    error = await _error_of(upstream)
-    return _said(error, upstream) if error is not None else None
+async def problem_of(upstream: Upstream, *, timeout_s: float = _TIMEOUT_S) -> str | None:
+    """Return what a provider's `health` says is wrong; None if it works or has no `health`."""
+    error = await _probe_error(upstream, timeout_s)
+    return _describe_error(error, upstream) if error is not None else None
 
 
-async def _error_of(upstream: Upstream) -> Exception | None:
+async def _probe_error(upstream: Upstream, timeout_s: float) -> Exception | None:
+    """Probe a provider and return the error that the probe raised."""
     try:
-        async with asyncio.timeout(_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             await upstream.probe()
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything
         return error
     return None
 
 
-async def _first(upstream: Upstream) -> None:
-    """Take off sale what cannot work: a wrong key is found before anybody pays."""
+async def _probe_at_start(upstream: Upstream, timeout_s: float) -> None:
+    """Take a provider with a bad account off sale before a buyer pays for it."""
     if not isinstance(upstream.provider, Probing):
         return
-    error = await _error_of(upstream)
+    error = await _probe_error(upstream, timeout_s)
+    if error is None:
+        return
+    description = _describe_error(error, upstream)
     if isinstance(error, AccountProblem):
-        upstream.circuit.trip(_said(error, upstream))
-    elif error is not None:
-        _log.warning(
-            "provider.unwell", provider=upstream.provider.name, error=_said(error, upstream)
-        )
+        upstream.circuit.trip(description)
+    else:
+        _log.warning("provider.unwell", provider=upstream.provider.name, error=description)
 
 
-async def _again(upstream: Upstream) -> None:
-    """Put back on sale what works again; one that cannot be asked is tried by the next buyer."""
-    error = await _error_of(upstream)
+async def _probe_open_circuit(upstream: Upstream, timeout_s: float) -> None:
+    """Put a provider back on sale if it works again.
+
+    A provider without `health` is put back as well: the next buyer's task tries it.
+    """
+    error = await _probe_error(upstream, timeout_s)
     if error is None:
         upstream.circuit.try_again()
     else:
-        upstream.circuit.stay_open(_said(error, upstream))
+        upstream.circuit.stay_open(_describe_error(error, upstream))
 
 
-def _said(error: Exception, upstream: Upstream) -> str:
-    """Return an error in words; many have none of their own."""
-    return f"{type(error).__name__}: {upstream.sentence(error)}".removesuffix(": ")
+def _describe_error(error: Exception, upstream: Upstream) -> str:
+    """Return an error's kind and text; many errors have no text."""
+    return f"{type(error).__name__}: {upstream.error_text(error)}".removesuffix(": ")

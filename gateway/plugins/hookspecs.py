@@ -1,7 +1,7 @@
-"""Every hook a plugin may implement.
+"""Every hook that a plugin may implement.
 
-A plugin is a module or package with functions marked `@gateway.hookimpl`, published under an
-entry point of group `gateway`.
+A plugin is a module or package with functions that are marked `@gateway.hookimpl`. Its distribution
+names it in an entry point of the group `gateway`.
 """
 
 from collections.abc import Callable
@@ -25,23 +25,24 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name settings of your own: `register("acme", AcmeSettings)`, a frozen attrs class.
+    """Define settings of the plugin: call `register("acme", AcmeSettings)`, a frozen attrs class.
 
-    Its fields are made with `gateway.setting` and `gateway.secret`. Field `api_key` is read from
-    `GATEWAY_ACME_API_KEY`, or `acme_api_key` in the file; `settings.section("acme", AcmeSettings)`
-    returns them. A field that nothing is sold without has `switches_on=True`, so that
-    `gateway plugins` names it where it is not set; without such a field, the secrets are named.
+    Make its fields with `gateway.setting` and `gateway.secret`. Field `api_key` is read from the
+    variable `GATEWAY_ACME_API_KEY`, or from `acme_api_key` in the file. The call
+    `settings.section("acme", AcmeSettings)` returns the values. Give `switches_on=True` to a field
+    without which the plugin sells nothing: `gateway plugins` names it while it is not set. In a
+    class without such a field, `gateway plugins` names the secrets.
     """
 
 
 @hookspec
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Offer endpoints for sale: call `register(endpoint, provider)` once for each.
+    """Offer endpoints for sale: call `register(endpoint, provider)` once for each endpoint.
 
-    `register` raises `ValueError` for an endpoint or a provider that cannot be right. A plugin that
-    raises is left out, whatever it has registered before, and the gateway starts without it; so is
-    a plugin with a slug that another one sells: bundled plugins come first, then the others by
-    name. A `SettingsError` about what the operator has set stops the start.
+    `register` raises `ValueError` for an endpoint or a provider with a mistake. The gateway leaves
+    out a plugin that raises, with all that it has registered before, and starts without it. It also
+    leaves out a plugin with a slug that another plugin sells: bundled plugins come first, then the
+    others by name. A `SettingsError` about a value that the operator has set stops the start.
     """
 
 
@@ -49,9 +50,9 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
 def register_authorization_verifier(
     register: Callable[[AuthorizationVerifier], None], context: PluginContext
 ) -> None:
-    """Take payments that are signed first and settled by us (the X402 flow): one per app.
+    """Accept payments that the buyer signs and the gateway settles (the X402 flow): one per app.
 
-    A second plugin that registers one is left out.
+    The gateway leaves out a second plugin that registers a verifier.
     """
 
 
@@ -59,9 +60,9 @@ def register_authorization_verifier(
 def register_transfer_verifier(
     register: Callable[[TransferVerifier], None], context: PluginContext
 ) -> None:
-    """Take payments that are already on-chain (the direct flow): one per app.
+    """Accept payments that are already on-chain (the direct flow): one per app.
 
-    A second plugin that registers one is left out.
+    The gateway leaves out a second plugin that registers a verifier.
     """
 
 
@@ -69,8 +70,8 @@ def register_transfer_verifier(
 def register_settlers(
     register: Callable[[str, Callable[[], Settler]], None], context: PluginContext
 ) -> None:
-    """Offer ways to settle: call `register(name, factory)`; `GATEWAY_SETTLEMENT` picks one.
+    """Offer ways to settle: call `register(name, factory)`; `GATEWAY_SETTLEMENT` names one of them.
 
-    The factory may raise `SettingsError` and is called only when it is picked. A plugin that
-    offers a name which another one has is left out.
+    The gateway calls only the factory that is named; it may raise `SettingsError`. The gateway
+    leaves out a plugin whose settler has a name that another plugin has taken.
     """

@@ -1,9 +1,9 @@
-"""Loads plugins: those of the entry-point group `gateway`, and any handed in by tests.
+"""Loads the plugins of the entry-point group `gateway`, and those that tests hand in.
 
-A third party's plugin that cannot be imported, that fails in a hook, or that registers what cannot
-be right is left out with one clear line, and everything else starts. So is one that registers what
-another plugin has: bundled plugins come first, then third parties' by name. What the operator has
-set wrongly stops the start with a `SettingsError`.
+A third party's plugin is left out with one clear line, and everything else starts, if the plugin
+cannot be imported, fails in a hook, registers something with a mistake, or registers what another
+plugin has registered. Bundled plugins come first, then third parties' plugins by name. A setting
+that the operator has set wrongly stops the start with a `SettingsError`.
 """
 
 import difflib
@@ -27,6 +27,7 @@ from gateway.contracts import (
 )
 from gateway.errors import SettingsError
 from gateway.plugins import hookspecs
+from gateway.plugins.calls import place_in
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.registration import (
     Offers,
@@ -35,15 +36,14 @@ from gateway.plugins.registration import (
     settler_offer,
     verifier_offer,
 )
-from gateway.plugins.tracebacks import place_in
-from gateway.plugins.unknown_settings import refuse_unclaimed, tell_of_unclaimed
+from gateway.plugins.unknown_settings import refuse_unknown_settings, warn_of_unknown_settings
 from gateway.redaction import Redactor, secrets_of
 from gateway.settings import Settings, names_of, variable
 
 GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"
 GIVEN_SOURCE = "given to create_app"
-# A source checkout that was never installed has no entry points of its own; these are they.
+# A source checkout that was never installed has no entry points, so the bundled plugins are listed.
 BUNDLED = (
     "gateway_x402",
     "gateway_usdc_direct",
@@ -68,28 +68,31 @@ _log = structlog.get_logger()
 
 @attrs.frozen(kw_only=True)
 class LoadedPlugin:
-    """One plugin, or why it was left out."""
+    """One plugin; `problem` says why it was left out."""
 
     name: str
-    source: str  # distribution and version
+    # Distribution and version.
+    source: str
     module: str
-    hooks: tuple[str, ...] = ()  # that it implements
+    # The hooks that it implements.
+    hooks: tuple[str, ...] = ()
     problem: str | None = None
 
     @property
     def full_name(self) -> str:
-        """The plugin with where it comes from."""
+        """The name of the plugin and its source."""
         return f"{self.name} ({self.source})"
 
 
 class PluginManager:
-    """One per app: every plugin's hooks, called in the order of registration."""
+    """One per app: calls every plugin's hooks in the order of registration."""
 
     def __init__(self, plugins: Iterable[object] = ()) -> None:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._plugins: dict[str, LoadedPlugin] = {}
-        self._catalog: Catalog | None = None  # once it is asked for
+        # None until `catalog` is called.
+        self._catalog: Catalog | None = None
         found = {entry.value: entry for entry in entry_points(group=GROUP)}
         for module in dict.fromkeys((*BUNDLED, *sorted(found))):
             self._load(module, found.get(module))
@@ -101,15 +104,15 @@ class PluginManager:
 
     @property
     def loaded(self) -> list[LoadedPlugin]:
-        """Every plugin, also those that were left out."""
+        """Every plugin, those that were left out included."""
         return list(self._plugins.values())
 
     def modules(self) -> dict[str, str]:
-        """Return whose a module is: its name to the plugin's."""
+        """Return the name of each plugin's module and the name of the plugin."""
         return {plugin.module: plugin.name for plugin in self.loaded}
 
     def _load(self, name: str, entry: EntryPoint | None) -> None:
-        """Import one plugin."""
+        """Import one plugin; leave it out if that fails."""
         source = BUNDLED_SOURCE
         if name not in BUNDLED and entry is not None and entry.dist is not None:
             source = f"{entry.dist.name} {entry.dist.version}"
@@ -122,7 +125,7 @@ class PluginManager:
             self._leave_out(name, error)
 
     def _register(self, name: str, plugin: object) -> None:
-        """Take a plugin's hooks; raises `ValueError` for one that there is not."""
+        """Register a plugin's hooks; raises `ValueError` for a hook that does not exist."""
         self._manager.register(plugin, name=name)
         callers = self._manager.get_hookcallers(plugin) or []
         for caller in callers:
@@ -134,7 +137,7 @@ class PluginManager:
         self._plugins[name] = attrs.evolve(self._plugins[name], hooks=hooks)
 
     def _leave_out(self, name: str, error: BaseException) -> None:
-        """Go on without a third party's plugin; any other's error is raised."""
+        """Go on without a third party's plugin; raise the error of any other plugin."""
         plugin = self._plugins[name]
         if plugin.source in (BUNDLED_SOURCE, GIVEN_SOURCE):
             raise error
@@ -148,17 +151,17 @@ class PluginManager:
         place = place_in(error, plugin.module)
         _log.error("plugin.left_out", plugin=name, source=plugin.source, error=problem, at=place)
 
-    def _offers(
+    def _call_hook(
         self, hook: str, offer: Callable[..., tuple[str, Any]], **arguments: Any
     ) -> Iterator[tuple[LoadedPlugin, dict[str, Any]]]:
-        """Yield all that each plugin registers by a hook; nothing of one that fails on the way.
+        """Call a hook of each plugin and yield what it registers; leave out a plugin that fails.
 
-        `offer` takes what a plugin calls `register` with, and returns it with a name that the
-        plugin may use once; it raises where that cannot be right.
+        `offer` takes the arguments of a plugin's call of `register` and returns them with a name
+        that the plugin may use once. It raises for arguments with a mistake.
         """
         context = arguments.get("context")
         settings = context.settings if context is not None else arguments.get("settings")
-        # Pluggy's own order is another where a plugin asks to be called first or last.
+        # Pluggy's own order differs if a plugin asks to be called first or last.
         order = list(self._plugins)
         implementations = getattr(self._manager.hook, hook).get_hookimpls()
         for implementation in sorted(implementations, key=lambda one: order.index(one.plugin_name)):
@@ -167,14 +170,14 @@ class PluginManager:
             try:
                 implementation.function(*(given[each] for each in implementation.argnames))
             except (Exception, SystemExit) as error:
-                if isinstance(error, SettingsError) and self._is_operators(name, settings):
+                if isinstance(error, SettingsError) and self._is_operators_mistake(name, settings):
                     raise
                 self._leave_out(name, error)
                 continue
             yield self._plugins[name], offers.taken
 
-    def _is_operators(self, name: str, settings: Settings | None) -> bool:
-        """Whether a plugin's `SettingsError` is about something that the operator has set."""
+    def _is_operators_mistake(self, name: str, settings: Settings | None) -> bool:
+        """Whether a plugin's `SettingsError` is about a value that the operator has set."""
         if settings is None or self._plugins[name].source in (BUNDLED_SOURCE, GIVEN_SOURCE):
             return True
         sections = self.sections().items()
@@ -182,26 +185,27 @@ class PluginManager:
         return any(settings.plugin_values.keys() & known.keys() for known in names)
 
     def sections(self) -> dict[str, tuple[str, type]]:
-        """Return the plugins' own settings: prefix to the plugin's name and its class.
+        """Return the plugins' own settings: prefix to the plugin's name and its settings class.
 
-        Whoever comes second with a name is left out: each would read the other's secret.
+        The second plugin with the same name of a setting is left out: each of the two would read
+        the other's secret.
         """
         found: dict[str, tuple[str, type]] = {}
-        for plugin, offers in self._offers("register_settings", section_offer):
-            clash = self._clash_in(found, plugin, offers.values())
+        for plugin, offers in self._call_hook("register_settings", section_offer):
+            clash = self._find_clash(found, plugin, offers.values())
             if clash is not None:
                 self._leave_out(plugin.name, SettingsError(clash))
                 continue
             found |= {prefix: (plugin.name, kind) for prefix, kind in offers.values()}
         return found
 
-    def _clash_in(
+    def _find_clash(
         self,
         found: Mapping[str, tuple[str, type]],
         plugin: LoadedPlugin,
         sections: Iterable[tuple[str, type]],
     ) -> str | None:
-        """Return a sentence about a setting that another plugin has already."""
+        """Return a sentence about a setting that another plugin has too; None if there is none."""
         owners = {
             name: owner
             for prefix, (owner, kind) in found.items()
@@ -218,14 +222,17 @@ class PluginManager:
         return None
 
     def _check_values(self, settings: Settings) -> None:
-        """Raise `SettingsError`, or warn, of what is set and belongs to nobody."""
+        """Raise `SettingsError` for a setting that no plugin defines.
+
+        If a plugin was left out, only warn: the setting may be its own.
+        """
         known = {
             name for prefix, (_, kind) in self.sections().items() for name in names_of(prefix, kind)
         }
-        if any(plugin.problem for plugin in self.loaded):  # it may be theirs
-            tell_of_unclaimed(settings, known)
+        if any(plugin.problem for plugin in self.loaded):
+            warn_of_unknown_settings(settings, known)
         else:
-            refuse_unclaimed(settings, known)
+            refuse_unknown_settings(settings, known)
 
     def catalog(
         self, settings: Settings, now: Clock = time.time, redactor: Redactor | None = None
@@ -238,37 +245,44 @@ class PluginManager:
         redactor = redactor or Redactor()
         redactor.learn(secrets_of(settings, self.sections()))
         self._catalog = catalog = Catalog(
-            settings.endpoints, now=now, places=settings.workers, redactor=redactor
+            settings.endpoints, now=now, slots=settings.workers, redactor=redactor
         )
         sellers: dict[str, LoadedPlugin] = {}
-        for plugin, offers in self._offers("register_endpoints", endpoint_offer, settings=settings):
+        for plugin, offers in self._call_hook(
+            "register_endpoints", endpoint_offer, settings=settings
+        ):
             taken = next((slug for slug in offers if slug in sellers), None)
             if taken is not None:
-                self._leave_out(plugin.name, _taken_twice(f"Slug {taken}", sellers[taken], plugin))
+                self._leave_out(
+                    plugin.name, _duplicate_error(f"Slug {taken}", sellers[taken], plugin)
+                )
                 continue
             for endpoint, provider in offers.values():
                 catalog.register(endpoint, provider, plugin.name)
             sellers |= dict.fromkeys(offers, plugin)
-        if not any(plugin.problem for plugin in self.loaded):  # else it may be theirs
+        # A table of an unknown endpoint may be for a plugin that was left out.
+        if not any(plugin.problem for plugin in self.loaded):
             catalog.check_overrides()
         return catalog
 
     def authorization_verifier(self, context: PluginContext) -> AuthorizationVerifier:
         """Return the one verifier of the X402 flow."""
-        verifier: AuthorizationVerifier = self._only("register_authorization_verifier", context)
+        verifier: AuthorizationVerifier = self._load_verifier(
+            "register_authorization_verifier", context
+        )
         return verifier
 
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
         """Return the one verifier of the direct flow."""
-        verifier: TransferVerifier = self._only("register_transfer_verifier", context)
+        verifier: TransferVerifier = self._load_verifier("register_transfer_verifier", context)
         return verifier
 
-    def _only(self, hook: str, context: PluginContext) -> Any:
-        """Return what the first plugin registers; any other that does is left out."""
+    def _load_verifier(self, hook: str, context: PluginContext) -> Any:
+        """Return the verifier of the first plugin that registers one; leave out the others."""
         found: list[tuple[LoadedPlugin, Any]] = []
-        for plugin, offers in self._offers(hook, verifier_offer, context=context):
+        for plugin, offers in self._call_hook(hook, verifier_offer, context=context):
             if offers and found:
-                self._leave_out(plugin.name, _taken_twice(f"Hook {hook}", found[0][0], plugin))
+                self._leave_out(plugin.name, _duplicate_error(f"Hook {hook}", found[0][0], plugin))
                 continue
             found += [(plugin, verifier) for verifier in offers.values()]
         if not found:
@@ -278,23 +292,23 @@ class PluginManager:
     def settler(self, context: PluginContext) -> Settler:
         """Return the settler that `GATEWAY_SETTLEMENT` names."""
         offered: dict[str, tuple[LoadedPlugin, Callable[[], Settler]]] = {}
-        for plugin, offers in self._offers("register_settlers", settler_offer, context=context):
+        for plugin, offers in self._call_hook("register_settlers", settler_offer, context=context):
             taken = next((name for name in offers if name in offered), None)
             if taken is not None:
                 first = offered[taken][0]
-                self._leave_out(plugin.name, _taken_twice(f"Settler {taken}", first, plugin))
+                self._leave_out(plugin.name, _duplicate_error(f"Settler {taken}", first, plugin))
                 continue
             offered |= {name: (plugin, factory) for name, factory in offers.values()}
         name = context.settings.settlement
         if name not in offered:
             raise SettingsError(
-                f"GATEWAY_SETTLEMENT is {name!r}, but there are: {', '.join(sorted(offered))}."
+                f"GATEWAY_SETTLEMENT is {name!r}, but must be one of {', '.join(sorted(offered))}."
             )
         return offered[name][1]()
 
 
-def _taken_twice(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:
-    """Return the one sentence about something that two plugins register."""
+def _duplicate_error(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:
+    """Return the error about something that two plugins register."""
     return SettingsError(
         f"{what} is registered by {first.full_name} and by {second.full_name}. "
         "Uninstall one of the two."

@@ -1,4 +1,4 @@
-"""How fast a provider may be asked: generations at once, submits a minute, pauses it demanded."""
+"""How fast a provider may be asked: generations at once, submits a minute, pauses it asked for."""
 
 import contextlib
 import math
@@ -14,17 +14,17 @@ _MINUTE_S = 60.0
 class Pace:
     """Counts one provider's generations and submits against its traits."""
 
-    def __init__(self, traits: Traits, now: Clock, places: int) -> None:
+    def __init__(self, traits: Traits, now: Clock, slots: int) -> None:
         self._now = now
-        self._places = traits.max_concurrency or places
+        self._slots = traits.max_concurrency or slots
         self._per_minute = traits.submits_per_minute or math.inf
         self._running = 0
         self._submits: deque[float] = deque()
         self._paused_until = 0.0
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[None]:
-        """Count as one generation, from before its submit until it has ended."""
+    def slot(self) -> Iterator[None]:
+        """Take a slot for one generation, from before its submit until it has ended."""
         self._running += 1
         try:
             yield
@@ -33,7 +33,7 @@ class Pace:
 
     @property
     def is_busy(self) -> bool:
-        """Whether it works on anything."""
+        """Whether the provider works on anything."""
         return self._running > 0
 
     def submitted(self) -> None:
@@ -41,25 +41,25 @@ class Pace:
         self._submits.append(self._now())
 
     def pause(self, seconds: float) -> None:
-        """Let no submit out for a while: the provider said so."""
+        """Let no submit out for some seconds, because the provider asked for it."""
         self._paused_until = max(self._paused_until, self._now() + seconds)
 
     def wait_s(self) -> float:
-        """Return the seconds until a submit may go out: infinite where one must end before."""
-        if self._running >= self._places:
+        """Return the seconds until a submit may go out; infinite while all slots are taken."""
+        if self._running >= self._slots:
             return math.inf
         now = self._now()
-        if self._recent() < self._per_minute:
+        if self._count_recent() < self._per_minute:
             return max(self._paused_until - now, 0.0)
         return max(self._paused_until, self._submits[0] + _MINUTE_S) - now
 
-    def room(self) -> int:
+    def free_submits(self) -> int:
         """Return how many submits may go out now."""
         if self.wait_s() > 0:
             return 0
-        return int(min(self._places - self._running, self._per_minute - self._recent()))
+        return int(min(self._slots - self._running, self._per_minute - self._count_recent()))
 
-    def _recent(self) -> int:
+    def _count_recent(self) -> int:
         """Return how many submits went out within the last minute."""
         since = self._now() - _MINUTE_S
         while self._submits and self._submits[0] <= since:

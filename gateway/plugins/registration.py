@@ -1,4 +1,4 @@
-"""What a plugin may register: every mistake in it is one sentence, before anything is on sale."""
+"""Checks what a plugin registers: each mistake is one sentence, before anything is on sale."""
 
 import inspect
 import re
@@ -29,28 +29,28 @@ _ASYNC = ("submit", "poll", "cancel", "health", "validate")
 
 
 class Offers:
-    """What one plugin registers by one hook."""
+    """Collects what one plugin registers in one hook."""
 
     def __init__(self, offer: Callable[..., tuple[str, Any]]) -> None:
         self._offer = offer
         self.taken: dict[str, Any] = {}
 
     def register(self, *args: Any, **named: Any) -> None:
-        """Take one; raises `ValueError` for a name that the plugin has used already."""
-        name, one = self._offer(*args, **named)
+        """Take one offer; raises `ValueError` for a name that the plugin has used already."""
+        name, offered = self._offer(*args, **named)
         if name in self.taken:
             raise ValueError(f"{name!r} is registered twice")
-        self.taken[name] = one
+        self.taken[name] = offered
 
 
 def endpoint_offer(endpoint: Endpoint, provider: Provider) -> tuple[str, tuple[Endpoint, Provider]]:
-    """Return the slug, and what `register_endpoints` was called with.
+    """Return the slug and the arguments that the plugin registered.
 
-    Raises `ValueError` with a sentence that names the slug and what is wrong with it, `TypeError`
-    for what is no endpoint at all.
+    Raises `ValueError` with a sentence that names the slug and the mistake, `TypeError` for an
+    object that is not an `Endpoint`.
     """
     if not isinstance(endpoint, Endpoint):
-        raise TypeError(f"it registers a {type(endpoint).__name__}, which is no gateway.Endpoint")
+        raise TypeError(f"it registers a {type(endpoint).__name__}, not a gateway.Endpoint")
     mistake = _mistake_in(endpoint) or _mistake_of(provider)
     if mistake is not None:
         raise ValueError(f"endpoint {endpoint.slug!r}: {mistake}")
@@ -58,9 +58,9 @@ def endpoint_offer(endpoint: Endpoint, provider: Provider) -> tuple[str, tuple[E
 
 
 def section_offer(prefix: str, kind: type) -> tuple[str, tuple[str, type]]:
-    """Return the prefix, and what `register_settings` was called with.
+    """Return the prefix and the arguments that the plugin registered.
 
-    Raises `ValueError` with a sentence that names the prefix and what is wrong with it.
+    Raises `ValueError` with a sentence that names the prefix and the mistake.
     """
     if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
         raise ValueError(f"settings {prefix!r}: a prefix is lower-case letters, digits and _")
@@ -77,14 +77,14 @@ def section_offer(prefix: str, kind: type) -> tuple[str, tuple[str, type]]:
 
 
 def verifier_offer(verifier: Any) -> tuple[str, Any]:
-    """Return what a verifier's hook registers: one a plugin."""
+    """Return the verifier; its constant name lets a plugin register only one."""
     return "verifier", verifier
 
 
 def settler_offer(
     name: str, factory: Callable[[], Settler]
 ) -> tuple[str, tuple[str, Callable[[], Settler]]]:
-    """Return the settler's name, and what `register_settlers` was called with."""
+    """Return the settler's name and the arguments that the plugin registered."""
     return name, (name, factory)
 
 

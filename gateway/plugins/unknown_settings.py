@@ -1,4 +1,4 @@
-"""Settings that neither the gateway nor a plugin knows: mostly a mistyped name."""
+"""Finds settings that neither the gateway nor a plugin defines: mostly mistyped names."""
 
 import difflib
 import os.path
@@ -10,65 +10,69 @@ import structlog
 from gateway.errors import SettingsError
 from gateway.settings import Settings, variable
 
-# Of one name to another. Lower, and what another plugin left behind would resemble ours:
-# XAI_API_KEY is 0.82 like FAL_API_KEY.
+# How similar two names must be. With a lower number a setting that another plugin left behind would
+# count as mistyped: XAI_API_KEY and FAL_API_KEY have 0.82.
 _NEAR = 0.9
-_SWAPPED = 2  # characters
-# Fields that are filled by the loader, and a variable that it reads itself.
-_NO_SETTINGS = {"plugin_values", "unknown_in_file"}
-_READ_BY_LOADER = "config"
+# The length of a swap of two neighbours.
+_SWAPPED_CHARS = 2
+# Fields of `Settings` that the loader fills; they are no settings.
+_LOADER_FIELDS = {"plugin_values", "unknown_in_file"}
+# The loader reads this variable itself.
+_LOADER_VARIABLE = "config"
 _log = structlog.get_logger()
 
 
-def refuse_unclaimed(settings: Settings, known: Collection[str]) -> None:
-    """Raise `SettingsError` for what nobody knows in the file, and for a mistyped variable.
+def refuse_unknown_settings(settings: Settings, known: Collection[str]) -> None:
+    """Raise `SettingsError` for an unknown setting in the file, and for a mistyped variable.
 
-    Other variables that begin like ours are left alone: Kubernetes sets such for a service
-    that is called "gateway".
+    `known` are the names of the plugins' settings. Other variables that begin with GATEWAY_ are
+    left alone: Kubernetes sets such variables for a service that is called "gateway".
     """
     for name in settings.unknown_in_file:
         if name not in known:
-            near = difflib.get_close_matches(name, _all(known), 1)
+            near = difflib.get_close_matches(name, _all_names(known), 1)
             hint = f" Did you mean {near[0]}?" if near else ""
-            raise SettingsError(f"The file has a setting {name}, which nobody knows.{hint}")
-    for name, near_name in _mistyped(settings, known):
+            raise SettingsError(f"The file has a setting {name}, which does not exist.{hint}")
+    for name, near_name in _find_mistyped(settings, known):
         raise SettingsError(
             f"{variable(name)} is no setting: did you mean {variable(near_name)}? "
             "Rename the variable, or remove it."
         )
 
 
-def tell_of_unclaimed(settings: Settings, known: Collection[str]) -> None:
-    """Warn of variables that nobody knows and that are nearly known; never of their values."""
-    for name, near in _mistyped(settings, known):
+def warn_of_unknown_settings(settings: Settings, known: Collection[str]) -> None:
+    """Log the names of mistyped variables, never their values."""
+    for name, near in _find_mistyped(settings, known):
         _log.warning("setting.unknown", name=variable(name), near=variable(near))
 
 
-def _mistyped(settings: Settings, known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each variable that resembles a setting, and that setting."""
+def _find_mistyped(settings: Settings, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield each unknown variable that resembles a setting, and that setting."""
     for name in settings.plugin_values:
-        if name in known or name in settings.unknown_in_file or name == _READ_BY_LOADER:
+        if name in known or name in settings.unknown_in_file or name == _LOADER_VARIABLE:
             continue
-        if near := _resembled(name, _all(known)):
+        if near := _nearest_name(name, _all_names(known)):
             yield name, near
 
 
-def _resembled(name: str, names: Collection[str]) -> str | None:
+def _nearest_name(name: str, names: Collection[str]) -> str | None:
+    """Return the name that another one most probably was meant to be."""
     slips = [other for other in names if _is_one_slip(name, other)]
     return next(iter(slips or difflib.get_close_matches(name, names, 1, cutoff=_NEAR)), None)
 
 
 def _is_one_slip(name: str, other: str) -> bool:
-    """Whether one character is missing, added or another, or two neighbours are swapped."""
+    """Whether one character is missing, added or wrong, or two neighbours are swapped."""
     begin = len(os.path.commonprefix((name, other)))  # noqa: RUF071 - characters are meant
     name, other = name[begin:], other[begin:]
     end = len(os.path.commonprefix((name[::-1], other[::-1])))  # noqa: RUF071
     name, other = name[: len(name) - end], other[: len(other) - end]
-    if len(name) == _SWAPPED:
+    if len(name) == _SWAPPED_CHARS:
         return name == other[::-1]
     return max(len(name), len(other)) == 1
 
 
-def _all(known: Collection[str]) -> list[str]:
-    ours = (name for name in attrs.fields_dict(Settings) if name not in _NO_SETTINGS)
-    return [*known, *ours, _READ_BY_LOADER]
+def _all_names(known: Collection[str]) -> list[str]:
+    """Return the names of all settings: of the plugins and of the gateway."""
+    ours = (name for name in attrs.fields_dict(Settings) if name not in _LOADER_FIELDS)
+    return [*known, *ours, _LOADER_VARIABLE]

@@ -1,9 +1,9 @@
-"""Names who blocks the event loop, with the stack that blocks, while it blocks.
+"""Names the plugin that blocks the event loop, with its stack, while it blocks.
 
-A thread asks the loop for an answer twice a second. Where none comes for a second, the stack
-of the loop's thread tells whose code holds it: the innermost frame of a plugin, else the gateway.
-Code that holds the interpreter itself (a regular expression that backtracks) holds this thread as
-well; it is named as soon as it lets go. A plugin that blocks again and again is taken off sale.
+A thread asks the loop for an answer twice a second. If no answer comes for a second, the stack of
+the loop's thread shows whose code blocks: the innermost frame of a plugin, else the gateway. Code
+that holds the interpreter itself (a regular expression that backtracks) stops this thread as well;
+it is named once it lets go. A plugin that blocks three times in ten minutes is taken off sale.
 """
 
 import asyncio
@@ -24,18 +24,26 @@ from gateway.plugins.catalog import Catalog
 GATEWAY = "the gateway"
 UNKNOWN = "unknown"
 REASON = "It has blocked the gateway three times within ten minutes: see loop.blocked in the log."
-_LAP_S = 0.5  # between two looks at the loop
-_SILENCE_S = 1.0  # that is no block yet
-_PAUSE_S = 60.0  # between two reports about the same plugin
+# Between two looks at the loop.
+_LAP_S = 0.5
+# A shorter silence of the loop is no block.
+_SILENCE_S = 1.0
+# Between two reports about the same plugin.
+_REPORT_PAUSE_S = 60.0
 _MAX_FRAMES = 20
-_MOST_BLOCKS = 3  # of one plugin within the window; with the last of them it is taken off sale
+# A plugin that blocks so often within the window is taken off sale, for REST_S at least.
+_MAX_BLOCKS = 3
 _WINDOW_S = 600.0
-REST_S = 600.0  # that such a plugin sells nothing, at least
+REST_S = 600.0
 _log = structlog.get_logger()
 
 
 def owners_of(modules: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
-    """Return whose a module is: those of plugins, of their providers, and what lies beside them."""
+    """Return the plugin of each module: the plugins' own, their providers', and their packages.
+
+    `modules` maps the plugins' modules to their plugins. A package that two plugins share belongs
+    to neither.
+    """
     found = {type(one.provider).__module__: one.plugin for one in catalog.upstreams()}
     found |= modules
     roots: dict[str, set[str]] = {}
@@ -47,10 +55,10 @@ def owners_of(modules: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def watching(
+async def watch_loop(
     owners: Mapping[str, str], catalog: Catalog | None = None
 ) -> "AsyncIterator[Watchdog]":
-    """Watch the running loop; a plugin that blocks it too often sells nothing for a while."""
+    """Watch the running loop inside the block; take a plugin that blocks too often off sale."""
 
     def rest(plugin: str) -> None:
         if catalog is not None:
@@ -66,32 +74,45 @@ async def watching(
 
 @attrs.frozen(kw_only=True)
 class _Sighting:
-    """What held the loop when it was looked at."""
+    """What the loop's thread did when the watchdog looked."""
 
     plugin: str
-    stack: list[str]  # outermost first, and no values: they may be a buyer's
+    # Outermost frame first. It has no values of variables: they may be a buyer's.
+    stack: list[str]
 
 
 class Watchdog:
-    """Watches one loop from a thread of its own, which never keeps the process alive."""
+    """Watches one loop from a thread of its own, which never keeps the process alive.
+
+    `on_repeated` is called on the loop with the name of a plugin that blocks too often.
+    `report_pause_s` are the seconds between two reports about the same plugin.
+    """
 
     def __init__(
-        self, owners: Mapping[str, str], on_repeated: Callable[[str], None] = lambda _: None
+        self,
+        owners: Mapping[str, str],
+        on_repeated: Callable[[str], None] = lambda _: None,
+        *,
+        report_pause_s: float = _REPORT_PAUSE_S,
     ) -> None:
         self._owners = owners
-        self._on_repeated = on_repeated  # called on the loop, with the plugin's name
-        self._blocks: dict[str, deque[float]] = {}  # when each plugin's last ones began
+        self._on_repeated = on_repeated
+        self.report_pause_s = report_pause_s
+        # When each plugin's last blocks were seen.
+        self._blocks: dict[str, deque[float]] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._has_answered = False
         self._answered_at = self._lap_began = self._lap_cpu = 0.0
-        self._silent_s = 0.0  # without an answer
-        self._told: _Sighting | None = None  # of the block that goes on
-        self._told_at: dict[str, float] = {}
-        self._untold: Counter[str] = Counter()
+        # How long the loop has not answered.
+        self._silent_s = 0.0
+        # What was reported about the block that goes on.
+        self._reported: _Sighting | None = None
+        self._reported_at: dict[str, float] = {}
+        self._unreported: Counter[str] = Counter()
 
     def start(self) -> None:
-        """Begin; called on the loop that is to be watched."""
+        """Start the thread; call this on the loop that is to be watched."""
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._thread.start()
@@ -102,98 +123,102 @@ class Watchdog:
         await asyncio.to_thread(self._thread.join)
 
     def _watch(self) -> None:
-        self._lap_s()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing is left to watch
-            self._ask()
+        self._measure_lap()
+        # RuntimeError: the loop is closed, so there is nothing to watch any more.
+        with contextlib.suppress(RuntimeError):
+            self._ask_loop()
             while not self._stopping.wait(_LAP_S):
-                self._look(self._lap_s())
+                self._check_lap(self._measure_lap())
 
-    def _ask(self) -> None:
+    def _ask_loop(self) -> None:
         self._has_answered = False
-        self._loop.call_soon_threadsafe(self._answer)
+        self._loop.call_soon_threadsafe(self._note_answer)
 
-    def _answer(self) -> None:
+    def _note_answer(self) -> None:
         self._answered_at = time.monotonic()
         self._has_answered = True
 
-    def _lap_s(self) -> float:
-        """Return how long the last lap took, as far as this process could run.
+    def _measure_lap(self) -> float:
+        """Return the seconds of the last lap in which this process could run.
 
-        One that this thread has overslept is the machine's sleep or a process on hold, unless the
-        process has computed meanwhile: then its interpreter was held.
+        If this thread has slept too long, the machine slept or the process was stopped, and that
+        time does not count. If the process has computed meanwhile, its interpreter was held, and
+        that time counts.
         """
         now, cpu = time.monotonic(), time.process_time()
         passed, busy = now - self._lap_began, cpu - self._lap_cpu
         self._lap_began, self._lap_cpu = now, cpu
         return passed if passed < 2 * _LAP_S else min(passed, max(busy, _LAP_S))
 
-    def _look(self, lap_s: float) -> None:
+    def _check_lap(self, lap_s: float) -> None:
         if self._has_answered and lap_s < _SILENCE_S:
             self._silent_s += min(max(self._answered_at - self._lap_began + lap_s, 0.0), lap_s)
-            self._end()
-            self._ask()
+            self._end_block()
+            self._ask_loop()
             return
         self._silent_s += lap_s
-        if self._told is None and self._silent_s >= _SILENCE_S:
-            # an answer after such a lap: the interpreter was held, perhaps by another thread
-            self._tell(self._sighting(UNKNOWN if self._has_answered else GATEWAY))
+        if self._reported is None and self._silent_s >= _SILENCE_S:
+            # If the loop has answered after such a lap, the interpreter was held, perhaps by
+            # another thread.
+            self._report_block(self._look(UNKNOWN if self._has_answered else GATEWAY))
         if self._has_answered:
-            self._ask()
+            self._ask_loop()
 
-    def _sighting(self, otherwise: str) -> _Sighting:
-        """Return what the loop's thread does at this moment."""
-        frames = list(_outwards(sys._current_frames().get(self._loop_thread)))  # noqa: SLF001 - documented
-        of_plugins = [at for at, frame in enumerate(frames) if self._owner(frame) is not None]
+    def _look(self, otherwise: str) -> _Sighting:
+        """Return what the loop's thread does now; `otherwise` is named if it runs no plugin."""
+        frames = _list_frames(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - documented
+        of_plugins = [at for at, frame in enumerate(frames) if self._owner_of(frame) is not None]
         shown = frames[: of_plugins[-1] + 1] if of_plugins else frames
-        plugin = self._owner(frames[of_plugins[0]]) if of_plugins else None
-        places = [_place(frame) for frame in shown[:_MAX_FRAMES]]
+        plugin = self._owner_of(frames[of_plugins[0]]) if of_plugins else None
+        places = [_describe_frame(frame) for frame in shown[:_MAX_FRAMES]]
         return _Sighting(plugin=plugin or otherwise, stack=places[::-1])
 
-    def _owner(self, frame: FrameType) -> str | None:
+    def _owner_of(self, frame: FrameType) -> str | None:
         module = str(frame.f_globals.get("__name__", ""))
         while module and module not in self._owners:
             module = module.rpartition(".")[0]
         return self._owners.get(module)
 
-    def _count(self, plugin: str, now: float) -> None:
-        """Count a plugin's block; the gateway's own and those of unknown origin are not counted."""
+    def _count_block(self, plugin: str, now: float) -> None:
+        """Count a plugin's block; blocks of the gateway and of unknown origin are not counted."""
         if plugin in (GATEWAY, UNKNOWN):
             return
-        blocks = self._blocks.setdefault(plugin, deque(maxlen=_MOST_BLOCKS))
+        blocks = self._blocks.setdefault(plugin, deque(maxlen=_MAX_BLOCKS))
         blocks.append(now)
-        if len(blocks) == _MOST_BLOCKS and now - blocks[0] < _WINDOW_S:
+        if len(blocks) == _MAX_BLOCKS and now - blocks[0] < _WINDOW_S:
             blocks.clear()
             self._loop.call_soon_threadsafe(self._on_repeated, plugin)
 
-    def _tell(self, sighting: _Sighting) -> None:
-        """Log a block, unless the same plugin was named a moment ago."""
+    def _report_block(self, sighting: _Sighting) -> None:
+        """Log a block, unless the same plugin was named less than a minute ago."""
         now, plugin = time.monotonic(), sighting.plugin
-        self._count(plugin, now)
-        if now - self._told_at.get(plugin, -_PAUSE_S) < _PAUSE_S:
-            self._untold[plugin] += 1
-            self._told = attrs.evolve(sighting, stack=[])
+        self._count_block(plugin, now)
+        if now - self._reported_at.get(plugin, -self.report_pause_s) < self.report_pause_s:
+            self._unreported[plugin] += 1
+            self._reported = attrs.evolve(sighting, stack=[])
             return
-        self._told, self._told_at[plugin] = sighting, now
+        self._reported, self._reported_at[plugin] = sighting, now
         _log.warning(
             "loop.blocked",
             plugin=plugin,
             seconds=round(self._silent_s, 1),
             frames=sighting.stack,
-            untold=self._untold.pop(plugin, 0),  # blocks since the last such line
+            # Blocks since the last such line.
+            untold=self._unreported.pop(plugin, 0),
         )
 
-    def _end(self) -> None:
-        told, seconds = self._told, round(self._silent_s, 1)
-        self._told, self._silent_s = None, 0.0
-        if told is not None and told.stack:
-            _log.warning("loop.released", plugin=told.plugin, seconds=seconds)
+    def _end_block(self) -> None:
+        reported, seconds = self._reported, round(self._silent_s, 1)
+        self._reported, self._silent_s = None, 0.0
+        if reported is not None and reported.stack:
+            _log.warning("loop.released", plugin=reported.plugin, seconds=seconds)
 
 
-def _outwards(frame: FrameType | None) -> "list[FrameType]":
+def _list_frames(frame: FrameType | None) -> list[FrameType]:
     """Return a stack's frames, the innermost first."""
     return [each for each, _ in traceback.walk_stack(frame)] if frame is not None else []
 
 
-def _place(frame: FrameType) -> str:
+def _describe_frame(frame: FrameType) -> str:
     code = frame.f_code
     return f"{code.co_filename}:{frame.f_lineno} {code.co_qualname}"

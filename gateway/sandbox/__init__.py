@@ -1,8 +1,10 @@
-"""Risky work in child processes: each call gets a process of its own, small, limited, and alone.
+"""Runs risky functions on strangers' bytes in limited child processes: pictures, page counts.
 
-Parts, from the outside in: `sandbox` is what a user sees; `process` keeps the warmed process that
-is forked once for each call; `pieces` moves megabytes without holding up the loop; `frames` is
-what both sides say to each other; `child` is what runs over there.
+Does not belong here: what a picture or a page costs, and any code that needs a secret.
+
+The parts, from the outside in: `sandbox` is what a caller uses. `process` starts the warmed
+process, which forks one child for each call. `pieces` moves megabytes without blocking the event
+loop. `frames` is the protocol between both sides. `child` is the code that runs over there.
 """
 
 from gateway.sandbox.errors import SandboxEnded, SandboxLost, SandboxRefusal

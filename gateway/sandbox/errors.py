@@ -1,4 +1,4 @@
-"""What may come of risky work besides a result, on either side of the process border."""
+"""How a sandboxed call may end without a result; used on both sides of the process border."""
 
 import enum
 
@@ -9,19 +9,21 @@ class End(enum.StrEnum):
     DONE = "done"
     OUT_OF_TIME = "out of time"
     OUT_OF_MEMORY = "out of memory"
-    CRASHED = "crashed"  # a library in C or Rust, often for want of memory; or an exception
-    LOST = "lost"  # killed by somebody else, such as the kernel for want of memory
+    # A library in C or Rust crashed, often because it got no memory; or an exception escaped.
+    CRASHED = "crashed"
+    # Another process killed the child, such as the kernel when memory was short.
+    LOST = "lost"
 
 
 class SandboxRefusal(ValueError):
-    """The function will not work on this input; the message is a sentence for its owner.
+    """The function refuses this input; the message is a sentence for the owner of the input.
 
-    Raised by the function in the child, and again by `Sandbox.call`.
+    The function raises it in the child, and `Sandbox.call` raises it again in the gateway.
     """
 
 
 class SandboxEnded(RuntimeError):
-    """The child met a limit or crashed; the same input would end the next one, too.
+    """The child met a limit or crashed; the same input would end the next child, too.
 
     `end` is "out of time", "out of memory" or "crashed"; the message tells a programmer more.
     """
@@ -32,4 +34,4 @@ class SandboxEnded(RuntimeError):
 
 
 class SandboxLost(RuntimeError):
-    """There is no answer, and the input is not to blame: worth another try."""
+    """There is no answer, and the input is not to blame: the call is worth another try."""

@@ -2,17 +2,21 @@
 
 import struct
 
-HEAD = struct.Struct("!cI")  # tag, bytes of payload
+# A tag and the number of bytes of the payload.
+HEAD = struct.Struct("!cI")
 
-# From the gateway to the child: the number of arguments in place of a size, then each of them.
+# From the gateway to the child: a CALL frame holds the number of arguments in place of a size; one
+# BYTES or TEXT frame for each argument follows.
 CALL = b"C"
 BYTES = b"B"
 TEXT = b"T"
-# From the child to the gateway: one of them, or none where it died.
-ANSWER = b"A"  # the number of parts in place of a size, then each of them
+# From the child to the gateway: one of these three, or nothing if the child died. An ANSWER frame
+# holds the number of parts in place of a size; one frame for each part follows. A FAULT is an
+# exception that the function should not raise: its kind and place.
+ANSWER = b"A"
 REFUSAL = b"R"
-FAULT = b"F"  # an exception that nobody expected: its kind and place
-# From the warmed process to the gateway, last.
+FAULT = b"F"
+# From the warmed process to the gateway: the last frame, with an `errors.End`.
 END = b"E"
 
 

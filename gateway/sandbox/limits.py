@@ -5,26 +5,27 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class SandboxLimits:
-    """The limits of each child of a sandbox; whoever meets one is killed.
+    """The limits of each child of a sandbox; a child that meets one is killed.
 
-    Files, sockets and whatever else is opened have no number: a child can open nothing at all.
+    Files and sockets have no limit here, because a child cannot open any.
     """
 
     memory_bytes: int = attrs.field(default=1_500_000_000, validator=attrs.validators.gt(0))
-    """Of address space, of which Python and its libraries take some 100 MB. On a small machine it
-    is half of the machine's memory, but not less than 600 MB."""
+    """Address space, of which Python and its libraries take some 100 MB. On a small machine the
+    limit is half of the machine's memory, but not less than 600 MB."""
 
     cpu_s: int = attrs.field(default=10, validator=attrs.validators.gt(0))
-    """Of processor time, whole seconds."""
+    """Processor time, in whole seconds."""
 
     wall_s: float = attrs.field(default=25.0, validator=attrs.validators.gt(0))
-    """From the fork to the answer; for a busy machine, twice the processor time and some."""
+    """Seconds from the fork to the answer. A busy machine needs more than twice the processor
+    time."""
 
     children: int = attrs.field(default=2, validator=attrs.validators.gt(0))
-    """At once; further calls wait for their turn."""
+    """Children at once; further calls wait for their turn."""
 
     answer_bytes: int = attrs.field(default=64_000_000, validator=attrs.validators.gt(0))
-    """Of one answer."""
+    """Bytes of one answer."""
 
     idle_s: float = attrs.field(default=300.0, validator=attrs.validators.gt(0))
-    """Without a call, after which the warmed process leaves and gives its memory back."""
+    """Seconds without a call, after which the warmed process exits and frees its memory."""

@@ -1,4 +1,4 @@
-"""How many pages a document has, known before anybody pays."""
+"""Counts the pages of a document before the buyer pays."""
 
 import attrs
 
@@ -7,9 +7,11 @@ from gateway.errors import ExecutionError, InvalidInput
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
 
 _KINDS = {".pdf": "pdf", ".pptx": "pptx", ".tif": "tiff", ".tiff": "tiff"}
-_PDF_WITHIN = 1024  # bytes that Acrobat and others forgive in front of its header
+# Acrobat and other readers accept so many bytes in front of a PDF's header.
+_PDF_HEADER_WITHIN_BYTES = 1024
+# Vendors recognise a file by its first bytes, not by its name, and bill what they find.
 _ZIP = (b"PK\x03\x04",)
-_BEGINNINGS = {  # vendors tell a file by its bytes, and bill what they find
+_FIRST_BYTES = {
     ".pptx": _ZIP,
     ".docx": _ZIP,
     ".xlsx": _ZIP,
@@ -21,57 +23,61 @@ _BEGINNINGS = {  # vendors tell a file by its bytes, and bill what they find
     ".gif": (b"GIF8",),
     ".webp": (b"RIFF",),
 }
-_OF_OTHERS = (*_ZIP, b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # Office, EPUB, TIFF, BigTIFF
-_MAX_WAITING = 8  # each holds 20 MB; whoever comes later is told at once
-_WHY = {
+# Office and EPUB, TIFF, BigTIFF: a file with another ending must not begin like these.
+_FIRST_BYTES_WITH_PAGES = (*_ZIP, b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+# Each waiting document holds up to 20 MB; a buyer beyond this number is refused at once.
+_MAX_WAITING = 8
+_REASONS = {
     "out of time": "that takes too much time",
     "out of memory": "that takes too much memory",
     "crashed": "the file is damaged, or that takes too much memory",
 }
-_LIMITS = SandboxLimits(
-    memory_bytes=500_000_000,  # 7.5 MB of 20,000 pages take 150
-    cpu_s=3,  # the same take a third of a second
-    wall_s=10.0,
-    answer_bytes=100,
-)
+# A PDF of 7.5 MB with 20,000 pages takes 150 MB and a third of a second.
+_LIMITS = SandboxLimits(memory_bytes=500_000_000, cpu_s=3, wall_s=10.0, answer_bytes=100)
 
 
 def _check_name(extension: str, data: bytes) -> None:
-    """Raise `InvalidInput` where a name would hide pages: a PDF called scan.png has none to count.
+    """Raise `InvalidInput` for a name that would hide pages: a PDF called scan.png is not counted.
 
-    What the counters look at themselves, they refuse themselves.
+    PDF and TIFF are not checked here: their counters refuse what they cannot read.
     """
     if extension in (".pdf", ".tif", ".tiff"):
         return
-    beginnings = _BEGINNINGS.get(extension)
-    is_right = data.startswith(beginnings) if beginnings else not data.startswith(_OF_OTHERS)
-    if not is_right or b"%PDF-" in data[:_PDF_WITHIN]:
+    expected = _FIRST_BYTES.get(extension)
+    if expected is not None:
+        is_right = data.startswith(expected)
+    else:
+        is_right = not data.startswith(_FIRST_BYTES_WITH_PAGES)
+    if not is_right or b"%PDF-" in data[:_PDF_HEADER_WITHIN_BYTES]:
         raise InvalidInput(f"The name of the file ends in {extension}, but it is something else.")
 
 
-def _sandbox() -> Sandbox:
-    function = "gateway.sandbox.pages_child:count"
-    return Sandbox(function=function, warm=("encodings.cp437",), limits=_LIMITS)  # ZIP's charset
+def _make_sandbox() -> Sandbox:
+    # ZIP's default character set must be loaded before the fork.
+    return Sandbox(
+        function="gateway.sandbox.pages_child:count", warm=("encodings.cp437",), limits=_LIMITS
+    )
 
 
 @attrs.define
 class Pages:
-    """Counts in a sandboxed process: a document comes from a stranger who has not paid yet."""
+    """Counts pages in a sandboxed process: the document's sender has not paid yet."""
 
-    _sandbox: Sandbox = attrs.field(factory=_sandbox)
+    _sandbox: Sandbox = attrs.field(factory=_make_sandbox)
+    _max_waiting: int = _MAX_WAITING
     _counting: int = attrs.field(default=0, init=False)
 
     async def count(self, attachment: Attachment) -> int | None:
         """Return the pages of a PDF, the slides of a .pptx, the frames of a TIFF; else None.
 
-        Raises `InvalidInput` for a file that cannot be read, or only with too much time or
-        memory, and `ExecutionError` where this machine could not count.
+        Raises `InvalidInput` for a file that cannot be read, or only with too much time or memory,
+        and `ExecutionError` if this machine cannot count now.
         """
         _check_name(attachment.extension, attachment.data)
         kind = _KINDS.get(attachment.extension)
         if kind is None:
             return None
-        if self._counting >= _MAX_WAITING:
+        if self._counting >= self._max_waiting:
             raise ExecutionError("Too many files are looked at now; nothing was charged.")
         self._counting += 1
         try:
@@ -80,7 +86,7 @@ class Pages:
             raise InvalidInput(str(error)) from None
         except SandboxEnded as error:
             raise InvalidInput(
-                f"The pages of the file cannot be counted: {_WHY[error.end]}."
+                f"The pages of the file cannot be counted: {_REASONS[error.end]}."
             ) from None
         except SandboxLost as error:
             raise ExecutionError("The pages of the file cannot be counted now.") from error

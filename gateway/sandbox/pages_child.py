@@ -1,4 +1,4 @@
-"""Counts the pages of one document, in a sandboxed process; loads nothing else of the gateway."""
+"""Counts the pages of one document in a sandboxed process; loads nothing else of the gateway."""
 
 import io
 import re
@@ -13,28 +13,32 @@ from gateway.sandbox.errors import SandboxRefusal
 _SLIDE = re.compile(r"ppt/slides/slide\d+\.xml", re.ASCII)
 _SLIDE_LINK = re.compile(rb"/relationships/slide[\"']")
 _LINKS = "ppt/_rels/presentation.xml.rels"
-_MAX_LINKS_BYTES = 4_000_000  # unpacked; 20,000 slides
-_MAX_FRAMES = 1_000_000  # more do not fit into 7.5 MB
-_NOT_TO_BE_READ = (KeyError, ValueError, EOFError, RuntimeError)  # missing, encrypted, unknown
-# After the byte order: version, and how an offset, the number of tags, and a tag are written.
-_TIFF = {42: ("I", "H", 12), 43: ("Q", "Q", 20)}  # TIFF 6.0; BigTIFF
+# The links of 20,000 slides, unpacked.
+_MAX_LINKS_BYTES = 4_000_000
+# More frames do not fit into 7.5 MB.
+_MAX_FRAMES = 1_000_000
+# What `zipfile` raises for a missing, an encrypted or an unknown member.
+_UNREADABLE = (KeyError, ValueError, EOFError, RuntimeError)
+# TIFF 6.0 is version 42, BigTIFF version 43. For each: the format of an offset, the format of the
+# number of tags, and the bytes of a tag.
+_TIFF_VERSIONS = {42: ("I", "H", 12), 43: ("Q", "Q", 20)}
 
 
 def count(kind: str, data: bytes) -> bytes:
     """Return the number of pages of a pdf, pptx or tiff in decimal digits.
 
-    Raises `SandboxRefusal` where the file is to blame.
+    Raises `SandboxRefusal` for a file that cannot be read.
     """
     return str(_COUNTERS[kind](data)).encode()
 
 
-def _pdf(data: bytes) -> int:
-    """Count what the page tree holds, whatever it says that it holds."""
+def _count_pdf_pages(data: bytes) -> int:
+    """Count the pages that the page tree holds; the number that it claims is not trusted."""
     try:
         pages: int = pdf_inspector.classify_pdf_bytes(data).page_count
     except MemoryError:
         raise
-    except BaseException as error:  # noqa: BLE001 - a panic in Rust is no Exception
+    except BaseException as error:  # noqa: BLE001 - a panic in Rust is not an Exception
         if "encrypt" in str(error).lower() or "password" in str(error).lower():
             raise SandboxRefusal("The PDF is encrypted: save it without a password.") from None
         raise SandboxRefusal("The PDF is damaged or incomplete: it cannot be read.") from None
@@ -43,14 +47,14 @@ def _pdf(data: bytes) -> int:
     return pages
 
 
-def _pptx(data: bytes) -> int:
-    """Count the slides by their usual names, and those that the presentation links to."""
+def _count_slides(data: bytes) -> int:
+    """Return the larger number: slides with the usual name, or slides that are linked."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
             with archive.open(_LINKS) as links:
                 linked = len(_SLIDE_LINK.findall(links.read(_MAX_LINKS_BYTES)))
-    except (zipfile.BadZipFile, zlib.error, struct.error, *_NOT_TO_BE_READ):
+    except (zipfile.BadZipFile, zlib.error, struct.error, *_UNREADABLE):
         raise SandboxRefusal("The presentation is damaged or incomplete.") from None
     slides = max(linked, sum(1 for name in names if _SLIDE.fullmatch(name)))
     if slides == 0:
@@ -58,14 +62,14 @@ def _pptx(data: bytes) -> int:
     return slides
 
 
-def _tiff(data: bytes) -> int:
-    """Count the directories, one after the other; a ring of them ends where it began."""
+def _count_tiff_frames(data: bytes) -> int:
+    """Follow the chain of directories and count them; stop at one that was counted before."""
     try:
         order = {b"II": "<", b"MM": ">"}[data[:2]]
         (version,) = struct.unpack_from(order + "H", data, 2)
-        offset, number, tag_bytes = _TIFF[version]
+        offset, number, tag_bytes = _TIFF_VERSIONS[version]
         link, total = struct.Struct(order + offset), struct.Struct(order + number)
-        (at,) = link.unpack_from(data, 4 if version == 42 else 8)  # noqa: PLR2004 - see _TIFF
+        (at,) = link.unpack_from(data, 4 if version == 42 else 8)  # noqa: PLR2004 - TIFF 6.0
         seen: set[int] = set()
         while at and at not in seen and len(seen) < _MAX_FRAMES:
             seen.add(at)
@@ -76,4 +80,4 @@ def _tiff(data: bytes) -> int:
     return len(seen)
 
 
-_COUNTERS = {"pdf": _pdf, "pptx": _pptx, "tiff": _tiff}
+_COUNTERS = {"pdf": _count_pdf_pages, "pptx": _count_slides, "tiff": _count_tiff_frames}

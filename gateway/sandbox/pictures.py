@@ -1,4 +1,4 @@
-"""The gateway's side: hands each picture to a child process, and believes only what that says."""
+"""Checks pictures in a child process and trusts only what that process says about them."""
 
 import json
 import os
@@ -11,16 +11,19 @@ from gateway.errors import ContentPolicy, ResultUnusable
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxRefusal
 
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
-_MAX_BYTES = 64_000_000  # of one picture; 25 million pixels of noise have 75
+# Of one picture. 25 million pixels of noise have 75 MB.
+_MAX_BYTES = 64_000_000
 
 
-def _sandbox() -> Sandbox:
+def _make_sandbox() -> Sandbox:
+    # The memory is twice what it takes to decode, convert and encode a picture. A 4K picture takes
+    # 3 s of one ordinary core. 25 million pixels of noise with transparency have 100 MB.
     limits = SandboxLimits(
-        memory_bytes=1_500_000_000,  # decoded, converted and encoded, and as much again
+        memory_bytes=1_500_000_000,
         cpu_s=60,
-        wall_s=90.0,  # a 4K picture takes 3 s of one ordinary core
+        wall_s=90.0,
         children=os.cpu_count() or 1,
-        answer_bytes=128_000_000,  # 25 million pixels of noise with their transparency have 100
+        answer_bytes=128_000_000,
     )
     child = "gateway.sandbox.pictures_child"
     return Sandbox(function=f"{child}:check", warm=(f"{child}:load_decoders",), limits=limits)
@@ -28,16 +31,18 @@ def _sandbox() -> Sandbox:
 
 @attrs.define
 class Pictures:
-    """Checks what providers of pictures return; as many at once as there are processors."""
+    """Checks the pictures that providers return; as many at once as there are processors."""
 
-    _sandbox: Sandbox = attrs.field(factory=_sandbox)
+    _sandbox: Sandbox = attrs.field(factory=_make_sandbox)
 
     async def check(self, result: Result, output_format: str | None) -> Result:
         """Return the result with every picture decoded, measured, and in the wanted format.
 
-        A picture that is right already keeps its bytes. Raises `ContentPolicy` where there is no
-        picture, which is how many an API refuses, `ResultUnusable` for one that cannot be sold, and
-        `SandboxLost` where this machine could not look: that says nothing about the picture.
+        A picture that is right already keeps its bytes. `output_format` None keeps the format.
+
+        Raises `ContentPolicy` for a result without pictures, which is how many APIs refuse a
+        prompt; `ResultUnusable` for a picture that cannot be sold; `SandboxLost` if this machine
+        could not check, which says nothing about the picture.
         """
         if not result.outputs:
             raise ContentPolicy("The provider returned no picture for this prompt.")
@@ -45,7 +50,7 @@ class Pictures:
         return attrs.evolve(result, outputs=tuple(checked))
 
     def close(self) -> None:
-        """End the process that looks at pictures; the next picture starts another."""
+        """End the process that checks pictures; the next picture starts another."""
         self._sandbox.close()
 
     async def _check(self, output: Output | Link, wanted: str) -> Output:
@@ -53,16 +58,16 @@ class Pictures:
             raise TypeError("A link is fetched before it is checked.")
         if not output.data or len(output.data) > _MAX_BYTES:
             raise ResultUnusable(f"The provider's picture has {len(output.data)} bytes.")
-        told, made = await self._ask(wanted, output.data)
-        facts: dict[str, Any] = json.loads(told)
+        report, new_bytes = await self._call_child(wanted, output.data)
+        facts: dict[str, Any] = json.loads(report)
         return Output(
-            data=made or output.data,
+            data=new_bytes or output.data,
             media_type=MEDIA_TYPES[facts["format"]],
             width=facts["width"],
             height=facts["height"],
         )
 
-    async def _ask(self, wanted: str, data: bytes) -> tuple[bytes, ...]:
+    async def _call_child(self, wanted: str, data: bytes) -> tuple[bytes, ...]:
         try:
             return await self._sandbox.call_parts(wanted, data)
         except SandboxRefusal as error:

@@ -1,4 +1,4 @@
-"""Decodes one picture in a sandboxed process, and is gone: a stranger's bytes meet no secret."""
+"""Decodes one picture in a child process that holds no secrets and exits afterwards."""
 
 import io
 import json
@@ -8,73 +8,79 @@ from PIL import Image, ImageOps
 from gateway.sandbox.errors import SandboxRefusal
 
 _KINDS = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
-MAX_PIXELS = 4096 * 4096 * 3 // 2  # half as many again as the largest picture on sale
-_ORIENTATION = 0x0112  # the EXIF tag
+# One and a half times the pixels of the largest picture on sale.
+MAX_PIXELS = 4096 * 4096 * 3 // 2
+# The EXIF tag.
+_ORIENTATION = 0x0112
+# PNG at level 4 takes half the time of the default level and 3 % more bytes.
 _QUALITIES = {
-    "png": {"compress_level": 4},  # half the time of the default, 3 % more bytes
+    "png": {"compress_level": 4},
     "jpg": {"quality": 92, "subsampling": 0},
     "webp": {"quality": 92},
 }
 
 
 def load_decoders() -> None:
-    """Check one pixel of every format, lying on its side: Pillow loads much at first use."""
-    Image.MAX_IMAGE_PIXELS = None  # ours is lower, and no warning
+    """Check one rotated pixel of every format, because Pillow loads much at first use."""
+    # MAX_PIXELS is lower than Pillow's limit, which would only warn.
+    Image.MAX_IMAGE_PIXELS = None
     exif = Image.Exif()
     exif[_ORIENTATION] = 6
     for name, kind in _KINDS.items():
         file = io.BytesIO()
         Image.new("RGB", (1, 1)).save(file, name, exif=exif)
         for wanted in (kind, *_QUALITIES):
-            _checked(file.getvalue(), wanted)
+            _check_picture(file.getvalue(), wanted)
 
 
 def check(wanted: str, data: bytes) -> tuple[bytes, bytes]:
-    """Return format and measures as JSON, and the picture where it had to be made anew.
+    """Return format, width and height as JSON, and the new bytes if the picture was re-encoded.
 
-    Raises `SandboxRefusal` for what cannot be sold as a picture.
+    `wanted` is a format, or empty for the picture's own. Raises `SandboxRefusal` for bytes that
+    cannot be sold as a picture.
     """
     try:
-        facts, made = _checked(data, wanted)
+        facts, encoded = _check_picture(data, wanted)
     except (SandboxRefusal, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - a decoder may raise anything
         raise SandboxRefusal(f"it cannot be decoded ({type(error).__name__})") from None
-    return json.dumps(facts).encode(), made
+    return json.dumps(facts).encode(), encoded
 
 
-def _checked(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
-    """Return format and measures; the bytes only where they are new."""
+def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
+    """Return format, width and height; the bytes are empty if the picture stays as it is."""
     with Image.open(io.BytesIO(data), formats=list(_KINDS)) as image:
         if image.width * image.height > MAX_PIXELS:
             raise SandboxRefusal("it has too many pixels")
         if getattr(image, "n_frames", 1) != 1:
             raise SandboxRefusal("it moves")
         kind = _KINDS[image.format or ""]
-        image.load()  # all of it: half a picture is none
+        # Decode all of it: a truncated picture is refused.
+        image.load()
         is_upright = image.getexif().get(_ORIENTATION, 1) in (0, 1)
         if is_upright and wanted in ("", kind):
             return {"format": kind, "width": image.width, "height": image.height}, b""
-        made_kind = wanted or kind
-        turned = ImageOps.exif_transpose(image)
-        made = _encoded(turned, made_kind)
-        return {"format": made_kind, "width": turned.width, "height": turned.height}, made
+        new_kind = wanted or kind
+        upright = ImageOps.exif_transpose(image)
+        encoded = _encode(upright, new_kind)
+        return {"format": new_kind, "width": upright.width, "height": upright.height}, encoded
 
 
-def _encoded(image: Image.Image, kind: str) -> bytes:
-    """Return a picture anew: its colours' profile is kept, all other metadata is not."""
+def _encode(image: Image.Image, kind: str) -> bytes:
+    """Encode a picture; keep its colour profile and drop all other metadata."""
     profile = image.info.get("icc_profile") if image.mode in ("RGB", "RGBA", "P") else None
     has_alpha = image.has_transparency_data
     plain = image.convert("RGBA" if has_alpha else "RGB")
     if has_alpha and kind == "jpg":
-        plain = _on_white(plain)
+        plain = _put_on_white(plain)
     plain.info.clear()
     file = io.BytesIO()
     plain.save(file, {"jpg": "JPEG"}.get(kind, kind), icc_profile=profile, **_QUALITIES[kind])
     return file.getvalue()
 
 
-def _on_white(image: Image.Image) -> Image.Image:
+def _put_on_white(image: Image.Image) -> Image.Image:
     paper = Image.new("RGB", image.size, "white")
     paper.paste(image, mask=image.getchannel("A"))
     return paper

@@ -1,4 +1,4 @@
-"""Megabytes over a socket, in pieces so small that the event loop is never held up."""
+"""Moves megabytes over a socket in pieces so small that the event loop is never blocked."""
 
 import asyncio
 import socket
@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from gateway.sandbox import frames
 
-_PIECE_BYTES = 1 << 18  # what a socket takes or gives at once; 0.1 ms of copying
-_MOST_WORDS_BYTES = 1 << 16  # of a refusal
-_MOST_PARTS = 1000  # of an answer
-_JOIN_ON_LOOP_BYTES = 1 << 20  # up to here a join is faster than a thread, and joins keep the GIL
+# What a socket takes or gives at once: 0.1 ms of copying.
+_PIECE_BYTES = 1 << 18
+_MAX_REFUSAL_BYTES = 1 << 16
+_MAX_ANSWER_PARTS = 1000
+# Up to this size a join is faster than a thread; a join holds the GIL.
+_JOIN_ON_LOOP_BYTES = 1 << 20
 
 
 async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str]) -> None:
-    """Send what a function is called with; returns early where the child hung up."""
+    """Send the arguments of a call; return early if the child has hung up."""
     loop = asyncio.get_running_loop()
     try:
         await loop.sock_sendall(conversation, frames.HEAD.pack(frames.CALL, len(arguments)))
@@ -23,31 +25,32 @@ async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str
             await loop.sock_sendall(conversation, frames.HEAD.pack(tag, len(payload)))
             await loop.sock_sendall(conversation, memoryview(payload))
     except (BrokenPipeError, ConnectionResetError):
-        return  # it ended early; how, it or the warmed process has already written
+        # The child ended early. It or the warmed process has already written how.
+        return
 
 
 async def read_answer(
     conversation: socket.socket, most_bytes: int
 ) -> tuple[bytes, tuple[bytes, ...]]:
-    """Return the tag of what the far end says, and its parts.
+    """Return the tag of the answer and its parts.
 
-    Raises `EOFError` where it closed before, `OverflowError` for more than `most_bytes`.
+    Raises `EOFError` if the far end closed before, `OverflowError` for more than `most_bytes`.
     """
     tag, size = await _read_head(conversation)
     if tag != frames.ANSWER:
-        _check(size, _MOST_WORDS_BYTES)
+        _check_size(size, _MAX_REFUSAL_BYTES)
         return tag, (await _read(conversation, size),)
-    _check(size, _MOST_PARTS)
+    _check_size(size, _MAX_ANSWER_PARTS)
     parts = []
     for _ in range(size):
         _, size = await _read_head(conversation)
         most_bytes -= size
-        _check(0, most_bytes)
+        _check_size(0, most_bytes)
         parts.append(await _read(conversation, size))
     return tag, tuple(parts)
 
 
-def _check(size: int, most: int) -> None:
+def _check_size(size: int, most: int) -> None:
     if size > most:
         raise OverflowError("The answer is larger than the sandbox allows.")
 
@@ -67,14 +70,15 @@ async def _read(conversation: socket.socket, size: int) -> bytes:
         pieces.append(piece)
         missing -= len(piece)
         if missing:
-            await asyncio.sleep(0)  # `sock_recv` itself gives way only where nothing has come yet
+            # `sock_recv` yields to the loop only if nothing has arrived yet.
+            await asyncio.sleep(0)
     if size <= _JOIN_ON_LOOP_BYTES:
         return b"".join(pieces)
-    return await asyncio.to_thread(_joined, pieces)
+    return await asyncio.to_thread(_join, pieces)
 
 
-def _joined(pieces: list[bytes]) -> bytes:
-    """Return one string of all pieces, and let go of them here: freeing takes time, too."""
+def _join(pieces: list[bytes]) -> bytes:
+    """Join all pieces and free them in this thread, because freeing takes time, too."""
     whole = b"".join(pieces)
     while pieces:
         pieces.pop()

@@ -1,4 +1,4 @@
-"""The warmed process, seen from the gateway: how it is started, spoken to, and ended."""
+"""The warmed process as the gateway sees it: starts it, opens conversations, ends it."""
 
 import json
 import os
@@ -17,32 +17,36 @@ from gateway.sandbox.limits import SandboxLimits
 
 NOT_STARTED = "The sandboxed process could not be started."
 _BOOT = str(Path(__file__).parent / "child" / "boot.py")
-_ENVIRONMENT = {  # all of it: a stranger's file must not be able to read the gateway's secrets
+# The whole environment: a stranger's file must not be able to read the gateway's secrets. An arena
+# for each thread would count against the memory limit, and threads do not survive a fork.
+_ENVIRONMENT = {
     "LANG": "C.UTF-8",
-    "MALLOC_ARENA_MAX": "1",  # an arena for each thread would count against the memory limit
-    "OMP_NUM_THREADS": "1",  # threads do not survive a fork
+    "MALLOC_ARENA_MAX": "1",
+    "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "RAYON_NUM_THREADS": "1",
 }
-_KEPT_VARIABLES = ("LD_LIBRARY_PATH",)  # without it some Pythons do not even start
+# Some builds of Python do not start without it.
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH",)
 
 
 @attrs.define
-class Running:
-    """A warmed process; ends with this object, and when the gateway dies."""
+class WarmedProcess:
+    """A warmed process; it ends with this object, and when the gateway dies."""
 
     control: socket.socket
     process: "subprocess.Popen[bytes]"
-    _end: "weakref.finalize[..., Running]" = attrs.field(init=False)
+    _finalizer: "weakref.finalize[..., WarmedProcess]" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._end = weakref.finalize(self, _end, self.control, self.process)
+        self._finalizer = weakref.finalize(self, _end_process, self.control, self.process)
 
     @classmethod
-    def start(cls, function: str, warm: tuple[str, ...], limits: SandboxLimits) -> "Running":
-        """Start the process: with our import path, and nothing else of ours.
+    def start(cls, function: str, warm: tuple[str, ...], limits: SandboxLimits) -> "WarmedProcess":
+        """Start the process with the gateway's import path and nothing else of the gateway.
 
-        Raises `SandboxLost` where the system has no process to spare.
+        `function` and `warm` are names as `Sandbox` takes them. Raises `SandboxLost` if the system
+        cannot start a process.
         """
         order = json.dumps(
             {
@@ -57,13 +61,14 @@ class Running:
         ours.settimeout(0)
         try:
             with theirs:
+                # A session of its own: Ctrl-C is the gateway's to handle.
                 process = subprocess.Popen(  # noqa: S603 - a constant command, no shell
                     [sys.executable, "-I", "-W", "ignore", _BOOT, order],
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     env=_ENVIRONMENT | kept,
                     cwd="/",
-                    start_new_session=True,  # Ctrl-C is the gateway's to handle
+                    start_new_session=True,
                 )
         except OSError as error:
             ours.close()
@@ -77,7 +82,7 @@ class Running:
 
     @contextmanager
     def conversation(self) -> Iterator[socket.socket]:
-        """Open a conversation with a new child; leaving, however it happens, kills the child."""
+        """Open a conversation with a new child; leaving the block in any way kills the child."""
         ours, theirs = socket.socketpair()
         with ours:
             ours.settimeout(0)
@@ -87,10 +92,12 @@ class Running:
 
     def close(self) -> None:
         """End the process and its children."""
-        self._end()
+        self._finalizer()
 
 
-def _end(control: socket.socket, process: "subprocess.Popen[bytes]") -> None:
-    control.close()  # the process kills its children and leaves
-    process.kill()  # in case it does not; its children hear of that, too
+def _end_process(control: socket.socket, process: "subprocess.Popen[bytes]") -> None:
+    # Once `control` is closed, the process kills its children and exits. The kill is for a process
+    # that does not; its children die with it, too.
+    control.close()
+    process.kill()
     process.wait()

@@ -1,4 +1,4 @@
-"""The sandbox: one function, called in a fresh, limited child process each time."""
+"""The sandbox: calls one function in a new, limited child process each time."""
 
 import asyncio
 
@@ -7,62 +7,66 @@ import attrs
 from gateway.sandbox import frames, pieces
 from gateway.sandbox.errors import End, SandboxEnded, SandboxLost, SandboxRefusal
 from gateway.sandbox.limits import SandboxLimits
-from gateway.sandbox.process import NOT_STARTED, Running
+from gateway.sandbox.process import NOT_STARTED, WarmedProcess
 
-_START_S = 25.0  # that loading the modules may take on a busy machine
+# Loading the modules may take so long on a busy machine.
+_START_S = 25.0
 
 
-def _turns(sandbox: "Sandbox") -> asyncio.Semaphore:
+def _limit_children(sandbox: "Sandbox") -> asyncio.Semaphore:
     return asyncio.Semaphore(sandbox.limits.children)
 
 
 @attrs.define(kw_only=True, eq=False)
 class Sandbox:
-    """Calls a function on a stranger's bytes where it can do no harm.
+    """Calls a function on a stranger's bytes in a process that can do no harm.
 
-    A warmed process, which has imported the function, forks a child for each call: 1 ms. It
-    starts with the first call and leaves by itself when idle. Neither has the gateway's
-    environment; a child can open no file and no socket, start no process, reach no other, and dies
-    with whoever waits for it.
+    A warmed process, which has imported the function, forks a child for each call: 1 ms. It starts
+    with the first call and exits by itself when idle. Neither process has the gateway's
+    environment. A child can open no file and no socket, start no process and reach no other
+    process, and it dies with the caller that waits for it.
     """
 
     function: str
     """`"package.module:name"`. Takes `bytes` and `str`, returns `bytes`, and may raise
-    `gateway.SandboxRefusal`. The `__init__` of the packages around it, and of `gateway`, runs over
-    there only if something in it is used: a module of its own, which takes the refusal from
-    `gateway.sandbox.errors`, keeps the warmed process at 15 MB and what it imports itself."""
+    `gateway.SandboxRefusal`. The `__init__` of the packages around the module, and of `gateway`,
+    runs in the warmed process only if something in it is used. Put the function into a module of
+    its own that imports the refusal from `gateway.sandbox.errors`: then the warmed process takes
+    15 MB and what the module imports."""
 
     warm: tuple[str, ...] = ()
-    """What to load before the fork, in this order: `"module"` is imported, of `"module:name"`
+    """What to load before the fork, in this order: `"module"` is imported; for `"module:name"`
     the function is also called. A child can import nothing that is not loaded by then."""
 
     limits: SandboxLimits = attrs.field(factory=SandboxLimits)
-    _running: Running | None = attrs.field(default=None, init=False)
+    _start_s: float = attrs.field(default=_START_S, init=False)
+    _running: WarmedProcess | None = attrs.field(default=None, init=False)
     _starting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _free: asyncio.Semaphore = attrs.field(
-        default=attrs.Factory(_turns, takes_self=True), init=False
+        default=attrs.Factory(_limit_children, takes_self=True), init=False
     )
 
     async def call(self, *arguments: bytes | str) -> bytes:
-        """Return what the function returns in a child of its own; cancelling kills the child.
+        """Call the function in a new child and return its result; cancelling kills the child.
 
-        Raises `SandboxRefusal` where the function did, `SandboxEnded` where the child met a limit
-        or crashed, and `SandboxLost` where no child is to be had or somebody killed it.
+        Raises `SandboxRefusal` if the function raised it, `SandboxEnded` if the child met a limit
+        or crashed, and `SandboxLost` if no child could be started or another process killed it.
         """
         return b"".join(await self.call_parts(*arguments))
 
     async def call_parts(self, *arguments: bytes | str) -> tuple[bytes, ...]:
-        """Do the same for a function that returns a list of `bytes`: nothing large is copied."""
+        """Do the same for a function that returns a list of `bytes`; no large part is copied."""
         async with self._free:
             try:
-                return await self._ask(arguments)
+                return await self._call_once(arguments)
             except ConnectionError:
-                # It left for want of work just now, or was killed; a call has no effects.
-                return await self._ask_again(arguments)
+                # The warmed process has just exited because it was idle, or was killed. A call has
+                # no effects, so it can be repeated.
+                return await self._call_again(arguments)
 
     async def start(self) -> None:
-        """Start the warmed process ahead of the first call, which then need not wait for it."""
-        await self._started()
+        """Start the warmed process before the first call, which then need not wait for it."""
+        await self._ensure_started()
 
     def close(self) -> None:
         """End the warmed process with all its children; the next call starts another."""
@@ -70,26 +74,26 @@ class Sandbox:
             self._running.close()
             self._running = None
 
-    async def _started(self) -> Running:
+    async def _ensure_started(self) -> WarmedProcess:
         async with self._starting:
             if self._running is None or not self._running.is_alive:
                 self.close()
                 self._running = await asyncio.to_thread(
-                    Running.start, self.function, self.warm, self.limits
+                    WarmedProcess.start, self.function, self.warm, self.limits
                 )
             return self._running
 
-    async def _ask_again(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
+    async def _call_again(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
         try:
-            return await self._ask(arguments)
+            return await self._call_once(arguments)
         except ConnectionError as error:
             raise SandboxLost(NOT_STARTED) from error
 
-    async def _ask(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
-        """Ask once; raises `ConnectionError` where the warmed process is gone."""
-        running = await self._started()
+    async def _call_once(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
+        """Call once; raises `ConnectionError` if the warmed process is gone."""
+        running = await self._ensure_started()
         try:
-            async with asyncio.timeout(_START_S + self.limits.wall_s):
+            async with asyncio.timeout(self._start_s + self.limits.wall_s):
                 with running.conversation() as conversation:
                     await pieces.send_call(conversation, arguments)
                     tag, parts = await pieces.read_answer(conversation, self.limits.answer_bytes)
@@ -102,12 +106,12 @@ class Sandbox:
         except OverflowError as error:
             raise SandboxEnded(End.CRASHED, str(error)) from None
         if tag != frames.ANSWER:
-            raise _cause(tag, parts[0].decode(errors="replace"))
+            raise _error_for(tag, parts[0].decode(errors="replace"))
         return parts
 
 
-def _cause(tag: bytes, words: str) -> Exception:
-    """Return what the child, or the warmed process after its end, says in place of an answer."""
+def _error_for(tag: bytes, words: str) -> Exception:
+    """Return the error for what the child or the warmed process sent instead of a result."""
     if tag == frames.REFUSAL:
         return SandboxRefusal(words)
     if tag == frames.FAULT:

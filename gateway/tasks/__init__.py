@@ -1,5 +1,9 @@
-"""Works on the durable queue: a task goes through its provider to the output_store."""
+"""Works on paid tasks: from the durable queue through a provider to the stored result.
+
+Does not belong here: the queue itself (`gateway.store`), payments and refunds (`gateway.payments`).
+"""
 
 from gateway.tasks.pool import WorkerPool
+from gateway.tasks.timing import TaskTiming
 
-__all__ = ["WorkerPool"]
+__all__ = ["TaskTiming", "WorkerPool"]

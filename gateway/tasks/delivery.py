@@ -1,4 +1,4 @@
-"""From a provider's result to outputs a buyer can fetch: fetched, looked at, kept, written down."""
+"""From a provider's result to outputs that a buyer can fetch: downloads, checks and stores them."""
 
 import asyncio
 import contextlib
@@ -10,43 +10,47 @@ from gateway.contracts import Lease, OutputStoreUnavailable
 from gateway.domain import TEXT_TO_IMAGE, Endpoint, Link, Output, Result, StoredResult
 from gateway.errors import LinkDead, ResultUnusable
 from gateway.sandbox import SandboxLost
-from gateway.tasks.resources import Resources, retry_write
+from gateway.tasks.resources import Resources
 
-_FETCH_S = 60.0  # of one download
-_FETCH_PAUSES_S = (0.5, 2.0)  # before a download is tried again
 _MAX_OUTPUTS = 16
-_MAX_BYTES = 128_000_000  # of all outputs of a task
+# Of all outputs of a task.
+_MAX_BYTES = 128_000_000
 _MAX_TEXT_CHARS = 20_000_000
-_MAX_COST_MICROS = 10**12  # a million dollars: whoever says more counts wrongly
+# A million dollars. A provider that names a higher cost counts wrongly.
+_MAX_COST_MICROS = 10**12
 _NOT_FETCHED = "The result was made, but cannot be fetched."
 _log = structlog.get_logger()
 
 
 @attrs.define
 class Delivery:
-    """Brings the result of one lease home."""
+    """Downloads, checks and stores the result of one lease."""
 
     resources: Resources
     lease: Lease
 
-    async def fetched(self, result: Result) -> Result:
-        """Return a result whose every output is here.
+    async def fetch(self, result: Result) -> Result:
+        """Return the result with every link replaced by the output that it leads to.
 
-        Raises `ValueError` for what no provider may return, `ResultUnusable` for what is too
-        large, and `LinkDead`.
+        Raises `ValueError` for a result that no provider may return, `ResultUnusable` for one that
+        is too large, and `LinkDead`.
         """
         check_shape(result)
         outputs: list[Output | Link] = []
         for output in result.outputs:
-            outputs.append(await self._fetch(output) if isinstance(output, Link) else output)
-            check_shape(attrs.evolve(result, outputs=tuple(outputs)))  # not a gigabyte, either
+            outputs.append(await self._download(output) if isinstance(output, Link) else output)
+            # Stop as soon as the outputs are too large together.
+            check_shape(attrs.evolve(result, outputs=tuple(outputs)))
         return attrs.evolve(result, outputs=tuple(outputs))
 
-    async def _fetch(self, link: Link) -> Output:
-        """Download; a moment's trouble is waited for, a file beyond the limit is not."""
-        for pause_s in (*_FETCH_PAUSES_S, None):
+    async def _download(self, link: Link) -> Output:
+        """Download an output; try again after a failure, but not if the file is too large."""
+        timing = self.resources.timing
+        for pause_s in (*timing.download_pauses_s, None):
             try:
-                data = await self.resources.links.download(link.url, timeout_s=_FETCH_S)
+                data = await self.resources.links.download(
+                    link.url, timeout_s=timing.download_timeout_s
+                )
                 return Output(data=data, media_type=link.media_type)
             except Exception as error:
                 is_known = isinstance(error, ResultUnusable)
@@ -59,14 +63,14 @@ class Delivery:
                 await asyncio.sleep(pause_s)
         raise AssertionError
 
-    async def checked(self, result: Result, endpoint: Endpoint) -> Result:
-        """Return the result as it is sold: of pictures, each one is looked at.
+    async def check(self, result: Result, endpoint: Endpoint) -> Result:
+        """Return the result as it is sold; every picture is decoded and checked.
 
-        Raises what `Pictures.check` does, and `WriteFailed`.
+        Raises `WriteFailed` and what `Pictures.check` raises, but for `SandboxLost`.
         """
         if endpoint.capability == TEXT_TO_IMAGE:
             wanted = self.lease.request.output_format
-            return await retry_write(
+            return await self.resources.retry_write(
                 lambda: self.resources.pictures.check(result, wanted),
                 self.lease.task_id,
                 on=SandboxLost,
@@ -76,21 +80,25 @@ class Delivery:
         return result
 
     async def keep(self, result: Result, endpoint: Endpoint) -> None:
-        """Write everything down, and end the task (T5); raises `WriteFailed`."""
-        # A name of this lease's own: no other lane of the task overwrites it.
+        """Store the outputs and complete the task; raises `WriteFailed`.
+
+        If another attempt has the lease by now, delete what was stored.
+        """
+        # Each lease has a folder of its own, so that no other attempt overwrites its files.
         folder = f"{self.lease.task_id}-{self.lease.token[:16].lower()}"
-        stored = await retry_write(
+        stored = await self.resources.retry_write(
             lambda: self.resources.output_store.save(folder, result), self.lease.task_id
         )
         if await self._complete(stored, _cost_of(result, endpoint)):
             _log.info("task.completed", task=self.lease.task_id, attempt=self.lease.attempt)
         else:
-            with contextlib.suppress(OutputStoreUnavailable):  # retention deletes it, then
+            # Retention deletes what cannot be deleted now.
+            with contextlib.suppress(OutputStoreUnavailable):
                 await self.resources.output_store.delete(stored.outputs)
 
     async def _complete(self, stored: StoredResult, cost_micros: int | None) -> bool:
         now = self.resources.now()
-        return await retry_write(
+        return await self.resources.retry_write(
             lambda: self.resources.queue.complete(
                 self.lease,
                 stored,
@@ -103,20 +111,21 @@ class Delivery:
 
 
 def check_shape(result: Result) -> None:
-    """Raise `ValueError` for a result that no provider may return, `ResultUnusable` for a long one.
+    """Check that a result can be stored: later, only a disk may refuse it.
 
-    Whatever passes can be kept: only a disk may refuse it later.
+    Raises `ValueError` for a result that no provider may return, `ResultUnusable` for a result that
+    is too large.
     """
     if not isinstance(result, Result) or not isinstance(result.outputs, tuple | list):
         raise ValueError("the provider returned no gateway.Result")  # noqa: TRY004 - one error
-    size = sum(map(_size, result.outputs)) + _text_size(result.text)
+    size = sum(map(_count_output_bytes, result.outputs)) + _count_text_bytes(result.text)
     if len(result.outputs) > _MAX_OUTPUTS:
         raise ValueError("the provider returned too many outputs")
     if size > _MAX_BYTES:
         raise ResultUnusable("The result was made, but is larger than what is sold.")
 
 
-def _size(output: object) -> int:
+def _count_output_bytes(output: object) -> int:
     """Return the bytes of an output; a link has none yet."""
     if not isinstance(output, Output | Link) or not isinstance(output.media_type, str):
         raise ValueError("an output is neither a gateway.Output nor a gateway.Link")  # noqa: TRY004 - one error
@@ -128,19 +137,23 @@ def _size(output: object) -> int:
     return len(output.data)
 
 
-def _text_size(text: object) -> int:
+def _count_text_bytes(text: object) -> int:
     if text is None:
         return 0
     if not isinstance(text, str):
         raise ValueError("the text is no text")  # noqa: TRY004 - one error
     if len(text) > _MAX_TEXT_CHARS:
         raise ResultUnusable("The text was made, but is longer than what is sold.")
-    return len(text.encode())  # a ValueError where a half of a character stands alone
+    # `encode` raises ValueError for half of a surrogate pair.
+    return len(text.encode())
 
 
 def _cost_of(result: Result, endpoint: Endpoint) -> int | None:
-    """Return what the operator paid; a figure that cannot be one is not worth a buyer's picture."""
-    told = result.cost_micros if result.cost_micros is not None else endpoint.cost_micros
-    if isinstance(told, int) and 0 <= told <= _MAX_COST_MICROS:
-        return told
+    """Return what the operator paid, in millionths of a dollar; None if the figure is impossible.
+
+    An impossible figure does not fail the task: the buyer's result is worth more than the figure.
+    """
+    cost = result.cost_micros if result.cost_micros is not None else endpoint.cost_micros
+    if isinstance(cost, int) and 0 <= cost <= _MAX_COST_MICROS:
+        return cost
     return None

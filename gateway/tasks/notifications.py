@@ -1,4 +1,4 @@
-"""Tells those who wait for a task that something happened to it, and limits how many wait."""
+"""Wakes the requests that wait for a task, and limits how many wait."""
 
 import asyncio
 import contextlib
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 
 
 class TaskNotifications:
-    """Wakes the requests that wait for a task; the store, not this, says what happened."""
+    """Wakes the requests that wait for a task; they read in the store what happened."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
 
     def post(self, task_id: str) -> None:
-        """Wake whoever waits for this task."""
+        """Wake all requests that wait for this task."""
         for event in self._waiting.get(task_id, ()):
             event.set()
 
     async def wait(self, task_id: str, timeout_s: float) -> None:
-        """Return after the next notice of this task, or after `timeout_s` seconds."""
+        """Return after the next notification of this task, or after `timeout_s` seconds."""
         event = asyncio.Event()
         self._waiting[task_id].add(event)
         try:
@@ -42,7 +42,10 @@ class LongPolls:
 
     @contextlib.contextmanager
     def counted(self, address: str) -> Iterator[bool]:
-        """Count a request inside the block; False, and uncounted, where too many wait already."""
+        """Count a request inside the block and yield True.
+
+        If too many requests wait already, count nothing and yield False.
+        """
         is_full = self._by_address.total() >= self._most
         if is_full or self._by_address[address] >= self._most_per_address:
             yield False

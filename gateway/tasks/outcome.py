@@ -1,4 +1,4 @@
-"""What an attempt that brought nothing means for its task: failed, later, or once more."""
+"""What a failed attempt means for its task: fail it, delay it, or try once more."""
 
 import random
 
@@ -6,130 +6,135 @@ import attrs
 import structlog
 
 from gateway.contracts import Lease
-from gateway.domain import MAX_ATTEMPTS
+from gateway.domain import MAX_ATTEMPTS, Traits
 from gateway.errors import (
     AccountProblem,
     ContentPolicy,
     HandleLost,
     InvalidInput,
+    JobFailed,
     LinkDead,
+    NotAccepted,
     RateLimited,
     ResultUnusable,
     SubmitUncertain,
+    Transient,
 )
-from gateway.plugins.tracebacks import place_in
+from gateway.plugins.calls import place_in
 from gateway.plugins.upstream import Upstream
-from gateway.tasks.billing import as_billed
-from gateway.tasks.job import AttemptJob, within
+from gateway.tasks.job import AttemptJob, clamp
 from gateway.tasks.polling import JobTimedOut
 from gateway.tasks.resources import Resources, WriteFailed
 
-PATIENCE_S = 1800.0  # that a paid task waits for a provider that is off sale
-_BACKOFF_CAP_S = 60.0
-_WAIT_S = (1.0, 3600.0)  # least and most that a provider's "too many requests" is waited for
-_LONG_WAIT_S = 600.0  # a wait that nobody should pay into
-_WAITED_TOO_LONG_S = 7200.0  # since a task's first attempt
-_QUOTE_CHARS = 16  # of a prompt or file name, in an error: such a sentence is not logged
+# An error whose text repeats so much of the prompt or the file name is not logged.
+_QUOTE_CHARS = 16
 _GAVE_UP = "The provider failed after all retries."
 _OFF_SALE = "The provider does not serve this gateway now."
-_UNCERTAIN = "The provider was asked, and did not say what became of it."
+_UNCERTAIN = "The provider did not say whether it has accepted the request."
+_UNUSABLE = "The result was made, but is not what the endpoint sells."
+# Errors with which a vendor says that it bills nothing.
+_REFUSALS = (AccountProblem, ContentPolicy, InvalidInput, JobFailed, NotAccepted, RateLimited)
+# Errors after which nothing is submitted again, unless that bills nothing.
+_ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
 _log = structlog.get_logger()
 
 
 @attrs.define
 class Outcome:
-    """Ends or delays one lease."""
+    """Ends or delays the task of one lease."""
 
     resources: Resources
     lease: Lease
 
-    async def of(self, raised: Exception, upstream: Upstream, job: AttemptJob | None) -> None:  # noqa: C901 - one row an error
-        """Write down what an error means; the rows of docs/providers.md, in their order."""
+    async def record(self, raised: Exception, upstream: Upstream, job: AttemptJob | None) -> None:  # noqa: C901 - one case an error
+        """Write down what an error means; the cases are the rows of docs/providers.md, in order."""
         is_idempotent = upstream.traits.idempotent_submit
-        error = as_billed(raised, upstream.traits, job)
+        error = error_that_counts(raised, upstream.traits, job)
         match error:
             case InvalidInput():
                 upstream.circuit.succeeded()
-                await self.fail("invalid_input", upstream.sentence(error))
+                await self.fail("invalid_input", upstream.error_text(error))
             case ContentPolicy():
                 upstream.circuit.succeeded()
-                await self.fail("content_policy", upstream.sentence(error))
+                await self.fail("content_policy", upstream.error_text(error))
             case AccountProblem():
-                upstream.circuit.trip(upstream.sentence(error))
+                upstream.circuit.trip(upstream.error_text(error))
                 await self.fail("provider_error", _OFF_SALE)
             case RateLimited():
-                await self._wait(getattr(error, "retry_after_s", None), upstream)
+                await self._wait_as_asked(getattr(error, "retry_after_s", None), upstream)
             case HandleLost() if not is_idempotent:
-                self._count(raised, upstream)
+                self._count_failure(raised, upstream)
                 await self.fail("uncertain_submit", "The provider has lost the job.")
             case JobTimedOut():
-                self._count(raised, upstream)
+                self._count_failure(raised, upstream)
                 await self.fail("timed_out", "The provider took too long.")
             case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
-                self._count(raised, upstream)
-                await self.fail("provider_error", upstream.sentence(error))
+                self._count_failure(raised, upstream)
+                await self.fail("provider_error", upstream.error_text(error))
             case WriteFailed():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
             case SubmitUncertain() if not is_idempotent:
-                self._count(raised, upstream)
-                await self.uncertain()
+                self._count_failure(raised, upstream)
+                await self.fail_uncertain()
             case ResultUnusable():
-                self._count(raised, upstream)
-                await self._retry("provider_error", upstream.sentence(error))
+                self._count_failure(raised, upstream)
+                await self._retry("provider_error", upstream.error_text(error))
             case TimeoutError():
-                self._count(raised, upstream)
+                self._count_failure(raised, upstream)
                 await self._retry("timed_out", "The provider took too long.")
             case _:
-                self._count(raised, upstream)
+                self._count_failure(raised, upstream)
                 await self._retry("provider_error", _GAVE_UP)
 
     async def give_up(self) -> None:
-        """Fail: there is no attempt left."""
+        """Fail the task: it has no attempt left."""
         await self.fail("provider_error", _GAVE_UP)
 
-    async def uncertain(self) -> None:
-        """Fail: something was sent, and what became of it cannot be asked."""
+    async def fail_uncertain(self) -> None:
+        """Fail the task: a submit was sent, and the vendor cannot be asked what became of it."""
         await self.fail("uncertain_submit", _UNCERTAIN)
 
-    async def rest(self, upstream: Upstream) -> None:
-        """Go back to the queue; fail where the provider has been off sale for too long."""
-        if upstream.circuit.open_s > PATIENCE_S:
+    async def wait_for_provider(self, upstream: Upstream) -> None:
+        """Give the lease back; fail the task if the provider has been off sale for too long."""
+        if upstream.circuit.open_s > self.resources.timing.patience_s:
             await self.fail("provider_error", _OFF_SALE)
         else:
             await self.resources.queue.give_back(self.lease)
 
-    async def _wait(self, asked_s: object, upstream: Upstream) -> None:
-        """Come back when the provider said, and let nobody else ask it before."""
-        wait_s = within(asked_s, *_WAIT_S)
+    async def _wait_as_asked(self, asked_s: object, upstream: Upstream) -> None:
+        """Try again after the pause that the provider asked for; no task submits to it before."""
+        timing = self.resources.timing
+        wait_s = clamp(asked_s, *timing.rate_limit_s)
         upstream.pace.pause(wait_s)
-        if wait_s > _LONG_WAIT_S:
-            upstream.circuit.trip(f"It asks to wait for {wait_s:.0f} s.", pause_s=wait_s)
-        if self.resources.now() + wait_s - self.lease.started_at > _WAITED_TOO_LONG_S:
-            await self.fail("provider_error", "The provider had no time for us for too long.")
+        if wait_s > timing.long_wait_s:
+            upstream.circuit.trip(f"The provider asks to wait for {wait_s:.0f} s.", pause_s=wait_s)
+        if self.resources.now() + wait_s - self.lease.started_at > timing.max_waited_s:
+            await self.fail("provider_error", "The provider was too busy for too long.")
         else:
-            await self._later(wait_s, costs_attempt=False)
+            await self._put_off(wait_s, costs_attempt=False)
 
     async def _retry(self, details: str, error: str) -> None:
-        """Try again later, or fail where this was the last attempt."""
+        """Try again later; fail the task if this was its last attempt."""
         if self.lease.attempt >= MAX_ATTEMPTS:
             await self.fail(details, error)
             return
-        delay = min(self.resources.backoff_s * 2 ** (self.lease.attempt - 1), _BACKOFF_CAP_S)
-        await self._later(delay * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
+        timing = self.resources.timing
+        delay_s = min(timing.backoff_s * 2 ** (self.lease.attempt - 1), timing.max_backoff_s)
+        await self._put_off(delay_s * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
 
-    async def _later(self, delay_s: float, *, costs_attempt: bool) -> None:
+    async def _put_off(self, delay_s: float, *, costs_attempt: bool) -> None:
         due_at = self.resources.now() + delay_s
         await self.resources.queue.retry(self.lease, due_at=due_at, costs_attempt=costs_attempt)
         _log.info("task.later", task=self.lease.task_id, delay_s=round(delay_s, 1))
 
     async def fail(self, details: str, error: str) -> None:
-        """End the task, and owe its payment back."""
+        """End the task; its payment becomes a refund due."""
         now = self.resources.now()
         if await self.resources.queue.fail(self.lease, details=details, error=error, now=now):
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
-    def _count(self, error: Exception, upstream: Upstream) -> None:
-        """Count against the provider; log its own line and sentence, unless it quotes a prompt."""
+    def _count_failure(self, error: Exception, upstream: Upstream) -> None:
+        """Count a failure of the provider and log it with the plugin's line that failed."""
         kind = type(error).__name__
         upstream.circuit.failed(kind, self.lease.task_id)
         _log.warning(
@@ -137,15 +142,36 @@ class Outcome:
             task=self.lease.task_id,
             plugin=upstream.plugin,
             error=kind,
-            said=self._said(upstream.sentence(error)),
+            said=self._drop_quote(upstream.error_text(error)),
             at=place_in(error, type(upstream.provider).__module__),
         )
 
-    def _said(self, told: str) -> str:
-        """Return an error's sentence for the log; nothing where it quotes what the buyer sent."""
+    def _drop_quote(self, text: str) -> str:
+        """Return an error's text for the log; nothing if it quotes the prompt or the file name."""
         request = self.lease.request
         name = request.attachment.name if request.attachment is not None else ""
-        for text in filter(None, (request.prompt, name)):
-            if text[:_QUOTE_CHARS] in told or repr(text)[1 : _QUOTE_CHARS + 1] in told:
+        for sent in filter(None, (request.prompt, name)):
+            if sent[:_QUOTE_CHARS] in text or repr(sent)[1 : _QUOTE_CHARS + 1] in text:
                 return ""
-        return told
+        return text
+
+
+def error_that_counts(error: Exception, traits: Traits, job: AttemptJob | None) -> Exception:
+    """Return the error to act on: an error that says nothing about the vendor's bill is replaced.
+
+    After a result, no error lets the task be generated again. Before a result, a submit is sent
+    again only if the vendor has refused it, if nothing was sent, or if a submit bills nothing.
+    """
+    if job is None or traits.idempotent_submit or isinstance(error, _ENDS):
+        return error
+    if job.has_result:
+        return error if isinstance(error, ContentPolicy) else ResultUnusable(_UNUSABLE)
+    if isinstance(error, _REFUSALS):
+        return error
+    if job.handle is not None:
+        # `JobPoller` raises TimeoutError only for a job that was stopped for certain.
+        is_stopped = isinstance(error, TimeoutError)
+        return error if is_stopped else HandleLost("The gateway failed while the job ran.")
+    if isinstance(error, Transient) and not job.has_sent:
+        return error
+    return SubmitUncertain("The vendor may have accepted the request.")

@@ -1,4 +1,4 @@
-"""Asks a provider for a job until it is done; nothing that fails here ever submits."""
+"""Polls a vendor's job until it is done; no failure here ever submits again."""
 
 import asyncio
 
@@ -19,23 +19,23 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
-from gateway.plugins.tracebacks import place_in
-from gateway.plugins.upstream import Upstream, call_plugin
+from gateway.plugins.calls import call_plugin, place_in
+from gateway.plugins.upstream import Upstream
 from gateway.tasks.delivery import check_shape
-from gateway.tasks.job import AttemptJob, LeaseLost, within
+from gateway.tasks.job import AttemptJob, LeaseLost, clamp
+from gateway.tasks.timing import TaskTiming
 
-_POLL_TIMEOUT_S = 60.0  # of one poll
-_CANCEL_TIMEOUT_S = 30.0
-_PAUSES_S = (1.0, 10.0)  # the first, and the longest where the API names none
-_ASKED_S = (0.2, 60.0)  # within which an API's own wish counts
-_MAX_ODDITIES = 20  # in a row that no provider may raise or return: about three minutes
-_MAX_DEAD_LINKS = 3  # in all, before a result counts as out of reach
-_ENDS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost, ResultUnusable)
+# Answers in a row that no provider may raise or return: about three minutes.
+_MAX_ODDITIES = 20
+# Dead links of one job, before its result counts as out of reach.
+_MAX_DEAD_LINKS = 3
+# Errors of a poll that end the job.
+_VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost, ResultUnusable)
 _log = structlog.get_logger()
 
 
 class JobTimedOut(Exception):
-    """A job took too long, and may still be made and billed."""
+    """A job took too long; the vendor may still make and bill it."""
 
 
 @attrs.define(kw_only=True)
@@ -45,64 +45,73 @@ class JobPoller:
     upstream: Upstream
     handle: Handle
     job: AttemptJob
-    deadline: float  # Unix seconds
+    # Unix seconds.
+    deadline: float
     now: Clock
+    timing: TaskTiming
     _oddities: int = attrs.field(default=0, init=False)
     _dead_links: list[LinkDead] = attrs.field(factory=list, init=False)
-    _pause_s: float = attrs.field(factory=lambda: _PAUSES_S[0], init=False)
+    _pause_s: float = attrs.field(init=False)
 
-    async def result(self) -> Result:
-        """Return what the job made.
+    @_pause_s.default
+    def _first_pause_s(self) -> float:
+        return self.timing.poll_pauses_s[0]
 
-        Raises what the API says about the job, and `JobTimedOut`; `TimeoutError` where it took too
-        long and was stopped for certain.
+    async def wait_for_result(self) -> Result:
+        """Return the result of the job.
+
+        Raises what the vendor says about the job. If the job takes too long, raises `TimeoutError`
+        if it was stopped for certain, else `JobTimedOut`.
         """
         while True:
-            answer = await self._asked()
+            answer = await self._poll()
             if isinstance(answer, Result):
                 return answer
             left_s = self.deadline - self.now()
             if left_s <= 0 and self._dead_links:
                 raise self._dead_links[-1]
             if left_s <= 0:
-                await self._give_up()
+                await self._stop_job()
             await asyncio.sleep(min(answer, left_s))
 
-    async def _asked(self) -> Result | float:
-        """Return the result, or the seconds until the next poll."""
+    async def _poll(self) -> Result | float:
+        """Poll once; return the result, or the seconds until the next poll."""
         try:
-            async with asyncio.timeout(_POLL_TIMEOUT_S):
-                answer = await call_plugin(self._poll)
+            async with asyncio.timeout(self.timing.poll_timeout_s):
+                answer = await call_plugin(self._call_provider)
             if not isinstance(answer, Result):
-                return self._pause(answer)
+                return self._read_pending(answer)
             check_shape(answer)
-        except LinkDead as error:  # of a provider that fetches the result itself
-            self.ask_again(error)
-        except _ENDS:
+        except LinkDead as error:
+            # From a provider that downloads the result itself.
+            self.count_dead_link(error)
+        except _VERDICTS:
             raise
         except RateLimited as error:
-            return within(getattr(error, "retry_after_s", None), self._longer(), _ASKED_S[1])
+            most_s = self.timing.poll_after_s[1]
+            return clamp(getattr(error, "retry_after_s", None), self._next_pause_s(), most_s)
         except AccountProblem as error:
-            self.upstream.circuit.trip(self.upstream.sentence(error))
+            self.upstream.circuit.trip(self.upstream.error_text(error))
         except (Transient, SubmitUncertain, TimeoutError, OSError):
-            pass  # the API is away for a moment; the job is not
+            # The vendor's API is away for a moment. That says nothing about the job.
+            pass
         except Exception as error:
             self._oddities += 1
-            self._tell(error)
+            self._log_oddity(error)
             if self._oddities >= _MAX_ODDITIES:
                 raise HandleLost("The provider cannot read its own job.") from error
         else:
             return answer
-        return self._longer()
+        return self._next_pause_s()
 
-    def ask_again(self, error: LinkDead) -> None:
-        """Count a dead link; raises it where the job has been asked for enough fresh ones."""
+    def count_dead_link(self, error: LinkDead) -> None:
+        """Count a dead link; raise it if the job has had too many. Else poll for a new one."""
         self._dead_links.append(error)
         if len(self._dead_links) >= _MAX_DEAD_LINKS:
             raise error
 
-    def _tell(self, error: Exception) -> None:
-        """Log the plugin's own line; what it says may quote a buyer."""
+    def _log_oddity(self, error: Exception) -> None:
+        """Log the plugin's line that failed, without the error's text, which may quote a buyer."""
         _log.warning(
             "job.odd_answer",
             task=self.job.task_id,
@@ -111,32 +120,37 @@ class JobPoller:
             at=place_in(error, type(self.upstream.provider).__module__),
         )
 
-    async def _poll(self) -> Pending | Result:
+    async def _call_provider(self) -> Pending | Result:
         provider = self.upstream.provider
         if not isinstance(provider, Polling):
             raise HandleLost("The provider returned a handle and has no poll.")
         return await provider.poll(self.handle, self.job)
 
-    def _pause(self, answer: Pending) -> float:
+    def _read_pending(self, answer: Pending) -> float:
+        """Show the progress of a job that is not done; return the seconds until the next poll."""
         if not isinstance(answer, Pending):
             raise TypeError("poll returned neither a result nor Pending")
         self._oddities = 0
         self.job.show(answer.progress, answer.note)
         if answer.poll_after_s is not None:
-            return within(answer.poll_after_s, *_ASKED_S)
-        return self._longer()
+            return clamp(answer.poll_after_s, *self.timing.poll_after_s)
+        return self._next_pause_s()
 
-    def _longer(self) -> float:
-        """Return the pause to make now; the next one is longer."""
-        pause_s, self._pause_s = self._pause_s, min(self._pause_s * 1.5, _PAUSES_S[1])
+    def _next_pause_s(self) -> float:
+        """Return the pause before the next poll; the pause after that is longer."""
+        pause_s = self._pause_s
+        self._pause_s = min(pause_s * 1.5, self.timing.poll_pauses_s[1])
         return pause_s
 
-    async def _give_up(self) -> None:
-        """Stop a job that takes too long; where that is certain, it may be submitted anew."""
+    async def _stop_job(self) -> None:
+        """Stop a job that takes too long; raises `TimeoutError` or `JobTimedOut`.
+
+        `TimeoutError` says that the job was stopped for certain and may be submitted again.
+        """
         provider = self.upstream.provider
         if isinstance(provider, Cancelling):
             try:
-                async with asyncio.timeout(_CANCEL_TIMEOUT_S):
+                async with asyncio.timeout(self.timing.cancel_timeout_s):
                     await call_plugin(provider.cancel, self.handle)
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything
                 _log.warning("job.not_stopped", task=self.job.task_id, error=type(error).__name__)

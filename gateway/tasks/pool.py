@@ -1,7 +1,7 @@
-"""Hands the durable queue's tasks to lanes.
+"""Gives the tasks of the durable queue to a number of workers.
 
-The queue is the store's; here is only who works. A lane that dies loses its lease, and the
-task is due again. Waking is by event, so an accepted task starts at once.
+The queue is the store's; this module only decides what is worked on. If an attempt dies, its lease
+runs out and the task is due again. An event wakes the pool, so an accepted task starts at once.
 """
 
 import asyncio
@@ -13,33 +13,32 @@ import structlog
 
 from gateway.contracts import Clock, Lease, OutputStore, Store
 from gateway.plugins.catalog import Catalog
-from gateway.tasks.attempt import LEASE_S, Attempt
-from gateway.tasks.outcome import PATIENCE_S
+from gateway.tasks.attempt import Attempt
 from gateway.tasks.resources import Resources
 from gateway.tasks.slots import Slots
+from gateway.tasks.timing import TaskTiming
 
-_BACKOFF_S = 2.0
-_IDLE_S = 5.0  # a look at the queue without an event: for clocks that jump
-_LOOK_S = 0.2  # while draining: between two looks at who only waits by now
 _log = structlog.get_logger()
 
 
 @attrs.define(kw_only=True)
 class WorkerPool:
-    """A number of lanes over one durable queue."""
+    """A number of workers over one durable queue."""
 
     store: Store
     catalog: Catalog
     output_store: OutputStore
     now: Clock
-    lanes: int
+    workers: int
     retention_s: float
+    # Called with the id of a task whose attempt has ended.
     on_done: Callable[[str], None]
-    _backoff_s: float = attrs.field(default=_BACKOFF_S, alias="backoff_s")
+    _timing: TaskTiming = attrs.field(factory=TaskTiming, alias="timing")
     resources: Resources = attrs.field(init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _working: dict[asyncio.Task[None], Attempt] = attrs.field(factory=dict, init=False)
-    _look_at: float = attrs.field(default=0.0, init=False)  # for begun jobs, by the loop's clock
+    # When to look for begun jobs although no provider has a free slot, by the loop's clock.
+    _look_at: float = attrs.field(default=0.0, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     @resources.default
@@ -50,21 +49,12 @@ class WorkerPool:
             output_store=self.output_store,
             now=self.now,
             retention_s=self.retention_s,
-            backoff_s=self._backoff_s,
-            slots=Slots(self.lanes, on_free=self.wake),
+            slots=Slots(self.workers, on_free=self.wake),
+            timing=self._timing,
         )
 
-    @property
-    def backoff_s(self) -> float:
-        """Seconds before a second attempt; may be changed while lanes work."""
-        return self.resources.backoff_s
-
-    @backoff_s.setter
-    def backoff_s(self, seconds: float) -> None:
-        self.resources.backoff_s = seconds
-
     def start(self) -> None:
-        """Begin to work; tasks that a dead process held are due at once."""
+        """Start to work; tasks that a dead process had leased are due at once."""
         self._dispatcher = asyncio.create_task(self._dispatch(), name="worker-dispatch")
 
     def wake(self) -> None:
@@ -72,26 +62,26 @@ class WorkerPool:
         self._wake.set()
 
     async def drain(self, *, grace_s: float) -> None:
-        """Take nothing new, let the lanes finish for `grace_s` seconds, give the rest back."""
+        """Take no new task; let attempts finish for `grace_s` seconds; give back the rest."""
         if self._dispatcher is not None:
             self._dispatcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._dispatcher
-        left_s = grace_s
+        look_s, left_s = self.resources.timing.drain_look_s, grace_s
         while self._working and left_s > 0:
-            self._stop_waiting()
-            await asyncio.wait(self._working, timeout=min(left_s, _LOOK_S))
-            left_s -= _LOOK_S
+            self._cancel_waiting()
+            await asyncio.wait(self._working, timeout=min(left_s, look_s))
+            left_s -= look_s
         for work in list(self._working):
             work.cancel()
         if self._working:
             await asyncio.wait(self._working)
         await self.resources.close()
 
-    def _stop_waiting(self) -> None:
-        """Stop the lanes that wait for jobs, which go on without us."""
-        for work, lane in self._working.items():
-            if lane.is_waiting and not work.cancelling():
+    def _cancel_waiting(self) -> None:
+        """Cancel the attempts that wait for vendors' jobs: the jobs go on without the gateway."""
+        for work, attempt in self._working.items():
+            if attempt.is_waiting and not work.cancelling():
                 work.cancel()
 
     async def _dispatch(self) -> None:
@@ -102,79 +92,84 @@ class WorkerPool:
                 if not is_recovered:
                     await self.store.queue.recover(now=self.now())
                     is_recovered = True
-                await self._keep_leases()
-                wanted = self._wanted()
+                await self._prolong_leases()
+                wanted = self._count_wanted()
                 leases = await self._claim(wanted) if wanted else []
                 for lease in leases:
-                    self._open_lane(lease)
-                await asyncio.sleep(0)  # the lanes count themselves at their providers
+                    self._start_attempt(lease)
+                # Let each new attempt take its provider's slot before the next count.
+                await asyncio.sleep(0)
                 if len(leases) < wanted or not wanted:
-                    await self._sleep(has_looked=wanted > 0)
-            except Exception:  # noqa: BLE001 - a lane's edge
+                    await self._wait_for_work(has_looked=wanted > 0)
+            except Exception:  # noqa: BLE001 - the dispatcher's edge
                 _log.exception("worker.dispatch_failed")
                 await asyncio.sleep(1)
 
-    async def _keep_leases(self) -> None:
-        """Prolong what we work on, before the clock or a plugin that held the loop ends it.
+    async def _prolong_leases(self) -> None:
+        """Prolong leases that would end soon because the clock jumped or a plugin held the loop.
 
-        Else we would take our own tasks for a dead lane's, and fail what is about to succeed.
+        Otherwise the pool would take its own tasks for those of a dead process, and fail tasks that
+        are about to succeed.
         """
-        soon = self.now() + LEASE_S / 2
-        late = [lane.prolong() for lane in self._working.values() if lane.until < soon]
+        soon = self.now() + self.resources.timing.lease_s / 2
+        late = [attempt.prolong() for attempt in self._working.values() if attempt.until < soon]
         if late:
             await asyncio.gather(*late)
 
-    def _wanted(self) -> int:
+    def _count_wanted(self) -> int:
         """Return how many leases can be put to work now.
 
-        Where no provider has room, there may still be jobs that were begun earlier: that is
-        looked at from time to time, because it reads past all that rests.
+        If no provider has a free slot, there may still be jobs that were begun earlier. The pool
+        looks for them only from time to time, because such a claim reads all tasks that wait.
         """
-        free = max(self.resources.slots.free, 0)
-        room = sum(upstream.room for upstream in self.catalog.upstreams())
+        free_workers = max(self.resources.slots.free, 0)
+        free_submits = sum(upstream.free_submits for upstream in self.catalog.upstreams())
         is_time = asyncio.get_running_loop().time() >= self._look_at
-        return min(free, room or int(is_time))
+        return min(free_workers, free_submits or int(is_time))
 
     async def _claim(self, wanted: int) -> list[Lease]:
-        """Claim; a claim that commits while we are told to stop is given back."""
+        """Lease up to `wanted` tasks; if cancelled meanwhile, give the leases back."""
+        timing = self.resources.timing
         claim = asyncio.create_task(
             self.store.queue.claim(
                 wanted,
-                lease_s=LEASE_S,
+                lease_s=timing.lease_s,
                 now=self.now(),
-                resting=self.catalog.resting(PATIENCE_S),
+                resting=self.catalog.resting(timing.patience_s),
             ),
             name="worker-claim",
         )
         try:
             return await asyncio.shield(claim)
         except asyncio.CancelledError:
-            with contextlib.suppress(Exception):  # the leases run out
+            # If giving back fails, the leases run out.
+            with contextlib.suppress(Exception):
                 for lease in await claim:
                     await self.store.queue.give_back(lease)
             raise
 
-    async def _sleep(self, *, has_looked: bool) -> None:
-        """Wait for an event, until the next task is due, or until a provider may be asked again."""
-        pauses = [_IDLE_S]
+    async def _wait_for_work(self, *, has_looked: bool) -> None:
+        """Wait for an event, for the next due task, or for a provider that may be asked again."""
+        timing = self.resources.timing
+        pauses = [timing.idle_s]
         if self.resources.slots.free > 0:
             pauses += [one.wait_s for one in self.catalog.upstreams() if one.wait_s > 0]
         if has_looked:
-            self._look_at = asyncio.get_running_loop().time() + _IDLE_S
-            due = await self.store.queue.next_due(self.catalog.resting(PATIENCE_S))
-            pauses.append(max(due - self.now(), 0.0) if due is not None else _IDLE_S)
+            self._look_at = asyncio.get_running_loop().time() + timing.idle_s
+            due = await self.store.queue.next_due(self.catalog.resting(timing.patience_s))
+            pauses.append(max(due - self.now(), 0.0) if due is not None else timing.idle_s)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(pauses)):
                 await self._wake.wait()
 
-    def _open_lane(self, lease: Lease) -> None:
-        lane = Attempt(self.resources, lease)
+    def _start_attempt(self, lease: Lease) -> None:
+        attempt = Attempt(self.resources, lease)
         self.resources.slots.take()
-        work = asyncio.create_task(lane.run(), name=f"task-{lease.task_id}")
-        self._working[work] = lane
-        work.add_done_callback(lambda _: self._close_lane(work, lease.task_id))
+        work = asyncio.create_task(attempt.run(), name=f"task-{lease.task_id}")
+        self._working[work] = attempt
+        work.add_done_callback(lambda _: self._end_attempt(work, lease.task_id))
 
-    def _close_lane(self, work: asyncio.Task[None], task_id: str) -> None:
+    def _end_attempt(self, work: asyncio.Task[None], task_id: str) -> None:
         del self._working[work]
         self.resources.slots.release()
         self.on_done(task_id)

@@ -1,4 +1,4 @@
-"""What every lane works with."""
+"""What the workers share: queue, catalogue, output store, slots, and the checks of pictures."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,60 +11,67 @@ from gateway.contracts import Clock, OutputStore, TaskQueue
 from gateway.plugins.catalog import Catalog
 from gateway.sandbox.pictures import Pictures
 from gateway.tasks.slots import Slots
+from gateway.tasks.timing import TaskTiming
 from gateway.vendors import Outbound
 
 Value = TypeVar("Value")
 
-MAX_DOWNLOAD_BYTES = 64_000_000  # of one output; 25 million pixels of noise have 75
-_FETCHES = 4  # results that are downloaded at once, of up to 128 MB each
-_KEEP_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # before something is written once more
+# Of one output. 25 million pixels of noise have 75 MB.
+MAX_DOWNLOAD_BYTES = 64_000_000
+# How many results, of up to 128 MB each, are downloaded at once.
+_FETCHES = 4
 _log = structlog.get_logger()
 
 
-def _links() -> Outbound:
-    return Outbound("https://outputs.invalid", max_bytes=MAX_DOWNLOAD_BYTES)  # links only
+def _make_downloader() -> Outbound:
+    # It follows links only, so its base address is never used.
+    return Outbound("https://outputs.invalid", max_bytes=MAX_DOWNLOAD_BYTES)
+
+
+class WriteFailed(Exception):
+    """A result exists, and neither disk nor bucket takes it."""
 
 
 @attrs.define(kw_only=True)
 class Resources:
-    """The parts that lanes share."""
+    """The parts that all attempts share."""
 
     queue: TaskQueue
     catalog: Catalog
     output_store: OutputStore
     now: Clock
+    # How long results are kept, in seconds.
     retention_s: float
-    backoff_s: float  # before the second attempt; doubles, with jitter
     slots: Slots
+    timing: TaskTiming = attrs.field(factory=TaskTiming)
     fetching: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(_FETCHES))
     pictures: Pictures = attrs.field(factory=Pictures)
-    links: Outbound = attrs.field(factory=_links)  # fetches what providers only link to
+    # Downloads the outputs that providers return as links.
+    links: Outbound = attrs.field(factory=_make_downloader)
 
     async def close(self) -> None:
-        """Hang up, and end the process that looks at pictures."""
+        """Close the connections and end the process that checks pictures."""
         await self.links.close()
         self.pictures.close()
 
+    async def retry_write(
+        self,
+        write: Callable[[], Awaitable[Value]],
+        task_id: str,
+        *,
+        on: type[Exception] = Exception,
+    ) -> Value:
+        """Write, and repeat it after pauses: a full disk is no reason to generate and pay again.
 
-class WriteFailed(Exception):
-    """Something was made, and neither disk nor bucket takes it."""
-
-
-async def retry_write(
-    write: Callable[[], Awaitable[Value]], task_id: str, *, on: type[Exception] = Exception
-) -> Value:
-    """Write until it works: what is made and paid is not made again for a full disk.
-
-    `on`: what is worth another try; any other error is raised at once.
-
-    Raises `WriteFailed` after some minutes.
-    """
-    for pause_s in (*_KEEP_PAUSES_S, None):
-        try:
-            return await write()
-        except on as error:
-            _log.exception("output.not_kept", task=task_id)
-            if pause_s is None:
-                raise WriteFailed from error
-            await asyncio.sleep(pause_s)
-    raise AssertionError
+        Only an error of the class `on` is worth another try; any other error is raised at once.
+        Raises `WriteFailed` after the last pause.
+        """
+        for pause_s in (*self.timing.write_pauses_s, None):
+            try:
+                return await write()
+            except on as error:
+                _log.exception("output.not_kept", task=task_id)
+                if pause_s is None:
+                    raise WriteFailed from error
+                await asyncio.sleep(pause_s)
+        raise AssertionError

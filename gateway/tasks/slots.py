@@ -1,4 +1,4 @@
-"""Places to work at: as many as there are lanes; who only waits for a remote job needs none."""
+"""The workers' slots: an attempt works in one, and waits for a vendor's job without one."""
 
 import asyncio
 import contextlib
@@ -10,18 +10,19 @@ import attrs
 
 @attrs.define
 class Slots:
-    """Counts free places; hands one that gets free to whoever waits longest for it."""
+    """Counts free slots; a slot that becomes free goes to the attempt that has waited longest."""
 
-    free: int  # below 0 while lanes that were told to stop have not ended yet
+    # Below 0 while attempts that were cancelled have not ended yet.
+    free: int
     on_free: Callable[[], None]
     _waiting: deque[asyncio.Future[None]] = attrs.field(factory=deque, init=False)
 
     def take(self) -> None:
-        """Take a place, free or not."""
+        """Take a slot, free or not."""
         self.free -= 1
 
     def release(self) -> None:
-        """Give a place to who waits for one, or let it be free."""
+        """Give a slot to an attempt that waits for one, or let it be free."""
         self.free += 1
         while self.free > 0 and self._waiting:
             waiter = self._waiting.popleft()
@@ -32,7 +33,7 @@ class Slots:
             self.on_free()
 
     async def wait(self) -> None:
-        """Take a place as soon as there is one."""
+        """Take a slot as soon as one is free."""
         if self.free > 0:
             self.take()
             return
@@ -41,25 +42,27 @@ class Slots:
         try:
             await waiter
         except asyncio.CancelledError:
+            # The slot was handed over just before the cancellation.
             if waiter.done() and not waiter.cancelled():
-                self.release()  # it was ours already
+                self.release()
             raise
 
     @contextlib.asynccontextmanager
-    async def left(self) -> AsyncIterator[None]:
-        """Leave a place for others meanwhile; whoever comes out of here has one again."""
+    async def released(self) -> AsyncIterator[None]:
+        """Release this worker's slot inside the block and take one again at its end."""
         self.release()
         try:
             yield
         except asyncio.CancelledError:
-            self.take()  # to be given back at once: who is told to stop waits for nothing
+            # A cancelled attempt waits for nothing; it releases the slot again when it ends.
+            self.take()
             raise
         except BaseException:
-            await self._back()
+            await self._wait_again()
             raise
-        await self._back()
+        await self._wait_again()
 
-    async def _back(self) -> None:
+    async def _wait_again(self) -> None:
         try:
             await self.wait()
         except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""The first lines of the warmed process; run by its path, so that nothing is imported before."""
+"""Starts the warmed process; run by its path, so that nothing of the gateway is imported first."""
 
 import importlib.util
 import json
@@ -7,35 +7,35 @@ import types
 from importlib.machinery import ModuleSpec
 
 
-class _Announced(types.ModuleType):
-    """A package whose `__init__` runs only when something that it defines is asked for.
+class _LazyPackage(types.ModuleType):
+    """A package whose `__init__` runs only when a name that it defines is looked up.
 
-    Those of `gateway` and of its plugins load an HTTP client and its friends. `import a.b` and
-    `from a.b import c` can do without; `from a import b` cannot, for `b` may be defined there.
+    The `__init__` of `gateway` and of its plugins loads an HTTP client and more. `import a.b` and
+    `from a.b import c` work without it. `from a import b` runs it: `b` may be defined there.
     """
 
     def __getattr__(self, name: str) -> object:
-        """Become an ordinary package; then return what it defines."""
+        """Become an ordinary package, run its `__init__`, and return the name from it."""
         if name.startswith("__"):
             raise AttributeError(name)
         self.__class__ = types.ModuleType  # type: ignore[assignment]
-        _loaded(self.__spec__).exec_module(self)
+        _loader_of(self.__spec__).exec_module(self)
         return getattr(self, name)
 
 
-def _loaded(spec: ModuleSpec | None) -> "importlib.abc.Loader":
+def _loader_of(spec: ModuleSpec | None) -> "importlib.abc.Loader":
     if spec is None or spec.loader is None:
-        raise ImportError("a package that is announced has a loader")
+        raise ImportError("an announced package needs a loader")
     return spec.loader
 
 
 def announce(name: str) -> None:
-    """Make a package importable without running its `__init__`; a plain module is left alone."""
+    """Make a package importable without running its `__init__`; leave a plain module alone."""
     if name in sys.modules:
         return
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None and spec.has_location:
-        package = _Announced(name)
+        package = _LazyPackage(name)
         package.__spec__ = spec
         package.__path__ = spec.submodule_search_locations
         package.__package__ = name
@@ -47,22 +47,22 @@ def announce(name: str) -> None:
 
 
 def announce_around(module: str) -> None:
-    """Announce every package that a module lies in."""
+    """Announce every package around a module, from the outside in."""
     parents = module.split(".")[:-1]
     for depth in range(len(parents)):
         announce(".".join(parents[: depth + 1]))
 
 
 def main() -> None:
-    """Become the keeper that the order, a line of JSON, describes."""
+    """Start the fork server that the order describes: a line of JSON from `WarmedProcess`."""
     order = json.loads(sys.argv[1])
     sys.path[:] = order["path"]
     sys.argv[1:] = []
     announce_around("gateway.sandbox.child")
     announce_around(order["function"].partition(":")[0])
-    from gateway.sandbox.child import start as keeping  # noqa: PLC0415 - after the lines above
+    from gateway.sandbox.child.start import start  # noqa: PLC0415 - after the lines above
 
-    keeping.keep(order)
+    start(order)
 
 
 if __name__ == "__main__":

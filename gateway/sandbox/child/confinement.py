@@ -1,4 +1,4 @@
-"""What a child may use of the machine: little, and nothing that can be opened."""
+"""Limits what a child may use of the machine: little, and it can open nothing."""
 
 import contextlib
 import os
@@ -9,19 +9,24 @@ from pathlib import Path
 from gateway.sandbox.child import seccomp
 from gateway.sandbox.child.prctl import drop_capabilities, hide_memory, prctl
 
-_MIN_MEMORY_BYTES = 600_000_000  # on however small a machine; what a 4K picture takes
-_NICE = 5  # the loop that answers everybody comes first
-_GRACE_S = 2  # from SIGXCPU to SIGKILL
+# What a 4K picture takes; the limit on the smallest machine.
+_MIN_MEMORY_BYTES = 600_000_000
+# The gateway's event loop, which answers all buyers, comes before the children.
+_NICE = 5
+# From SIGXCPU to SIGKILL.
+_GRACE_S = 2
 
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+# linux/prctl.h
+_PR_SET_PDEATHSIG = 1
 _CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
 def memory_bytes(most: int) -> int:
-    """Return the address space of a child: half of the machine's memory, within bounds."""
+    """Return the address space of a child in bytes: half of the machine's memory, within bounds."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with contextlib.suppress(OSError, ValueError):  # ValueError: "max"
+    # The file says "max", which is no number, where the group has no limit.
+    with contextlib.suppress(OSError, ValueError):
         machine = min(machine, int(_CGROUP_MEMORY.read_text()))
     return min(most, max(_MIN_MEMORY_BYTES, machine // 2))
 
@@ -37,14 +42,14 @@ def die_with_parent(parent: int) -> None:
 def confine(*, memory: int, cpu_s: int, open_files: int) -> None:
     """Limit this process for good.
 
-    With `open_files` at 0 what is open stays so and nothing can be opened, not even in the place
-    of something closed: no file, no socket, and no `/proc` of the gateway. A limit that the system
-    does not know or refuses (macOS: address space) is skipped.
+    With `open_files` at 0 the open descriptors stay open and nothing can be opened, not even in
+    the place of a closed one: no file, no socket, and no `/proc` of the gateway. A limit that the
+    system does not know or refuses (macOS: address space) is skipped.
     """
-    _go_first_where_memory_is_short()
+    _offer_to_oom_killer()
     os.nice(_NICE)
     limits = {
-        "RLIMIT_CPU": (cpu_s, cpu_s + _GRACE_S),  # SIGXCPU, then SIGKILL
+        "RLIMIT_CPU": (cpu_s, cpu_s + _GRACE_S),
         "RLIMIT_AS": (memory, memory),
         "RLIMIT_FSIZE": (0, 0),
         "RLIMIT_CORE": (0, 0),
@@ -55,18 +60,19 @@ def confine(*, memory: int, cpu_s: int, open_files: int) -> None:
             resource.setrlimit(getattr(resource, name), limit)
 
 
-def _go_first_where_memory_is_short() -> None:
-    """Offer this process to the kernel; it hides its memory from here on."""
-    hide_memory(hidden=False)  # a hidden process may not write to its own /proc
+def _offer_to_oom_killer() -> None:
+    """Have the kernel kill this process first when memory is short; hide its memory afterwards."""
+    # A hidden process may not write to its own /proc.
+    hide_memory(hidden=False)
     with contextlib.suppress(OSError):
         _OOM_SCORE.write_text("1000")
     hide_memory()
 
 
 def filter_calls(*, may_read: bool = False) -> None:
-    """Leave this process the system calls that computing takes, for good.
+    """Leave this process only the system calls that computing takes, for good.
 
-    A kernel that refuses leaves it the limits alone; `gateway check` tells the operator.
+    If the kernel refuses the filter, only the limits apply; `gateway check` tells the operator.
     """
     with contextlib.suppress(OSError):
         drop_capabilities()

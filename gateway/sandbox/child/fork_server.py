@@ -1,4 +1,4 @@
-"""The keeper: forks a child for every call, and watches, kills and reaps it."""
+"""The fork server: forks a child for every call, and watches, kills and reaps it."""
 
 import contextlib
 import os
@@ -16,9 +16,12 @@ from gateway.sandbox.errors import End
 from gateway.sandbox.frames import END, pack
 from gateway.sandbox.limits import SandboxLimits
 
-_CONVERSATION = 3  # the descriptor of a child that is open besides the standard ones
-_MAX_DESCRIPTOR = 256  # the keeper never has as many
-_TICK_MS = 1000  # how often deadlines and the gateway's life are looked at
+# The only descriptor of a child that is open besides the standard ones.
+_CONVERSATION = 3
+# The fork server never has so many descriptors.
+_MAX_DESCRIPTOR = 256
+# How often the fork server checks the deadlines, and whether the gateway is alive.
+_TICK_MS = 1000
 _SIGNALS: Mapping[int, End] = {
     signal.SIGXCPU: End.OUT_OF_TIME,
     signal.SIGABRT: End.CRASHED,
@@ -26,14 +29,15 @@ _SIGNALS: Mapping[int, End] = {
     signal.SIGFPE: End.CRASHED,
     signal.SIGILL: End.CRASHED,
     signal.SIGSEGV: End.CRASHED,
-    signal.SIGSYS: End.CRASHED,  # a system call that no parser makes
+    # The child made a system call that no parser makes.
+    signal.SIGSYS: End.CRASHED,
 }
 _EXITS = {0: End.DONE, EXIT_OUT_OF_MEMORY: End.OUT_OF_MEMORY}
 
 
 @attrs.define
 class _Child:
-    """A child at work and our end of its conversation, kept to tell how it ended."""
+    """A child at work and the fork server's copy of its conversation, to report how it ended."""
 
     pid: int
     conversation: socket.socket
@@ -41,23 +45,27 @@ class _Child:
     is_late: bool = False
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
-        with contextlib.suppress(OSError):  # it has not come to lead its group yet
-            os.killpg(self.pid, signal.SIGKILL)  # and whatever it has forked
+        """Kill the child and all that it has forked."""
+        # The child is not reaped yet, so the number still belongs to it.
+        os.kill(self.pid, signal.SIGKILL)
+        # The call fails if the child does not lead its process group yet.
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is there to be reaped; until then its number is its own, and its group's."""
+        """Whether the child can be reaped; until then its number belongs to it and its group."""
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self.pid, options) is not None
 
     def report(self, status: int) -> None:
-        """Tell the gateway how the child ended, unless it has hung up."""
+        """Tell the gateway how the child ended, unless the gateway has hung up."""
         with contextlib.suppress(OSError), self.conversation:
-            self.conversation.settimeout(0)  # a deaf gateway must not hold up the keeper
-            self.conversation.send(pack(END, self._end(status).encode()))
+            # A gateway that does not read must not block the fork server.
+            self.conversation.settimeout(0)
+            self.conversation.send(pack(END, self._end_of(status).encode()))
 
-    def _end(self, status: int) -> End:
+    def _end_of(self, status: int) -> End:
         if self.is_late:
             return End.OUT_OF_TIME
         if os.WIFSIGNALED(status):
@@ -70,21 +78,23 @@ class ForkServer:
     """Forks, watches, kills and reaps children until the gateway hangs up."""
 
     control: socket.socket
-    gateway: int  # process id
-    serve: Callable[[int], None]  # answers the conversation behind a file descriptor
+    gateway_pid: int
+    # Answers the conversation behind a file descriptor.
+    serve: Callable[[int], None]
     limits: SandboxLimits
-    _memory: int = attrs.field(init=False)
-    _children: dict[int, _Child] = attrs.field(factory=dict, init=False)  # by file descriptor
+    _memory_bytes: int = attrs.field(init=False)
+    # By the file descriptor of the conversation.
+    _children: dict[int, _Child] = attrs.field(factory=dict, init=False)
     _poller: select.poll = attrs.field(factory=select.poll, init=False)
     _last_busy: float = attrs.field(factory=time.monotonic, init=False)
 
-    @_memory.default
-    def _affordable(self) -> int:
+    @_memory_bytes.default
+    def _limit_memory(self) -> int:
         return confinement.memory_bytes(self.limits.memory_bytes)
 
     def run(self) -> None:
-        """Serve until nobody can want anything any more."""
-        with _wake_when_a_child_ends() as wake:
+        """Serve until the gateway has gone or the sandbox was idle for too long."""
+        with _wake_on_child_end() as wake:
             try:
                 self._serve(wake)
             finally:
@@ -99,8 +109,9 @@ class ForkServer:
                 if fd == wake.fileno():
                     wake.recv(64)
                 elif fd in self._children:
-                    self._children[fd].kill()  # its conversation was closed at the far end
-                elif not self._admit():
+                    # The gateway closed the conversation.
+                    self._children[fd].kill()
+                elif not self._fork_children():
                     return
             self._kill_late()
             self._reap()
@@ -109,34 +120,35 @@ class ForkServer:
         if self._children:
             self._last_busy = time.monotonic()
         is_idle = time.monotonic() - self._last_busy > self.limits.idle_s
-        return os.getppid() == self.gateway and not is_idle
+        return os.getppid() == self.gateway_pid and not is_idle
 
-    def _admit(self) -> bool:
-        """Fork a child for the conversation that arrives; False once the gateway hung up."""
+    def _fork_children(self) -> bool:
+        """Fork a child for each conversation that arrives; False once the gateway has hung up."""
         message, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
         if not message:
             return False
         for descriptor in descriptors:
             conversation = socket.socket(fileno=descriptor)
-            keeper = os.getpid()
+            server_pid = os.getpid()
             pid = os.fork()
             if pid == 0:
-                self._become_child(conversation, keeper)
+                self._become_child(conversation, server_pid)
             deadline = time.monotonic() + self.limits.wall_s
             self._children[descriptor] = _Child(pid, conversation, deadline)
-            self._poller.register(descriptor, 0)  # hang-ups only; the rest is the child's
+            # Hang-ups only: what arrives is for the child.
+            self._poller.register(descriptor, 0)
         return True
 
-    def _become_child(self, conversation: socket.socket, keeper: int) -> None:
-        """Serve one call and end; never returns."""
+    def _become_child(self, conversation: socket.socket, server_pid: int) -> None:
+        """Serve one call and exit; never returns."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setpgid(0, 0)
-            confinement.die_with_parent(keeper)
+            confinement.die_with_parent(server_pid)
             os.dup2(conversation.fileno(), _CONVERSATION)
             os.closerange(_CONVERSATION + 1, _MAX_DESCRIPTOR)
-            confinement.confine(memory=self._memory, cpu_s=self.limits.cpu_s, open_files=0)
+            confinement.confine(memory=self._memory_bytes, cpu_s=self.limits.cpu_s, open_files=0)
             confinement.filter_calls()
             self.serve(_CONVERSATION)
         finally:
@@ -151,14 +163,15 @@ class ForkServer:
     def _reap(self) -> None:
         for fd, child in list(self._children.items()):
             if child.has_ended:
-                child.kill()  # what it has left behind
+                # Kill the processes that the child has left behind.
+                child.kill()
                 _, status = os.waitpid(child.pid, 0)
                 self._poller.unregister(fd)
                 del self._children[fd]
                 child.report(status)
 
 
-def _wake_when_a_child_ends() -> socket.socket:
+def _wake_on_child_end() -> socket.socket:
     """Return a socket that becomes readable with every SIGCHLD."""
     ours, theirs = socket.socketpair()
     theirs.settimeout(0)

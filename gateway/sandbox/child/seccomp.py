@@ -1,6 +1,7 @@
-"""The filter in the kernel that leaves a child the system calls of `system_calls`, and no other.
+"""Installs the kernel's filter: a child may make the system calls of `system_calls` and no other.
 
-Most other calls fail with EPERM, so that a library does without; a hostile one ends the process.
+Most other calls fail with EPERM, so that a library goes on without them; a hostile call kills the
+process.
 """
 
 import ctypes
@@ -16,7 +17,8 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_GET_SECCOMP = 21
 _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2
-_NAMING = (15, 16, 0x53564D41)  # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA: of threads and of memory
+# PR_SET_NAME, PR_GET_NAME and PR_SET_VMA give names to threads and to memory.
+_NAMING = (15, 16, 0x53564D41)
 
 # linux/seccomp.h and asm-generic/errno.h
 KILL = 0x80000000
@@ -25,35 +27,39 @@ _ERRNO = 0x00050000
 EPERM = _ERRNO | 1
 ENOSYS = _ERRNO | 38
 
-# linux/bpf_common.h
-_LOAD = 0x20  # a word of `struct seccomp_data`
+# linux/bpf_common.h; _LOAD loads a word of `struct seccomp_data`.
+_LOAD = 0x20
 _JUMP_EQUAL = 0x15
 _JUMP_ANY_BIT = 0x45
 _RETURN = 0x06
 
-# Where `struct seccomp_data` of linux/seccomp.h keeps them.
+# The offsets of the call's number and of the machine in `struct seccomp_data` of linux/seccomp.h.
 _NUMBER_AT = 0
 _MACHINE_AT = 4
-_AUDIT_MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # linux/audit.h
+# linux/audit.h
+_AUDIT_MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-# linux/sched.h: what glibc and musl start a thread with.
+# linux/sched.h: the flags with which glibc and musl start a thread.
 _CLONE_THREAD = 0x00010000
 _THREAD_FLAGS = 0x007D0F00
 # fcntl.h: F_GETFD, F_SETFD and F_GETFL. F_SETOWN would have the kernel send signals to others.
 _HARMLESS_FCNTL = (1, 2, 3)
-_AT_EMPTY_PATH = 0x1000  # how glibc asks for an open file's size
-_WRITING = 0o3 | 0o100 | 0o1000  # O_WRONLY and O_RDWR, O_CREAT, O_TRUNC
+# glibc asks for an open file's size with this flag.
+_AT_EMPTY_PATH = 0x1000
+# O_WRONLY and O_RDWR, O_CREAT, O_TRUNC.
+_WRITING = 0o3 | 0o100 | 0o1000
 
-Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
+# Code, jump if true, jump if false, operand.
+Instruction = tuple[int, int, int, int]
 
 
 def _load(at: int) -> Instruction:
     return (_LOAD, 0, 0, at)
 
 
-def _argument(place: int) -> Instruction:
-    """Load the lower half of an argument; the kernel reads no more of an `int`."""
-    return _load(16 + 8 * place)
+def _load_argument(index: int) -> Instruction:
+    """Load the lower half of an argument: the kernel reads no more of an `int`."""
+    return _load(16 + 8 * index)
 
 
 def _return(action: int) -> Instruction:
@@ -64,20 +70,20 @@ def _if_equal(value: int, then: list[Instruction]) -> list[Instruction]:
     return [(_JUMP_EQUAL, 0, len(then), value), *then]
 
 
-def _only(place: int, values: tuple[int, ...]) -> list[Instruction]:
-    """Allow the call where an argument is one of some values."""
+def _allow_values(index: int, values: tuple[int, ...]) -> list[Instruction]:
+    """Allow the call if an argument is one of some values."""
     tests = [one for value in values for one in _if_equal(value, [_return(ALLOW)])]
-    return [_argument(place), *tests, _return(EPERM)]
+    return [_load_argument(index), *tests, _return(EPERM)]
 
 
-def _unless_any_bit(place: int, bits: int) -> list[Instruction]:
-    return [_argument(place), (_JUMP_ANY_BIT, 0, 1, bits), _return(EPERM), _return(ALLOW)]
+def _refuse_any_bit(index: int, bits: int) -> list[Instruction]:
+    return [_load_argument(index), (_JUMP_ANY_BIT, 0, 1, bits), _return(EPERM), _return(ALLOW)]
 
 
-def _thread() -> list[Instruction]:
+def _allow_threads() -> list[Instruction]:
     """Allow `clone` to start a thread, never a process."""
     return [
-        _argument(0),
+        _load_argument(0),
         (_JUMP_ANY_BIT, 0, 1, 0xFFFFFFFF ^ _THREAD_FLAGS),
         _return(EPERM),
         (_JUMP_ANY_BIT, 0, 1, _CLONE_THREAD),
@@ -86,54 +92,61 @@ def _thread() -> list[Instruction]:
     ]
 
 
-def _own_limits_read() -> list[Instruction]:
+def _allow_reading_own_limits() -> list[Instruction]:
     """Allow `prlimit64` to read a limit of this process: pid 0 and no new value."""
-    halves = (16, 32, 36)  # the pid; the pointer to the new value, whose halves are both looked at
+    # The offsets of the pid and of both halves of the pointer to the new value.
+    halves = (16, 32, 36)
     tests = [test for at in halves for test in (_load(at), (_JUMP_EQUAL, 1, 0, 0), _return(EPERM))]
     return [*tests, _return(ALLOW)]
 
 
-def _rules(pid: int, *, may_read: bool) -> Mapping[str, list[Instruction]]:
-    """Return what is done with each conditional call."""
-    described = [
-        _argument(3),
+def _conditional_rules(pid: int, *, may_read: bool) -> Mapping[str, list[Instruction]]:
+    """Return the instructions for each call whose arguments decide."""
+    open_file_only = [
+        _load_argument(3),
         (_JUMP_ANY_BIT, 0, 1, _AT_EMPTY_PATH),
         _return(ALLOW),
         _return(EPERM),
     ]
     rules = {
-        "clone": _thread(),
-        "clone3": [_return(ENOSYS)],  # its flags cannot be seen; the C library then uses clone
-        "fcntl": _only(1, _HARMLESS_FCNTL),
-        "kill": _only(0, (pid,)),
-        "tgkill": _only(0, (pid,)),  # how `abort` ends a process
-        "prctl": _only(0, (*_NAMING, _PR_GET_SECCOMP)),
-        "prlimit64": _own_limits_read(),
+        "clone": _allow_threads(),
+        # The filter cannot see the flags of clone3; the C library falls back to clone.
+        "clone3": [_return(ENOSYS)],
+        "fcntl": _allow_values(1, _HARMLESS_FCNTL),
+        "kill": _allow_values(0, (pid,)),
+        # `abort` ends the process with it.
+        "tgkill": _allow_values(0, (pid,)),
+        "prctl": _allow_values(0, (*_NAMING, _PR_GET_SECCOMP)),
+        "prlimit64": _allow_reading_own_limits(),
     }
     if may_read:
         return rules | {
-            "open": _unless_any_bit(1, _WRITING),
-            "openat": _unless_any_bit(2, _WRITING),
+            "open": _refuse_any_bit(1, _WRITING),
+            "openat": _refuse_any_bit(2, _WRITING),
         }
-    return rules | {"newfstatat": described}
+    return rules | {"newfstatat": open_file_only}
 
 
 def program(machine: str, pid: int, *, may_read: bool = False) -> list[Instruction]:
-    """Return the filter for a process on a machine of `system_calls.MACHINES`."""
-    place = system_calls.MACHINES.index(machine)
+    """Return the filter for process `pid` on a machine of `system_calls.MACHINES`.
+
+    `may_read` also allows it to open files for reading.
+    """
+    index = system_calls.MACHINES.index(machine)
     allowed = {**system_calls.ALLOWED, **(system_calls.READING if may_read else {})}
-    done = {name: [_return(ALLOW)] for name in allowed}
-    done |= _rules(pid, may_read=may_read)
-    done |= {name: [_return(KILL)] for name in system_calls.HOSTILE}
+    rules = {name: [_return(ALLOW)] for name in allowed}
+    rules |= _conditional_rules(pid, may_read=may_read)
+    rules |= {name: [_return(KILL)] for name in system_calls.HOSTILE}
     numbers = {**system_calls.CONDITIONAL, **allowed, **system_calls.HOSTILE}
     filtering = [
         _load(_MACHINE_AT),
         (_JUMP_EQUAL, 1, 0, _AUDIT_MACHINES[machine]),
-        _return(KILL),  # the calls of another processor, of 32 bits, have other numbers
+        # The calls of another processor, or of one with 32 bits, have other numbers.
+        _return(KILL),
         _load(_NUMBER_AT),
     ]
-    for name, then in done.items():
-        number = numbers[name][place]
+    for name, then in rules.items():
+        number = numbers[name][index]
         if number is not None:
             filtering += _if_equal(number, then)
     return [*filtering, _return(EPERM)]
@@ -162,8 +175,7 @@ class _Program(ctypes.Structure):
 def install(*, may_read: bool = False) -> None:
     """Filter the calls of this process and of its threads for good.
 
-    Does nothing on a processor whose numbers are unknown. Raises `OSError` where the kernel
-    refuses.
+    Does nothing on a processor whose numbers are unknown. Raises `OSError` if the kernel refuses.
     """
     machine = platform.machine()
     if machine not in system_calls.MACHINES:
@@ -176,7 +188,7 @@ def install(*, may_read: bool = False) -> None:
 
 
 def is_installed() -> bool:
-    """Return whether the calls of this process are filtered."""
+    """Whether the kernel filters the calls of this process."""
     try:
         return prctl(_PR_GET_SECCOMP) == _SECCOMP_MODE_FILTER
     except OSError:

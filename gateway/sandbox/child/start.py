@@ -1,4 +1,4 @@
-"""How the warmed process comes to keep children: load what they need, then serve the gateway."""
+"""Turns the warmed process into the fork server: loads what the children need, then serves."""
 
 import functools
 import gc
@@ -17,42 +17,52 @@ from gateway.sandbox.child.prctl import hide_memory
 from gateway.sandbox.limits import SandboxLimits
 
 
-def keep(order: Mapping[str, Any]) -> None:
+def start(order: Mapping[str, Any]) -> None:
     """Serve the gateway, which holds the other end of standard input."""
-    gateway = os.getppid()
+    gateway_pid = os.getppid()
     control = socket.socket(fileno=os.dup(0))
-    hide_memory()  # from the children, too
-    with _ended_with(control):
+    # The memory is hidden from the children, too.
+    hide_memory()
+    with _exit_on_hang_up(control):
         for entry in order["warm"]:
             _warm(entry)
-        function = _named(order["function"])
-    with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - a device, not a path
-        for standard in (0, 1, 2):  # what a library prints may be a customer's text
-            os.dup2(nothing.fileno(), standard)
+        function = _load_function(order["function"])
+    _close_standard_streams()
     gc.collect()
-    gc.freeze()  # what is loaded now stays shared with the children
+    # What is loaded now stays shared with the children.
+    gc.freeze()
     limits = SandboxLimits(**order["limits"])
     serve = functools.partial(work.serve, function)
-    ForkServer(control=control, gateway=gateway, serve=serve, limits=limits).run()
+    ForkServer(control=control, gateway_pid=gateway_pid, serve=serve, limits=limits).run()
+
+
+def _close_standard_streams() -> None:
+    """Point the standard streams to nowhere: what a library prints may be a buyer's text."""
+    with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - a device, not a path
+        for standard in (0, 1, 2):
+            os.dup2(nothing.fileno(), standard)
 
 
 @contextmanager
-def _ended_with(control: socket.socket) -> Iterator[None]:
-    """End this process when the gateway hangs up within the block, which may take seconds."""
+def _exit_on_hang_up(control: socket.socket) -> Iterator[None]:
+    """Exit if the gateway hangs up within the block, which may take seconds."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        watching = threading.Thread(target=_leave_on_hang_up, args=(control, theirs), daemon=True)
-        watching.start()
+        watcher = threading.Thread(target=_wait_for_hang_up, args=(control, theirs), daemon=True)
+        watcher.start()
         try:
             yield
         finally:
             ours.close()
-            watching.join()  # a child forked beside another thread could find a lock held
+            # A child that is forked beside another thread could find a lock held.
+            watcher.join()
 
 
-def _leave_on_hang_up(control: socket.socket, loaded: socket.socket) -> None:
+def _wait_for_hang_up(control: socket.socket, loaded: socket.socket) -> None:
+    """Exit when the gateway closes `control`; return when the block closes `loaded`."""
     poller = select.poll()
-    poller.register(control, 0)  # hang-ups only; what arrives is read after loading
+    # Hang-ups only: what arrives is read after loading.
+    poller.register(control, 0)
     poller.register(loaded, 0)
     if any(fd == control.fileno() for fd, _ in poller.poll()):
         os._exit(0)
@@ -60,12 +70,12 @@ def _leave_on_hang_up(control: socket.socket, loaded: socket.socket) -> None:
 
 def _warm(entry: str) -> None:
     if ":" in entry:
-        _named(entry)()
+        _load_function(entry)()
     else:
         importlib.import_module(entry)
 
 
-def _named(entry: str) -> work.Function:
+def _load_function(entry: str) -> work.Function:
     module, _, name = entry.partition(":")
     function: work.Function = getattr(importlib.import_module(module), name)
     return function

@@ -1,13 +1,14 @@
-"""The numbers of Linux's system calls on two processors, and what a child may do with each."""
+"""The numbers of Linux's system calls on two processors, and which of them a child may make."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-MACHINES = ("x86_64", "aarch64")  # the order of the numbers below
+# The order of the numbers below.
+MACHINES = ("x86_64", "aarch64")
 
 
-def _numbered(rows: str) -> Mapping[str, tuple[int | None, int | None]]:
-    """Read rows of a name and its number on each machine; `-` where it has no such call."""
+def _read_numbers(rows: str) -> Mapping[str, tuple[int | None, int | None]]:
+    """Read rows of a name and its number on each machine; `-` if a machine has no such call."""
     found = {}
     for row in rows.strip().splitlines():
         name, *numbers = row.split()
@@ -16,8 +17,8 @@ def _numbered(rows: str) -> Mapping[str, tuple[int | None, int | None]]:
     return MappingProxyType(found)
 
 
-# What computing takes: memory, clocks, threads and the conversation that is already open.
-ALLOWED = _numbered("""
+# Calls that computing takes: memory, clocks, threads and the conversation that is already open.
+ALLOWED = _read_numbers("""
     read 0 63
     write 1 64
     readv 19 65
@@ -73,8 +74,8 @@ ALLOWED = _numbered("""
     getegid 108 177
 """)
 
-# What loading a library or a font takes besides; nothing of it changes a file.
-READING = _numbered("""
+# Calls that loading a library or a font takes besides; none of them changes a file.
+READING = _read_numbers("""
     pread64 17 67
     getdents64 217 61
     newfstatat 262 79
@@ -90,8 +91,8 @@ READING = _numbered("""
     fadvise64 221 223
 """)
 
-# What depends on its arguments; `seccomp` has a rule for each.
-CONDITIONAL = _numbered("""
+# Calls whose arguments decide; `seccomp` has a rule for each.
+CONDITIONAL = _read_numbers("""
     clone 56 220
     clone3 435 435
     fcntl 72 25
@@ -104,8 +105,8 @@ CONDITIONAL = _numbered("""
     tgkill 234 131
 """)
 
-# What no parser ever asks for, not even in vain: whoever does has been taken over.
-HOSTILE = _numbered("""
+# Calls that no parser ever makes, not even in vain: a process that makes one has been taken over.
+HOSTILE = _read_numbers("""
     ptrace 101 117
     process_vm_readv 310 270
     process_vm_writev 311 271

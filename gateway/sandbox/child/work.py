@@ -1,4 +1,4 @@
-"""What a child does: hears its arguments, calls the function, answers, and ends."""
+"""A child's work: reads the arguments, calls the function, answers, and exits."""
 
 import os
 import socket
@@ -14,36 +14,36 @@ Function = Callable[..., bytes | Sequence[bytes]]
 
 
 def serve(function: Function, descriptor: int) -> None:
-    """Answer the conversation behind a descriptor and end this process."""
+    """Answer the conversation behind a descriptor and exit."""
     with socket.socket(fileno=descriptor) as conversation:
         try:
-            for part in _outcome(function, conversation):
+            for part in _call_function(function, conversation):
                 conversation.sendall(part)
         except MemoryError:
             os._exit(EXIT_OUT_OF_MEMORY)
     os._exit(0)
 
 
-def _outcome(function: Function, conversation: socket.socket) -> Sequence[bytes]:
-    """Return what to send, without copying what may be large."""
+def _call_function(function: Function, conversation: socket.socket) -> Sequence[bytes]:
+    """Call the function and return what to send, without copying what may be large."""
     arguments = _read_call(conversation)
     try:
-        found = function(*arguments)
+        result = function(*arguments)
     except MemoryError:
         raise
     except SandboxRefusal as error:
         return [pack(REFUSAL, str(error).encode(errors="replace"))]
-    except BaseException as error:  # noqa: BLE001 - a panic in Rust is no Exception
-        return [pack(FAULT, _place(error).encode(errors="replace"))]
-    parts = [found] if isinstance(found, bytes) else found
-    told = [HEAD.pack(ANSWER, len(parts))]
+    except BaseException as error:  # noqa: BLE001 - a panic in Rust is not an Exception
+        return [pack(FAULT, _place_of(error).encode(errors="replace"))]
+    parts = [result] if isinstance(result, bytes) else result
+    answer = [HEAD.pack(ANSWER, len(parts))]
     for part in parts:
-        told += [HEAD.pack(BYTES, len(part)), part]
-    return told
+        answer += [HEAD.pack(BYTES, len(part)), part]
+    return answer
 
 
-def _place(error: BaseException) -> str:
-    """Return an error's kind and place, not its message: that may quote the input."""
+def _place_of(error: BaseException) -> str:
+    """Return an error's kind and place without its message, which may quote the input."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

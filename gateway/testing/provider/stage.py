@@ -20,7 +20,7 @@ from gateway.plugins.upstream import Upstream
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
 from gateway.store import SqliteStore
-from gateway.tasks import WorkerPool
+from gateway.tasks import TaskTiming, WorkerPool
 from gateway.testing.fakes.server import FakeServer
 from gateway.testing.provider.rebirth import Rebirth
 from gateway.testing.provider.shelf import Shelf
@@ -99,9 +99,9 @@ class Stage:
             catalog=self.catalog,
             output_store=DiskOutputs(self._folder / "outputs", "kit"),
             now=self.clock,
-            lanes=self.settings.workers,
+            workers=self.settings.workers,
             retention_s=_RETENTION_S,
-            backoff_s=_BACKOFF_S,
+            timing=TaskTiming(backoff_s=_BACKOFF_S),
             on_done=lambda _: None,
         )
         shop = attrs.evolve(self.pool.resources, pictures=self.pictures)

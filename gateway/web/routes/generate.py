@@ -19,8 +19,8 @@ from gateway.errors import (
 )
 from gateway.payments import Accepted
 from gateway.payments.payer_proof import PayerProof, proof_digest
+from gateway.plugins.calls import call_plugin
 from gateway.plugins.catalog import Registered
-from gateway.plugins.upstream import call_plugin
 from gateway.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.body_memory import SMALL_BODY_BYTES
@@ -153,7 +153,7 @@ async def _checked(body: wire.GenerationBody, registered: Registered) -> Generat
             if isinstance(provider, Validating):
                 await call_plugin(provider.validate, generation, endpoint)
     except InvalidInput as error:
-        raise ValidationError(registered.upstream.sentence(error)) from None
+        raise ValidationError(registered.upstream.error_text(error)) from None
     except GatewayError:
         raise
     except Exception as error:  # a plugin may raise anything

@@ -76,14 +76,13 @@ class Hanging(Closing):
         await asyncio.Event().wait()
 
 
-async def test_every_provider_is_closed_once_whatever_the_others_do(monkeypatch):
-    monkeypatch.setattr("gateway.plugins.upstream._CLOSE_S", 0.05)
+async def test_every_provider_is_closed_once_whatever_the_others_do():
     closed, catalog = [], Catalog({})
     bad = [kind(closed) for kind in (Failing, Leaving, Hanging)]
     providers = [*bad, Closing(closed), ClosingPlainly(closed), ScriptedProvider()]
     for number, provider in enumerate([*providers, providers[3]]):
         catalog.register(attrs.evolve(ENDPOINT, slug=f"picture-{number}"), provider, "test")
-    await catalog.close()
+    await catalog.close(timeout_s=0.05)
     assert closed == ["async", "plain"]
 
 

@@ -16,6 +16,7 @@ from gateway.demo.chain import FAUCET_KEY
 from gateway.demo.chain.server import RpcServer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE
 from gateway.payments import Payments, Reconciler
+from gateway.tasks import TaskTiming
 from gateway.web.services import EXTENSION
 from tests.conftest import WALLET, Payer, Running, ScriptedPlugin, multicall, running
 from tests.conftest import decoded as header_json
@@ -634,7 +635,7 @@ async def abandoned(settings, provider, clock):
     app = create_app(settings, plugins=[ScriptedPlugin(provider)], now=clock)
     await app.startup()
     gateway = Running(app, app.test_client(), app.extensions[EXTENSION])
-    gateway.services.workers.backoff_s = 0.02
+    gateway.services.workers.resources.timing = TaskTiming(backoff_s=0.02)
     gateway.services.answered.set()
     try:
         yield gateway

@@ -213,7 +213,7 @@ async def test_links_that_hang_keep_no_other_vendor_waiting(tmp_path, clock, kin
     down, slow = Down(), kind()
     slow.usual = hanging = Result(outputs=(Link(url="https://cdn.example/1"),))
     slow.script = [hanging] * 2
-    async with opened(tmp_path, slow, clock, links=down, lanes=2, start=False) as shop:
+    async with opened(tmp_path, slow, clock, links=down, workers=2, start=False) as shop:
         other = attrs.evolve(PAPER, slug="other")
         shop.catalog.register(other, PlainApi(), "other")
         shop.pool.start()

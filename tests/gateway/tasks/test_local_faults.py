@@ -25,12 +25,9 @@ def looked_at_by(shop, pictures):
     shop.pool.resources = attrs.evolve(shop.pool.resources, pictures=pictures)
 
 
-async def test_a_picture_waits_for_our_decoder_and_is_not_made_again(
-    tmp_path, clock, killed, monkeypatch
-):
-    monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (0.05,) * 1000)
+async def test_a_picture_waits_for_our_decoder_and_is_not_made_again(tmp_path, clock, killed):
     api = PlainApi(*[PICTURE] * 9)
-    async with opened(tmp_path, api, clock) as shop:
+    async with opened(tmp_path, api, clock, write_pauses_s=(0.05,) * 1000) as shop:
         well = shop.pool.resources.pictures
         looked_at_by(shop, killed)
         with structlog.testing.capture_logs() as lines:
@@ -44,11 +41,10 @@ async def test_a_picture_waits_for_our_decoder_and_is_not_made_again(
 
 
 async def test_our_decoder_being_away_for_long_is_owed_back_and_no_providers_fault(
-    tmp_path, clock, killed, monkeypatch
+    tmp_path, clock, killed
 ):
-    monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (0.01,))
     api = PlainApi(*[PICTURE] * 50)
-    async with opened(tmp_path, api, clock) as shop:
+    async with opened(tmp_path, api, clock, write_pauses_s=(0.01,)) as shop:
         looked_at_by(shop, killed)
         tasks = [await shop.ended(await shop.accept()) for _ in range(6)]
         assert not shop.circuit.is_open

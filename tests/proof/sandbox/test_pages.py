@@ -124,10 +124,9 @@ async def test_a_pdf_in_front_of_a_presentation_is_no_presentation_of_one_slide(
         assert "it is something else" in await refusal(pages, name, data)
 
 
-async def test_who_comes_when_many_wait_is_told_at_once(monkeypatch):
-    monkeypatch.setattr("gateway.sandbox.pages._MAX_WAITING", 3)
+async def test_who_comes_when_many_wait_is_told_at_once():
     box = Sandbox(function="page_counters:sleep", limits=SandboxLimits(wall_s=1.0))
-    pages, paper = Pages(box), Attachment(name="a.pdf", data=sample_pdf())
+    pages, paper = Pages(box, max_waiting=3), Attachment(name="a.pdf", data=sample_pdf())
     waiting = [asyncio.create_task(pages.count(paper)) for _ in range(3)]
     await asyncio.sleep(0)
     with pytest.raises(ExecutionError, match="Too many files"):

@@ -38,7 +38,7 @@ def sleeper():
     box.close()
 
 
-def keeper_of(box):
+def fork_server_pid(box):
     return box._running.process.pid
 
 
@@ -46,7 +46,7 @@ async def start_sleeping(box):
     """Return the task that waits for it, and the child that sleeps."""
     task = asyncio.create_task(box.call())
     await box.start()
-    [child] = await eventually(lambda: children_of(keeper_of(box)))
+    [child] = await eventually(lambda: children_of(fork_server_pid(box)))
     return task, child
 
 
@@ -54,8 +54,8 @@ async def start_sleeping(box):
 async def test_the_process_has_none_of_the_gateways_secrets(echo, monkeypatch):
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0xsecret")
     await echo.call(b"")
-    assert "GATEWAY" not in of_process(keeper_of(echo), "environ")
-    assert "0xsecret" not in of_process(keeper_of(echo), "cmdline")
+    assert "GATEWAY" not in of_process(fork_server_pid(echo), "environ")
+    assert "0xsecret" not in of_process(fork_server_pid(echo), "cmdline")
 
 
 async def test_a_child_is_the_first_to_go_where_memory_is_short(sleeper):
@@ -70,7 +70,7 @@ async def test_who_waits_no_longer_leaves_no_child_behind(sleeper):
     await asyncio.gather(task, return_exceptions=True)
     assert task.cancelled()
     await eventually(lambda: not is_alive(child))
-    assert is_alive(keeper_of(sleeper))
+    assert is_alive(fork_server_pid(sleeper))
 
 
 async def test_cancelling_in_the_midst_of_megabytes_leaves_no_child_behind(echo):
@@ -80,7 +80,7 @@ async def test_cancelling_in_the_midst_of_megabytes_leaves_no_child_behind(echo)
         await asyncio.sleep(pause / 200)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    await eventually(lambda: not children_of(keeper_of(echo)))
+    await eventually(lambda: not children_of(fork_server_pid(echo)))
     assert await echo.call(b"still here") == b"still here"
 
 
@@ -93,24 +93,24 @@ async def test_a_child_killed_from_outside_is_worth_another_try(sleeper):
 
 async def test_a_process_that_left_is_started_again(echo):
     await echo.call(b"")
-    first = keeper_of(echo)
+    first = fork_server_pid(echo)
     os.kill(first, signal.SIGKILL)
     assert await echo.call(b"again") == b"again"
-    assert keeper_of(echo) != first
+    assert fork_server_pid(echo) != first
 
 
 async def test_a_call_whose_process_is_killed_is_made_by_the_next(sleeper):
     task, child = await start_sleeping(sleeper)
-    first = keeper_of(sleeper)
+    first = fork_server_pid(sleeper)
     os.kill(first, signal.SIGKILL)
     await eventually(lambda: not is_alive(child))
-    await eventually(lambda: sleeper._running is not None and keeper_of(sleeper) != first)
-    await eventually(lambda: children_of(keeper_of(sleeper)))
+    await eventually(lambda: sleeper._running is not None and fork_server_pid(sleeper) != first)
+    await eventually(lambda: children_of(fork_server_pid(sleeper)))
     task.cancel()
 
 
-async def test_a_process_that_answers_nothing_is_ended(sleeper, monkeypatch):
-    monkeypatch.setattr("gateway.sandbox.sandbox._START_S", -299.5)
+async def test_a_process_that_answers_nothing_is_ended(sleeper):
+    sleeper._start_s = -299.5
     first = asyncio.create_task(sleeper.call())
     with pytest.raises(SandboxLost, match="does not answer"):
         await first
@@ -136,29 +136,31 @@ async def test_a_function_that_does_not_exist_is_said_to_the_programmer(function
 async def test_many_calls_at_once_are_all_answered(echo):
     answers = await asyncio.gather(*(echo.call(str(at).encode()) for at in range(100)))
     assert [int(answer) for answer in answers] == list(range(100))
-    await eventually(lambda: not children_of(keeper_of(echo)))
-    assert open_files_of(keeper_of(echo)) < 12  # and nothing stays open
+    await eventually(lambda: not children_of(fork_server_pid(echo)))
+    assert open_files_of(fork_server_pid(echo)) < 12  # and nothing stays open
 
 
 async def test_closing_ends_everything_and_the_next_call_begins_anew(sleeper):
     task, child = await start_sleeping(sleeper)
-    keeper = keeper_of(sleeper)
+    fork_server = fork_server_pid(sleeper)
     task.cancel()
     sleeper.close()
     sleeper.close()
-    await eventually(lambda: not is_alive(child) and not is_alive(keeper))
+    await eventually(lambda: not is_alive(child) and not is_alive(fork_server))
     await sleeper.start()
-    assert is_alive(keeper_of(sleeper))
+    assert is_alive(fork_server_pid(sleeper))
 
 
 def test_an_idle_process_leaves():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         limits = SandboxLimits(idle_s=300)
-        keeper = ForkServer(control=theirs, gateway=os.getppid(), serve=print, limits=limits)
-        assert keeper._is_wanted()
-        keeper._last_busy -= 301
-        assert not keeper._is_wanted()
+        fork_server = ForkServer(
+            control=theirs, gateway_pid=os.getppid(), serve=print, limits=limits
+        )
+        assert fork_server._is_wanted()
+        fork_server._last_busy -= 301
+        assert not fork_server._is_wanted()
 
 
 async def test_an_idle_process_gives_its_memory_back():
@@ -203,15 +205,15 @@ async def started_server(*, warm=()):
 
 
 async def test_a_warmed_process_that_still_loads_does_not_outlive_a_killed_gateway():
-    server, keeper = await started_server(warm=("sandbox_functions:sleep",))
+    server, fork_server = await started_server(warm=("sandbox_functions:sleep",))
     server.kill()
     await server.wait()
-    await eventually(lambda: not is_alive(keeper))
+    await eventually(lambda: not is_alive(fork_server))
 
 
 async def test_no_process_outlives_a_killed_gateway():
-    server, keeper = await started_server()
-    [child] = await eventually(lambda: children_of(keeper))
+    server, fork_server = await started_server()
+    [child] = await eventually(lambda: children_of(fork_server))
     server.kill()
     await server.wait()
-    await eventually(lambda: not is_alive(keeper) and not is_alive(child))
+    await eventually(lambda: not is_alive(fork_server) and not is_alive(child))

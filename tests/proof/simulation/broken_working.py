@@ -24,13 +24,13 @@ def forgotten_handle() -> Mutant:
 
 
 def uncertain_again() -> Mutant:
-    of = Outcome.of
+    record = Outcome.record
 
     async def kindly(self: Any, error: Exception, upstream: Any, job: Any) -> None:
         taken = NotAccepted() if isinstance(error, SubmitUncertain) else error
-        await of(self, taken, upstream, job)
+        await record(self, taken, upstream, job)
 
-    return Mutant("an uncertain submit is sent again", ((Outcome, "of", kindly),))
+    return Mutant("an uncertain submit is sent again", ((Outcome, "record", kindly),))
 
 
 def believed_exception() -> Mutant:
@@ -38,5 +38,6 @@ def believed_exception() -> Mutant:
         return error
 
     return Mutant(
-        "what a plugin raises after its POST is tried again", ((outcome, "as_billed", as_raised),)
+        "what a plugin raises after its POST is tried again",
+        ((outcome, "error_that_counts", as_raised),),
     )

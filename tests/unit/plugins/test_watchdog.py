@@ -15,7 +15,7 @@ import structlog
 
 from gateway.plugins import watchdog as module
 from gateway.plugins.catalog import Catalog
-from gateway.plugins.watchdog import GATEWAY, Watchdog, owners_of, watching
+from gateway.plugins.watchdog import GATEWAY, Watchdog, owners_of, watch_loop
 from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
@@ -85,7 +85,7 @@ async def until(condition):
 
 
 async def test_a_plugin_that_blocks_is_named_with_its_stack_while_it_blocks(plugin, lines):
-    async with watching({"acme_blocks": "acme"}):
+    async with watch_loop({"acme_blocks": "acme"}):
         await plugin.submit(lambda: told(lines, "loop.blocked"))
         (line,) = told(lines, "loop.blocked")  # the loop has not run since
     assert line["plugin"] == "acme"
@@ -97,7 +97,7 @@ async def test_a_plugin_that_blocks_is_named_with_its_stack_while_it_blocks(plug
 
 
 async def test_the_library_that_a_plugin_blocks_in_is_shown_below_it(plugin, lines):
-    async with watching({"acme_blocks": "acme"}):
+    async with watch_loop({"acme_blocks": "acme"}):
         await plugin.ask_a_library(lambda: told(lines, "loop.blocked"))
     (line,) = told(lines, "loop.blocked")
     assert line["plugin"] == "acme"
@@ -107,7 +107,7 @@ async def test_the_library_that_a_plugin_blocks_in_is_shown_below_it(plugin, lin
 
 async def test_a_block_of_nobodys_is_the_gateways(lines):
     deadline = time.monotonic() + PATIENCE_S
-    async with watching({"acme_blocks": "acme"}):
+    async with watch_loop({"acme_blocks": "acme"}):
         while not told(lines, "loop.blocked") and time.monotonic() < deadline:
             time.sleep(0.01)  # noqa: ASYNC251 - that is the point
     (line,) = told(lines, "loop.blocked")
@@ -116,7 +116,7 @@ async def test_a_block_of_nobodys_is_the_gateways(lines):
 
 
 async def test_what_holds_the_interpreter_is_named_once_it_lets_go(plugin, lines):
-    async with watching({"acme_blocks": "acme"}):
+    async with watch_loop({"acme_blocks": "acme"}):
         await plugin.hold_the_interpreter(lambda: told(lines, "loop.blocked"))
     (line,) = told(lines, "loop.blocked")
     assert line["plugin"] == "acme"
@@ -128,7 +128,7 @@ async def test_the_lines_hold_no_values(plugin, lines):
         await plugin.submit(lambda: told(lines, "loop.blocked"))
         return prompt
 
-    async with watching({"acme_blocks": "acme"}):
+    async with watch_loop({"acme_blocks": "acme"}):
         await with_a_prompt("MARKER-PROMPT")
     assert "MARKER" not in str(lines)
 
@@ -157,7 +157,7 @@ async def test_a_block_is_told_once_and_its_end_with_the_total(plugin, lines):
         seen.append(time.monotonic())
         return seen[0]
 
-    async with watching({"acme_blocks": "acme"}):
+    async with watch_loop({"acme_blocks": "acme"}):
         await plugin.submit(went_on)
         await until(lambda: told(lines, "loop.released"))
     (blocked,) = told(lines, "loop.blocked")
@@ -166,21 +166,21 @@ async def test_a_block_is_told_once_and_its_end_with_the_total(plugin, lines):
     assert released["seconds"] > blocked["seconds"]
 
 
-async def test_who_blocks_again_and_again_is_told_rarely_and_counted(plugin, lines, monkeypatch):
+async def test_who_blocks_again_and_again_is_told_rarely_and_counted(plugin, lines):
     watchdog = Watchdog({"acme_blocks": "acme"})
     watchdog.start()
     for round_ in range(3):
         if round_ == 2:
-            monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+            watchdog.report_pause_s = 0.0
         before = len(told(lines, "loop.blocked"))
         await plugin.submit(
             lambda round_=round_, before=before: (
-                watchdog._untold["acme"]
+                watchdog._unreported["acme"]
                 if round_ == 1
                 else len(told(lines, "loop.blocked")) > before
             )
         )
-        await until(lambda: watchdog._told is None)
+        await until(lambda: watchdog._reported is None)
     await watchdog.stop()
     blocked = [line for line in told(lines, "loop.blocked") if line["plugin"] == "acme"]
     released = [line for line in told(lines, "loop.released") if line["plugin"] == "acme"]
@@ -195,8 +195,8 @@ def blocks_of(watchdog, lines, plugin, times):
     """Have the watchdog see so many blocks, as it does in its thread."""
     for _ in range(times):
         watchdog._silent_s = 1.5
-        watchdog._tell(module._Sighting(plugin=plugin, stack=["x.py:1 f"]))
-        watchdog._end()
+        watchdog._report_block(module._Sighting(plugin=plugin, stack=["x.py:1 f"]))
+        watchdog._end_block()
 
 
 @pytest.mark.parametrize(("times", "is_off"), [(2, False), (3, True)])
@@ -205,7 +205,7 @@ async def test_a_plugin_that_blocks_three_times_is_taken_off_sale(clock, lines, 
     catalog.register(ENDPOINT, ScriptedProvider(), "acme")
     other = attrs.evolve(ENDPOINT, slug="other")
     catalog.register(other, ScriptedProvider(), "somebody")
-    async with watching({}, catalog) as watchdog:
+    async with watch_loop({}, catalog) as watchdog:
         blocks_of(watchdog, lines, "acme", times)
         await asyncio.sleep(0)
     assert [endpoint.slug for endpoint in catalog] == (
@@ -226,7 +226,7 @@ async def test_a_plugin_that_blocks_three_times_is_taken_off_sale(clock, lines, 
 async def test_nobody_is_taken_off_sale_for_what_the_gateway_does(clock, lines, who):
     catalog = Catalog({}, now=clock)
     catalog.register(ENDPOINT, ScriptedProvider(), who)
-    async with watching({}, catalog) as watchdog:
+    async with watch_loop({}, catalog) as watchdog:
         blocks_of(watchdog, lines, who, 9)
         await asyncio.sleep(0)
     assert len(catalog) == 1
@@ -237,10 +237,10 @@ async def test_blocks_that_are_far_between_are_forgiven(clock, lines, monkeypatc
     watchdog = Watchdog({}, told_of.append)
     watchdog._loop = asyncio.get_running_loop()
     for minutes in (0, 6, 12, 18):
-        watchdog._count("acme", minutes * 60.0)
+        watchdog._count_block("acme", minutes * 60.0)
     await asyncio.sleep(0)
     assert told_of == []
-    watchdog._count("acme", 19 * 60.0)
+    watchdog._count_block("acme", 19 * 60.0)
     await asyncio.sleep(0)
     assert told_of == ["acme"]
 
@@ -248,17 +248,17 @@ async def test_blocks_that_are_far_between_are_forgiven(clock, lines, monkeypatc
 async def test_a_plugin_that_blocks_in_earnest_sells_nothing_any_more(plugin, lines, clock):
     catalog = Catalog({}, now=clock)
     catalog.register(ENDPOINT, ScriptedProvider(), "acme")
-    async with watching({"acme_blocks": "acme"}, catalog) as watchdog:
+    async with watch_loop({"acme_blocks": "acme"}, catalog) as watchdog:
         for times in (1, 2, 3):
             await plugin.submit(lambda times=times: blocks_seen(watchdog, times))
-            await until(lambda: watchdog._told is None)
+            await until(lambda: watchdog._reported is None)
         await until(lambda: len(catalog) == 0)
 
 
 def blocks_seen(watchdog, times):
     """Whether so many blocks were counted; the third empties the list."""
     counted = len(watchdog._blocks.get("acme", ()))
-    return counted == times % 3 and watchdog._told is not None
+    return counted == times % 3 and watchdog._reported is not None
 
 
 # -- what is no block
@@ -273,10 +273,10 @@ def test_a_machine_that_slept_was_not_blocked(monkeypatch, lines, cpu_s, blocks)
     monkeypatch.setattr(module, "time", clock)
     watchdog = Watchdog({})
     watchdog._loop_thread = threading.get_ident()
-    watchdog._lap_s()
+    watchdog._measure_lap()
     times["monotonic"] += 8 * 3600
     times["process_time"] += cpu_s
-    watchdog._look(watchdog._lap_s())
+    watchdog._check_lap(watchdog._measure_lap())
     assert len(told(lines, "loop.blocked")) == blocks
 
 
@@ -284,8 +284,8 @@ async def test_a_loop_that_answers_is_left_alone(lines):
     watchdog = Watchdog({})
     watchdog.start()
     laps = []
-    monkeyed = watchdog._look
-    watchdog._look = lambda lap_s: (laps.append(lap_s), monkeyed(min(lap_s, 0.5)))
+    monkeyed = watchdog._check_lap
+    watchdog._check_lap = lambda lap_s: (laps.append(lap_s), monkeyed(min(lap_s, 0.5)))
     await until(lambda: len(laps) >= 3)
     await watchdog.stop()
     assert lines == []
@@ -295,7 +295,7 @@ async def test_a_loop_that_answers_is_left_alone(lines):
 
 
 async def test_it_ends_with_the_app():
-    async with watching({}):
+    async with watch_loop({}):
         assert "watchdog" in [thread.name for thread in threading.enumerate()]
     assert "watchdog" not in [thread.name for thread in threading.enumerate()]
 

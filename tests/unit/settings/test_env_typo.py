@@ -5,7 +5,7 @@ import structlog
 
 from gateway.errors import SettingsError
 from gateway.plugins.manager import PluginManager
-from gateway.plugins.unknown_settings import tell_of_unclaimed
+from gateway.plugins.unknown_settings import warn_of_unknown_settings
 from gateway.settings import load_settings
 from gateway.settings.model import Settings
 
@@ -55,7 +55,7 @@ def test_a_variable_that_others_set_is_left_alone(monkeypatch, name):
 def test_what_may_be_of_a_plugin_that_was_left_out_is_only_told():
     settings = Settings(plugin_values={"workres": "true"})
     with structlog.testing.capture_logs() as lines:
-        tell_of_unclaimed(settings, ())
+        warn_of_unknown_settings(settings, ())
     (told,) = lines
     assert (told["event"], told["near"]) == ("setting.unknown", "GATEWAY_WORKERS")
     assert "true" not in str(told)

@@ -1,17 +1,8 @@
-"""Fixtures: a shop with two lanes, and pauses short enough for tests."""
+"""Fixtures: a shop with two workers."""
 
 import pytest
 
 from tests.unit.tasks.engine_shop import JobApi, opened
-
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch):
-    monkeypatch.setattr("gateway.tasks.polling._PAUSES_S", (0.01, 0.02))
-    monkeypatch.setattr("gateway.tasks.polling._ASKED_S", (0.001, 60.0))
-    monkeypatch.setattr("gateway.tasks.delivery._FETCH_PAUSES_S", (0.01, 0.01))
-    monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (0.01, 0.01, 0.01))
-    monkeypatch.setattr("gateway.tasks.pool._LOOK_S", 0.02)
 
 
 @pytest.fixture

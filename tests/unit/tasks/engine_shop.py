@@ -1,4 +1,4 @@
-"""A queue with its lanes over a real database, and providers whose every step a test decides."""
+"""A queue with its workers over a real database, and providers whose every step a test decides."""
 # ruff: noqa: ASYNC110 - tests look from outside, where no event tells
 
 import asyncio
@@ -12,7 +12,7 @@ from gateway.domain import DOCUMENT_PARSING
 from gateway.outputs import DiskOutputs
 from gateway.plugins.catalog import Catalog
 from gateway.store import SqliteStore
-from gateway.tasks import WorkerPool
+from gateway.tasks import TaskTiming, WorkerPool
 from gateway.tasks.attempt import Attempt
 from gateway.testing.store.facts import ENDPOINT, new_task, transfer, tx_hash
 from tests.conftest import PNG
@@ -21,12 +21,20 @@ PICTURE = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, heig
 TEXT = Result(text="# Done\n")
 PAPER = attrs.evolve(ENDPOINT, slug="paper", capability=DOCUMENT_PARSING)
 PATIENCE_S = 20
+SHORT = TaskTiming(
+    backoff_s=0.01,
+    drain_look_s=0.02,
+    poll_pauses_s=(0.01, 0.02),
+    poll_after_s=(0.001, 60.0),
+    download_pauses_s=(0.01, 0.01),
+    write_pauses_s=(0.01, 0.01, 0.01),
+)
 _numbers = itertools.count(1)
 
 
 @attrs.define
 class Shop:
-    """A queue, its lanes and what is on sale."""
+    """A queue, its workers and what is on sale."""
 
     store: SqliteStore
     pool: WorkerPool
@@ -43,6 +51,11 @@ class Shop:
     @property
     def circuit(self):
         return self.upstream.circuit
+
+    def time(self, **changes):
+        """Change durations of `TaskTiming` for what begins from here on."""
+        resources = self.pool.resources
+        resources.timing = attrs.evolve(resources.timing, **changes)
 
     async def accept(self, endpoint=ENDPOINT, **changes):
         task = new_task(endpoint=endpoint, created_at=self.clock(), **changes)
@@ -66,7 +79,7 @@ class Shop:
         return row
 
     async def idle(self):
-        """Return once no lane works."""
+        """Return once no attempt runs."""
         await until(lambda: not self.pool._working)
 
     async def crash(self):
@@ -83,12 +96,24 @@ class Shop:
 
 @contextlib.asynccontextmanager
 async def opened(
-    tmp_path, provider, clock, *, lanes=2, timeout_s=5.0, cost_micros=None, links=None, start=True
+    tmp_path,
+    provider,
+    clock,
+    *,
+    workers=2,
+    timeout_s=5.0,
+    cost_micros=None,
+    links=None,
+    start=True,
+    **timing,
 ):
-    """Open a shop that sells a picture and a paper; again over the same folder: after a restart."""
+    """Open a shop that sells a picture and a paper; again over the same folder: after a restart.
+
+    `timing` are changes of `SHORT`.
+    """
     done = []
     async with SqliteStore(tmp_path / "gateway.db") as store:
-        catalog = Catalog({}, now=clock, places=lanes)
+        catalog = Catalog({}, now=clock, slots=workers)
         for endpoint in (ENDPOINT, PAPER):
             changed = attrs.evolve(endpoint, timeout_s=timeout_s, cost_micros=cost_micros)
             catalog.register(changed, provider, "test")
@@ -97,10 +122,10 @@ async def opened(
             catalog=catalog,
             output_store=DiskOutputs(tmp_path / "outputs", "secret"),
             now=clock,
-            lanes=lanes,
+            workers=workers,
             retention_s=60,
             on_done=done.append,
-            backoff_s=0.01,
+            timing=attrs.evolve(SHORT, **timing),
         )
         if links is not None:
             pool.resources = attrs.evolve(pool.resources, links=links)
@@ -221,7 +246,7 @@ async def until(condition):
 
 async def steal(shop, task_id):
     """Take a task's lease away, as after it has expired."""
-    _, leases = await asyncio.gather(  # one batch of the writer: no lane comes in between
+    _, leases = await asyncio.gather(  # one batch of the writer: no worker comes in between
         shop.store.queue.recover(now=shop.clock()),
         shop.store.queue.claim(1, lease_s=60, now=shop.clock()),
     )
@@ -230,6 +255,6 @@ async def steal(shop, task_id):
     return lease
 
 
-def lane_of(shop, lease):
-    """Return another process's lane, as far as the store can tell."""
+def attempt_of(shop, lease):
+    """Return another process's attempt, as far as the store can tell."""
     return Attempt(shop.pool.resources, lease)

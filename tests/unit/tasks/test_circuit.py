@@ -139,7 +139,7 @@ def test_a_second_problem_does_not_prolong_it(circuit, clock):
 async def test_repeated_failures_stop_sales_and_let_who_waits_rest(tmp_path, clock, settings):
     clock.frozen_at = clock()
     api = PlainApi(*[Transient("500")] * 8, idempotent_submit=True)
-    async with opened(tmp_path, api, clock, lanes=1) as shop:
+    async with opened(tmp_path, api, clock, workers=1) as shop:
         tasks = await shop.sold(4)
         while not shop.circuit.is_open:
             clock.offset_s += 0.02  # what a retry waits
@@ -168,11 +168,10 @@ async def test_repeated_failures_stop_sales_and_let_who_waits_rest(tmp_path, clo
         assert len(list(shop.catalog)) == 2
 
 
-async def test_who_waits_for_half_an_hour_is_told_so_and_owed_back(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.pool._IDLE_S", 0.05)
+async def test_who_waits_for_half_an_hour_is_told_so_and_owed_back(tmp_path, clock):
     clock.frozen_at = clock()
     api = PlainApi(AccountProblem("402: top up"))
-    async with opened(tmp_path, api, clock) as shop:
+    async with opened(tmp_path, api, clock, idle_s=0.05) as shop:
         first = await shop.ended(await shop.accept(PAPER))
         assert first.details == "provider_error"
         tasks = await shop.sold(20)  # paid just before it was known

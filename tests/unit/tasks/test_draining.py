@@ -126,13 +126,13 @@ async def test_a_poll_that_answers_a_stop_with_an_error_is_stopped_all_the_same(
 
 
 async def test_a_result_at_hand_is_brought_home_while_draining(tmp_path, api, clock, monkeypatch):
-    fetched, gate = Delivery.fetched, Gate()
+    fetched, gate = Delivery.fetch, Gate()
 
     async def slowly(self, result):
         await gate(None, None)
         return await fetched(self, result)
 
-    monkeypatch.setattr(Delivery, "fetched", slowly)
+    monkeypatch.setattr(Delivery, "fetch", slowly)
     api.usual = TEXT
     async with opened(tmp_path, api, clock) as shop:
         task_id = await shop.accept(PAPER)

@@ -98,8 +98,8 @@ async def test_nonsense_for_good_ends_the_job_and_submits_nothing(jobs, api, ans
 
 @pytest.mark.parametrize("wait", [float("nan"), float("-inf"), "5", None, -1, [], 10**400])
 @pytest.mark.parametrize("progress", [float("nan"), "half", 10**400, -5, True])
-async def test_odd_numbers_in_an_answer_do_no_harm(jobs, api, wait, progress, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.polling._ASKED_S", (0.001, 0.002))
+async def test_odd_numbers_in_an_answer_do_no_harm(jobs, api, wait, progress):
+    jobs.time(poll_after_s=(0.001, 0.002))
     api.to_poll = [Pending(progress=progress, note=5, poll_after_s=wait)] * 3 + [TEXT]
     task = await jobs.ended(await jobs.accept(PAPER))
     assert (task.status, len(api.submits), len(api.polls)) == ("completed", 1, 4)
@@ -128,21 +128,18 @@ async def test_an_account_problem_in_a_poll_stops_sales_and_leaves_the_job_alone
     assert list(jobs.catalog) == []
 
 
-async def test_a_poll_that_hangs_is_cut_off_and_asked_again(tmp_path, api, clock, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.polling._POLL_TIMEOUT_S", 0.05)
-
+async def test_a_poll_that_hangs_is_cut_off_and_asked_again(tmp_path, api, clock):
     async def hangs(handle, job):
         await asyncio.Event().wait()
 
     api.to_poll = [hangs, hangs, TEXT]
-    async with opened(tmp_path, api, clock) as shop:
+    async with opened(tmp_path, api, clock, poll_timeout_s=0.05) as shop:
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"
     assert len(api.submits) == 1
 
 
 async def test_a_poll_that_does_not_stop_is_left_behind(tmp_path, api, clock, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.polling._POLL_TIMEOUT_S", 0.05)
-    monkeypatch.setattr("gateway.plugins.upstream._STOP_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.calls._STOP_S", 0.05)
     freed, told = asyncio.Event(), []
 
     async def clings(handle, job):
@@ -153,15 +150,15 @@ async def test_a_poll_that_does_not_stop_is_left_behind(tmp_path, api, clock, mo
                 told.append(1)
 
     api.to_poll = [clings, TEXT]
-    async with opened(tmp_path, api, clock) as shop:
+    async with opened(tmp_path, api, clock, poll_timeout_s=0.05) as shop:
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"
     assert told
     freed.set()
     await asyncio.sleep(0)
 
 
-async def test_progress_and_notes_of_a_job_are_written_down(jobs, api, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.attempt._BEAT_S", 0.02)
+async def test_progress_and_notes_of_a_job_are_written_down(jobs, api):
+    jobs.time(heartbeat_s=0.02)
     api.usual = Pending(progress=0.25, note="3rd in line \ud800" + "x" * 500)
     task_id = await jobs.accept(PAPER)
     rows = []

@@ -21,10 +21,8 @@ from tests.unit.tasks.engine_shop import PATIENCE_S, PICTURE, Gate, PlainApi, op
 # -- who works
 
 
-async def test_an_accepted_task_starts_by_an_event_and_not_by_a_look_at_the_queue(
-    shop, monkeypatch
-):
-    monkeypatch.setattr("gateway.tasks.pool._IDLE_S", 3600.0)
+async def test_an_accepted_task_starts_by_an_event_and_not_by_a_look_at_the_queue(shop):
+    shop.time(idle_s=3600.0)
     gate = Gate()
     shop.provider.script = [gate]
     shop.pool.start()
@@ -152,8 +150,8 @@ async def test_what_may_have_been_billed_or_cannot_work_is_asked_once_and_owed_b
     )
 
 
-async def test_being_asked_to_wait_costs_no_attempt(shop, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.outcome._WAIT_S", (0.01, 1.0))
+async def test_being_asked_to_wait_costs_no_attempt(shop):
+    shop.time(rate_limit_s=(0.01, 1.0))
     shop.provider.script = [RateLimited("later", retry_after_s=0.01)] * 6
     shop.pool.start()
     task = await shop.ended(await shop.accept())

@@ -18,7 +18,7 @@ from tests.unit.tasks.engine_shop import (
     Gate,
     JobApi,
     PlainApi,
-    lane_of,
+    attempt_of,
     opened,
     passed,
     steal,
@@ -62,8 +62,8 @@ async def test_the_files_of_a_refused_result_are_deleted(shop):
     assert {path for path in shop.folder.rglob("*") if path.is_file()} == known
 
 
-async def test_a_lane_that_lost_its_lease_stops(shop, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.attempt._EXTEND_S", 0.5)
+async def test_a_lane_that_lost_its_lease_stops(shop):
+    shop.time(extend_s=0.5)
     gate = Gate()
     shop.provider.script = [gate]
     shop.pool.start()
@@ -76,10 +76,8 @@ async def test_a_lane_that_lost_its_lease_stops(shop, monkeypatch):
     )
 
 
-async def test_a_lease_is_kept_although_prolonging_it_fails_once(shop, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.attempt._EXTEND_S", 0.5)
-    monkeypatch.setattr("gateway.tasks.pool.LEASE_S", 2.2)
-    monkeypatch.setattr("gateway.tasks.attempt.LEASE_S", 2.2)
+async def test_a_lease_is_kept_although_prolonging_it_fails_once(shop):
+    shop.time(extend_s=0.5, lease_s=2.2)
     extend, calls = shop.store.queue.extend, []
 
     async def fails_once(lease, **more):
@@ -117,13 +115,6 @@ async def test_the_queue_is_worked_off_although_the_store_failed_at_the_start(sh
 # -- lost, in every phase
 
 
-@pytest.fixture
-def _beats(monkeypatch):
-    monkeypatch.setattr("gateway.tasks.attempt._BEAT_S", 0.02)
-    monkeypatch.setattr("gateway.tasks.attempt._EXTEND_S", 0.02)
-
-
-@pytest.mark.usefixtures("_beats")
 @pytest.mark.parametrize("phase", ["mark", "submit", "save", "poll", "pause", "fetch", "keep"])
 async def test_a_lease_lost_in_any_phase_stops_the_lane_and_changes_nothing(
     tmp_path, clock, phase, monkeypatch
@@ -137,7 +128,8 @@ async def test_a_lease_lost_in_any_phase_stops_the_lane_and_changes_nothing(
 
     if phase == "pause":
         api.usual = Pending(poll_after_s=60)
-    async with opened(tmp_path, api, clock, start=False) as shop:
+    beats = {"heartbeat_s": 0.02, "extend_s": 0.02}
+    async with opened(tmp_path, api, clock, start=False, **beats) as shop:
         queue = shop.store.queue
         monkeypatch.setattr(
             *{
@@ -146,7 +138,7 @@ async def test_a_lease_lost_in_any_phase_stops_the_lane_and_changes_nothing(
                 "save": (queue, "save_handle", stuck),
                 "poll": (api, "to_poll", [stuck]),
                 "pause": (api, "to_poll", []),
-                "fetch": (Delivery, "fetched", stuck),
+                "fetch": (Delivery, "fetch", stuck),
                 "keep": (shop.pool.resources.output_store, "save", stuck),
             }[phase]
         )
@@ -190,7 +182,7 @@ async def test_a_lost_lease_is_found_before_the_mark_and_not_after_the_submit(tm
     async with opened(tmp_path, api, clock) as shop:
         task_id = await shop.accept(PAPER)
         await passed(gate.entered)
-        await lane_of(shop, await steal(shop, task_id)).run()
+        await attempt_of(shop, await steal(shop, task_id)).run()
         gate.open.set()
         await shop.idle()
         assert (await shop.store.task(task_id)).details == "uncertain_submit"
@@ -217,9 +209,7 @@ async def test_a_clock_that_jumps_does_not_make_us_take_our_own_tasks(tmp_path, 
     assert len(api.submits) == 2
 
 
-async def test_a_plugin_that_holds_the_loop_ends_nobody_elses_lease(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.pool.LEASE_S", 0.5)
-    monkeypatch.setattr("gateway.tasks.attempt.LEASE_S", 0.5)
+async def test_a_plugin_that_holds_the_loop_ends_nobody_elses_lease(tmp_path, clock):
     gate = Gate(TEXT)
 
     async def holds(request, job):
@@ -227,7 +217,7 @@ async def test_a_plugin_that_holds_the_loop_ends_nobody_elses_lease(tmp_path, cl
         return TEXT
 
     api = PlainApi(gate, holds)
-    async with opened(tmp_path, api, clock) as shop:
+    async with opened(tmp_path, api, clock, lease_s=0.5) as shop:
         task_id = await shop.accept(PAPER)
         await passed(gate.entered)
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"

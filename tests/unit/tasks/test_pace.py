@@ -42,7 +42,7 @@ async def test_a_provider_generates_no_more_at_once_than_it_says(tmp_path, clock
         return TEXT
 
     api = PlainApi(*[submit] * 12, max_concurrency=most)
-    async with opened(tmp_path, api, clock, lanes=8, start=False) as shop:
+    async with opened(tmp_path, api, clock, workers=8, start=False) as shop:
         counts = counted(shop)
         tasks = await shop.sold(12)
         shop.pool.start()
@@ -56,7 +56,7 @@ async def test_a_provider_generates_no_more_at_once_than_it_says(tmp_path, clock
 
 async def test_jobs_count_as_long_as_they_are_under_way(tmp_path, clock):
     api = JobApi(max_concurrency=3)
-    async with opened(tmp_path, api, clock, lanes=8) as shop:
+    async with opened(tmp_path, api, clock, workers=8) as shop:
         counts = counted(shop)
         tasks = await shop.sold(6)
         await until(lambda: len(set(api.polls)) == 3)
@@ -73,7 +73,7 @@ async def test_jobs_count_as_long_as_they_are_under_way(tmp_path, clock):
 async def test_a_provider_is_asked_no_more_often_a_minute_than_it_says(tmp_path, clock):
     clock.frozen_at = clock()
     api = PlainApi(submits_per_minute=3)
-    async with opened(tmp_path, api, clock, lanes=8) as shop:
+    async with opened(tmp_path, api, clock, workers=8) as shop:
         counts = counted(shop)
         tasks = []
         for _ in range(8):
@@ -98,7 +98,7 @@ async def test_a_provider_is_asked_no_more_often_a_minute_than_it_says(tmp_path,
 async def test_a_provider_that_rests_keeps_nobody_elses_task_waiting(tmp_path, clock):
     """And what rests is not looked at in circles: turns of the dispatcher are counted."""
     api, other = JobApi(max_concurrency=1), PlainApi()
-    async with opened(tmp_path, api, clock, lanes=4) as shop:
+    async with opened(tmp_path, api, clock, workers=4) as shop:
         plain = attrs.evolve(PAPER, slug="plain")
         shop.catalog.register(plain, other, "test")
         counts = counted(shop)
@@ -119,7 +119,7 @@ async def test_resumed_jobs_need_no_room_at_their_provider(tmp_path, clock):
         await shop.crash()
     api.traits, api.usual = Traits(max_concurrency=1), Pending()
     api.polls.clear()
-    async with opened(tmp_path, api, clock, lanes=1) as shop:
+    async with opened(tmp_path, api, clock, workers=1) as shop:
         await until(lambda: len(set(api.polls)) == 2)
         api.usual = TEXT
         assert {(await shop.ended(one)).status for one in tasks} == {"completed"}
@@ -129,17 +129,17 @@ async def test_resumed_jobs_need_no_room_at_their_provider(tmp_path, clock):
 def test_room_and_wait_agree(clock):
     clock.frozen_at = 1000.0
     pace = Pace(Traits(max_concurrency=3, submits_per_minute=2), clock, 4)
-    assert (pace.room(), pace.wait_s()) == (2, 0)
+    assert (pace.free_submits(), pace.wait_s()) == (2, 0)
     pace.submitted()
     clock.offset_s += 10
     pace.submitted()
-    assert (pace.room(), pace.wait_s()) == (0, 50)
+    assert (pace.free_submits(), pace.wait_s()) == (0, 50)
     pace.pause(55)
     assert pace.wait_s() == 55
     pace.pause(1)  # shorter than what was said before
     assert pace.wait_s() == 55
     clock.offset_s += 55
-    assert (pace.room(), pace.wait_s()) == (1, 0)
-    with pace.place(), pace.place(), pace.place():
-        assert (pace.room(), pace.wait_s()) == (0, math.inf)
-    assert Pace(Traits(), clock, 4).room() == 4
+    assert (pace.free_submits(), pace.wait_s()) == (1, 0)
+    with pace.slot(), pace.slot(), pace.slot():
+        assert (pace.free_submits(), pace.wait_s()) == (0, math.inf)
+    assert Pace(Traits(), clock, 4).free_submits() == 4

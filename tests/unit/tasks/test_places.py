@@ -8,7 +8,7 @@ from tests.unit.tasks.engine_shop import PAPER, TEXT, Gate, opened, until
 
 
 async def test_waiting_for_a_job_takes_no_lane(tmp_path, api, clock):
-    async with opened(tmp_path, api, clock, lanes=2) as shop:
+    async with opened(tmp_path, api, clock, workers=2) as shop:
         tasks = await shop.sold(10)
         await until(lambda: len(set(api.polls)) == 10)
         assert shop.pool.resources.slots.free == 2
@@ -19,7 +19,7 @@ async def test_waiting_for_a_job_takes_no_lane(tmp_path, api, clock):
 
 
 async def test_who_only_waits_keeps_nobody_from_a_lane(tmp_path, api, clock):
-    async with opened(tmp_path, api, clock, lanes=1) as shop:
+    async with opened(tmp_path, api, clock, workers=1) as shop:
         waiting = await shop.accept(PAPER)
         await until(lambda: api.polls)
 
@@ -37,8 +37,8 @@ async def test_no_more_than_the_lanes_bring_results_home_at_once(tmp_path, api, 
     async def fetched(self, result):
         return await gate(None, None) and result
 
-    monkeypatch.setattr(Delivery, "fetched", fetched)
-    async with opened(tmp_path, api, clock, lanes=2) as shop:
+    monkeypatch.setattr(Delivery, "fetch", fetched)
+    async with opened(tmp_path, api, clock, workers=2) as shop:
         tasks = await shop.sold(8)
         await until(lambda: len(set(api.polls)) == 8)
         api.usual = TEXT
@@ -91,7 +91,7 @@ async def test_a_lane_that_is_stopped_while_it_waits_lends_nobody_a_place():
     async def leaves():
         slots.take()
         try:
-            async with slots.left():
+            async with slots.released():
                 await asyncio.Event().wait()
         finally:
             slots.release()

@@ -115,13 +115,10 @@ async def test_what_a_provider_says_about_the_prompt_is_not_logged(shop):
     ],
     ids=lambda answer: repr(answer)[:60],
 )
-async def test_a_paper_that_is_none_is_a_failed_attempt_and_keeps_no_lane(
-    tmp_path, clock, answer, monkeypatch
-):
+async def test_a_paper_that_is_none_is_a_failed_attempt_and_keeps_no_lane(tmp_path, clock, answer):
     """Nothing of it reaches disk or database, where it would be tried for minutes."""
-    monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (3600.0,))
     api = PlainApi(*[answer] * 4)
-    async with opened(tmp_path, api, clock) as shop:
+    async with opened(tmp_path, api, clock, write_pauses_s=(3600.0,)) as shop:
         task = await shop.ended(await shop.accept(PAPER))
         assert (task.status, task.details) == ("failed", "provider_error")
         assert not list(shop.folder.rglob("*.*"))
@@ -164,7 +161,7 @@ async def test_a_provider_that_is_no_coroutine_fails(tmp_path, clock):
 
 
 async def test_a_provider_that_does_not_stop_is_left_behind(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.plugins.upstream._STOP_S", 0.05)
+    monkeypatch.setattr("gateway.plugins.calls._STOP_S", 0.05)
     freed = asyncio.Event()
 
     async def clings(request, job):
@@ -173,11 +170,11 @@ async def test_a_provider_that_does_not_stop_is_left_behind(tmp_path, clock, mon
                 await freed.wait()
 
     api = PlainApi(clings, clings, clings)
-    async with opened(tmp_path, api, clock, lanes=1, timeout_s=0.05) as shop:
+    async with opened(tmp_path, api, clock, workers=1, timeout_s=0.05) as shop:
         assert (await shop.ended(await shop.accept(PAPER))).details == "uncertain_submit"
         waiting = await shop.accept(PAPER)  # and the only lane serves the next
         assert (await shop.ended(waiting)).details == "uncertain_submit"
-    async with opened(tmp_path, api, clock, lanes=1, timeout_s=60) as shop:
+    async with opened(tmp_path, api, clock, workers=1, timeout_s=60) as shop:
         await shop.accept(PAPER)
         await until(lambda: len(api.submits) == 3)
         await stopped(asyncio.create_task(shop.pool.drain(grace_s=0)))  # nor does it hold up a stop
@@ -196,16 +193,14 @@ async def test_a_provider_that_cancels_the_task_it_runs_in_fails(tmp_path, clock
     assert (task.status, task.attempt) == ("completed", 2)
 
 
-async def test_odd_progress_does_no_harm(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.attempt._BEAT_S", 0.01)
-
+async def test_odd_progress_does_no_harm(tmp_path, clock):
     async def submit(request, job):
         for fraction in (float("nan"), "half", None, 10**400, -1, 0.5):
             await job.progress(fraction, note="\ud800")
             await asyncio.sleep(0.02)
         return TEXT
 
-    async with opened(tmp_path, PlainApi(submit), clock) as shop:
+    async with opened(tmp_path, PlainApi(submit), clock, heartbeat_s=0.01) as shop:
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"
 
 

@@ -27,10 +27,8 @@ class Probed(PlainApi):
 
 
 @pytest.fixture(autouse=True)
-def _look_often(monkeypatch):
-    monkeypatch.setattr("gateway.plugins.health._LOOK_S", 0.01)
-    monkeypatch.setattr("gateway.plugins.health._TIMEOUT_S", 0.05)
-    monkeypatch.setattr("gateway.plugins.upstream._STOP_S", 0.05)
+def _give_up_soon(monkeypatch):
+    monkeypatch.setattr("gateway.plugins.calls._STOP_S", 0.05)
 
 
 @pytest.fixture
@@ -53,7 +51,7 @@ def catalog_of(api, clock, **override):
 
 @contextlib.asynccontextmanager
 async def probing(catalog):
-    task = asyncio.create_task(probe_forever(catalog))
+    task = asyncio.create_task(probe_forever(catalog, look_s=0.01, timeout_s=0.05))
     yield
     assert not task.done()
     task.cancel()
@@ -143,13 +141,13 @@ async def test_a_health_that_hangs_or_clings_is_cut_off(api, clock, upstream):
                 await freed.wait()
 
     api.usual = clings
-    assert await problem_of(upstream) == "TimeoutError"
+    assert await problem_of(upstream, timeout_s=0.05) == "TimeoutError"
     freed.set()
     await asyncio.sleep(0)
     api.usual = AccountProblem("401")
-    assert await problem_of(upstream) == "AccountProblem: 401"
+    assert await problem_of(upstream, timeout_s=0.05) == "AccountProblem: 401"
     api.usual = None
-    assert await problem_of(upstream) is None
+    assert await problem_of(upstream, timeout_s=0.05) is None
 
 
 async def test_who_is_switched_off_is_not_asked(api, clock):

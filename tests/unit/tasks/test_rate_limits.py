@@ -31,10 +31,9 @@ async def test_nobody_else_asks_a_provider_that_asked_to_wait(tmp_path, clock):
 
 
 @pytest.mark.parametrize("asked", [None, "10", float("nan"), -5, 0], ids=repr)
-async def test_an_odd_wait_is_a_short_one(tmp_path, clock, monkeypatch, asked):
-    monkeypatch.setattr("gateway.tasks.outcome._WAIT_S", (0.01, 3600.0))
+async def test_an_odd_wait_is_a_short_one(tmp_path, clock, asked):
     api = PlainApi(RateLimited("later", retry_after_s=asked))
-    async with opened(tmp_path, api, clock) as shop:
+    async with opened(tmp_path, api, clock, rate_limit_s=(0.01, 3600.0)) as shop:
         task = await shop.ended(await shop.accept(PAPER))
     assert (task.status, task.attempt, len(api.submits)) == ("completed", 1, 2)
 
@@ -89,11 +88,10 @@ async def test_a_task_that_waited_for_two_hours_fails(tmp_path, clock):
     assert (task.refund.amount_units, len(api.submits)) == (20_000, 13)
 
 
-async def test_a_refusal_between_failures_gives_no_attempt_back(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.tasks.outcome._WAIT_S", (0.01, 1.0))
+async def test_a_refusal_between_failures_gives_no_attempt_back(tmp_path, clock):
     limited = RateLimited("later", retry_after_s=0.01)
     busy = Transient("no connection")
     api = PlainApi(busy, limited, busy, limited, limited, busy, TEXT)
-    async with opened(tmp_path, api, clock) as shop:
+    async with opened(tmp_path, api, clock, rate_limit_s=(0.01, 1.0)) as shop:
         task = await shop.ended(await shop.accept(PAPER))
     assert (task.status, task.attempt, len(api.submits)) == ("completed", 4, 7)

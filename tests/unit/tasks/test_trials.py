@@ -16,22 +16,22 @@ def put_on_trial(shop):
 
 
 def test_on_trial_there_is_room_for_one_and_for_none_beside_it(clock):
-    upstream = Upstream.of(PlainApi(), "test", now=clock, places=4)
-    assert upstream.room == 4
+    upstream = Upstream.of(PlainApi(), "test", now=clock, slots=4)
+    assert upstream.free_submits == 4
     upstream.circuit.trip("402: top up")
-    assert (upstream.room, upstream.wait_s) == (0, float("inf"))
+    assert (upstream.free_submits, upstream.wait_s) == (0, float("inf"))
     upstream.circuit.try_again()
-    assert (upstream.room, upstream.wait_s) == (1, 0)
-    with upstream.pace.place():
-        assert (upstream.room, upstream.wait_s) == (0, float("inf"))
+    assert (upstream.free_submits, upstream.wait_s) == (1, 0)
+    with upstream.pace.slot():
+        assert (upstream.free_submits, upstream.wait_s) == (0, float("inf"))
         upstream.circuit.succeeded()
-        assert (upstream.room, upstream.wait_s) == (3, 0)
+        assert (upstream.free_submits, upstream.wait_s) == (3, 0)
 
 
 async def test_on_trial_one_is_asked_for_and_after_its_success_all_at_once(tmp_path, clock):
     first, others = Gate(result=TEXT), Gate(result=TEXT)
     api = PlainApi(first, *[others] * 3)
-    async with opened(tmp_path, api, clock, lanes=4) as shop:
+    async with opened(tmp_path, api, clock, workers=4) as shop:
         put_on_trial(shop)
         tasks = await shop.sold(4)
         await until(lambda: first.running)
@@ -46,7 +46,7 @@ async def test_on_trial_one_is_asked_for_and_after_its_success_all_at_once(tmp_p
 
 
 async def test_on_trial_a_job_that_is_only_waited_for_keeps_the_others_back(tmp_path, clock, api):
-    async with opened(tmp_path, api, clock, lanes=4, timeout_s=300) as shop:
+    async with opened(tmp_path, api, clock, workers=4, timeout_s=300) as shop:
         put_on_trial(shop)
         tasks = await shop.sold(4)
         await until(lambda: len(api.polls) > 3)
@@ -58,7 +58,7 @@ async def test_on_trial_a_job_that_is_only_waited_for_keeps_the_others_back(tmp_
 @pytest.mark.parametrize("error", [AccountProblem("402"), KeyError("odd")], ids=repr)
 async def test_a_trial_that_fails_costs_nobody_else_anything(tmp_path, clock, error):
     api = PlainApi(*[error] * 4)
-    async with opened(tmp_path, api, clock, lanes=4, start=False) as shop:
+    async with opened(tmp_path, api, clock, workers=4, start=False) as shop:
         tasks = await shop.sold(4)
         put_on_trial(shop)
         shop.pool.start()

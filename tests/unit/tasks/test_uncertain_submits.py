@@ -46,14 +46,14 @@ async def test_a_kill_between_the_answer_and_the_handle_is_uncertain(tmp_path, c
 async def test_many_submits_that_a_kill_interrupted_are_not_the_providers_fault(tmp_path, clock):
     gate = Gate()
     api = PlainApi(*[gate] * 8)
-    async with opened(tmp_path, api, clock, lanes=8) as shop:
+    async with opened(tmp_path, api, clock, workers=8) as shop:
         tasks = await shop.sold(8)
         async with asyncio.timeout(20):
             while gate.running < 8:
                 await gate.entered.wait()
                 await asyncio.sleep(0.01)
         await shop.crash()
-    async with opened(tmp_path, api, clock, lanes=8) as shop:
+    async with opened(tmp_path, api, clock, workers=8) as shop:
         assert {(await shop.ended(one)).details for one in tasks} == {"uncertain_submit"}
         assert not shop.circuit.is_open
 

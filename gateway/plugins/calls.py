@@ -1,0 +1,98 @@
+"""Calls into a plugin, and what the gateway says about a call that failed."""
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
+
+import structlog
+
+from gateway.errors import SubmitUncertain
+from gateway.redaction import Redactor
+
+Asked = ParamSpec("Asked")
+Value = TypeVar("Value")
+
+# A plugin that was cancelled has so long to end.
+_STOP_S = 5.0
+_MAX_TEXT_CHARS = 500
+# Of an error's own text, before it is redacted and cut.
+_MAX_READ_CHARS = 20_000
+_log = structlog.get_logger()
+
+
+async def call_plugin(
+    call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
+) -> Value:
+    """Run a plugin call in its own task; raises any `Exception` that the plugin raises.
+
+    If the plugin cancels itself, or raises what would end the process, raises `SubmitUncertain`.
+    If the caller is cancelled, the plugin is cancelled too and has 5 seconds to end; after that
+    the caller goes on without it.
+    """
+    work = asyncio.create_task(_contain(call, *args, **kwargs), name="plugin")
+    try:
+        await asyncio.wait({work})
+    except asyncio.CancelledError:
+        work.cancel()
+        await asyncio.wait({work}, timeout=_STOP_S)
+        if not work.done():
+            _log.error("provider.does_not_stop", asked=getattr(call, "__qualname__", ""))
+        work.add_done_callback(_drop_result)
+        raise
+    if work.cancelled():
+        raise SubmitUncertain("the provider let a cancellation out")
+    return work.result()
+
+
+async def _contain(
+    call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
+) -> Value:
+    """Call the plugin; turn an exception that would end the process into `SubmitUncertain`."""
+    try:
+        return await call(*args, **kwargs)
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        raise SubmitUncertain(f"the provider let out {type(error).__name__}") from error
+
+
+def _drop_result(work: "asyncio.Task[Value]") -> None:
+    """Read the exception of a cancelled call, or asyncio logs that it was never retrieved."""
+    if not work.cancelled():
+        work.exception()
+
+
+def error_text(error: Exception, redactor: Redactor) -> str:
+    """Return the text of a plugin's error without secrets and prompt, in a form that can be stored.
+
+    Empty if the error cannot even be turned into text.
+    """
+    try:
+        text = str(error)[:_MAX_READ_CHARS]
+    except Exception:  # noqa: BLE001 - a plugin's own error class may do anything
+        return ""
+    # Redact before the cut: the first half of a key would not be recognised.
+    text = redactor.clean(text)
+    return text[:_MAX_TEXT_CHARS].encode(errors="replace").decode()
+
+
+def place_in(error: BaseException, module: str) -> str:
+    """Return the innermost line of a plugin's package in an error's traceback, as file and number.
+
+    `module` is any module of the plugin. If the traceback has no line of the plugin, this is the
+    innermost line of all; it is empty if there is no traceback.
+    """
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}"
+    root = module.partition(".")[0]
+    frames = list(traceback.walk_tb(error.__traceback__))
+    own = [each for each in frames if _root_of(each[0].f_globals) == root]
+    if not frames:
+        return ""
+    frame, line = (own or frames)[-1]
+    return f"{frame.f_code.co_filename}:{line}"
+
+
+def _root_of(names: dict[str, object]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]
