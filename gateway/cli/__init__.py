@@ -13,7 +13,7 @@ from gateway.cli.plugins import plugins
 from gateway.cli.refunds import refunds, transfers
 from gateway.cli.tasks import tasks
 from gateway.cli.terminal import json_option, one_sentence, print_rows, wide_option
-from gateway.slim_imports import without
+from gateway.slim_imports import hidden
 from gateway.version import VERSION
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def main() -> None:
 def serve() -> None:
     """Serve until SIGTERM; settings come from gateway.toml and GATEWAY_* variables."""
     gc.disable()  # collecting while importing costs 40 ms; the server enables it
-    with without("rich", "pydantic"):
+    with hidden("rich", "pydantic"):
         from gateway.app import create_app  # noqa: PLC0415
         from gateway.settings import load_settings  # noqa: PLC0415
         from gateway.web.server import serve as serve_forever  # noqa: PLC0415
