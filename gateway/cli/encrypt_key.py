@@ -42,7 +42,10 @@ def _write_keystore(file: Path, content: str) -> None:
     except FileExistsError:
         raise click.UsageError(f"{file} exists already. Name a new file.") from None
     except OSError as error:
-        raise click.UsageError(f"{file} cannot be written ({error.strerror}).") from None
+        raise click.UsageError(
+            f"{file} cannot be written ({error.strerror}). Name a file in a folder that exists and "
+            "where you may write."
+        ) from None
     with os.fdopen(opened, "w", encoding="utf-8") as keystore:
         owner = file.absolute().parent.stat()
         # Root writes this file on the gateway's volume, where the gateway's user must read it.

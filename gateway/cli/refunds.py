@@ -79,7 +79,9 @@ def _make_row(case: RefundCase, **more: Any) -> dict[str, Any]:
 def approve(*, task_ids: Sequence[str], everything: bool, recipient: str | None, note: str) -> None:
     """Approve refunds. The running gateway sends them, or `gateway refunds pay` does."""
     if everything and (task_ids or recipient is not None):
-        raise click.UsageError("--all goes with neither tasks nor --to")
+        raise click.UsageError(
+            "--all approves every refund that is due; it goes with neither tasks nor --to."
+        )
     if not task_ids and not everything:
         raise click.UsageError("Name the tasks, or say --all; `gateway refunds list` shows them.")
     decided = asyncio.run(_decide(Decision.APPROVED, task_ids, recipient, note))

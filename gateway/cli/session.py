@@ -97,9 +97,10 @@ async def decide_refunds(
     recipient: str | None,
     note: str,
 ) -> list[RefundCase]:
-    """Note one decision about several refunds, or about none of them.
+    """Note one decision about several refunds.
 
-    Raises `RefundRefused` for the first refund that cannot be decided about.
+    Raises `RefundRefused` for the first refund that cannot be decided about; then no decision is
+    noted.
     """
     ledger, now = session.store.refunds, time.time()
     # All refunds are looked at before the first is decided: the running gateway sends an approved
