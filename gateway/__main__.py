@@ -1,4 +1,4 @@
-"""`python -m gateway` is the command `gateway`."""
+"""Runs the command `gateway` as `python -m gateway`."""
 
 from gateway.cli import main
 

@@ -1,7 +1,8 @@
-"""Keeps heavy libraries that ours only use if they are there out of the server's start.
+"""Keeps large optional libraries out of the server's start.
 
-structlog imports rich for coloured tracebacks, typed-settings imports pydantic for a secret
-type; together 12 MB and 60 ms that a server never uses. web3 gets pydantic when it is warmed.
+structlog imports rich for coloured tracebacks, and typed-settings imports pydantic for a secret
+type, where these are installed: together 12 MB and 60 ms for what a server never uses. web3
+imports pydantic later, when the server warms up.
 """
 
 import contextlib
@@ -10,14 +11,15 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def without(*names: str) -> Iterator[None]:
-    """Let `import name` fail as if it were not installed, within the block."""
-    hidden = {name: sys.modules[name] for name in names if name in sys.modules}
-    modules: dict[str, object] = sys.modules  # type: ignore[assignment]  # None is what Python documents
+def hidden(*names: str) -> Iterator[None]:
+    """Let `import name` fail inside the block, as if the library were not installed."""
+    found = {name: sys.modules[name] for name in names if name in sys.modules}
+    # Python documents None as the value of a module that must not be imported.
+    modules: dict[str, object] = sys.modules  # type: ignore[assignment]
     modules.update(dict.fromkeys(names))
     try:
         yield
     finally:
         for name in names:
             del modules[name]
-        modules.update(hidden)
+        modules.update(found)

@@ -1,26 +1,29 @@
-"""`gateway check`: what is wrong before money is involved, a row each."""
+"""The command `gateway check`: one row for each thing that must work before money is involved."""
 
 import asyncio
-import logging
 import shutil
+import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
-import structlog
+import click
 
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key
 from gateway.chain.wallet_check import contract_problem
+from gateway.cli.catalog import silence_logs
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain.eip3009 import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
 from gateway.errors import GatewayError, SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments.obstacles import clock_problem, is_true
-from gateway.plugins.catalog import Catalog
 from gateway.plugins.health import problem_of
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.upstream import Upstream
@@ -34,12 +37,28 @@ _LIMITED_ONLY = (
     "files are read by processes with limits alone: this system has no seccomp filter for them; "
     "Linux on x86-64 or aarch64 has"
 )
-_STALE_S = 60  # a head older than this is of an endpoint that has stopped
+# An RPC endpoint whose newest block is older than this has stopped.
+_STALE_S = 60
+
+
+@click.command()
+@json_option
+@wide_option
+@one_sentence
+def check(*, as_json: bool, wide: bool) -> None:
+    """Check settings, chain, wallet, gas, plugins and disk. Exits with 1 if a check fails."""
+    rows = run_checks()
+    marks = {True: "ok", False: "wrong"}
+    shown = [
+        {"check": row.name, "result": marks[row.ok], "what was found": row.found} for row in rows
+    ]
+    print_rows([row.as_dict() for row in rows] if as_json else shown, as_json=as_json, wide=wide)
+    sys.exit(0 if all(row.ok for row in rows) else 1)
 
 
 @attrs.frozen(kw_only=True)
 class Row:
-    """One thing that was looked at."""
+    """The result of one check: whether it passed, and what it found as a sentence."""
 
     name: str
     ok: bool
@@ -50,90 +69,79 @@ class Row:
         return attrs.asdict(self)
 
 
-def catalog_of_settings() -> tuple[Catalog, PluginManager]:
-    """Return what is on sale under the current settings, and who registered it."""
-    settings = load_settings()
-    _silence_logs()
-    manager = PluginManager()
-    return manager.catalog(settings), manager
-
-
-def _silence_logs() -> None:
-    """Log nothing: what a plugin's failure would say is in the rows, and JSON stays JSON."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-
-
 def run_checks() -> list[Row]:
-    """Look at everything; a mistake in the settings is the only row where it stops all others."""
-    _silence_logs()
+    """Run every check. A mistake in the settings stops the others and is then the only row."""
+    silence_logs()
     try:
         settings = load_settings()
         enter_data(settings)
     except SettingsError as error:
         return [Row(name="settings", ok=False, found=str(error))]
     return [
-        Row(name="settings", ok=True, found=_summary(settings)),
-        *asyncio.run(_checks(settings)),
+        Row(name="settings", ok=True, found=_summarize(settings)),
+        *asyncio.run(_check_all(settings)),
     ]
 
 
-def _summary(settings: Settings) -> str:
+def _summarize(settings: Settings) -> str:
     exposed = "" if settings.is_https else " (not https: for tests only)"
     return f"{settings.base_url}{exposed}, {settings.network}, {settings.settlement} settlement"
 
 
-async def _checks(settings: Settings) -> list[Row]:
+async def _check_all(settings: Settings) -> list[Row]:
     chain = Web3Chain(settings)
     try:
         return [
-            await _row("disk", lambda: _disk(settings)),
-            await _row("database", lambda: _database(settings)),
-            await _row("outputs", open_outputs(settings, "gateway check").probe),
-            await _row("plugins", lambda: _plugins(settings)),
-            await _row("sandbox", _sandbox),
-            *await _providers(settings),
+            await _make_row("disk", lambda: _check_disk(settings)),
+            await _make_row("database", lambda: _check_database(settings)),
+            await _make_row("outputs", open_outputs(settings, "gateway check").probe),
+            await _make_row("plugins", lambda: _check_plugins(settings)),
+            await _make_row("sandbox", _check_sandbox),
+            *await _check_providers(settings),
             *[
-                await _row(f"rpc {place}", _rpc(settings, url))
+                await _make_row(f"rpc {place}", partial(_check_rpc, settings, url))
                 for place, url in enumerate(settings.rpc_urls, 1)
             ],
-            await _row("clock", lambda: _clock(chain)),
-            await _row("token", lambda: _token(settings, chain)),
-            await _row("wallet", lambda: _wallet(settings, chain)),
-            await _row("settlement", lambda: _settlement(settings, chain)),
-            await _row("refunds", lambda: _refunds(settings, chain)),
+            await _make_row("clock", lambda: _check_clock(chain)),
+            await _make_row("token", lambda: _check_token(settings, chain)),
+            await _make_row("wallet", lambda: _check_wallet(settings, chain)),
+            await _make_row("settlement", lambda: _check_settlement(settings, chain)),
+            await _make_row("refunds", lambda: _check_refunds(settings, chain)),
         ]
     finally:
         await chain.close()
 
 
-async def _row(name: str, look: Callable[[], Awaitable[str]]) -> Row:
+async def _make_row(name: str, check_one: Callable[[], Awaitable[str]]) -> Row:
+    """Run one check, which returns what it found or raises what is wrong, and return its row."""
     try:
-        return Row(name=name, ok=True, found=await look())
+        return Row(name=name, ok=True, found=await check_one())
     except (GatewayError, SettingsError, OutputStoreUnavailable, ValueError, OSError) as error:
         details = getattr(error, "details", None)
         return Row(name=name, ok=False, found=f"{error} ({details})" if details else str(error))
 
 
-async def _disk(settings: Settings) -> str:
-    folder = _existing(settings.data_dir)
+async def _check_disk(settings: Settings) -> str:
+    folder = _existing_parent(settings.data_dir)
     free_mb = shutil.disk_usage(folder).free / 10**6
     if free_mb < settings.min_free_disk_mb:
         raise ValueError(f"{free_mb:.0f} MB free in {folder}, {settings.min_free_disk_mb} needed")
     return f"{free_mb:,.0f} MB free"
 
 
-def _existing(folder: Path) -> Path:
+def _existing_parent(folder: Path) -> Path:
+    """Return the folder, or the nearest folder above it that exists."""
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
-async def _database(settings: Settings) -> str:
+async def _check_database(settings: Settings) -> str:
     async with SqliteStore(settings.data_dir / "gateway.db") as store:
         await store.ping()
         payments = (await store.counts())["payments"]
     return f"writable, {sum(payments.values())} payments"
 
 
-async def _plugins(settings: Settings) -> str:
+async def _check_plugins(settings: Settings) -> str:
     manager = PluginManager()
     catalog = manager.catalog(settings)
     left_out = [plugin.name for plugin in manager.loaded if plugin.problem]
@@ -144,8 +152,8 @@ async def _plugins(settings: Settings) -> str:
     return f"{len(catalog)} endpoints on sale"
 
 
-async def _sandbox() -> str:
-    """Say how a child that reads a stranger's file is confined here; one is started to tell."""
+async def _check_sandbox() -> str:
+    """Start a child process like those that read a stranger's file, and say how it is confined."""
     sandbox = Sandbox(function="gateway.sandbox.child.probe:tell")
     try:
         told = await sandbox.call()
@@ -156,59 +164,58 @@ async def _sandbox() -> str:
     return _CONFINED if told == b"filtered" else _LIMITED_ONLY
 
 
-async def _providers(settings: Settings) -> list[Row]:
-    """Return a row for each provider on sale, all asked at the same time."""
+async def _check_providers(settings: Settings) -> list[Row]:
+    """Return a row for each provider on sale; all are asked at the same time."""
     try:
         catalog = PluginManager().catalog(settings)
     except SettingsError:
-        return []  # the row above says it
+        # The row about the plugins says why.
+        return []
     try:
-        return await asyncio.gather(*(_provider(upstream) for upstream in catalog.on_sale()))
+        return await asyncio.gather(*(_check_provider(upstream) for upstream in catalog.on_sale()))
     finally:
         await catalog.close()
 
 
-async def _provider(upstream: Upstream) -> Row:
+async def _check_provider(upstream: Upstream) -> Row:
     problem = await problem_of(upstream)
     found = "answers" if isinstance(upstream.provider, Probing) else "has no health to ask for"
     name = f"provider {upstream.provider.name}"
     return Row(name=name, ok=problem is None, found=problem or found)
 
 
-def _rpc(settings: Settings, url: str) -> Callable[[], Awaitable[str]]:
-    async def look() -> str:
-        chain = Web3Chain(attrs.evolve(settings, rpc_urls=(url,)))
-        try:
-            began = time.perf_counter()
-            head = await chain.head()
-            ms = (time.perf_counter() - began) * 1000
-        finally:
-            await chain.close()
-        age_s = time.time() - head.timestamp
-        if age_s > _STALE_S:
-            raise ValueError(f"its newest block is {age_s:.0f} s old")
-        known = f"chain {settings.chain.chain_id}, USDC's domain is right"
-        return f"{known}, block {head.number}, {ms:.0f} ms"
-
-    return look
+async def _check_rpc(settings: Settings, url: str) -> str:
+    """Ask one RPC endpoint for its newest block, as the gateway does at its start."""
+    chain = Web3Chain(attrs.evolve(settings, rpc_urls=(url,)))
+    try:
+        began = time.perf_counter()
+        head = await chain.head()
+        ms = (time.perf_counter() - began) * 1000
+    finally:
+        await chain.close()
+    age_s = time.time() - head.timestamp
+    if age_s > _STALE_S:
+        raise ValueError(f"its newest block is {age_s:.0f} s old")
+    known = f"chain {settings.chain.chain_id}, USDC's domain is right"
+    return f"{known}, block {head.number}, {ms:.0f} ms"
 
 
-async def _clock(chain: Web3Chain) -> str:
+async def _check_clock(chain: Web3Chain) -> str:
     ahead_s = time.time() - (await chain.newest_head()).timestamp
     if problem := clock_problem(ahead_s):
         raise ValueError(problem)
     return f"{abs(ahead_s):.0f} s {'ahead of' if ahead_s >= 0 else 'behind'} the newest block"
 
 
-async def _token(settings: Settings, chain: Web3Chain) -> str:
+async def _check_token(settings: Settings, chain: Web3Chain) -> str:
     if await is_true(chain, PAUSED):
-        raise ValueError("USDC is paused by its issuer: nobody can pay now")
+        raise ValueError("USDC is paused by its issuer: no buyer can pay now")
     if await is_true(chain, IS_BLACKLISTED + word(settings.wallet)):
-        raise ValueError(f"USDC blacklists {settings.wallet}: nobody can pay it")
+        raise ValueError(f"USDC blacklists {settings.wallet}: no buyer can pay it")
     return "USDC is not paused and does not blacklist the wallet"
 
 
-async def _wallet(settings: Settings, chain: Web3Chain) -> str:
+async def _check_wallet(settings: Settings, chain: Web3Chain) -> str:
     check_plain_keys(settings)
     problem = await contract_problem(settings, chain)
     if problem is not None:
@@ -217,15 +224,16 @@ async def _wallet(settings: Settings, chain: Web3Chain) -> str:
     return f"{settings.wallet} holds {balance / 10**6:,.2f} USDC"
 
 
-async def _settlement(settings: Settings, chain: Web3Chain) -> str:
-    store = SqliteStore(settings.data_dir / "gateway.db")  # never opened: checking sends nothing
+async def _check_settlement(settings: Settings, chain: Web3Chain) -> str:
+    # This store is never opened: a settler writes down what it sends, and a check sends nothing.
+    store = SqliteStore(settings.data_dir / "gateway.db")
     context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
     settler = PluginManager().settler(context)
     await settler.check_ready()
     return getattr(settler, "about", f"{settings.settlement} is ready")
 
 
-async def _refunds(settings: Settings, chain: Web3Chain) -> str:
+async def _check_refunds(settings: Settings, chain: Web3Chain) -> str:
     secret = load_key(settings, "refund")
     if secret is None:
         if settings.refunds == "automatic":

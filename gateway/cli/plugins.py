@@ -1,10 +1,32 @@
-"""The command `gateway plugins`: list what is loaded, begin a plugin of your own."""
+"""The command `gateway plugins`: lists what is loaded, and begins a plugin of your own."""
 
+import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
+import attrs
 import click
 
-from gateway.cli.terminal import json_option, one_sentence, print_rows, wide_option
+from gateway.cli.catalog import catalog_of_settings
+from gateway.cli.new_plugin import write_project
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import json_option, one_sentence, wide_option
+from gateway.contracts import Probing
+from gateway.plugins.catalog import Catalog
+from gateway.plugins.health import problem_of
+from gateway.plugins.manager import LoadedPlugin
+from gateway.plugins.upstream import Upstream
+from gateway.settings import Settings, load_settings, missing_in, variable
+
+_SELLS = "register_endpoints"
+_OTHER_WORK = {
+    "register_authorization_verifier": "takes payments that are signed first",
+    "register_transfer_verifier": "takes transfers that were made before",
+    "register_settlers": "settles signed payments",
+}
+# A bundled plugin that is switched on by one of the gateway's own settings.
+_CORE_SWITCHES = {"gateway_sandbox_image": "sandbox"}
+_MAX_NOTE_CHARS = 300
 
 
 @click.group(invoke_without_command=True)
@@ -14,22 +36,21 @@ from gateway.cli.terminal import json_option, one_sentence, print_rows, wide_opt
 @click.pass_context
 @one_sentence
 def plugins(context: click.Context, *, no_health: bool, as_json: bool, wide: bool) -> None:
-    """List the plugins: where they come from, what they sell, and why one is off."""
+    """List the plugins, or begin a plugin of your own.
+
+    The list says where each plugin comes from, what it sells, and why it is off.
+    """
     if context.invoked_subcommand is not None:
         return
-    from gateway.cli.plugin_rows import rows, stacked  # noqa: PLC0415 - other commands start faster
-
-    found = rows(ask_health=not no_health)
-    print_rows(found, as_json=as_json, wide=wide, stacked=stacked)
+    rows = _find_rows(ask_health=not no_health)
+    print_rows(rows, as_json=as_json, wide=wide, stacked=_stack_row)
 
 
 @plugins.command()
 @click.argument("name")
 @one_sentence
 def new(*, name: str) -> None:
-    """Write a project for a plugin, with tests that pass, into ./gateway-NAME."""
-    from gateway.cli.new_plugin import write_project  # noqa: PLC0415
-
+    """Write the project of a plugin into ./gateway-NAME. Its tests pass."""
     folder = write_project(name, Path.cwd())
     click.echo(
         f"{folder.name} is there. Its tests pass:\n"
@@ -37,3 +58,107 @@ def new(*, name: str) -> None:
         "  pip install -e '.[test]'\n"
         "  pytest"
     )
+
+
+def _find_rows(*, ask_health: bool) -> list[dict[str, object]]:
+    """Return a row for each plugin; `ask_health`: ask all providers on sale, at the same time."""
+    settings = load_settings()
+    catalog, manager = catalog_of_settings()
+    view = _View(
+        settings=settings,
+        catalog=catalog,
+        sections=manager.sections(),
+        problems=asyncio.run(_find_problems(catalog)) if ask_health else None,
+    )
+    return [view.make_row(plugin) for plugin in manager.loaded]
+
+
+def _stack_row(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row for a narrow terminal: the endpoints of a plugin with the note below them."""
+    return {
+        "plugin": row["plugin"],
+        "from": row["from"],
+        "health": row["health"],
+        "what it does": "\n".join(str(row[name]) for name in ("endpoints", "note") if row[name]),
+    }
+
+
+async def _find_problems(catalog: Catalog) -> dict[int, str | None]:
+    """Return the problem of each provider on sale, or None, by the provider's `id()`."""
+    asked = catalog.on_sale()
+    try:
+        found = await asyncio.gather(*(problem_of(upstream) for upstream in asked))
+    finally:
+        await catalog.close()
+    return {id(upstream): problem for upstream, problem in zip(asked, found, strict=True)}
+
+
+@attrs.frozen(kw_only=True)
+class _View:
+    """Everything that a row is made from; `problems` is None where no provider was asked."""
+
+    settings: Settings
+    catalog: Catalog
+    sections: Mapping[str, tuple[str, type]]
+    problems: Mapping[int, str | None] | None
+
+    def make_row(self, plugin: LoadedPlugin) -> dict[str, object]:
+        """Return one plugin's row."""
+        mine = [each for each in self.catalog.everything() if each.upstream.plugin == plugin.name]
+        selling = [each for each in mine if self.catalog.is_enabled(each.endpoint.slug)]
+        off = [each.endpoint.slug for each in mine if each not in selling]
+        upstreams = list({id(each.upstream): each.upstream for each in selling}.values())
+        problems = self._problems_of(upstreams)
+        notes = [
+            *([] if mine else [self._explain_no_endpoints(plugin)]),
+            *([f"switched off by you: {', '.join(off)}"] if off else []),
+            *problems,
+            *self._notes_of(upstreams),
+        ]
+        return {
+            "plugin": plugin.name,
+            "from": plugin.source,
+            "endpoints": ", ".join(each.endpoint.slug for each in selling),
+            "health": "wrong" if problems else self._health_of(upstreams),
+            "note": "; ".join(notes)[:_MAX_NOTE_CHARS],
+        }
+
+    def _problems_of(self, upstreams: list[Upstream]) -> list[str]:
+        """Return the problems of providers, each problem once: several may share one key."""
+        found = [(self.problems or {}).get(id(upstream)) for upstream in upstreams]
+        return list(dict.fromkeys(problem for problem in found if problem is not None))
+
+    def _notes_of(self, upstreams: list[Upstream]) -> list[str]:
+        """Return the notes of providers that have an attribute `notes`, each note once."""
+        found = [getattr(upstream.provider, "notes", ()) for upstream in upstreams]
+        return list(dict.fromkeys(str(note) for notes in found for note in notes))
+
+    def _health_of(self, upstreams: list[Upstream]) -> str:
+        if not upstreams:
+            return ""
+        if not any(isinstance(upstream.provider, Probing) for upstream in upstreams):
+            return "not told"
+        return "ok" if self.problems is not None else "not asked"
+
+    def _explain_no_endpoints(self, plugin: LoadedPlugin) -> str:
+        """Return why a plugin sells nothing: it failed, lacks a setting, or does other work."""
+        if plugin.problem is not None:
+            return f"left out: {plugin.problem}"
+        if _SELLS not in plugin.hooks:
+            return "; ".join(_OTHER_WORK[hook] for hook in plugin.hooks if hook in _OTHER_WORK)
+        missing = self._missing_variables(plugin)
+        if not missing:
+            return "off: it put nothing on sale"
+        return f"off: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
+
+    def _missing_variables(self, plugin: LoadedPlugin) -> list[str]:
+        """Return the variables without a value that keep a plugin from selling."""
+        values = self.settings.plugin_values
+        missing = [
+            name
+            for prefix, (owner, kind) in self.sections.items()
+            if owner == plugin.name
+            for name in missing_in(values, prefix, kind)
+        ]
+        core = _CORE_SWITCHES.get(plugin.name)
+        return [*missing, variable(core)] if core else missing

@@ -1,7 +1,7 @@
-"""What the operator does about money from the command line: refunds, and unclaimed transfers.
+"""An open store and chain for one command, and what the operator decides about refunds.
 
-Works beside a running gateway: the database decides every race, and a refund's nonce lets the
-token pay it once.
+A command works beside a running gateway: the database decides every race, and the nonce of a
+refund's authorization lets the token pay it once only.
 """
 
 import asyncio
@@ -16,10 +16,9 @@ import attrs
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import load_key
 from gateway.contracts import Chain, PluginContext, Store
-from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
+from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused, SettingsError
 from gateway.payments import Refunds
-from gateway.payments.cutoff import last_block_before
 from gateway.settings import Settings
 from gateway.store import SqliteStore
 from gateway.store.data_folder import check_network, enter_data, existing_database
@@ -27,21 +26,24 @@ from gateway.store.migrations import migrations
 
 OPEN = (PaymentState.REFUND_DUE, PaymentState.REFUNDING, PaymentState.REFUND_FAILED)
 DECIDABLE = (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED)
-_LOOK_S = 1.0  # half of Base's block time
-_RANGE = 2_000  # blocks a query; public endpoints refuse more
+# Half of Base's block time.
+_LOOK_S = 1.0
 
 
 @attrs.frozen(kw_only=True)
 class Session:
-    """An open store and chain, and who sends refunds."""
+    """An open store and chain, and the sender of refunds.
+
+    `refunds` is None where no refund key is set.
+    """
 
     settings: Settings
     store: Store
     chain: Chain
-    refunds: Refunds | None  # None without a refund key
+    refunds: Refunds | None
 
     def sender(self) -> Refunds:
-        """Return who sends refunds; raises `SettingsError` without a key."""
+        """Return the sender of refunds; raises `SettingsError` without a key."""
         if self.refunds is None:
             raise SettingsError(
                 "GATEWAY_REFUND_KEY is not set. It is the private key that sends refunds: it "
@@ -52,7 +54,11 @@ class Session:
 
 @contextlib.asynccontextmanager
 async def open_session(settings: Settings) -> AsyncIterator[Session]:
-    """Open the gateway's own database and chain; raises `SettingsError` where there is none."""
+    """Open the gateway's own database and chain.
+
+    Raises `SettingsError` where the database is missing, older than this version or of another
+    network, and where one key would settle and refund.
+    """
     enter_data(settings)
     path = existing_database(settings)
     secret = load_key(settings, "refund")
@@ -73,7 +79,7 @@ async def open_session(settings: Settings) -> AsyncIterator[Session]:
 
 
 def _check_version(path: Path) -> None:
-    """Refuse an older database: a gateway that runs on it would lose its tables under its feet."""
+    """Refuse an older database: migrating it would change tables under a gateway that runs."""
     try:
         with contextlib.closing(sqlite3.connect(path)) as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]
@@ -83,12 +89,23 @@ def _check_version(path: Path) -> None:
         raise SettingsError("The database is of an older version. Start this gateway once first.")
 
 
-async def decide(
-    till: Session, task_ids: Sequence[str], decision: Decision, *, recipient: str | None, note: str
+async def decide_refunds(
+    session: Session,
+    task_ids: Sequence[str],
+    decision: Decision,
+    *,
+    recipient: str | None,
+    note: str,
 ) -> list[RefundCase]:
-    """Note one decision about several refunds; raises `RefundRefused` at the first that cannot."""
-    ledger, now = till.store.refunds, time.time()
-    for task_id in task_ids:  # all or none: what is approved is sent by the running gateway
+    """Note one decision about several refunds.
+
+    Raises `RefundRefused` for the first refund that cannot be decided about; then no decision is
+    noted.
+    """
+    ledger, now = session.store.refunds, time.time()
+    # All refunds are looked at before the first is decided: the running gateway sends an approved
+    # refund at once.
+    for task_id in task_ids:
         case = await ledger.case(task_id)
         if case is None:
             raise RefundRefused(f"Nothing is owed for task {task_id}.")
@@ -102,65 +119,46 @@ async def decide(
     ]
 
 
-async def payable(till: Session, task_ids: Sequence[str]) -> list[RefundCase]:
-    """Return the refunds to send: those named, or every one that is approved or on its way."""
+async def find_payable(session: Session, task_ids: Sequence[str]) -> list[RefundCase]:
+    """Return the refunds of these tasks; without tasks, all that are approved or on their way.
+
+    Raises `RefundRefused` for a task without a refund.
+    """
     if not task_ids:
-        cases = await till.store.refunds.cases(PaymentState.REFUND_DUE, PaymentState.REFUNDING)
-        return [case for case in cases if till.sender().may_send(case)]
-    found = [await till.store.refunds.case(task_id) for task_id in task_ids]
+        cases = await session.store.refunds.cases(PaymentState.REFUND_DUE, PaymentState.REFUNDING)
+        return [case for case in cases if session.sender().may_send(case)]
+    found = [await session.store.refunds.case(task_id) for task_id in task_ids]
     for task_id, case in zip(task_ids, found, strict=True):
         if case is None:
             raise RefundRefused(f"Nothing is owed for task {task_id}.")
     return [case for case in found if case is not None]
 
 
-async def preview(
-    till: Session, cases: Sequence[RefundCase]
+async def preview_refunds(
+    session: Session, cases: Sequence[RefundCase]
 ) -> list[tuple[RefundCase, str | None]]:
-    """Return each refund with what keeps it from being sent now; sends nothing."""
-    sender = till.sender()
+    """Return each refund with the problem that keeps it from being sent now; sends nothing."""
+    sender = session.sender()
     return [(case, await sender.problem_of(case)) for case in cases]
 
 
-async def pay(till: Session, cases: Sequence[RefundCase], *, wait_s: float) -> list[RefundCase]:
-    """Send refunds and wait until each is on-chain or stuck, at most `wait_s` seconds."""
-    sender, ledger = till.sender(), till.store.refunds
+async def pay_refunds(
+    session: Session, cases: Sequence[RefundCase], *, wait_s: float
+) -> list[RefundCase]:
+    """Send refunds, and wait `wait_s` seconds at most until each is on-chain or has a problem."""
+    sender, ledger = session.sender(), session.store.refunds
     task_ids = [case.task_id for case in cases]
     deadline = time.monotonic() + wait_s
     while True:
         await sender.sweep(only=task_ids)
         shown = [case for task_id in task_ids if (case := await ledger.case(task_id))]
-        waits = any(_is_moving(case) for case in shown)
-        if not waits or time.monotonic() > deadline:
+        if not any(_is_moving(case) for case in shown) or time.monotonic() > deadline:
             return shown
         await asyncio.sleep(_LOOK_S)
 
 
 def _is_moving(case: RefundCase) -> bool:
-    """Whether looking again may change it: on its way, or not sent for no known reason."""
+    """Whether a later look may differ: the refund is on its way, or unsent without a problem."""
     state = case.payment.state
     is_due = state is PaymentState.REFUND_DUE and case.problem is None
     return is_due or state is PaymentState.REFUNDING
-
-
-async def unclaimed_transfers(
-    till: Session, *, days: float, hours: float | None
-) -> list[MinedTransfer]:
-    """Return transfers to the wallet of the last `days`, older than `hours`, that paid nothing.
-
-    None for `hours` means those that are too old to pay for anything any more.
-    Looks only below the safe head: what is listed will not be reorganised away.
-    """
-    head, now = await till.chain.safe_head(), time.time()
-    if hours is None:
-        hours = max(24.0, till.settings.max_transfer_age_hours)
-    first = await last_block_before(till.chain, now - days * 86_400) + 1
-    last = min(head.number, await last_block_before(till.chain, now - hours * 3600))
-    wallet, found = till.settings.wallet_key, list[MinedTransfer]()
-    for start in range(first, last + 1, _RANGE):
-        transfers = await till.chain.transfer_logs(
-            wallet, from_block=start, to_block=min(start + _RANGE - 1, last)
-        )
-        paying = [each for each in transfers if each.amount_units and each.sender != wallet]
-        found += await till.store.refunds.unclaimed(paying)
-    return found

@@ -1,9 +1,12 @@
-"""Tables for a terminal or a pipe: columns where they fit, else one record below the other."""
+"""Prints rows as JSON or as a table: in columns where they fit, else one record below the other."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import attrs
+import click
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
@@ -17,10 +20,16 @@ _LONG_HEX = re.compile(r"0x([0-9a-fA-F]{4})[0-9a-fA-F]{32,}([0-9a-fA-F]{4})(?![0
 
 @attrs.frozen(kw_only=True)
 class Table:
-    """Headings, and rows of as many cells; a cell may have several lines."""
+    """Headings, and rows with one cell for each; a cell may have several lines."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+
+    @classmethod
+    def of(cls, rows: Sequence[dict[str, Any]]) -> "Table":
+        """Return the table of rows that have the same keys, of which there is one at least."""
+        cells = [[_format_value(value) for value in row.values()] for row in rows]
+        return cls(headings=list(rows[0]), rows=cells)
 
     def changed(self, change: Callable[[str], str]) -> "Table":
         """Return the table with every cell changed."""
@@ -35,89 +44,117 @@ class Table:
         ]
 
 
-def print_fitting(table: Table, stacked: Table | None, *, wide: bool) -> None:
+def print_rows(
+    rows: list[dict[str, Any]],
+    *,
+    as_json: bool,
+    wide: bool = False,
+    stacked: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+) -> None:
+    """Print rows of the same keys, as JSON or as a table; no rows print nothing but JSON's `[]`.
+
+    `stacked` returns a row with more lines in a value and fewer keys. It is used where the columns
+    of all keys do not fit into the terminal. `wide` prints one line a row, in full.
+    """
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        return
+    narrow = Table.of([stacked(row) for row in rows]) if stacked is not None else None
+    _print_fitting(Table.of(rows), narrow, wide=wide)
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def _print_fitting(table: Table, stacked: Table | None, *, wide: bool) -> None:
     """Print a table as the terminal's width allows; no word is broken, nothing is cut.
 
-    `stacked` is the same with more lines in a cell and fewer columns. Addresses and hashes are
-    shortened where they do not fit. `wide`: all in full, a line for each row.
+    Addresses and hashes are shortened where they do not fit.
     """
     console = Console(highlight=False)
-    table = table.changed(_printable)
-    stacked = stacked.changed(_printable) if stacked is not None else None
-    for line in _lines(table, stacked, console, wide=wide):
+    table = table.changed(_blank_control_chars)
+    stacked = stacked.changed(_blank_control_chars) if stacked is not None else None
+    for line in _draw(table, stacked, console, wide=wide):
         line.rstrip()
         console.print(line, soft_wrap=True)
 
 
-def _lines(table: Table, stacked: Table | None, console: Console, *, wide: bool) -> Iterator[Text]:
+def _draw(table: Table, stacked: Table | None, console: Console, *, wide: bool) -> Iterator[Text]:
+    """Yield the lines of the first form that fits: less and less is kept of the table's look."""
     if wide:
         flat = table.changed(lambda cell: "; ".join(cell.split("\n")))
-        return _in_columns(flat, _natural(flat), console)
+        return _draw_columns(flat, _measure_columns(flat), console)
     ellipsis = "..." if console.options.ascii_only else "…"
     for form in (table, stacked):
-        for widths_of in (_untouched, _one_wrapped):
-            for shown in (form, form and form.changed(_shortener(ellipsis))):
-                if shown is not None and (widths := widths_of(shown, console.width)):
-                    return _in_columns(shown, widths, console)
-    return _in_records(table.changed(_shortener(ellipsis)), console)
+        for fit in (_fit_unwrapped, _fit_with_one_wrapped):
+            for shown in (form, form and form.changed(_make_shortener(ellipsis))):
+                if shown is not None and (widths := fit(shown, console.width)):
+                    return _draw_columns(shown, widths, console)
+    return _draw_records(table.changed(_make_shortener(ellipsis)), console)
 
 
-def _printable(cell: str) -> str:
+def _blank_control_chars(cell: str) -> str:
     """Return a cell without control characters: a vendor's words must not steer the terminal."""
     return "".join(char if char.isprintable() or char == "\n" else " " for char in cell)
 
 
-def _shortener(ellipsis: str) -> Callable[[str], str]:
+def _make_shortener(ellipsis: str) -> Callable[[str], str]:
     return lambda cell: _LONG_HEX.sub(rf"0x\1{ellipsis}\2", cell)
 
 
-def _natural(table: Table) -> list[int]:
+def _measure_columns(table: Table) -> list[int]:
+    """Return the width of each column's longest line."""
     return [max(map(cell_len, lines)) for lines in table.columns()]
 
 
-def _untouched(table: Table, width: int) -> list[int] | None:
+def _fit_unwrapped(table: Table, width: int) -> list[int] | None:
     """Return the columns' widths without a line break; None where that is too much."""
-    widths = _natural(table)
+    widths = _measure_columns(table)
     return widths if sum(widths) + len(_GAP) * (len(widths) - 1) <= width else None
 
 
-def _one_wrapped(table: Table, width: int) -> list[int] | None:
+def _fit_with_one_wrapped(table: Table, width: int) -> list[int] | None:
     """Return the widths with the widest column wrapped; None where its words do not fit."""
-    widths = _natural(table)
+    widths = _measure_columns(table)
     widest = widths.index(max(widths))
     rest = width - len(_GAP) * (len(widths) - 1) - (sum(widths) - widths[widest])
-    if rest < max(_longest_word(table.columns()[widest]), _LEAST_PROSE_COLUMNS):
+    if rest < max(_measure_longest_word(table.columns()[widest]), _LEAST_PROSE_COLUMNS):
         return None
     widths[widest] = rest
     return widths
 
 
-def _longest_word(lines: Sequence[str]) -> int:
+def _measure_longest_word(lines: Sequence[str]) -> int:
     return max((cell_len(word) for line in lines for word in line.split()), default=0)
 
 
-def _wrapped(cell: str, width: int, console: Console) -> list[Text]:
+def _wrap(cell: str, width: int, console: Console) -> list[Text]:
     """Return a cell's lines; a word that is wider than the width stays whole."""
-    width = max(width, _longest_word([cell]), 1)
+    width = max(width, _measure_longest_word([cell]), 1)
     return [
         part for line in cell.split("\n") for part in Text(line).wrap(console, width) or [Text()]
     ]
 
 
-def _in_columns(table: Table, widths: Sequence[int], console: Console) -> Iterator[Text]:
-    yield from _row(table.headings, widths, console, style="bold")
-    # Rows of several lines are told apart by an empty one.
+def _draw_columns(table: Table, widths: Sequence[int], console: Console) -> Iterator[Text]:
+    yield from _draw_row(table.headings, widths, console, style="bold")
+    # An empty line between rows shows where a row of several lines ends.
     is_spaced = any("\n" in cell for row in table.rows for cell in row)
     for number, row in enumerate(table.rows):
         if is_spaced and number:
             yield Text()
-        yield from _row(row, widths, console)
+        yield from _draw_row(row, widths, console)
 
 
-def _row(
+def _draw_row(
     cells: Sequence[str], widths: Sequence[int], console: Console, style: str = ""
 ) -> Iterator[Text]:
-    wrapped = [_wrapped(cell, width, console) for cell, width in zip(cells, widths, strict=True)]
+    wrapped = [_wrap(cell, width, console) for cell, width in zip(cells, widths, strict=True)]
     for height in range(max(map(len, wrapped))):
         line = Text(style=style)
         for lines, width in zip(wrapped, widths, strict=True):
@@ -126,7 +163,7 @@ def _row(
         yield line
 
 
-def _in_records(table: Table, console: Console) -> Iterator[Text]:
+def _draw_records(table: Table, console: Console) -> Iterator[Text]:
     """Yield a line or more for each cell that holds something, after its heading."""
     label_width = max(map(cell_len, table.headings)) + len(": ")
     for number, row in enumerate(table.rows):
@@ -134,17 +171,17 @@ def _in_records(table: Table, console: Console) -> Iterator[Text]:
             yield Text()
         for heading, cell in zip(table.headings, row, strict=True):
             if cell:
-                yield from _field(heading, cell, label_width, console)
+                yield from _draw_field(heading, cell, label_width, console)
 
 
-def _field(heading: str, cell: str, label_width: int, console: Console) -> Iterator[Text]:
+def _draw_field(heading: str, cell: str, label_width: int, console: Console) -> Iterator[Text]:
     """Yield one cell beside its heading, or below it where a word is too wide for that."""
     label = Text(f"{heading}:", style="bold")
-    indent, room = label_width, console.width - label_width
-    if _longest_word([cell]) > room:
+    indent, columns = label_width, console.width - label_width
+    if _measure_longest_word([cell]) > columns:
         yield label
         label, indent = Text(), len(_GAP)
-        room = console.width - indent
-    for line in _wrapped(cell, room, console):
+        columns = console.width - indent
+    for line in _wrap(cell, columns, console):
         yield label + Text(" " * (indent - label.cell_len)) + line
         label = Text()

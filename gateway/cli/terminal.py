@@ -1,22 +1,22 @@
-"""How commands speak: tables or JSON, and one sentence for a person's mistake."""
+"""What all commands share: one sentence for an operator's mistake, and common options.
 
-import json
+Printing tables is in `gateway.cli.tables`: it loads rich, which `serve` starts without.
+"""
+
+import math
 import sqlite3
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gateway.errors import ChainUnavailable, RefundRefused, SettingsError
 
-if TYPE_CHECKING:
-    from gateway.cli.tables import Table
-
 
 def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn a mistake in the settings into one sentence and exit code 1."""
+    """Print an error that an operator can mend as one sentence, and exit with code 1."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -36,41 +36,16 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 wide_option = click.option(
     "--wide",
     is_flag=True,
-    help="Print a line for each row with everything in full, however long it gets.",
+    help="Print one line a row with everything in full, however long it gets.",
 )
 
 
-def print_rows(
-    rows: list[dict[str, Any]],
-    *,
-    as_json: bool,
-    wide: bool = False,
-    stacked: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
-) -> None:
-    """Print rows of the same keys, as JSON or as a table.
+class FiniteRange(click.FloatRange):
+    """A number in a range. `nan` is refused: it is neither below nor above any limit."""
 
-    `stacked` returns a row with more lines in a value and fewer keys, for where all its columns
-    do not fit.
-    """
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    if not rows:
-        return
-    from gateway.cli.tables import print_fitting  # noqa: PLC0415 - rich is heavy
-
-    narrow = _table([stacked(row) for row in rows]) if stacked is not None else None
-    print_fitting(_table(rows), narrow, wide=wide)
-
-
-def _table(rows: list[dict[str, Any]]) -> "Table":
-    from gateway.cli.tables import Table  # noqa: PLC0415
-
-    shown = [[_shown(value) for value in row.values()] for row in rows]
-    return Table(headings=list(rows[0]), rows=shown)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Return the number; fails as click does for what is no number in the range."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number

@@ -1,12 +1,14 @@
-"""A small PDF writer: text in Helvetica, lines and boxes, enough for a report that looks well."""
+"""Writes small PDF files: text in Helvetica, lines and boxes, enough for a report."""
 
 import zlib
 from collections.abc import Iterator, Sequence
 
 import attrs
 
-WIDTH, HEIGHT = 595, 842  # A4 in points
-_FIRST_PAGE = 6  # number of the first page's object; before it come catalog, tree, fonts, title
+# A4.
+WIDTH, HEIGHT = 595, 842  # points
+# The number of the first page's object. Before it come catalog, page tree, two fonts and title.
+_FIRST_PAGE = 6
 Colour = tuple[float, float, float]
 
 BLACK: Colour = (0.13, 0.15, 0.18)
@@ -26,7 +28,8 @@ _BOLD = (
     "556 333 611 611 278 278 556 278 889 611 611 611 611 389 556 333 611 556 778 556 556 500 389 "
     "280 389 584"
 )
-_OTHER_WIDTH = 556  # of what lies beyond ASCII: most accented letters
+# The width of characters beyond ASCII; most accented letters have it.
+_OTHER_WIDTH = 556
 
 
 @attrs.frozen
@@ -38,7 +41,7 @@ class Font:
     widths: tuple[int, ...]
 
     def width(self, text: str, size: float) -> float:
-        """Return how wide a line is, in points."""
+        """Return the width of a line in points; `size` is the font's, in points too."""
         codes = [ord(character) - 32 for character in text]
         return (
             sum(self.widths[c] if c < len(self.widths) else _OTHER_WIDTH for c in codes)
@@ -53,7 +56,7 @@ BOLD = Font("F2", "Helvetica-Bold", tuple(map(int, _BOLD.split())))
 
 @attrs.define
 class Page:
-    """One page; (0, 0) is its lower left corner, as in every PDF."""
+    """One page, whose lower left corner is (0, 0); all lengths are points."""
 
     operators: list[str] = attrs.field(factory=list)
 
@@ -73,7 +76,8 @@ class Page:
             x -= font.width(text, size)
         escaped = text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
         self.operators.append(
-            f"BT {_rgb(colour)} rg /{font.resource} {size} Tf {x:.2f} {y:.2f} Td ({escaped}) Tj ET"
+            f"BT {_format_colour(colour)} rg /{font.resource} {size} Tf "
+            f"{x:.2f} {y:.2f} Td ({escaped}) Tj ET"
         )
 
     def paragraph(
@@ -87,7 +91,7 @@ class Page:
         leading: float = 15,
         colour: Colour = BLACK,
     ) -> float:
-        """Write text in lines of at most `width` points; returns the y below it."""
+        """Write text in lines of at most `width` points, and return the y below it."""
         for line in _wrap(text, width, size):
             self.text(x, y, line, size=size, colour=colour)
             y -= leading
@@ -95,20 +99,24 @@ class Page:
 
     def box(self, x: float, y: float, width: float, height: float, colour: Colour) -> None:
         """Fill a rectangle."""
-        self.operators.append(f"{_rgb(colour)} rg {x:.2f} {y:.2f} {width:.2f} {height:.2f} re f")
+        self.operators.append(
+            f"{_format_colour(colour)} rg {x:.2f} {y:.2f} {width:.2f} {height:.2f} re f"
+        )
 
     def frame(self, x: float, y: float, width: float, height: float, colour: Colour) -> None:
         """Draw the outline of a rectangle."""
         self.operators.append(
-            f"{_rgb(colour)} RG 0.7 w {x:.2f} {y:.2f} {width:.2f} {height:.2f} re S"
+            f"{_format_colour(colour)} RG 0.7 w {x:.2f} {y:.2f} {width:.2f} {height:.2f} re S"
         )
 
     def line(self, x: float, y: float, to_x: float, colour: Colour) -> None:
         """Draw a horizontal line."""
-        self.operators.append(f"{_rgb(colour)} RG 0.7 w {x:.2f} {y:.2f} m {to_x:.2f} {y:.2f} l S")
+        self.operators.append(
+            f"{_format_colour(colour)} RG 0.7 w {x:.2f} {y:.2f} m {to_x:.2f} {y:.2f} l S"
+        )
 
 
-def _rgb(colour: Colour) -> str:
+def _format_colour(colour: Colour) -> str:
     return " ".join(f"{part:.3f}" for part in colour)
 
 
@@ -129,23 +137,23 @@ def write(pages: Sequence[Page], *, title: str = "") -> bytes:
     bodies = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
-        *(_font_object(font) for font in (REGULAR, BOLD)),
+        *(_write_font(font) for font in (REGULAR, BOLD)),
         f"<< /Title ({title}) >>".encode("cp1252"),
     ]
     for index, page in enumerate(pages):
         content = zlib.compress("\n".join(page.operators).encode("cp1252"))
-        bodies.append(_page_object(_FIRST_PAGE + 2 * index + 1))
+        bodies.append(_write_page(_FIRST_PAGE + 2 * index + 1))
         head = f"<< /Length {len(content)} /Filter /FlateDecode >>".encode()
         bodies.append(head + b"\nstream\n" + content + b"\nendstream")
     return _assemble(bodies)
 
 
-def _font_object(font: Font) -> bytes:
+def _write_font(font: Font) -> bytes:
     base = font.base.encode()
     return b"<< /Type /Font /Subtype /Type1 /BaseFont /%b /Encoding /WinAnsiEncoding >>" % base
 
 
-def _page_object(stream: int) -> bytes:
+def _write_page(stream: int) -> bytes:
     fonts = " ".join(
         f"/{font.resource} {3 + index} 0 R" for index, font in enumerate((REGULAR, BOLD))
     )
@@ -156,7 +164,7 @@ def _page_object(stream: int) -> bytes:
 
 
 def _assemble(bodies: Sequence[bytes]) -> bytes:
-    """Join the numbered objects, and the table that says where each begins."""
+    """Join the numbered objects and the table of the bytes where they begin."""
     pdf = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
     offsets = []
     for number, body in enumerate(bodies, start=1):

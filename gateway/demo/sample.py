@@ -12,7 +12,8 @@ PALE: Colour = (0.955, 0.945, 0.925)
 RULE: Colour = (0.85, 0.82, 0.78)
 WHITE: Colour = (1, 1, 1)
 
-LEFT, RIGHT = 56.0, 539.0  # margins, in points
+# Where a line of text begins and ends on the page.
+LEFT, RIGHT = 56.0, 539.0  # points
 
 TABLE = [
     ["Region", "Orders", "Bags sold", "Revenue"],
@@ -32,13 +33,15 @@ INVOICE = [
 
 def sample_pdf() -> bytes:
     """Return a report of two pages with headings, paragraphs, tables and a chart."""
-    return pdf.write([_report_page(), _invoice_page()], title="Harbour Coffee, third quarter 2026")
+    return pdf.write(
+        [_make_report_page(), _make_invoice_page()], title="Harbour Coffee, third quarter 2026"
+    )
 
 
-def _report_page() -> Page:
+def _make_report_page() -> Page:
     page = Page()
-    _band(page, "Quarterly Report", "Third quarter 2026")
-    y = _heading(page, 690, "Summary")
+    _draw_band(page, "Quarterly Report", "Third quarter 2026")
+    y = _draw_heading(page, 690, "Summary")
     y = page.paragraph(
         LEFT, y,
         "Harbour Coffee Roasters sold 33,289 bags between July and September 2026, eleven percent "
@@ -47,23 +50,23 @@ def _report_page() -> Page:
         "of all revenue.",
         width=RIGHT - LEFT,
     )  # fmt: skip
-    y = _heading(page, y - 20, "Sales by region")
-    y = _table(page, y, TABLE)
-    y = _heading(page, y - 32, "Revenue by month")
+    y = _draw_heading(page, y - 20, "Sales by region")
+    y = _draw_table(page, y, TABLE)
+    y = _draw_heading(page, y - 32, "Revenue by month")
     y = page.paragraph(
         LEFT, y,
         "In thousands of dollars. September was the strongest month since the roastery opened; "
         "the second drum ran at 84 percent of its capacity.",
         width=RIGHT - LEFT,
     )  # fmt: skip
-    _chart(page, y - 205, [("July", 151), ("August", 169), ("September", 193)])
-    _footer(page, 1)
+    _draw_chart(page, y - 205, [("July", 151), ("August", 169), ("September", 193)])
+    _draw_footer(page, 1)
     return page
 
 
-def _invoice_page() -> Page:
+def _make_invoice_page() -> Page:
     page = Page()
-    _band(page, "Invoice", "No. 2026-0917")
+    _draw_band(page, "Invoice", "No. 2026-0917")
     y = 700.0
     for label, words in (
         ("Billed to", "Nordlicht Cafes B.V., Wijnhaven 23, 3011 WH Rotterdam"),
@@ -73,12 +76,12 @@ def _invoice_page() -> Page:
         page.text(LEFT, y, f"{label}:", font=BOLD, colour=MUTED)
         page.text(LEFT + 62, y, words)
         y -= 18
-    y = _heading(page, 616, "Items")
-    y = _table(page, y, INVOICE)
+    y = _draw_heading(page, 616, "Items")
+    y = _draw_table(page, y, INVOICE)
     page.box(LEFT + 270, y - 34, RIGHT - LEFT - 270, 28, INK)
     page.text(LEFT + 282, y - 24, "Total", font=BOLD, size=11, colour=WHITE)
     page.text(RIGHT - 10, y - 24, "$ 9,479.00", font=BOLD, size=11, colour=WHITE, align="right")
-    y = _heading(page, y - 88, "Terms")
+    y = _draw_heading(page, y - 88, "Terms")
     for term in (
         "Payable in USDC on Base or by bank transfer within thirty days.",
         "Goods remain ours until they are paid for in full.",
@@ -86,11 +89,11 @@ def _invoice_page() -> Page:
     ):
         page.text(LEFT, y, f"\u2022  {term}")
         y -= 17
-    _footer(page, 2)
+    _draw_footer(page, 2)
     return page
 
 
-def _band(page: Page, title: str, subtitle: str) -> None:
+def _draw_band(page: Page, title: str, subtitle: str) -> None:
     page.box(0, 742, pdf.WIDTH, 100, INK)
     page.box(0, 738, pdf.WIDTH, 4, ACCENT)
     page.text(LEFT, 806, "HARBOUR COFFEE ROASTERS", font=BOLD, size=9, colour=(0.93, 0.73, 0.55))
@@ -98,13 +101,13 @@ def _band(page: Page, title: str, subtitle: str) -> None:
     page.text(RIGHT, 768, subtitle, size=12, colour=WHITE, align="right")
 
 
-def _heading(page: Page, y: float, text: str) -> float:
+def _draw_heading(page: Page, y: float, text: str) -> float:
     page.text(LEFT, y, text, font=BOLD, size=15, colour=INK)
     return y - 26
 
 
-def _table(page: Page, y: float, rows: Sequence[Sequence[str]]) -> float:
-    """Draw a ruled table with a head; numbers stand to the right. Returns the y below."""
+def _draw_table(page: Page, y: float, rows: Sequence[Sequence[str]]) -> float:
+    """Draw a table with a heading row and numbers aligned right, and return the y below it."""
     edges = (LEFT, LEFT + 200, LEFT + 290, LEFT + 390, RIGHT)
     for index, row in enumerate(rows):
         page.box(LEFT, y - 8, RIGHT - LEFT, 24, (INK, WHITE, PALE)[index and 2 - index % 2])
@@ -123,7 +126,7 @@ def _table(page: Page, y: float, rows: Sequence[Sequence[str]]) -> float:
     return y
 
 
-def _chart(page: Page, base: float, bars: Sequence[tuple[str, int]]) -> None:
+def _draw_chart(page: Page, base: float, bars: Sequence[tuple[str, int]]) -> None:
     page.line(LEFT, base, RIGHT, MUTED)
     for index, (label, value) in enumerate(bars):
         x = LEFT + 60 + 150 * index
@@ -131,7 +134,7 @@ def _chart(page: Page, base: float, bars: Sequence[tuple[str, int]]) -> None:
         page.text(x, base - 15, f"{label}: {value}", size=9, colour=MUTED)
 
 
-def _footer(page: Page, number: int) -> None:
+def _draw_footer(page: Page, number: int) -> None:
     page.line(LEFT, 52, RIGHT, RULE)
     page.text(LEFT, 36, "Harbour Coffee Roasters, Speicherstadt 4, Hamburg", size=8, colour=MUTED)
     page.text(RIGHT, 36, f"Page {number} of 2", size=8, colour=MUTED, align="right")

@@ -1,4 +1,4 @@
-"""Play USDC: where it lives, how to call it, and how to sign an EIP-3009 authorization of it."""
+"""Play USDC: its addresses, how to call it, and how to sign an EIP-3009 authorization of it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from eth_utils.address import to_canonical_address, to_checksum_address
 from eth_utils.crypto import keccak
 
 USDC_ADDRESSES: Final = {
-    8453: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",  # Base
-    84532: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",  # Base Sepolia
+    # Base, then Base Sepolia.
+    8453: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+    84532: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
 }
-USDC_NAMES: Final = {8453: "USD Coin", 84532: "USDC"}  # EIP-712 domain names, as deployed
-BALANCES_SLOT: Final = 0  # of `balanceOf` in PlayUSDC.vy
+# The names in the EIP-712 domains of the deployed contracts.
+USDC_NAMES: Final = {8453: "USD Coin", 84532: "USDC"}
+# Storage slots of PlayUSDC.vy: the map behind `balanceOf`, and the total supply.
+BALANCES_SLOT: Final = 0
 TOTAL_SUPPLY_SLOT: Final = 3
 
 _TRANSFER_TYPE: Final = (
@@ -41,7 +44,7 @@ def transfer_call(to: str, units: int) -> bytes:
 
 
 def mint_call(to: str, units: int) -> bytes:
-    """Encode `mint`, which play USDC allows everybody."""
+    """Encode `mint`; any account may mint play USDC."""
     return call_data("mint", ["address", "uint256"], to, units)
 
 
@@ -51,7 +54,7 @@ def balance_call(owner: str) -> bytes:
 
 
 def balance_slot(owner: str) -> int:
-    """Find the storage slot of an account's balance: Vyper hashes slot, then key."""
+    """Return the storage slot of an account's balance: Vyper hashes the map's slot and the key."""
     key = to_canonical_address(owner).rjust(32, b"\0")
     return int.from_bytes(keccak(BALANCES_SLOT.to_bytes(32, "big") + key), "big")
 
@@ -66,7 +69,10 @@ def domain_separator(chain_id: int, token: str) -> bytes:
 
 @attrs.frozen(kw_only=True)
 class Authorization:
-    """A payer's permission to move `units` from `sender` to `to` once (EIP-3009)."""
+    """A payer's permission to move `units` from `sender` to `to` once, as in EIP-3009.
+
+    Times are in Unix seconds.
+    """
 
     sender: str
     to: str
@@ -76,12 +82,12 @@ class Authorization:
     nonce: bytes = attrs.field(factory=lambda: secrets.token_bytes(32))
 
     def digest(self, chain_id: int, token: str) -> bytes:
-        """Hash what the payer signs."""
+        """Return the EIP-712 hash that the payer signs, 32 bytes."""
         struct = encode(["bytes32", *_AUTHORIZATION], (keccak(text=_TRANSFER_TYPE), *self._values))
         return keccak(b"\x19\x01" + domain_separator(chain_id, token) + keccak(struct))
 
     def sign(self, key: bytes, chain_id: int, token: str) -> bytes:
-        """Sign with the payer's key; r, s and v (27 or 28) in 65 bytes."""
+        """Sign with the payer's key, and return r, s and v (27 or 28) in 65 bytes."""
         signed = PrivateKey(key).sign_msg_hash(self.digest(chain_id, token)).to_bytes()
         return signed[:64] + bytes([27 + signed[64]])
 
@@ -103,5 +109,5 @@ class Authorization:
 
 
 def address_of(key: bytes) -> str:
-    """Derive the address that a private key controls."""
+    """Return the address of a private key, with its checksum."""
     return to_checksum_address(PrivateKey(key).public_key.to_canonical_address())

@@ -9,9 +9,9 @@ import functools
 import attrs
 
 from gateway.domain import Authorization, Receipt, Transfer
-from gateway.slim_imports import without
+from gateway.slim_imports import hidden
 
-with without("cffi"):  # pycryptodome parses C with it: 12 ms and 1 MB; ctypes is as fast
+with hidden("cffi"):  # pycryptodome parses C with it: 12 ms and 1 MB; ctypes is as fast
     from eth_hash.auto import keccak
 
     keccak(b"")  # loads pycryptodome

@@ -1,4 +1,7 @@
-"""What `gateway plugins new` writes: a provider that sells pictures, with tests that pass."""
+"""Writes the project of `gateway plugins new`: a provider that sells pictures, with its tests.
+
+The command itself is in `gateway.cli.plugins`.
+"""
 
 import keyword
 import re
@@ -14,7 +17,8 @@ from gateway.version import VERSION
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _MAX_CHARS = 40
-_FILES = {  # where a template goes
+# The path of each template's file in the project.
+_FILES = {
     "pyproject.toml.txt": "pyproject.toml",
     "README.md.txt": "README.md",
     "gitignore.txt": ".gitignore",
@@ -26,18 +30,18 @@ _FILES = {  # where a template goes
 
 @attrs.frozen
 class Name:
-    """A plugin's name, `acme` or `acme-fast`, in all the forms it is needed in."""
+    """A plugin's name, such as `acme` or `acme-fast`, in every form that the project uses."""
 
     plain: str
 
     @classmethod
     def of(cls, text: str) -> "Name":
-        """Return the name; `gateway-` in front of it is no part of it. Raises `SettingsError`."""
+        """Return the name without a leading `gateway-`; raises `SettingsError` for a bad name."""
         plain = text.removeprefix("gateway-")
         if not _NAME.fullmatch(plain) or len(plain) > _MAX_CHARS or keyword.iskeyword(plain):
             raise SettingsError(
-                f"{text!r} is no name for a plugin: small letters, digits and hyphens, a letter "
-                "first. Example: gateway plugins new acme"
+                f"{text!r} is no name for a plugin: use small letters, digits and hyphens, a "
+                "letter first. Example: gateway plugins new acme"
             )
         name = cls(plain)
         if name.module in BUNDLED:
@@ -49,17 +53,17 @@ class Name:
 
     @property
     def module(self) -> str:
-        """The Python module."""
+        """The name of the Python module."""
         return f"gateway_{self.prefix}"
 
     @property
     def prefix(self) -> str:
-        """What the plugin's settings begin with."""
+        """The prefix of the plugin's settings."""
         return self.plain.replace("-", "_")
 
     @property
     def words(self) -> dict[str, str]:
-        """Return what stands in the templates."""
+        """Return the values of the placeholders in the templates."""
         return {
             "name": self.plain,
             "module": self.module,
@@ -67,23 +71,27 @@ class Name:
             "variable": f"GATEWAY_{self.prefix.upper()}",
             "cls": "".join(part.title() for part in self.plain.split("-")),
             "title": self.plain.replace("-", " ").title(),
-            "versions": _versions(),
+            "versions": _compatible_versions(),
         }
 
 
 def write_project(text: str, parent: Path) -> Path:
     """Write a project into a new folder `gateway-NAME`, and return it.
 
-    Raises `SettingsError` for a bad name, or where there is such a folder.
+    Raises `SettingsError` for a bad name, and where the folder exists or cannot be created.
     """
     name = Name.of(text)
     folder = parent / f"gateway-{name.plain}"
     try:
         folder.mkdir()
     except FileExistsError:
-        raise SettingsError(f"There is a {folder.name} here already.") from None
+        raise SettingsError(
+            f"There is a folder {folder.name} here already. Choose another name, or remove it."
+        ) from None
     except OSError as error:
-        raise SettingsError(f"{folder.name} cannot be made here ({error.strerror}).") from None
+        raise SettingsError(
+            f"The folder {folder.name} cannot be created here ({error.strerror})."
+        ) from None
     templates = files("gateway.cli.new_plugin") / "project"
     for template, place in _FILES.items():
         path = folder / place.format(module=name.module, prefix=name.prefix)
@@ -93,7 +101,7 @@ def write_project(text: str, parent: Path) -> Path:
     return folder
 
 
-def _versions() -> str:
-    """Return the versions of the gateway that promise what this one does."""
+def _compatible_versions() -> str:
+    """Return the range of gateway versions with which a plugin for this one works."""
     major, minor, *_ = (int(part) for part in VERSION.split("."))
     return f">={major}.{minor},<{major}.{minor + 1}" if major == 0 else f">={VERSION},<{major + 1}"

@@ -1,6 +1,6 @@
 """The embedded chain: an EVM with play USDC at its real address, JSON-RPC, and controls for tests.
 
-What buys on it is in `gateway.demo.tour`.
+The buyer of the demo is in `gateway.demo.tour`.
 """
 
 from gateway.demo.chain.play_chain import (

@@ -1,4 +1,4 @@
-"""Runs the embedded chain as a process of its own, which prints one JSON line when it is ready.
+"""Runs the embedded chain as a process, which prints one JSON line when it answers.
 
 python -m gateway.demo.chain --port 8545 --fund 0x...
 """
@@ -14,9 +14,9 @@ from gateway.demo.chain import PlayChain
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8545, show_default=True, help="0 chooses a free one.")
+@click.option("--port", default=8545, show_default=True, help="0 chooses a free port.")
 @click.option("--chain-id", default=8453, show_default=True)
-@click.option("--fund", "funded", multiple=True, help="Address that gets play ETH and USDC.")
+@click.option("--fund", "funded", multiple=True, help="An address that gets play ETH and USDC.")
 def main(host: str, port: int, chain_id: int, funded: tuple[str, ...]) -> None:
     """Run the embedded chain until it is interrupted."""
     with PlayChain(chain_id=chain_id, host=host, port=port) as chain:

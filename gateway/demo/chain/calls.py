@@ -1,4 +1,4 @@
-"""Calls that leave no trace: `eth_call` and `eth_estimateGas` against any block."""
+"""Runs messages without keeping their effects: `eth_call` and `eth_estimateGas` on any block."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from gateway.demo.chain.faults import EXECUTION_REVERTED, RpcFault
 
 PLAIN_TRANSFER_GAS: Final = 21_000
 CALL_STIPEND: Final = 2_300
-_ERROR_SELECTOR: Final = bytes.fromhex("08c379a0")  # Error(string)
+# Of `Error(string)`, as Solidity and Vyper encode the reason of a revert.
+_ERROR_SELECTOR: Final = bytes.fromhex("08c379a0")
 
 
 @attrs.frozen(kw_only=True)
 class Call:
-    """A message to try. Without fees it pays no gas and needs no ETH beyond `value_wei`.
+    """A message to run.
 
-    With fees it sees the gas price that a block would show it, as geth does, and the sender must
-    hold what the gas could cost.
+    Without fees the sender pays no gas and needs no ETH beyond `value_wei`. With fees the message
+    sees the gas price of a block, as in geth, and the sender must hold what the gas may cost.
     """
 
     sender: Address = ZERO_ADDRESS
@@ -46,15 +47,18 @@ def call(evm: Evm, block: Block, message: Call) -> bytes:
     """
     computation = _run(evm, block, message)
     if computation.is_error:
-        raise _fault(computation.error)
+        raise _make_fault(computation.error)
     return computation.output
 
 
 def estimate_gas(evm: Evm, block: Block, message: Call) -> int:
-    """Find gas that suffices: what was used, and the 1/64 that EIP-150 holds back from calls."""
+    """Return gas that suffices: the gas used, and the 1/64 that EIP-150 holds back from calls.
+
+    Raises `RpcFault` when the message reverts or fails.
+    """
     computation = _run(evm, block, message)
     if computation.is_error:
-        raise _fault(computation.error)
+        raise _make_fault(computation.error)
     used = message.gas - computation.get_gas_remaining()
     if used == PLAIN_TRANSFER_GAS:
         return used
@@ -98,10 +102,10 @@ def _check_balance(state: StateAPI, message: Call) -> None:
         )
 
 
-def _fault(error: VMError) -> RpcFault:
+def _make_fault(error: VMError) -> RpcFault:
     if isinstance(error, Revert):
         data = error.args[0] if error.args and isinstance(error.args[0], bytes) else b""
-        return RpcFault(_revert_message(data), code=EXECUTION_REVERTED, data="0x" + data.hex())
+        return RpcFault(_read_revert_message(data), code=EXECUTION_REVERTED, data="0x" + data.hex())
     if isinstance(error, OutOfGas):
         return RpcFault("out of gas")
     if isinstance(error, InvalidInstruction):
@@ -109,7 +113,7 @@ def _fault(error: VMError) -> RpcFault:
     return RpcFault(str(error) or type(error).__name__)
 
 
-def _revert_message(data: bytes) -> str:
+def _read_revert_message(data: bytes) -> str:
     if data[:4] != _ERROR_SELECTOR:
         return "execution reverted"
     try:

@@ -1,4 +1,4 @@
-"""What a test may do to the chain over JSON-RPC, under the names that Anvil and Hardhat gave it."""
+"""JSON-RPC methods for tests, which change the chain; named as in Anvil and Hardhat."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gateway.demo.chain.node import Node
 
 @attrs.frozen
 class Cheats:
-    """Methods that no public chain has. The caller holds the lock."""
+    """The methods; the caller holds the node's lock."""
 
     node: Node
     token: str
 
     def table(self) -> dict[str, Method]:
-        """Name the methods."""
+        """Return the methods by their JSON-RPC names."""
         return {
             "evm_mine": lambda: hex(self.node.mine().number),
             "evm_snapshot": lambda: hex(self.node.snapshot()),
@@ -32,7 +32,7 @@ class Cheats:
         }
 
     def increase_time(self, seconds: Any) -> int:
-        """Move the clock forward by a number of seconds and mine a block there."""
+        """Move the clock forward by a number of seconds, mine a block, and return the seconds."""
         count = seconds if isinstance(seconds, int) else chain_params.quantity(seconds)
         self.node.advance(count)
         return count
@@ -43,7 +43,7 @@ class Cheats:
         return True
 
     def drop_transaction(self, value: Any) -> str | None:
-        """Forget a waiting transaction."""
+        """Forget a waiting transaction; returns its hash, or None where none waits under it."""
         key = chain_params.fixed(value, chain_params.HASH_BYTES)
         return chain_json.data(key) if self.node.pool.drop(key) else None
 

@@ -1,7 +1,7 @@
 """The contracts of the embedded chain: Vyper source, and the compiled artefact beside it.
 
-The artefacts are committed, so that running the demo needs no compiler. After a change to a
-source rebuild them (needs vyper, a development dependency) with
+The artefacts are committed, so the demo needs no compiler. After a change to a source, build them
+again, which needs the development dependency vyper:
 
     python -m gateway.demo.chain.contracts
 """
@@ -18,14 +18,14 @@ from typing import Any, Final
 import attrs
 
 CONTRACT_NAMES: Final = ("PlayUSDC", "Multicall", "SmartAccount", "AccountFactory")
-# What Vyper does not let an argument be called, and what USDC calls it.
+# Names of arguments that Vyper does not allow, by the names that the sources use instead.
 _REAL_NAMES: Final = {"frm": "from", "amount": "value"}
 _INIT_CODE_LENGTH: Final = 10  # bytes
 
 
 @attrs.frozen(kw_only=True)
 class Contract:
-    """A compiled contract without constructor: its code can be put at any address."""
+    """A compiled contract without a constructor; its code can be put at any address."""
 
     name: str
     compiler: str
@@ -35,7 +35,7 @@ class Contract:
 
     @property
     def creation(self) -> bytes:
-        """The data of a transaction that deploys the contract: code that returns the code."""
+        """The data of a transaction that deploys the contract: code that returns `runtime`."""
         size = len(self.runtime).to_bytes(2, "big")
         # PUSH2 size, DUP1, PUSH1 10, RETURNDATASIZE (0), CODECOPY, RETURNDATASIZE (0), RETURN
         return (
@@ -47,7 +47,7 @@ class Contract:
         )
 
     def to_json(self) -> str:
-        """Write the artefact."""
+        """Return the artefact as JSON."""
         fields = {
             "name": self.name,
             "compiler": self.compiler,
@@ -60,7 +60,7 @@ class Contract:
 
 def load(name: str) -> Contract:
     """Read a committed artefact."""
-    fields = json.loads(_folder().joinpath(f"{name}.json").read_text("utf-8"))
+    fields = json.loads(_find_folder().joinpath(f"{name}.json").read_text("utf-8"))
     return Contract(
         name=fields["name"],
         compiler=fields["compiler"],
@@ -72,7 +72,7 @@ def load(name: str) -> Contract:
 
 def source(name: str) -> str:
     """Read a contract's Vyper source."""
-    return _folder().joinpath(f"{name}.vy").read_text("utf-8")
+    return _find_folder().joinpath(f"{name}.vy").read_text("utf-8")
 
 
 def build(name: str) -> Contract:
@@ -80,7 +80,8 @@ def build(name: str) -> Contract:
 
     Raises `ImportError` where vyper is not installed.
     """
-    import vyper  # noqa: PLC0415 - the compiler is a development dependency
+    # The compiler is a development dependency: the demo runs without it.
+    import vyper  # noqa: PLC0415
 
     text = source(name)
     output = vyper.compile_code(text, output_formats=["abi", "bytecode_runtime"])
@@ -88,14 +89,14 @@ def build(name: str) -> Contract:
         name=name,
         compiler=f"vyper {vyper.__version__}",
         source_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        abi=_published_abi(output["abi"]),
+        abi=_make_published_abi(output["abi"]),
         runtime=bytes.fromhex(output["bytecode_runtime"][2:]),
     )
 
 
-def _published_abi(compiled: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give arguments their real names, and `__default__` the overload that it answers."""
-    abi = [_renamed(entry) for entry in compiled]
+def _make_published_abi(compiled: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the ABI with USDC's names, and with the overload that `__default__` answers."""
+    abi = [_rename_arguments(entry) for entry in compiled]
     for entry in list(abi):
         if entry.get("name") == "transferWithAuthorization":
             head = [item for item in entry["inputs"] if item["name"] not in {"v", "r", "s"}]
@@ -103,7 +104,7 @@ def _published_abi(compiled: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return abi
 
 
-def _renamed(entry: dict[str, Any]) -> dict[str, Any]:
+def _rename_arguments(entry: dict[str, Any]) -> dict[str, Any]:
     inputs = [
         {**item, "name": _REAL_NAMES.get(item["name"], item["name"])}
         for item in entry.get("inputs", [])
@@ -111,7 +112,7 @@ def _renamed(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "inputs": inputs} if "inputs" in entry else entry
 
 
-def _folder() -> Traversable:
+def _find_folder() -> Traversable:
     return resources.files("gateway.demo").joinpath("contracts")
 
 

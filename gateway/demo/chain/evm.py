@@ -1,7 +1,7 @@
-"""The machine of the embedded chain: py-evm's Cancun rules, turning transactions into blocks.
+"""Turns transactions into blocks by py-evm's Cancun rules.
 
-It stands on py-evm's states and headers and not on its `Chain` or on eth-tester: those insist on
-one second a block, keep the chain id in two places and scan every block for a transaction.
+Uses py-evm's states and headers, but not its `Chain` and not eth-tester: those need one second a
+block, keep the chain id in two places and search every block for a transaction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from eth_typing import Address, BlockNumber, Hash32
 from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError
 
-BASE_FEE_WEI: Final = 5_000_000  # Base's floor; constant here, so that costs are predictable
+# Base's lowest base fee. It never changes here, so that costs are predictable.
+BASE_FEE_WEI: Final = 5_000_000
 GAS_LIMIT: Final = 60_000_000
 # Enough for hundreds of nested contract calls. py-evm asks for 12,288 and py_ecc for 100,000, with
 # which a deeply nested JSON body overflows the C stack and kills the whole process.
@@ -36,7 +37,7 @@ FEE_VAULT: Final = Address(bytes.fromhex("42000000000000000000000000000000000000
 
 @attrs.frozen(kw_only=True, eq=False)
 class Executed:
-    """A transaction, and what became of it."""
+    """A mined transaction with its receipt and its place in the block."""
 
     transaction: SignedTransactionAPI
     receipt: ReceiptAPI
@@ -55,7 +56,7 @@ class Executed:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Block:
-    """A mined block, linked to its parent; the genesis has none."""
+    """A mined block, linked to its parent; the genesis block has no parent."""
 
     header: BlockHeaderAPI
     parent: Block | None
@@ -63,17 +64,17 @@ class Block:
 
     @property
     def number(self) -> int:
-        """Its height."""
+        """The block's height."""
         return self.header.block_number
 
     @property
     def timestamp(self) -> int:
-        """Its time in Unix seconds."""
+        """The block's time in Unix seconds."""
         return self.header.timestamp
 
     @property
     def hash(self) -> Hash32:
-        """Its hash, 32 bytes."""
+        """The block's hash, 32 bytes."""
         return self.header.hash
 
     def ancestors(self) -> Iterator[Block]:
@@ -86,24 +87,24 @@ class Block:
 
 @attrs.define
 class Evm:
-    """Everything that the chain has ever stored, and the rules that change it. Not thread-safe."""
+    """Everything that the chain has stored, and the rules that change it. Not thread-safe."""
 
     chain_id: int
     _db: AtomicDB = attrs.field(factory=AtomicDB, init=False)
 
     def genesis(self, timestamp: int, edit: Callable[[StateAPI], None]) -> Block:
         """Make block 0, with the state that `edit` writes."""
-        header = _header(number=0, timestamp=timestamp)
-        state = self._state(header, header.state_root, ())
+        header = _make_header(number=0, timestamp=timestamp)
+        state = self._open_state(header, header.state_root, ())
         edit(state)
         state.persist()
         return Block(header=header.copy(state_root=state.state_root), parent=None)
 
     def state(self, block: Block, *, base_fee_wei: int = BASE_FEE_WEI) -> StateAPI:
-        """Open the state after `block`, with that block's number and time; writes are forgotten."""
+        """Open the state after `block`, with its number and time; writes to it are not kept."""
         header = block.header.copy(base_fee_per_gas=base_fee_wei)
         before = block.parent.ancestors() if block.parent else ()
-        return self._state(header, block.header.state_root, before)
+        return self._open_state(header, block.header.state_root, before)
 
     def extend(
         self,
@@ -113,36 +114,35 @@ class Evm:
         timestamp: int,
         edit: Callable[[StateAPI], None] = lambda _: None,
     ) -> Block:
-        """Build the next block of those transactions that the rules let in, in their order.
+        """Build the next block of those transactions that the rules allow, in the given order.
 
-        `edit` writes to the state before the first of them. Block times may repeat (several
-        instant blocks within one second) but never go back.
+        `edit` writes to the state before the first transaction. `timestamp` is in Unix seconds;
+        several blocks may have the same time, but times never go back.
         """
-        header = _header(
+        header = _make_header(
             number=parent.number + 1,
             timestamp=max(timestamp, parent.timestamp),
             parent_hash=parent.hash,
-            mix_hash=Hash32(os.urandom(32)),  # also tells a block from its twin after a revert
+            # Random, so that a block mined again after a revert has another hash.
+            mix_hash=Hash32(os.urandom(32)),
         )
-        state = self._state(header, parent.header.state_root, parent.ancestors())
+        state = self._open_state(header, parent.header.state_root, parent.ancestors())
         edit(state)
         executed: list[Executed] = []
         for transaction in transactions:
             done = _execute(state, header, transaction, executed)
             if done is not None:
-                header = _with_receipt(header, done.receipt)
+                header = _add_receipt(header, done.receipt)
                 executed.append(done)
-        return Block(
-            header=_sealed(header, state, executed), parent=parent, executed=tuple(executed)
-        )
+        return Block(header=_seal(header, state, executed), parent=parent, executed=tuple(executed))
 
-    def _state(self, header: BlockHeaderAPI, root: bytes, before: Iterable[Block]) -> StateAPI:
+    def _open_state(self, header: BlockHeaderAPI, root: bytes, before: Iterable[Block]) -> StateAPI:
         hashes = (block.hash for block in before)
         context = CancunVM.create_execution_context(header, hashes, ChainContext(self.chain_id))
         return CancunVM.get_state_class()(self._db, context, root)
 
 
-def _header(
+def _make_header(
     *,
     number: int,
     timestamp: int,
@@ -168,13 +168,14 @@ def _execute(
     transaction: SignedTransactionAPI,
     before: list[Executed],
 ) -> Executed | None:
-    """Run a transaction; None, and no change, when the rules do not let it into this block."""
+    """Run a transaction; None, and no change, when the rules refuse it in this block."""
     if header.gas_used + transaction.gas > header.gas_limit:
         return None
     state.lock_changes()
     try:
         computation = state.apply_transaction(transaction)
-    except ValidationError:  # raised before anything changes: nonce, balance or fee are not right
+    except ValidationError:
+        # Nonce, balance or fee is wrong. py-evm raises this before it changes anything.
         return None
     receipt = CancunVM.make_receipt(header, transaction, computation, state)
     return Executed(
@@ -187,12 +188,12 @@ def _execute(
     )
 
 
-def _with_receipt(header: BlockHeaderAPI, receipt: ReceiptAPI) -> BlockHeaderAPI:
+def _add_receipt(header: BlockHeaderAPI, receipt: ReceiptAPI) -> BlockHeaderAPI:
     bloom = int(BloomFilter(header.bloom) | receipt.bloom)
     return header.copy(bloom=bloom, gas_used=receipt.gas_used)
 
 
-def _sealed(header: BlockHeaderAPI, state: StateAPI, executed: list[Executed]) -> BlockHeaderAPI:
+def _seal(header: BlockHeaderAPI, state: StateAPI, executed: list[Executed]) -> BlockHeaderAPI:
     state.persist()
     transaction_root, _ = make_trie_root_and_nodes([done.transaction for done in executed])
     receipt_root, _ = make_trie_root_and_nodes([done.receipt for done in executed])

@@ -1,4 +1,4 @@
-"""What the embedded chain answers instead of a result: JSON-RPC errors in geth's words."""
+"""JSON-RPC errors of the embedded chain, in geth's words."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
-SERVER_ERROR: Final = -32000  # geth's code for whatever the chain refuses
-EXECUTION_REVERTED: Final = 3  # the same, where a contract's revert data comes along
+# geth's code for everything that the chain refuses.
+SERVER_ERROR: Final = -32000
+# geth's code for a revert, which comes with the contract's revert data.
+EXECUTION_REVERTED: Final = 3
 
 
 class RpcFault(Exception):
@@ -23,11 +25,11 @@ class RpcFault(Exception):
         self.data = data
 
     def to_json(self) -> dict[str, object]:
-        """Write the `error` member of a response."""
+        """Return the `error` member of a response."""
         fields: dict[str, object] = {"code": self.code, "message": self.message}
         return fields if self.data is None else {**fields, "data": self.data}
 
 
 def invalid_argument(position: int, why: str) -> RpcFault:
-    """Refuse a parameter."""
+    """Return the fault for a parameter at a position, counted from 0."""
     return RpcFault(f"invalid argument {position}: {why}", code=INVALID_PARAMS)

@@ -21,7 +21,7 @@ def data(value: bytes) -> str:
 
 
 def word(value: int, size: int = 32) -> str:
-    """Write a number as that many bytes."""
+    """Write a number as `size` bytes, 32 by default."""
     return data(value.to_bytes(size, "big"))
 
 
@@ -63,7 +63,7 @@ def block(value: Block, *, full: bool) -> Json:
 
 
 def pending_block(value: Block, *, full: bool) -> Json:
-    """Write the block that would be mined now: it has no hash, nonce, bloom and miner yet."""
+    """Write the block that would be mined now; its hash, nonce, bloom and miner are null."""
     unknown = dict.fromkeys(("hash", "nonce", "logsBloom", "miner"))
     transactions: list[Any] = [
         transaction(done.transaction) if full else data(done.transaction.hash)
@@ -75,7 +75,7 @@ def pending_block(value: Block, *, full: bool) -> Json:
 def transaction(
     value: SignedTransactionAPI, where: Block | None = None, done: Executed | None = None
 ) -> Json:
-    """Write a transaction; without `where` it is a waiting one."""
+    """Write a transaction; without `where` it waits to be mined."""
     fields = {
         "blockHash": data(where.hash) if where else None,
         "blockNumber": hex(where.number) if where else None,
@@ -85,7 +85,7 @@ def transaction(
         "chainId": hex(value.chain_id or 0),
         "nonce": hex(value.nonce),
         "from": to_checksum_address(value.sender),
-        "to": _address_or_none(value.to),
+        "to": _write_address(value.to),
         "value": hex(value.value),
         "gas": hex(value.gas),
         "gasPrice": hex(done.gas_price_wei if done else value.max_fee_per_gas),
@@ -93,7 +93,7 @@ def transaction(
         "r": hex(value.r),
         "s": hex(value.s),
     }
-    return {**fields, **_typed_fields(value)}
+    return {**fields, **_write_typed_fields(value)}
 
 
 def receipt(where: Block, done: Executed) -> Json:
@@ -106,7 +106,7 @@ def receipt(where: Block, done: Executed) -> Json:
         "blockHash": data(where.hash),
         "blockNumber": hex(where.number),
         "from": to_checksum_address(value.sender),
-        "to": _address_or_none(value.to),
+        "to": _write_address(value.to),
         "contractAddress": to_checksum_address(created) if created else None,
         "cumulativeGasUsed": hex(done.receipt.gas_used),
         "gasUsed": hex(done.gas_used),
@@ -135,9 +135,10 @@ def logs(where: Block, done: Executed) -> Iterator[Json]:
         }
 
 
-def _typed_fields(value: SignedTransactionAPI) -> Json:
+def _write_typed_fields(value: SignedTransactionAPI) -> Json:
     if value.type_id is None:
-        return {"v": hex(value.v)}  # type: ignore[attr-defined]  # legacy only
+        # Only legacy transactions have the attribute.
+        return {"v": hex(value.v)}  # type: ignore[attr-defined]
     fields: Json = {
         "v": hex(value.y_parity),
         "yParity": hex(value.y_parity),
@@ -153,5 +154,5 @@ def _typed_fields(value: SignedTransactionAPI) -> Json:
     return fields
 
 
-def _address_or_none(value: bytes) -> str | None:
+def _write_address(value: bytes) -> str | None:
     return None if value == CREATE_CONTRACT_ADDRESS else to_checksum_address(value)

@@ -24,12 +24,15 @@ Method = Callable[..., Any]
 
 @attrs.frozen
 class Methods:
-    """Every method takes raw JSON parameters and returns JSON. The caller holds the lock."""
+    """The methods, from JSON parameters to JSON results; the caller holds the node's lock.
+
+    Each raises `RpcFault` for parameters that geth would refuse.
+    """
 
     node: Node
 
     def table(self) -> dict[str, Method]:
-        """Name the methods as JSON-RPC does."""
+        """Return the methods by their JSON-RPC names."""
         return {
             "eth_chainId": self.chain_id,
             "net_version": lambda: str(self.node.evm.chain_id),
@@ -62,7 +65,7 @@ class Methods:
         return hex(self.node.evm.chain_id)
 
     def fee_history(self, count: Any, newest: Any, percentiles: Any = None) -> Json:
-        """Answer `eth_feeHistory`; every tip was the suggested one."""
+        """Answer `eth_feeHistory`, as if every tip had been `TIP_WEI`."""
         wanted = count if isinstance(count, int) else chain_params.quantity(count)
         last = self.node.at(chain_params.block_ref(newest)).number
         first = max(0, last + 1 - min(wanted, MAX_HISTORY))
@@ -76,8 +79,9 @@ class Methods:
             history["reward"] = [[hex(TIP_WEI)] * len(percentiles) for _ in blocks]
         return history
 
-    def block_by_number(self, ref: Any, full: Any = False) -> Json | None:  # noqa: FBT002 - positional on the wire
-        """Answer `eth_getBlockByNumber`: null for a block that is not there."""
+    # Parameters are positional in JSON-RPC, so `full` is too, here and below.
+    def block_by_number(self, ref: Any, full: Any = False) -> Json | None:  # noqa: FBT002
+        """Answer `eth_getBlockByNumber`; null where there is no such block."""
         read = chain_params.block_ref(ref)
         block = self.node.find(read)
         if block is None:
@@ -85,14 +89,14 @@ class Methods:
         write = chain_json.pending_block if read == "pending" else chain_json.block
         return write(block, full=bool(full))
 
-    def block_by_hash(self, value: Any, full: Any = False) -> Json | None:  # noqa: FBT002 - as above
+    def block_by_hash(self, value: Any, full: Any = False) -> Json | None:  # noqa: FBT002
         """Answer `eth_getBlockByHash`."""
-        block = self.node.find(_hash_ref(value))
+        block = self.node.find(_read_block_hash(value))
         return None if block is None else chain_json.block(block, full=bool(full))
 
     def block_receipts(self, ref: Any) -> list[Json] | None:
         """Answer `eth_getBlockReceipts`."""
-        block = self.node.find(_pinned(ref))
+        block = self.node.find(_read_mined_block(ref))
         if block is None:
             return None
         return [chain_json.receipt(block, done) for done in block.executed]
@@ -100,24 +104,26 @@ class Methods:
     def balance(self, owner: Any, ref: Any = "latest") -> str:
         """Answer `eth_getBalance`."""
         address = chain_params.address(owner)
-        return hex(self._state(ref).get_balance(address))
+        return hex(self._open_state(ref).get_balance(address))
 
     def code(self, owner: Any, ref: Any = "latest") -> str:
         """Answer `eth_getCode`."""
         address = chain_params.address(owner)
-        return chain_json.data(self._state(ref).get_code(address))
+        return chain_json.data(self._open_state(ref).get_code(address))
 
     def storage_at(self, owner: Any, slot: Any, ref: Any = "latest") -> str:
         """Answer `eth_getStorageAt`."""
         address, key = chain_params.address(owner), chain_params.quantity(slot)
-        return chain_json.word(self._state(ref).get_storage(address, key))
+        return chain_json.word(self._open_state(ref).get_storage(address, key))
 
     def transaction_count(self, owner: Any, ref: Any = "latest") -> str:
-        """Answer `eth_getTransactionCount`; `pending` counts the pool's that can follow."""
+        """Answer `eth_getTransactionCount`; `pending` adds waiting transactions that can follow."""
         address = chain_params.address(owner)
         if ref != "pending":
-            return hex(self._state(ref).get_nonce(address))
-        return hex(self.node.pool.next_nonce(address, self._state("latest").get_nonce(address)))
+            return hex(self._open_state(ref).get_nonce(address))
+        return hex(
+            self.node.pool.next_nonce(address, self._open_state("latest").get_nonce(address))
+        )
 
     def call(self, transaction: Any, ref: Any = "latest", overrides: Any = None) -> str:
         """Answer `eth_call`."""
@@ -138,7 +144,7 @@ class Methods:
         return chain_json.data(self.node.send(chain_params.data(raw)))
 
     def transaction_by_hash(self, value: Any) -> Json | None:
-        """Answer `eth_getTransactionByHash`, waiting ones included."""
+        """Answer `eth_getTransactionByHash`, also for a transaction that waits."""
         key = chain_params.fixed(value, chain_params.HASH_BYTES)
         if mined := self.node.find_mined(key):
             block, done = mined
@@ -147,18 +153,18 @@ class Methods:
         return None if waiting is None else chain_json.transaction(waiting)
 
     def transaction_receipt(self, value: Any) -> Json | None:
-        """Answer `eth_getTransactionReceipt`: null until it is mined."""
+        """Answer `eth_getTransactionReceipt`; null until the transaction is mined."""
         mined = self.node.find_mined(chain_params.fixed(value, chain_params.HASH_BYTES))
         return chain_json.receipt(*mined) if mined else None
 
-    def _state(self, ref: Any) -> Any:
+    def _open_state(self, ref: Any) -> Any:
         return self.node.evm.state(self.node.at(chain_params.block_ref(ref)))
 
 
-def _hash_ref(value: Any) -> BlockHash:
+def _read_block_hash(value: Any) -> BlockHash:
     return BlockHash(value=chain_params.fixed(value, chain_params.HASH_BYTES))
 
 
-def _pinned(ref: Any) -> BlockRef:
+def _read_mined_block(ref: Any) -> BlockRef:
     read = chain_params.block_ref(ref)
     return "latest" if read == "pending" else read

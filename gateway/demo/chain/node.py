@@ -1,4 +1,4 @@
-"""The embedded chain's node: its blocks, its pool, its clock, and when it mines."""
+"""The node of the embedded chain: blocks, waiting transactions, the clock, and mining."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ from gateway.demo.chain.faults import RpcFault
 from gateway.demo.chain.pool import Pool
 from gateway.demo.token import TOTAL_SUPPLY_SLOT, balance_slot
 
-BLOCK_TIME_S: Final = 2  # Base's
-_UNMOVING_TAGS: Final = ("latest", "safe", "finalized")
+# Base's block time.
+BLOCK_TIME_S: Final = 2
+# Tags that name the latest block here: what is mined is safe and final at once.
+_HEAD_TAGS: Final = ("latest", "safe", "finalized")
 
 
 @attrs.frozen(kw_only=True)
 class BlockHash:
-    """A block named by its hash; `canonical` refuses one that a revert has left behind."""
+    """A block named by its hash; `canonical` refuses a block that a revert has removed."""
 
     value: bytes
     canonical: bool = False
 
 
-BlockRef = str | int | BlockHash  # a tag, a number or a hash
+# A tag, a number or a hash.
+BlockRef = str | int | BlockHash
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Snapshot:
-    """What a revert goes back to. Time does not go back."""
+    """The state that a revert restores: the latest block and the waiting transactions."""
 
     head: Block
     waiting: dict[bytes, SignedTransactionAPI]
@@ -41,7 +44,7 @@ class Snapshot:
 
 @attrs.define(eq=False)
 class Node:
-    """One chain. Take `lock` around every use: py-evm is not thread-safe."""
+    """One chain. The caller takes `lock` around every use: py-evm is not thread-safe."""
 
     evm: Evm
     _clock: Callable[[], float]
@@ -74,16 +77,16 @@ class Node:
 
     @property
     def now_s(self) -> int:
-        """Wall time, and what `advance` added to it."""
+        """The wall time plus what `advance` added, in Unix seconds."""
         return int(self._clock() + self._offset_s)
 
     def keep_up(self) -> None:
-        """Mine an empty block if the latest is stale: time passes without transactions, too."""
+        """Mine an empty block if the latest is older than the block time."""
         if self.automine and self.now_s - self.head.timestamp >= BLOCK_TIME_S:
             self.mine()
 
     def send(self, raw: bytes) -> bytes:
-        """Accept a signed transaction, mine it when mining is automatic, return its hash."""
+        """Accept a signed transaction, mine it if mining is automatic, and return its hash."""
         transaction = self.pool.add(raw, self.evm.state(self.head))
         if self.automine:
             self.mine()
@@ -94,7 +97,7 @@ class Node:
         return self._append(self.preview(edit))
 
     def preview(self, edit: Callable[[StateAPI], None] = lambda _: None) -> Block:
-        """Build the block that `mine` would mine now, the `pending` one."""
+        """Return the block that `mine` would mine now: the `pending` block."""
         waiting = self.pool.in_order()
         return self.evm.extend(self.head, waiting, timestamp=self.now_s, edit=edit)
 
@@ -111,7 +114,7 @@ class Node:
         self._append(self.evm.extend(self.head, (), timestamp=self.now_s, edit=edit))
 
     def set_automine(self, *, on: bool) -> None:
-        """Mine at once from now on, or only when told to."""
+        """Mine each transaction at once from now on, or only when `mine` is called."""
         self.automine = on
         if on and self.pool.waiting:
             self.mine()
@@ -128,9 +131,9 @@ class Node:
         return number
 
     def revert(self, number: int) -> bool:
-        """Go back to a snapshot, as a reorganisation does; it ends the later ones.
+        """Go back to a snapshot, as a reorganisation does, and forget later snapshots.
 
-        False when there is no such one.
+        The clock does not go back. Returns False where there is no such snapshot.
         """
         snapshot = self._snapshots.get(number)
         if snapshot is None:
@@ -144,21 +147,21 @@ class Node:
         return True
 
     def find(self, ref: BlockRef) -> Block | None:
-        """Look a block up; None when there is none."""
+        """Return a block; None where there is no such block."""
         if isinstance(ref, BlockHash):
             return self._find_hash(ref)
         if ref == "pending":
             return self.preview()
         if ref == "earliest":
             return self._canonical[0]
-        if ref in _UNMOVING_TAGS:
+        if ref in _HEAD_TAGS:
             return self.head
         return self._canonical[ref] if isinstance(ref, int) and ref <= self.head.number else None
 
     def at(self, ref: BlockRef) -> Block:
-        """Look a block up to read its state.
+        """Return a block whose state is to be read.
 
-        Raises `RpcFault` when there is none.
+        Raises `RpcFault` where there is no such block.
         """
         block = self.find(ref)
         if block is not None:
@@ -168,11 +171,11 @@ class Node:
         )
 
     def find_mined(self, transaction_hash: bytes) -> tuple[Block, Executed] | None:
-        """Look a mined transaction up."""
+        """Return a mined transaction and its block; None for any other."""
         return self._mined.get(transaction_hash)
 
     def between(self, first: int, last: int) -> list[Block]:
-        """List the blocks of a range of numbers, both ends included."""
+        """Return the blocks of a range of numbers, both ends included."""
         return self._canonical[first : last + 1]
 
     def _find_hash(self, ref: BlockHash) -> Block | None:

@@ -1,4 +1,4 @@
-"""Parameters of JSON-RPC calls, read strictly; what is wrong with one is said in its fault."""
+"""Reads parameters of JSON-RPC calls strictly; each function raises `RpcFault` for a wrong one."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ ADDRESS_BYTES: Final = 20
 HASH_BYTES: Final = 32
 
 
-def _refusal(why: str) -> RpcFault:
+def _make_fault(why: str) -> RpcFault:
     return RpcFault(f"invalid argument: {why}", code=INVALID_PARAMS)
 
 
 def quantity(value: Any) -> int:
     """Read a number such as "0x1f"."""
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value):
-        raise _refusal(f"{value!r} is not a hex quantity")
+        raise _make_fault(f"{value!r} is not a hex quantity")
     return int(value, 16)
 
 
 def data(value: Any) -> bytes:
     """Read bytes such as "0x00ff"."""
     if not isinstance(value, str) or not _DATA.fullmatch(value):
-        raise _refusal(f"{value!r} is not hex data")
+        raise _make_fault(f"{value!r} is not hex data")
     return bytes.fromhex(value[2:])
 
 
 def fixed(value: Any, size: int) -> bytes:
-    """Read that many bytes."""
+    """Read `size` bytes."""
     read = data(value)
     if len(read) != size:
-        raise _refusal(f"hex data has {len(read)} bytes, want {size}")
+        raise _make_fault(f"hex data has {len(read)} bytes, want {size}")
     return read
 
 
 def address(value: Any) -> Address:
-    """Read an address; its letters' case is not checked, as in geth."""
+    """Read an address; the checksum in its letters' case is not checked, as in geth."""
     return Address(fixed(value, ADDRESS_BYTES))
 
 
@@ -61,14 +61,15 @@ def block_ref(value: Any) -> BlockRef:
     if isinstance(value, str) and value in _TAGS:
         return value
     if isinstance(value, str) and len(value) == 2 + 2 * HASH_BYTES:
-        return BlockHash(value=fixed(value, HASH_BYTES))  # geth takes a bare hash as well
+        # geth takes a hash without an object as well.
+        return BlockHash(value=fixed(value, HASH_BYTES))
     return quantity(value)
 
 
 def message(value: Any) -> Call:
-    """Read the transaction object of `eth_call`; of its fees the dynamic ones count."""
+    """Read the transaction object of `eth_call`; `gasPrice` is ignored."""
     if not isinstance(value, dict):
-        raise _refusal("a transaction object is wanted")
+        raise _make_fault("a transaction object is wanted")
     payload = value.get("input") if value.get("input") is not None else value.get("data")
     gas = value.get("gas")
     return Call(

@@ -22,16 +22,19 @@ from gateway.demo.chain.node import Node
 from gateway.demo.chain.rpc import Rpc
 from gateway.demo.chain.server import RpcServer
 
-OTHER_TOKEN: Final = "0x00000000000000000000000000000000000F0f0F"  # noqa: S105 - same code, not USDC
-MULTICALL: Final = "0xcA11bde05977b3631167028862bE2a173976CA11"  # as on Base
-FAUCET_KEY: Final = keccak(text="play money faucet")  # pays the gas of `mint`
+# A second token with the code of play USDC.
+OTHER_TOKEN: Final = "0x00000000000000000000000000000000000F0f0F"  # noqa: S105
+# The address of Multicall3 on Base.
+MULTICALL: Final = "0xcA11bde05977b3631167028862bE2a173976CA11"
+# The key that pays the gas of `mint`.
+FAUCET_KEY: Final = keccak(text="play money faucet")
 ONE_ETH: Final = 10**18  # wei
 DEFAULT_GAS: Final = 500_000
 DEFAULT_MAX_FEE_WEI: Final = 1_000_000_000
 
 
 class PlayChain:
-    """A chain of one node, its JSON-RPC server, and whatever a test wants to do to it."""
+    """A chain of one node with its JSON-RPC server, and methods for tests to change it."""
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class PlayChain:
 
     @property
     def rpc_url(self) -> str:
-        """Where JSON-RPC is answered."""
+        """The URL of the JSON-RPC server."""
         return self._server.url
 
     @property
@@ -83,11 +86,11 @@ class PlayChain:
         return self.send_transaction(FAUCET_KEY, asset or self.usdc, token.mint_call(to, units))
 
     def transfer_usdc(self, key: bytes, to: str, units: int, *, asset: str | None = None) -> str:
-        """Send a token transfer and return the transaction's hash; `asset` is another token."""
+        """Send a token transfer and return its transaction's hash; `asset` names another token."""
         return self.send_transaction(key, asset or self.usdc, token.transfer_call(to, units))
 
     def usdc_balance(self, address: str, *, asset: str | None = None) -> int:
-        """Read a balance in units."""
+        """Return a balance in units of 10⁻⁶."""
         answer = self.call(asset or self.usdc, token.balance_call(address))
         return int.from_bytes(answer, "big")
 
@@ -103,7 +106,7 @@ class PlayChain:
         max_fee_wei: int = DEFAULT_MAX_FEE_WEI,
         tip_wei: int = TIP_WEI,
     ) -> bytes:
-        """Sign a raw transaction; without a nonce it takes the next free one."""
+        """Return a signed transaction; without `nonce` it gets the sender's next nonce."""
         if nonce is None:
             sender = token.address_of(key)
             nonce = int(self.rpc.result("eth_getTransactionCount", sender, "pending"), 16)
@@ -125,8 +128,8 @@ class PlayChain:
     ) -> str:
         """Sign and send a transaction and return its hash.
 
-        `fees` are the keywords of `sign_transaction`. Raises `RpcFault` when the node refuses it;
-        one that reverts is mined all the same.
+        `fees` are keywords of `sign_transaction`. Raises `RpcFault` when the node refuses the
+        transaction. A transaction that reverts is mined all the same.
         """
         return self.send_raw(self.sign_transaction(key, to, data, value_wei, **fees))
 
@@ -136,7 +139,7 @@ class PlayChain:
         return answer
 
     def deploy(self, key: bytes, contract: Contract) -> str:
-        """Deploy a contract and return its address; needs automatic mining."""
+        """Deploy a contract and return its address; mining must be automatic."""
         tx_hash = self.send_transaction(key, None, contract.creation, gas=5_000_000)
         receipt = self.receipt(tx_hash)
         if receipt is None or receipt["status"] != "0x1":
@@ -150,12 +153,12 @@ class PlayChain:
         return bytes.fromhex(answer[2:])
 
     def receipt(self, tx_hash: str) -> dict[str, Any] | None:
-        """Read a receipt as JSON-RPC writes it; None while it is not mined."""
+        """Return a receipt as JSON-RPC writes it; None until the transaction is mined."""
         answer: dict[str, Any] | None = self.rpc.result("eth_getTransactionReceipt", tx_hash)
         return answer
 
-    def set_automine(self, on: bool) -> None:  # noqa: FBT001 - `set_automine(False)` reads well
-        """Mine each transaction at once (the default), or only in `mine`."""
+    def set_automine(self, on: bool) -> None:  # noqa: FBT001
+        """Mine each transaction at once, the default, or only when `mine` is called."""
         with self.node.lock:
             self.node.set_automine(on=on)
 
@@ -172,12 +175,15 @@ class PlayChain:
             self.node.advance(seconds)
 
     def snapshot(self) -> int:
-        """Remember this moment."""
+        """Remember this moment and return a number for `revert`."""
         with self.node.lock:
             return self.node.snapshot()
 
     def revert(self, snapshot: int) -> None:
-        """Go back to a snapshot: blocks since then become orphans, time stays."""
+        """Go back to a snapshot: later blocks become orphans, the clock does not go back.
+
+        Raises `KeyError` where there is no such snapshot.
+        """
         with self.node.lock:
             if not self.node.revert(snapshot):
                 raise KeyError(snapshot)
@@ -196,5 +202,6 @@ class PlayChain:
         }
         for address, runtime in code.items():
             state.set_code(to_canonical_address(address), runtime)
-            state.set_nonce(to_canonical_address(address), 1)  # as contracts have since EIP-161
+            # Every contract has had a nonce of 1 since EIP-161.
+            state.set_nonce(to_canonical_address(address), 1)
         state.set_balance(to_canonical_address(token.address_of(FAUCET_KEY)), 10**6 * ONE_ETH)

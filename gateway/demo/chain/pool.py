@@ -1,4 +1,4 @@
-"""Transactions that wait for a block, and the reasons for which one is not let in."""
+"""Transactions that wait for a block, and the checks that a new one must pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from rlp.exceptions import RLPException
 from gateway.demo.chain.evm import GAS_LIMIT
 from gateway.demo.chain.faults import RpcFault
 
-PRICE_BUMP: Final = 110  # per cent of both fees that a replacement must offer, as in geth
+# A replacement must offer this much of both fees, as in geth.
+PRICE_BUMP: Final = 110  # per cent
 
 
 @attrs.define
@@ -27,16 +28,16 @@ class Pool:
     waiting: dict[bytes, SignedTransactionAPI] = attrs.field(factory=dict)
 
     def add(self, raw: bytes, state: StateAPI) -> SignedTransactionAPI:
-        """Let a signed transaction in; `state` is the one after the latest block.
+        """Add a signed transaction; `state` is the state after the latest block.
 
-        Raises `RpcFault` in geth's words when it can never be mined, or is known.
+        Raises `RpcFault` in geth's words for a transaction that is known or can never be mined.
         """
         transaction = decode(raw, self.chain_id)
         if transaction.hash in self.waiting:
             raise RpcFault("already known")
         _check(transaction)
         _check_nonce(transaction, state.get_nonce(transaction.sender))
-        rival = self._rival(transaction)
+        rival = self._find_rival(transaction)
         _check_replacement(transaction, rival)
         self._check_funds(transaction, rival, state.get_balance(transaction.sender))
         if rival is not None:
@@ -45,11 +46,11 @@ class Pool:
         return transaction
 
     def drop(self, transaction_hash: bytes) -> bool:
-        """Forget a transaction, as a node under pressure does; False when it is not waiting."""
+        """Forget a transaction, as a node under pressure does; False where it does not wait."""
         return self.waiting.pop(transaction_hash, None) is not None
 
     def forget_mined(self, state: StateAPI) -> None:
-        """Drop what the latest block has made impossible."""
+        """Drop the transactions whose nonces are used in the latest block's state."""
         self.waiting = {
             key: transaction
             for key, transaction in self.waiting.items()
@@ -57,7 +58,7 @@ class Pool:
         }
 
     def in_order(self) -> list[SignedTransactionAPI]:
-        """List everything by arrival, except that one sender's go by nonce."""
+        """Return all by arrival, but those of one sender in the order of their nonces."""
         by_nonce = sorted(self.waiting.values(), key=lambda item: item.nonce, reverse=True)
         queues: dict[bytes, list[SignedTransactionAPI]] = {}
         for transaction in by_nonce:
@@ -65,13 +66,13 @@ class Pool:
         return [queues[transaction.sender].pop() for transaction in self.waiting.values()]
 
     def next_nonce(self, sender: bytes, mined: int) -> int:
-        """Count a sender's transactions, those included that can follow the `mined` ones."""
+        """Return a sender's next nonce after `mined` ones and the waiting ones that follow."""
         taken = {item.nonce for item in self.waiting.values() if item.sender == sender}
         while mined in taken:
             mined += 1
         return mined
 
-    def _rival(self, transaction: SignedTransactionAPI) -> SignedTransactionAPI | None:
+    def _find_rival(self, transaction: SignedTransactionAPI) -> SignedTransactionAPI | None:
         for other in self.waiting.values():
             if other.sender == transaction.sender and other.nonce == transaction.nonce:
                 return other
@@ -99,7 +100,7 @@ class Pool:
 def decode(raw: bytes, chain_id: int) -> SignedTransactionAPI:
     """Read a signed transaction of type 0, 1 or 2.
 
-    Raises `RpcFault` for other bytes, another chain's signature, or none.
+    Raises `RpcFault` for other bytes, and for a signature that is for another chain or for any.
     """
     try:
         transaction = CancunTransactionBuilder.decode(raw)

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0: requests and batches in, answers out, one request at a time."""
+"""Answers JSON-RPC 2.0 requests and batches, one request at a time."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from gateway.demo.chain.faults import (
 from gateway.demo.chain.methods import Methods
 from gateway.demo.chain.node import Node
 
-MAX_BATCH: Final = 1000  # requests, as in geth
+# As in geth.
+MAX_BATCH: Final = 1000  # requests
 _log: Final = logging.getLogger(__name__)
 
 
 class Rpc:
-    """The chain as a function from a request's body to an answer's."""
+    """Turns the body of a request into the body of its answer."""
 
     def __init__(self, node: Node, token: str) -> None:
         self._node = node
@@ -32,21 +33,21 @@ class Rpc:
         self._signatures = {name: inspect.signature(run) for name, run in self._methods.items()}
 
     def answer(self, body: bytes) -> bytes:
-        """Answer a request or a batch; empty when it holds notifications only."""
+        """Answer a request or a batch; the answer is empty for notifications."""
         try:
             request = json.loads(body)
         except (ValueError, RecursionError):
-            return _dump(_failed(None, RpcFault("parse error", code=PARSE_ERROR)))
+            return _dump(_make_error(None, RpcFault("parse error", code=PARSE_ERROR)))
         if not isinstance(request, list):
             return _dump(self._answer_one(request))
         if not request or len(request) > MAX_BATCH:
             why = "batch too large" if request else "empty batch"
-            return _dump(_failed(None, RpcFault(why, code=INVALID_REQUEST)))
+            return _dump(_make_error(None, RpcFault(why, code=INVALID_REQUEST)))
         answers = [self._answer_one(item) for item in request]
         return _dump([answer for answer in answers if answer is not None] or None)
 
     def result(self, method: str, *params: Any) -> Any:
-        """Call a method in-process.
+        """Call a method in this process and return its result.
 
         Raises `RpcFault` where the answer would be an error.
         """
@@ -64,29 +65,30 @@ class Rpc:
 
     def _answer_one(self, request: Any) -> dict[str, Any] | None:
         if not isinstance(request, dict) or not isinstance(request.get("method"), str):
-            return _failed(None, RpcFault("invalid request", code=INVALID_REQUEST))
+            return _make_error(None, RpcFault("invalid request", code=INVALID_REQUEST))
         try:
-            result = self._checked_result(request["method"], request.get("params") or [])
+            result = self._find_result(request["method"], request.get("params") or [])
         except RpcFault as fault:
-            answer = _failed(request.get("id"), fault)
+            answer = _make_error(request.get("id"), fault)
         else:
             answer = {"jsonrpc": "2.0", "id": request.get("id"), "result": result}
         return answer if "id" in request else None
 
-    def _checked_result(self, method: str, params: Any) -> Any:
+    def _find_result(self, method: str, params: Any) -> Any:
         if not isinstance(params, list):
             raise RpcFault("non-array args", code=INVALID_PARAMS)
         try:
             return self.result(method, *params)
         except RpcFault:
             raise
-        except Exception as error:  # the server's edge: one bad request must not end the chain
+        except Exception as error:
+            # One request that the chain cannot handle must not end the chain.
             _log.exception("rpc_failed")
             why = f"internal error: {type(error).__name__}"
             raise RpcFault(why, code=INTERNAL_ERROR) from error
 
 
-def _failed(request_id: Any, fault: RpcFault) -> dict[str, Any]:
+def _make_error(request_id: Any, fault: RpcFault) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "error": fault.to_json()}
 
 

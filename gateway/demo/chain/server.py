@@ -1,4 +1,4 @@
-"""JSON-RPC over HTTP/1.1: a thread for each connection, open to web pages of any origin."""
+"""Serves JSON-RPC over HTTP/1.1: one thread a connection, open to web pages of any origin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-MAX_BODY: Final = 5 * 1024 * 1024  # bytes, as in geth
+# As in geth.
+MAX_BODY: Final = 5 * 1024 * 1024  # bytes
 _CORS: Final = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "POST, OPTIONS",
@@ -19,26 +20,27 @@ _CORS: Final = {
 
 
 class RpcServer:
-    """An HTTP server in a thread of its own. `answer` is called from many threads."""
+    """An HTTP server in its own thread, which calls `answer` from one thread a connection."""
 
     def __init__(self, answer: Callable[[bytes], bytes], *, host: str, port: int) -> None:
         self._http = _Server((host, port), _Handler)
         self._http.answer = answer
         self._thread = threading.Thread(
             target=self._http.serve_forever,
-            kwargs={"poll_interval": 0.02},  # seconds that `stop` may wait
+            # `stop` waits this long at most.
+            kwargs={"poll_interval": 0.02},  # seconds
             name="play-chain",
             daemon=True,
         )
 
     @property
     def url(self) -> str:
-        """The address to POST to."""
+        """The URL that takes POST requests."""
         host, port = self._http.server_address[:2]
         return f"http://{host!s}:{port}"
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Start to answer."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -72,23 +74,26 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def close_connections(self) -> None:
-        """End kept-alive connections, whose threads would wait for a next request."""
+        """Close kept-alive connections, whose threads would wait for another request."""
         with self._lock:
             waiting = list(self._open)
         for connection in waiting:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
-            except OSError:  # the other side was faster
+            except OSError:
+                # The client closed the connection first.
                 continue
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing about clients that hang up."""
+        """Print nothing about clients that close their connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # keep-alive
+    # HTTP/1.1 keeps connections alive.
+    protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # head and body leave in one packet
+    # Buffered, so that head and body leave in one packet.
+    wbufsize = -1
     server: _Server
 
     def do_POST(self) -> None:
@@ -102,15 +107,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, self.server.answer(body))
 
     def do_OPTIONS(self) -> None:
-        """Let browsers in."""
+        """Answer a browser's question whether a page may POST here."""
         self._send(HTTPStatus.NO_CONTENT, b"")
 
     def do_GET(self) -> None:
-        """Tell a curious person what this is."""
+        """Tell a person with a browser what this is."""
         self._send(HTTPStatus.OK, b'{"playChain":"POST JSON-RPC here"}')
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it
-        """Keep quiet."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Print no line for a request."""
 
     def _send(self, status: HTTPStatus, body: bytes) -> None:
         self.send_response(status)

@@ -1,7 +1,7 @@
-"""Runs the chain or the gateway in a process of its own, which ends when the demo does.
+"""Runs the chain or the gateway in a child process, which ends when the demo ends.
 
-The demo holds the other end of standard input and writes nothing. Its end, be it by SIGKILL,
-closes the pipe on every system; nothing else tells a child so.
+The demo holds the other end of the child's standard input and writes nothing to it. When the demo
+ends, by SIGKILL too, every system closes that pipe; no other sign works on every system.
 """
 
 import os
@@ -12,18 +12,19 @@ import threading
 import time
 
 _MODULES = {"chain": "gateway.demo.chain", "gateway": "gateway"}
-_GRACE_S = 10  # for an orderly end after the demo's own
+# The child has this long to end in order after the demo has ended.
+_GRACE_S = 10
 
 
 def main() -> None:
-    """Run what the first argument names with the other arguments, as `python -m` would."""
+    """Run the module that the first argument names, with the others, as `python -m` would."""
     threading.Thread(target=_follow_parent, name="parent", daemon=True).start()
     sys.argv = sys.argv[1:]
     runpy.run_module(_MODULES[sys.argv[0]], run_name="__main__", alter_sys=True)
 
 
 def _follow_parent() -> None:
-    """Wait for the demo's end, then end as if it had asked."""
+    """Wait for the demo's end, then end this process as SIGTERM from the demo would."""
     while os.read(0, 1):
         continue
     os.kill(os.getpid(), signal.SIGTERM)

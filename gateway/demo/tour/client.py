@@ -11,8 +11,10 @@ import requests
 
 from gateway.demo.tour.errors import DemoError
 
-_TIMEOUT_S = 40.0  # an answer to a payment may take 20
-_POLL_S = 0.25  # four polls a second; the gateway allows five
+# The gateway may take 20 seconds to answer a payment.
+_TIMEOUT_S = 40.0
+# Four polls a second; the gateway allows five.
+_POLL_S = 0.25
 _DONE_S = 120.0
 
 
@@ -31,27 +33,30 @@ class Client:
     session: requests.Session = attrs.field(repr=False)
 
     def answers(self) -> bool:
-        """Whether the gateway is there."""
+        """Whether the gateway answers."""
         try:
             return self.session.get(f"{self.base_url}/api/health", timeout=_TIMEOUT_S).ok
         except requests.ConnectionError:
             return False
 
     def manifest(self) -> dict[str, Any]:
-        """Read what is for sale, and where to pay."""
+        """Return the manifest: what is on sale, and the wallet to pay."""
         return self._get("/.well-known/agent-manifest.json")
 
     def post(
         self, path: str, body: Any, *, expect: HTTPStatus, **headers: str
     ) -> requests.Response:
-        """Post JSON; raises `DemoError` for any other status than the expected one."""
+        """Post JSON; raises `DemoError` for any status but the expected one."""
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         url = f"{self.base_url}{path}"
         answer = self.session.post(url, json=body, headers=names, timeout=_TIMEOUT_S)
-        return _expected(answer, expect)
+        return _check_status(answer, expect)
 
     def follow(self, status_url: str, show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        """Poll a task until it is done, showing each answer; raises `DemoError` if it failed."""
+        """Poll a task until it is done, and call `show` with each answer.
+
+        Raises `DemoError` for a task that failed or is not done in time.
+        """
         deadline = time.monotonic() + _DONE_S
         while time.monotonic() < deadline:
             task = self._get(status_url)
@@ -64,19 +69,19 @@ class Client:
         raise DemoError(f"The task {status_url} is not done after {_DONE_S:.0f} seconds.")
 
     def download(self, output: dict[str, Any]) -> bytes:
-        """Fetch an output and compare it with its checksum."""
-        answer = _expected(self.session.get(output["url"], timeout=_TIMEOUT_S), HTTPStatus.OK)
+        """Return an output's bytes; raises `DemoError` where its checksum is another one."""
+        answer = _check_status(self.session.get(output["url"], timeout=_TIMEOUT_S), HTTPStatus.OK)
         if hashlib.sha256(answer.content).hexdigest() != output["sha256"]:
             raise DemoError(f"The file behind {output['url']} is not the one that was promised.")
         return answer.content
 
     def _get(self, path: str) -> dict[str, Any]:
         answer = self.session.get(f"{self.base_url}{path}", timeout=_TIMEOUT_S)
-        read: dict[str, Any] = _expected(answer, HTTPStatus.OK).json()
+        read: dict[str, Any] = _check_status(answer, HTTPStatus.OK).json()
         return read
 
 
-def _expected(answer: requests.Response, status: HTTPStatus) -> requests.Response:
+def _check_status(answer: requests.Response, status: HTTPStatus) -> requests.Response:
     if answer.status_code == status:
         return answer
     try:

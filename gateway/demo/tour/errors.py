@@ -1,10 +1,11 @@
-"""What may go wrong in the demo."""
+"""The error of the demo."""
 
 
 class DemoError(Exception):
     """The demo cannot go on.
 
-    The message is a sentence for whoever started it; `log` the last lines of the process at fault.
+    The message is a sentence for the person at the terminal. `log` has the last lines of the
+    process that failed.
     """
 
     def __init__(self, sentence: str, *, log: str = "") -> None:

@@ -15,7 +15,8 @@ from gateway.demo.tour.screen import NOTABLE, Screen
 from gateway.version import VERSION
 
 _WATCH_S = 0.3
-_INTERRUPTED = 130  # exit code of a program that Ctrl-C ended half-way
+# The exit code of a program that Ctrl-C ended.
+_INTERRUPTED = 130
 _PLAY_MONEY = "All of it is play money, on 127.0.0.1 only: nothing here is worth anything."
 
 
@@ -28,14 +29,14 @@ def run_demo(
     screen: Screen | None = None,
     picture_format: str = "png",
 ) -> int:
-    """Make both purchases, then serve until Ctrl-C unless `once`; returns the exit code."""
+    """Make both purchases, then serve until Ctrl-C unless `once`, and return the exit code."""
     screen = screen or Screen()
     _end_on_signals()
     with tempfile.TemporaryDirectory(prefix="gateway-demo-", ignore_cleanup_errors=True) as folder:
         try:
             place = _prepare(port, rpc_port, output, Path(folder))
             _introduce(screen)
-            with _running(place) as (chain, gateway):
+            with _run_children(place) as (chain, gateway):
                 _purchase(screen, place, (chain, gateway), picture_format)
                 if not once:
                     _serve(screen, place, (chain, gateway))
@@ -49,14 +50,15 @@ def run_demo(
 
 
 def _end_on_signals() -> None:
-    """Let an orderly kill and a closed terminal do what Ctrl-C does."""
+    """Let SIGTERM and a closed terminal end the demo as Ctrl-C does."""
     for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):  # Windows has no SIGHUP
+        # Windows has no SIGHUP.
+        if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.default_int_handler)
 
 
 def _prepare(port: int, rpc_port: int, output: Path, folder: Path) -> Place:
-    """Check what must be right before anything starts; raises `DemoError`."""
+    """Check py-evm, the output folder and the ports; raises `DemoError`."""
     if find_spec("eth") is None:
         raise DemoError("The embedded chain needs py-evm: pip install 'generation-gateway[demo]'")
     try:
@@ -78,12 +80,12 @@ def _introduce(screen: Screen) -> None:
     screen.say(_PLAY_MONEY, style=NOTABLE)
     ignored = ignored_settings()
     if ignored:
-        screen.say(f"The demo does not heed {', '.join(ignored)}.")
+        screen.say(f"The demo ignores {', '.join(ignored)}.")
 
 
 @contextmanager
-def _running(place: Place) -> Iterator[tuple[Child, Child]]:
-    """Start chain and gateway at the same time; end the gateway first."""
+def _run_children(place: Place) -> Iterator[tuple[Child, Child]]:
+    """Start chain and gateway at the same time, and stop the gateway first at the end."""
     with ExitStack() as stack:
         chain = Child.start("chain", ["--port", str(place.rpc_port)], place.folder)
         stack.callback(chain.stop)
@@ -95,13 +97,14 @@ def _running(place: Place) -> Iterator[tuple[Child, Child]]:
 def _purchase(
     screen: Screen, place: Place, children: tuple[Child, Child], picture_format: str
 ) -> None:
-    """Make the purchases; raises `DemoError` with the log of the process at fault."""
+    """Make the purchases; raises `DemoError` with the log of the process that failed."""
     chain, gateway = children
     try:
         with ExitStack() as stack:
             screen.part("Start", "an embedded chain that looks like Base, and the gateway on it")
             with screen.step("Start the chain") as step:
-                from gateway.demo.tour.tour import Tour  # noqa: PLC0415 - slow, but so is the chain
+                # This import takes seconds, in which the chain starts as well.
+                from gateway.demo.tour.tour import Tour  # noqa: PLC0415
 
                 tour = stack.enter_context(Tour.open(screen, place, picture_format))
                 tour.await_chain(chain, step)
@@ -131,6 +134,6 @@ def _serve(screen: Screen, place: Place, children: tuple[Child, Child]) -> None:
 def _take_leave(screen: Screen, *, once: bool) -> None:
     screen.say("")
     if once:
-        screen.say("Without --once the demo keeps serving, so that you can buy, too.")
+        screen.say("Without --once the demo keeps serving, so that you can buy as well.")
     screen.say("It was play money, on 127.0.0.1 only.", style=NOTABLE)
     screen.say("To sell for real: gateway check, then gateway serve.")

@@ -1,6 +1,6 @@
 """Draws the README's pictures by running the demo: `python -m gateway.demo.tour.picture FOLDER`.
 
-Leaves the terminal as `demo.svg` and the picture that was bought as `picture.webp`.
+Writes the terminal to `demo.svg`, and the picture that the demo bought to `picture.webp`.
 """
 
 import contextlib
@@ -20,7 +20,8 @@ from gateway.demo.tour.screen import Screen
 _COLUMNS = 96
 _FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace"
 _DUSK = TerminalTheme(
-    (17, 24, 34),  # background
+    # Background, then foreground.
+    (17, 24, 34),
     (214, 222, 232),
     [
         *((40, 50, 64), (240, 113, 120), (126, 211, 158), (246, 201, 120)),
@@ -36,7 +37,7 @@ _DUSK = TerminalTheme(
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def main(folder: Path) -> None:
-    """Run the demo once and keep what it showed and bought."""
+    """Run the demo once, and keep its terminal and the picture that it bought."""
     sys.path[:] = [str(Path(entry).absolute()) for entry in sys.path]
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,12 +55,12 @@ def main(folder: Path) -> None:
         if code == 0:
             shutil.copy(bought / "picture.webp", folder)
     svg = console.export_svg(title="gateway demo --once", theme=_DUSK)
-    (folder / "demo.svg").write_text(_with_own_fonts(svg))
+    (folder / "demo.svg").write_text(_replace_fonts(svg))
     sys.exit(code)
 
 
-def _with_own_fonts(svg: str) -> str:
-    """Return a picture without the fonts that rich would fetch from a third party."""
+def _replace_fonts(svg: str) -> str:
+    """Return the SVG with fonts of the reader's system: rich names fonts of a third party."""
     local = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     return local.replace("font-family: Fira Code, monospace", f"font-family: {_FONTS}")
 

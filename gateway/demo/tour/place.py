@@ -1,4 +1,4 @@
-"""Where the demo's parts are: ports, folders, and the keys of this one run."""
+"""The ports, folders and keys of one run of the demo."""
 
 import secrets
 from pathlib import Path
@@ -8,19 +8,19 @@ import attrs
 from gateway.demo.tour.processes import HOST
 from gateway.domain.eip3009 import checksum_address
 
-# The first account of every developer chain (anvil, Hardhat): everybody knows it, so that the
-# README's purchase runs as it stands, and nobody takes it for a secret.
+# The first account of every developer chain (anvil, Hardhat). With a known key the purchase in the
+# README runs as it stands, and no reader takes the key for a secret.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """One run of the demo."""
+    """One run of the demo; `folder` is temporary."""
 
     port: int
     rpc_port: int
     output: Path
-    folder: Path  # temporary
+    folder: Path
     wallet: str = attrs.field(factory=lambda: checksum_address("0x" + secrets.token_hex(20)))
     settlement_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
     buyer_key: str = attrs.field(default=PLAY_KEY, repr=False)
@@ -38,7 +38,7 @@ class Place:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The gateway's settings; all that are not here keep their defaults."""
+        """The gateway's settings; all others keep their defaults."""
         return {
             "bind": f"{HOST}:{self.port}",
             "base_url": self.base_url,
@@ -51,7 +51,7 @@ class Place:
         }
 
     def invitation(self) -> list[tuple[str, str]]:
-        """Return what to try next, as lines to copy."""
+        """Return what to try next, as labels and lines to copy."""
         return [
             ("what is sold", f"curl {self.base_url}/.well-known/agent-manifest.json"),
             ("for a model", f"curl {self.base_url}/llms.txt"),

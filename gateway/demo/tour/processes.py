@@ -1,4 +1,4 @@
-"""The demo's two processes, the embedded chain and the gateway: start, watch and end them."""
+"""Starts, watches and ends the demo's two processes: the embedded chain and the gateway."""
 
 import os
 import socket
@@ -12,18 +12,21 @@ import attrs
 
 from gateway.demo.tour.errors import DemoError
 
-HOST = "127.0.0.1"  # nowhere else, whatever anybody sets
+# The demo listens here only; no setting changes that.
+HOST = "127.0.0.1"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
-_READY_S = 60.0  # a slow machine without compiled files took 18
+# A slow machine without compiled files took 18 seconds.
+_READY_S = 60.0
 _POLL_S = 0.02
-_STOP_S = 15.0  # the gateway finishes what it has begun
+# The gateway finishes what it has begun meanwhile.
+_STOP_S = 15.0
 _TAIL_LINES = 15
 _NEARBY_PORTS = 50
 
 
 @attrs.frozen(kw_only=True)
 class Child:
-    """A process of the demo, and the file that its output goes to."""
+    """A process of the demo, and the file with its output."""
 
     name: str
     log: Path
@@ -31,22 +34,24 @@ class Child:
 
     @classmethod
     def start(cls, name: str, arguments: list[str], folder: Path, **settings: str) -> "Child":
-        """Start `chain` or `gateway` in a folder of its own; it ends when we do."""
+        """Start `chain` or `gateway` in `folder`; the process ends when the demo ends."""
         log = folder / f"{name}.log"
         with log.open("wb") as output:
-            process = subprocess.Popen(  # noqa: S603 - our own module, our own arguments
+            # The folder has no gateway.toml. In a session of its own the child does not get the
+            # Ctrl-C of the terminal, which the demo handles. Module and arguments are our own.
+            process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-m", "gateway.demo.tour.child", name, *arguments],
-                cwd=folder,  # where no gateway.toml is
-                env=_environment(settings),
+                cwd=folder,
+                env=_make_environment(settings),
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is ours to handle
+                start_new_session=True,
             )
         return cls(name=name, log=log, process=process)
 
     def wait_until(self, is_ready: Callable[[], bool]) -> None:
-        """Wait until the process does its work; raises `DemoError` when it ends or is too slow."""
+        """Wait until `is_ready`; raises `DemoError` when the process ends or is too slow."""
         deadline = time.monotonic() + _READY_S
         while not is_ready():
             self.check()
@@ -62,7 +67,7 @@ class Child:
             raise DemoError(f"The {self.name} ended by itself (exit code {code}).", log=self.tail())
 
     def tail(self) -> str:
-        """Return the last lines of its output that tell more than that all is well."""
+        """Return the last lines of the process's output, without those of level info."""
         lines = self.log.read_text(errors="replace").splitlines()
         telling = [line for line in lines if '"level": "info"' not in line]
         return "\n".join(telling[-_TAIL_LINES:])
@@ -79,10 +84,10 @@ class Child:
             self.process.stdin.close()
 
 
-def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+def _make_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return our environment without settings and proxies, and with `settings`.
 
-    The child runs in another folder, so it gets our import path, an uninstalled checkout's too.
+    The child runs in another folder, so it gets our import path: a checkout may not be installed.
     """
     kept = {
         name: value
@@ -95,43 +100,44 @@ def _environment(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def ignored_settings() -> list[str]:
-    """Return the names of settings in the environment, none of which the demo heeds."""
+    """Return the names of settings in the environment; the demo ignores them."""
     return sorted(name for name in os.environ if name.startswith("GATEWAY_"))
 
 
 def choose_port(wanted: int, option: str, *, taken: int = 0) -> int:
-    """Return a port that is free; 0 chooses one. `taken` is another part's.
+    """Return a free port: the wanted one, or any for 0. `taken` is the other process's port.
 
-    Raises `DemoError` with a port that would do.
+    Raises `DemoError`, which names a port that is free.
     """
     if wanted and wanted == taken:
         why = f"--port and --rpc-port are both {wanted}"
     else:
         try:
-            return _bound(wanted)
+            return _try_port(wanted)
         except PermissionError:
             why = f"Port {wanted} on {HOST} needs an administrator"
         except OverflowError:
             why = f"There is no port {wanted}"
         except OSError:
             why = f"Port {wanted} on {HOST} is in use"
-    raise DemoError(f"{why}; choose another: gateway demo {option} {_nearby(wanted, taken)}")
+    raise DemoError(f"{why}; choose another: gateway demo {option} {_find_nearby(wanted, taken)}")
 
 
-def _nearby(port: int, taken: int) -> int:
+def _find_nearby(port: int, taken: int) -> int:
     for candidate in range(port + 1, port + _NEARBY_PORTS):
         try:
             if candidate != taken:
-                return _bound(candidate)
+                return _try_port(candidate)
         except (OSError, OverflowError):
             continue
-    return _bound(0)
+    return _try_port(0)
 
 
-def _bound(port: int) -> int:
-    """Return a port after having listened on it; raises `OSError` where one cannot."""
+def _try_port(port: int) -> int:
+    """Listen on a port for a moment and return it; raises `OSError` where that fails."""
     with socket.socket() as probe:
-        if os.name == "posix":  # elsewhere the option would allow a port that is in use
+        # On Windows this option would allow a port that is in use.
+        if os.name == "posix":
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         probe.listen()

@@ -18,12 +18,13 @@ from gateway.demo.tour.wallet import ONE_ETH, Rpc, Wallet, from_header, to_heade
 PICTURE_SLUG = "sandbox-image"
 DOCUMENT_SLUG = "document-parser"
 PROMPT = "A lighthouse at dusk, a sailing boat coming home"
-_RECEIPTS = ("X-PAYMENT-RESPONSE", "PAYMENT-RESPONSE")  # of x402 v1 and v2
+# The receipt's header in x402 v1 and v2.
+_RECEIPTS = ("X-PAYMENT-RESPONSE", "PAYMENT-RESPONSE")
 
 
 @attrs.define(kw_only=True)
 class Buyer:
-    """Buys from a gateway, and shows how."""
+    """Buys from a gateway, and shows each step."""
 
     screen: Screen
     client: Client
@@ -57,7 +58,7 @@ class Buyer:
             )
             step.fact("answer", "200 OK: paid, and the picture is being made", DONE)
             step.fact("settled", receipt["transaction"])
-        with self._waiting("picture", answer.json()["statusUrl"]) as (step, task):
+        with self._follow_task("picture", answer.json()["statusUrl"]) as (step, task):
             picture = task["result"]["outputs"][0]
             saved = self._save(f"picture.{self.picture_format}", self.client.download(picture))
             step.fact("saved", str(saved), NOTABLE)
@@ -69,7 +70,7 @@ class Buyer:
         with self.screen.step("Look up wallet and price in the manifest") as step:
             manifest = self.client.manifest()
             wallet = manifest["identity"]["walletAddress"]
-            price_units = _price_units(manifest, DOCUMENT_SLUG)
+            price_units = _find_price_units(manifest, DOCUMENT_SLUG)
             step.fact("GET", "/.well-known/agent-manifest.json")
             step.fact("answer", f"{dollars(price_units)} to {wallet}", NOTABLE)
         with self.screen.step("Transfer play USDC") as step:
@@ -81,7 +82,7 @@ class Buyer:
             answer = self._send_document(tx_hash)
             step.fact("POST", "/api/proxy-generate")
             step.fact("answer", f"200 OK: {answer['paidAmount']} USDC are paid", DONE)
-        with self._waiting("document", answer["statusUrl"]) as (step, task):
+        with self._follow_task("document", answer["statusUrl"]) as (step, task):
             markdown = self.client.download(task["result"]["outputs"][0])
             step.fact("saved", str(self._save("document.md", markdown)), NOTABLE)
             step.fact("from", str(self._save("document.pdf", sample_pdf())))
@@ -99,14 +100,15 @@ class Buyer:
         return read
 
     @contextmanager
-    def _waiting(self, what: str, status_url: str) -> Iterator[tuple[Step, dict[str, Any]]]:
+    def _follow_task(self, what: str, status_url: str) -> Iterator[tuple[Step, dict[str, Any]]]:
         """Show a step that follows a task, and yield the task once it is completed."""
         seen: list[str] = []
 
         def show(task: dict[str, Any]) -> None:
-            state = _state(task)
+            state = _describe_state(task)
             step.now(state)
-            if seen and state.startswith(seen[-1]):  # the same, known more exactly
+            # "processing 40%" replaces "processing".
+            if seen and state.startswith(seen[-1]):
                 seen.pop()
             if state not in seen:
                 seen.append(state)
@@ -123,14 +125,14 @@ class Buyer:
         return path
 
 
-def _state(task: dict[str, Any]) -> str:
+def _describe_state(task: dict[str, Any]) -> str:
     progress = task["progress"]
     share = f" {progress:.0%}" if progress is not None and not task["done"] else ""
     again = f" (attempt {task['attempt']})" if task["attempt"] > 1 else ""
     return f"{task['status']}{share}{again}"
 
 
-def _price_units(manifest: dict[str, Any], slug: str) -> int:
+def _find_price_units(manifest: dict[str, Any], slug: str) -> int:
     for endpoint in manifest["availableEndpoints"]:
         if endpoint["slug"] == slug:
             price: float = endpoint["price"]
@@ -139,10 +141,10 @@ def _price_units(manifest: dict[str, Any], slug: str) -> int:
 
 
 def dollars(units: int) -> str:
-    """Return units of 10⁻⁶ USDC as people write them."""
+    """Return units of 10⁻⁶ USDC as text, such as `0.02 USDC`."""
     return f"{units / 10**6:.6f}".rstrip("0").rstrip(".") + " USDC"
 
 
 def ether(wei: int) -> str:
-    """Return wei as people write them."""
+    """Return wei as text, such as `0.01 ETH`."""
     return f"{wei / ONE_ETH:.9f}".rstrip("0").rstrip(".") + " ETH"

@@ -1,4 +1,4 @@
-"""What the demo shows: numbered steps, how long each took, and facts below; plain without a TTY."""
+"""Shows the demo's steps with their durations and facts; plain text where there is no terminal."""
 
 import sys
 import time
@@ -15,15 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDEST = 96  # columns
-_LABEL = 8  # columns; with the indent before it a transaction's hash ends in column 79
+# With this and the indent before it a transaction's hash ends in column 79.
+_LABEL = 8  # columns
 _INDENT = 5
 _EXCERPT_LINES = 12
 _GOOD, _BAD, _DIM, _NAME = "green", "bold red", "bright_black", "cyan"
-NOTABLE, DONE = "yellow", "green"  # styles of facts
+# Styles of facts.
+NOTABLE, DONE = "yellow", "green"
 
 
 def open_console() -> Console:
-    """Return standard output; a terminal that cannot show a character shows a question mark."""
+    """Return standard output, with question marks for what the terminal cannot show."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")
@@ -32,7 +34,7 @@ def open_console() -> Console:
 
 @attrs.define
 class Screen:
-    """The console, and how many steps it has shown."""
+    """The console, and the number of steps shown so far."""
 
     console: Console = attrs.field(factory=open_console)
     _steps: int = 0
@@ -53,7 +55,7 @@ class Screen:
 
     @contextmanager
     def step(self, title: str) -> Iterator["Step"]:
-        """Show a step: a spinner while it runs, then whether it went well, how long, and facts."""
+        """Show a step: a spinner while it runs, then its outcome, its duration and its facts."""
         self._steps += 1
         step = Step(console=self.console, number=self._steps, title=title)
         with step:
@@ -62,7 +64,7 @@ class Screen:
 
     @contextmanager
     def waiting(self, sentence: str) -> Iterator[None]:
-        """Show a sentence while there is nothing to do, with a spinner on a terminal."""
+        """Show a sentence while the block runs, with a spinner on a terminal."""
         self.console.print()
         if self.console.is_terminal:
             with self.console.status(Text(sentence), spinner_style=_NAME):
@@ -72,7 +74,7 @@ class Screen:
             yield
 
     def lines(self, rows: list[tuple[str, str]]) -> None:
-        """Show labelled lines to copy; none is broken in two."""
+        """Show labelled lines to copy; a long line is not wrapped."""
         label_width = max(len(label) for label, _ in rows) + 2
         for label, value in rows:
             line = Text.assemble(" " * _INDENT, (label.ljust(label_width), _DIM), value)
@@ -88,7 +90,7 @@ class Screen:
         self.console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
 
     def excerpt(self, text: str) -> None:
-        """Show the first lines of a text that say something, beside a rule."""
+        """Show the first lines of a text that are not empty, beside a rule."""
         lines = [line for line in text.splitlines() if line.strip()]
         for line in lines[:_EXCERPT_LINES]:
             style = "bold" if line.startswith("#") else ""
@@ -97,7 +99,7 @@ class Screen:
             self.console.print(shown, soft_wrap=True)
 
     def fail(self, sentence: str, log: str = "") -> None:
-        """Tell why the demo ends, on standard error, after the tail of a log."""
+        """Print why the demo ends to standard error, after the end of a log."""
         errors = Console(stderr=True, highlight=False)
         if log:
             errors.print(Text(log, _DIM), soft_wrap=True)
@@ -117,7 +119,7 @@ class Step:
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:
-            self._status = self.console.status(self._head(), spinner_style=_NAME)
+            self._status = self.console.status(self._make_head(), spinner_style=_NAME)
             self._status.start()
         return self
 
@@ -130,9 +132,9 @@ class Step:
             self.finish(self.console.width, "✗", _BAD)
 
     def now(self, doing: str) -> None:
-        """Show what is going on, on a terminal only."""
+        """Show the current activity, on a terminal only."""
         if self._status is not None:
-            self._status.update(Text.assemble(self._head(), (f"  {doing}", _DIM)))
+            self._status.update(Text.assemble(self._make_head(), (f"  {doing}", _DIM)))
 
     def fact(self, label: str, value: str, style: str = "") -> None:
         """Note something to show below the step."""
@@ -140,17 +142,17 @@ class Step:
 
     def finish(self, width: int, mark: str, style: str) -> None:
         """Replace the spinner by the outcome."""
-        head = Text.assemble((f"{mark} ", style), self._head())
-        took = _duration(time.perf_counter() - self._began)
+        head = Text.assemble((f"{mark} ", style), self._make_head())
+        took = _format_duration(time.perf_counter() - self._began)
         gap = max(1, width - head.cell_len - len(took))
         self.console.print(Text.assemble(head, " " * gap, (took, _DIM)), soft_wrap=True)
         for label, value in self._facts:
             line = Text.assemble(" " * _INDENT, (label.ljust(_LABEL), _DIM), value)
             self.console.print(line, soft_wrap=True)
 
-    def _head(self) -> Text:
+    def _make_head(self) -> Text:
         return Text.assemble((f"{self.number:>2}  ", _NAME), self.title)
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""The tour: wait for chain and gateway, give everybody play money, buy twice, count the money."""
+"""The tour: wait for chain and gateway, hand out play money, buy twice, and count the money."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,8 @@ from gateway.demo.tour.purchases import Buyer, dollars, ether
 from gateway.demo.tour.screen import Screen, Step
 from gateway.demo.tour.wallet import CHAIN_ID, ONE_ETH, USDC, Rpc, Wallet
 
-_BUYER_UNITS = 100_000_000  # 100 play USDC
+# 100 play USDC.
+_BUYER_UNITS = 100_000_000
 
 
 @attrs.define(kw_only=True)
@@ -54,7 +55,7 @@ class Tour:
         step.fact("USDC", USDC)
 
     def begin(self, gateway: Child) -> None:
-        """Wait for the gateway, then fund the buyer and the key that pays the gateway's gas."""
+        """Wait for the gateway, then fund the buyer and the settlement key, which pays gas."""
         with self.screen.step("Start the gateway") as step:
             gateway.wait_until(self.client.answers)
             step.fact("URL", self.place.base_url)
@@ -66,38 +67,38 @@ class Tour:
             self.rpc.fund(self.settler.address, eth_wei=ONE_ETH, usdc_units=0)
             step.fact("buyer", self.buyer.wallet.address)
             step.fact("has", f"{dollars(_BUYER_UNITS)}, and 1 ETH for gas")
-        self._before = self._balances()
+        self._before = self._read_balances()
 
     def buy(self) -> None:
-        """Buy in both ways."""
+        """Buy a picture by x402 and a document by direct transfer."""
         self.screen.part("A picture, by X402", "the signed price travels in a header")
         self.buyer.buy_picture()
         self.screen.part("A document, by direct transfer", "the transaction's hash is the proof")
         self.buyer.buy_document()
 
     def reckon(self) -> None:
-        """Show who has what now, and who paid gas."""
-        after = self._balances()
+        """Show both balances, before and after, and the gas that each side paid."""
+        after = self._read_balances()
         self.screen.part("The money", "as the chain counts it")
         rows = [
-            (name, dollars(before), dollars(after[name]), _change(after[name] - before))
+            (name, dollars(before), dollars(after[name]), _format_change(after[name] - before))
             for name, before in self._before.items()
         ]
         self.screen.table(("", "before", "after", "change"), rows)
         self.screen.lines(
             [
-                ("gas, transfer", f"{self._gas(self.buyer.wallet)}, paid by the buyer"),
-                ("gas, settlement", f"{self._gas(self.settler)}, paid by the gateway"),
+                ("gas, transfer", f"{self._describe_gas(self.buyer.wallet)}, paid by the buyer"),
+                ("gas, settlement", f"{self._describe_gas(self.settler)}, paid by the gateway"),
             ]
         )
 
-    def _gas(self, wallet: Wallet) -> str:
+    def _describe_gas(self, wallet: Wallet) -> str:
         return ether(ONE_ETH - self.rpc.wei(wallet.address))
 
-    def _balances(self) -> dict[str, int]:
+    def _read_balances(self) -> dict[str, int]:
         owners = {"buyer": self.buyer.wallet.address, "gateway's wallet": self.place.wallet}
         return {name: self.rpc.usdc_units(owner) for name, owner in owners.items()}
 
 
-def _change(units: int) -> str:
+def _format_change(units: int) -> str:
     return f"+{dollars(units)}" if units > 0 else dollars(units)

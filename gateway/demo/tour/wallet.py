@@ -14,10 +14,12 @@ from eth_account.signers.local import LocalAccount
 from gateway.demo import token
 from gateway.demo.tour.errors import DemoError
 
-CHAIN_ID = 8453  # Base
+# Base.
+CHAIN_ID = 8453
 USDC = token.USDC_ADDRESSES[CHAIN_ID]
 ONE_ETH = 10**18  # wei
-_MAX_UNITS = 1_000_000  # a client should know the most it is willing to sign for
+# A client should know the largest amount that it is willing to sign for.
+_MAX_UNITS = 1_000_000
 _TIMEOUT_S = 10.0
 _AUTHORIZATION = {
     "TransferWithAuthorization": [
@@ -47,7 +49,7 @@ class Rpc:
         return answer["result"]
 
     def answers(self) -> bool:
-        """Whether the node is there."""
+        """Whether the node answers for this chain."""
         try:
             return int(self.ask("eth_chainId"), 16) == CHAIN_ID
         except requests.ConnectionError:
@@ -63,7 +65,7 @@ class Rpc:
         return int(self.ask("eth_getBalance", owner, "latest"), 16)
 
     def fund(self, owner: str, *, eth_wei: int, usdc_units: int) -> None:
-        """Give an account play money, which no other chain would."""
+        """Give an account play money by a method that only the embedded chain has."""
         self.ask("play_fund", owner, hex(eth_wei), hex(usdc_units))
 
     def gas_paid(self, tx_hash: str) -> tuple[int, int]:
@@ -77,7 +79,7 @@ class Rpc:
 
 @attrs.frozen
 class Wallet:
-    """A key and what it can sign."""
+    """A private key that signs payments and transactions."""
 
     account: LocalAccount = attrs.field(repr=False)
 
@@ -94,7 +96,7 @@ class Wallet:
     def sign_payment(self, challenge: dict[str, Any]) -> dict[str, Any]:
         """Sign the first offer of an x402 challenge: an EIP-3009 authorization of a transfer.
 
-        Raises `DemoError` for what a careful client does not sign.
+        Raises `DemoError` for another token or a higher price than a careful client signs for.
         """
         terms = challenge["accepts"][0]
         _check_terms(terms)
@@ -107,7 +109,8 @@ class Wallet:
             "nonce": "0x" + secrets.token_hex(32),
         }
         domain = {
-            **terms["extra"],  # name and version of the token
+            # The name and the version of the token.
+            **terms["extra"],
             "chainId": int(terms["network"].removeprefix("eip155:")),
             "verifyingContract": terms["asset"],
         }
@@ -124,7 +127,8 @@ class Wallet:
 
     def transfer_usdc(self, rpc: Rpc, to: str, units: int) -> str:
         """Send a transfer of USDC and return its hash; the chain mines it at once."""
-        block = rpc.ask("eth_getBlockByNumber", "latest", False)  # noqa: FBT003 - JSON-RPC
+        # False: without the block's transactions.
+        block = rpc.ask("eth_getBlockByNumber", "latest", False)  # noqa: FBT003
         tip_wei = int(rpc.ask("eth_maxPriorityFeePerGas"), 16)
         data = "0x" + token.transfer_call(to, units).hex()
         call = {"from": self.address, "to": USDC, "input": data}
@@ -154,6 +158,6 @@ def to_header(value: dict[str, Any]) -> str:
 
 
 def from_header(value: str) -> dict[str, Any]:
-    """Return what an x402 header carries."""
+    """Return the JSON of an x402 header."""
     read: dict[str, Any] = json.loads(base64.b64decode(value))
     return read

@@ -1,16 +1,12 @@
 """Settings of the bucket: what Fly and Amazon's tools set is enough; a mistake is one sentence."""
 
-from importlib import import_module
-
 import pytest
 
+from gateway.cli import check
 from gateway.errors import SettingsError
 from gateway.outputs import BucketWithFallback, DiskOutputs, open_outputs
 from gateway.settings import load_settings
 from gateway.settings.bucket import bucket_of
-
-# `from gateway.cli import check` is the command; this is its module.
-check = import_module("gateway.cli.check")
 
 WALLET = "0x" + "1" * 40
 KEYS = {"outputs_access_key_id": "id", "outputs_secret_access_key": "very hidden"}
@@ -137,7 +133,7 @@ def test_keys_are_never_shown():
 
 
 async def row_of(settings):
-    return await check._row("outputs", open_outputs(settings, "gateway check").probe)
+    return await check._make_row("outputs", open_outputs(settings, "gateway check").probe)
 
 
 async def test_the_check_writes_reads_and_deletes_an_object(bucket, tmp_path):

@@ -101,7 +101,7 @@ def test_a_second_run_replaces_the_files_and_heeds_no_settings(finished, output)
     env = environment(GATEWAY_BIND="0.0.0.0:1", HTTP_PROXY="http://127.0.0.1:1")
     again = run(output, *on_free_ports(), env=env)
     assert again.returncode == 0, again.stdout + again.stderr
-    assert "The demo does not heed GATEWAY_BIND." in again.stdout
+    assert "The demo ignores GATEWAY_BIND." in again.stdout
     assert "Quarterly Report" in (output / "document.md").read_text()
 
 

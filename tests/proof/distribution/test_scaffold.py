@@ -95,7 +95,7 @@ def test_a_folder_that_is_there_stays_as_it_is(here):
     (here / "gateway-acme").mkdir()
     result = new("acme")
     assert result.exit_code == 1
-    assert "There is a gateway-acme here already." in result.output
+    assert "There is a folder gateway-acme here already." in result.output
     assert list((here / "gateway-acme").iterdir()) == []
 
 

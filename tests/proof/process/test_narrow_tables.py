@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from gateway import Handle
 from gateway.cli import main
-from gateway.cli.terminal import print_rows
+from gateway.cli.tables import print_rows
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, WALLET, leased, queued
 from tests.conftest import Payer

@@ -2,16 +2,13 @@
 
 import platform
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from gateway.cli import check
 from gateway.sandbox.child import prctl, seccomp, system_calls
 from tests.proof.process.test_process import Gateway, key  # noqa: F401 - `key` is a fixture
-
-# `from gateway.cli import check` is the command; this is its module.
-check = import_module("gateway.cli.check")
 
 PID = 4711
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -143,10 +140,10 @@ def test_a_processor_without_numbers_is_left_to_the_limits(monkeypatch):
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="a filter that only Linux has")
 async def test_the_check_says_how_files_are_read(monkeypatch):
-    row = await check._row("sandbox", check._sandbox)
+    row = await check._make_row("sandbox", check._check_sandbox)
     assert (row.ok, row.found) == (True, check._CONFINED)
     monkeypatch.setattr("sys.executable", "/bin/false")
-    row = await check._row("sandbox", check._sandbox)
+    row = await check._make_row("sandbox", check._check_sandbox)
     assert (row.ok, "could not be started" in row.found) == (False, True)
 
 
@@ -162,7 +159,7 @@ async def test_the_check_says_where_the_kernel_refuses_the_filter(monkeypatch):
             pass
 
     monkeypatch.setattr(check, "Sandbox", Unfiltered)
-    row = await check._row("sandbox", check._sandbox)
+    row = await check._make_row("sandbox", check._check_sandbox)
     assert row.ok
     assert "limits alone" in row.found
 

@@ -1,0 +1,56 @@
+"""The command `gateway transfers`."""
+
+import asyncio
+
+import click
+
+from gateway.cli.session import open_session
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import FiniteRange, json_option, one_sentence, wide_option
+from gateway.domain import MinedTransfer
+from gateway.payments.unclaimed import unclaimed_transfers
+from gateway.settings import load_settings
+
+# Ten years of days; as hours, five months.
+_AMOUNT = FiniteRange(0, 3650)
+
+
+@click.group()
+def transfers() -> None:
+    """Look at what came into the wallet."""
+
+
+@transfers.command()
+@click.option("--days", default=7.0, show_default=True, type=_AMOUNT, help="How far to look back.")
+@click.option(
+    "--hours", type=_AMOUNT, help="Leave out younger transfers.  [default: too old to pay]"
+)
+@json_option
+@wide_option
+@one_sentence
+def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) -> None:
+    """List USDC transfers to the wallet that paid for nothing. No buyer sent their hash."""
+
+    async def find() -> list[MinedTransfer]:
+        settings = load_settings()
+        # Transfers that are younger than this may still pay for a task.
+        age_hours = max(24.0, settings.max_transfer_age_hours) if hours is None else hours
+        async with open_session(settings) as session:
+            return await unclaimed_transfers(
+                session.chain, session.store, settings.wallet_key, days=days, hours=age_hours
+            )
+
+    rows = [
+        {
+            "transaction": found.tx_hash,
+            "log": found.log_index,
+            "block": found.block_number,
+            "from": found.sender,
+            "amount": f"{found.amount_units / 10**6:g}",
+        }
+        for found in asyncio.run(find())
+    ]
+    if not rows and not as_json:
+        click.echo("Every transfer paid for something.")
+        return
+    print_rows(rows, as_json=as_json, wide=wide)

@@ -1,0 +1,257 @@
+"""What an operator reads from each command, compared with `snapshots/<command>.txt`.
+
+A changed sentence changes its snapshot. To rewrite them all, before reading the diff:
+
+    UPDATE_SNAPSHOTS=1 .venv/bin/python -m pytest tests/unit/cli/test_snapshots.py
+"""
+
+import asyncio
+import gc
+import os
+import re
+import shlex
+import time
+from pathlib import Path
+
+import click
+import pytest
+import structlog
+from click.testing import CliRunner
+
+import gateway.cli
+from gateway.chain import keys
+from gateway.cli import check, main, session
+from gateway.domain import Block
+from gateway.store import SqliteStore
+from gateway.testing.store.facts import NOW, WALLET, leased
+from gateway.version import VERSION
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+COLUMNS = 80
+KEY = "1" * 64
+SETTINGS = {
+    "GATEWAY_WALLET": WALLET,
+    "GATEWAY_SETTLEMENT_KEY": KEY,
+    "GATEWAY_DATA_DIR": "data",
+    "GATEWAY_SANDBOX": "true",
+    "COLUMNS": str(COLUMNS),
+}
+NO_WALLET = {"GATEWAY_WALLET": ""}
+REFUND_KEY = {"GATEWAY_REFUND_KEY": "2" * 64}
+STRANGER = "0x" + "99" * 20
+
+# For each command the lines to run, in this order, in one folder: first over a store without
+# tasks, then, after `...`, over one with the failed task `task-1`. A line may come with settings.
+LINES = {
+    "backup": ["backup copy.db", "backup copy.db", "backup missing/copy.db"],
+    # `--wide`, because the width of the columns depends on the path of the folder.
+    "check": ["check --wide"],
+    "demo": [],
+    "encrypt-key": [
+        "encrypt-key key.json --key 12 --password x",
+        f"encrypt-key key.json --key {KEY} --password x",
+        f"encrypt-key key.json --key {KEY} --password x",
+        f"encrypt-key missing/key.json --key {KEY} --password x",
+    ],
+    "endpoints": ["endpoints", "endpoints --json", ("endpoints", {"GATEWAY_SANDBOX": "false"})],
+    "hash-password": ["hash-password --password x"],
+    "payers": [
+        "payers barred",
+        "payers barred --json",
+        f"payers lift {STRANGER} --note x",
+        f"payers lift {STRANGER}",
+        "payers lift 0x12 --note x",
+    ],
+    "plugins": [
+        "plugins --no-health",
+        "plugins new acme",
+        "plugins new acme",
+        "plugins new 'Not a name'",
+        "plugins new openai",
+    ],
+    "refunds": [
+        "refunds list",
+        "refunds list --json",
+        "refunds approve",
+        "refunds approve --all",
+        "refunds approve --all task-1",
+        "refunds approve task-1",
+        "refunds approve task-1 --to 0x12",
+        "refunds reject --note x",
+        "refunds reject task-1",
+        "refunds pay",
+        ("refunds pay", REFUND_KEY),
+        ("refunds pay", {"GATEWAY_REFUND_KEY": KEY}),
+        "refunds pay --wait nan",
+        "...",
+        "refunds list",
+        "refunds reject task-1 --note x",
+        "refunds approve task-1",
+        "refunds list --wide",
+    ],
+    "restore": ["restore missing.db", "backup copy.db", "restore copy.db"],
+    "serve": [],
+    "tasks": ["tasks", "tasks --json", "tasks --status lost", "tasks --limit 0", "...", "tasks"],
+    "transfers": ["transfers unclaimed", "transfers unclaimed --days nan"],
+}
+# A mistake in the settings, which every command that reads them says.
+MISTAKEN = {
+    "backup": "backup copy.db",
+    "check": "check",
+    "endpoints": "endpoints",
+    "payers": "payers barred",
+    "plugins": "plugins",
+    "refunds": "refunds list",
+    "restore": "restore copy.db",
+    "serve": "serve",
+    "tasks": "tasks",
+    "transfers": "transfers unclaimed",
+}
+
+
+class StillChain:
+    """A chain of one thousand blocks, the newest of now, on which nothing ever happened."""
+
+    def __init__(self, settings):
+        pass
+
+    async def head(self):
+        return await self.block_at(1000)
+
+    newest_head = safe_head = head
+
+    async def block_at(self, number):
+        timestamp = int(time.time()) - (1000 - number) * 2
+        return Block(number=number, hash=f"0x{number:064x}", timestamp=timestamp)
+
+    async def call_uint(self, data, **_):
+        return 0
+
+    async def code(self, address, **_):
+        return b""
+
+    async def gas_balance(self, address):
+        return 10**16
+
+    async def transaction_count(self, address, **_):
+        return 0
+
+    async def fees(self):
+        return 10**6, 10**6
+
+    async def transfer_logs(self, wallet, **_):
+        return []
+
+    async def close(self):
+        pass
+
+
+async def _confined():
+    return check._CONFINED
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Returns what the operator sees of one line, from the prompt to the exit code."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(check, "Web3Chain", StillChain)
+    monkeypatch.setattr(session, "Web3Chain", StillChain)
+    monkeypatch.setattr(check, "_check_sandbox", _confined)
+    # The keystore's key derivation takes a second.
+    monkeypatch.setattr(keys, "encrypt_key", lambda *_: "{}")
+
+    def see(line, **settings):
+        env = SETTINGS | settings
+        result = CliRunner().invoke(main, shlex.split(line), env=env, prog_name="gateway")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        shown = "".join(f"{name}={value} " for name, value in settings.items())
+        return _normal(
+            f"$ {shown}gateway {line}\n{result.output}(exit code {result.exit_code})\n", tmp_path
+        )
+
+    yield see
+    structlog.reset_defaults()
+    # `serve` switches it off for its imports.
+    gc.enable()
+
+
+def _normal(text, folder):
+    """Return a text without what differs between two runs."""
+    text = text.replace(str(folder), "<folder>").replace(VERSION, "<version>")
+    text = re.sub(r"[\d,]+ (MB free|bytes)", r"<number> \1", text)
+    text = re.sub(r"\d+ s (ahead of|behind)", "<number> s ahead of", text)
+    text = re.sub(r"\d+ ms", "<number> ms", text)
+    text = re.sub(r"(gateway\.db\S*?)\d{8,}[-\dTZ]*", r"\1<time>", text)
+    # OCR is an extra, which is not installed everywhere.
+    text = text.replace("+rapidocr", "")
+    return re.sub(r"\$argon2\S+", "<hash>", text)
+
+
+def _helps(command, path=()):
+    """Yield the words of `--help` for a command and its subcommands."""
+    yield " ".join([*path, "--help"])
+    if isinstance(command, click.Group) and path:
+        for name, sub in sorted(command.commands.items()):
+            yield from _helps(sub, (*path, name))
+
+
+async def _fail_one_task():
+    async with SqliteStore(Path("data", "gateway.db")) as store:
+        task = await leased(store, tx=1, id="task-1")
+        await store.queue.fail(task, details="content_policy", error="No boats.", now=NOW)
+
+
+async def _create_store():
+    async with SqliteStore(Path("data", "gateway.db")):
+        pass
+
+
+def _see_all(name, run):
+    command = main.get_command(click.Context(main), name)
+    yield from (run(line) for line in _helps(command, (name,)))
+    if name in MISTAKEN:
+        yield run(MISTAKEN[name], **NO_WALLET)
+    Path("data").mkdir()
+    asyncio.run(_create_store())
+    for line in LINES[name]:
+        if line == "...":
+            asyncio.run(_fail_one_task())
+        else:
+            words, settings = (line, {}) if isinstance(line, str) else line
+            yield run(words, **settings)
+
+
+def _compare(name, seen):
+    snapshot = SNAPSHOTS / f"{name}.txt"
+    if "UPDATE_SNAPSHOTS" in os.environ:
+        SNAPSHOTS.mkdir(exist_ok=True)
+        snapshot.write_text(seen, "utf-8")
+    assert snapshot.exists(), "there is no snapshot; run this with UPDATE_SNAPSHOTS=1"
+    assert seen == snapshot.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", main.list_commands(click.Context(main)))
+def test_a_command_says_what_its_snapshot_says(name, run):
+    _compare(name, "\n".join(_see_all(name, run)))
+
+
+def test_the_list_of_commands_is_as_its_snapshot_and_imports_none(run, monkeypatch):
+    monkeypatch.setattr(gateway.cli, "import_module", pytest.fail)
+    _compare("gateway", "\n".join([run("--help"), run("--version"), run("nonsense")]))
+
+
+@pytest.mark.parametrize("name", main.list_commands(click.Context(main)))
+def test_the_list_has_the_first_sentence_of_each_help(name):
+    command = main.get_command(click.Context(main), name)
+    assert command.name == name
+    assert gateway.cli._COMMANDS[name][1] == command.get_short_help_str(COLUMNS)
+
+
+@pytest.mark.parametrize("name", main.list_commands(click.Context(main)))
+def test_help_fits_80_columns_with_no_sentence_cut(name, run):
+    command = main.get_command(click.Context(main), name)
+    for line in ["--help", *_helps(command, (name,))]:
+        _, *shown = run(line).splitlines()
+        assert max(map(len, shown)) <= COLUMNS
+        assert not [text for text in shown if text.endswith("...") and "Usage:" not in text]
