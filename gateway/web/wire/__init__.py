@@ -1,4 +1,8 @@
-"""The specification's JSON and the domain's nouns: camelCase and floats live only here."""
+"""Turns the specification's JSON into the domain's nouns and back.
+
+Only here are names camelCase and amounts floats. Rules that depend on a payment belong in
+`gateway.payments`.
+"""
 
 from gateway.web.wire.answers import POLL_S, dumps, number, started, task
 from gateway.web.wire.bodies import (
