@@ -73,7 +73,7 @@ def redacting(redactor: Redactor) -> structlog.typing.Processor:
         return clean(repr(value))
 
     def process(_: Any, __: str, event_dict: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        if _is_plain(event_dict) and not redactor.may_hold(_texts(event_dict)):
+        if _is_plain(event_dict) and not redactor.may_hold(_join_texts(event_dict)):
             return event_dict
         for name, value in event_dict.items():
             is_event = name == "event" and isinstance(value, str) and _EVENT.fullmatch(value)
@@ -89,7 +89,7 @@ def _is_plain(event: Mapping[str, Any]) -> bool:
     return _PLAIN.issuperset(map(type, event.values()))
 
 
-def _texts(event: Mapping[str, Any]) -> str:
+def _join_texts(event: Mapping[str, Any]) -> str:
     return "\n".join([value for value in event.values() if isinstance(value, str)])
 
 

@@ -43,20 +43,20 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     hide_memory()
     # The lock is held as long as this variable lives.
     lock = lock_data(settings)  # noqa: F841
-    listener = _listen(settings.bind)
+    listener = listen(settings.bind)
     speak_http1_only()
     with redacted_output(redactor):
-        _run(create_app(settings, redactor=redactor), listener)
+        _run_app(create_app(settings, redactor=redactor), listener)
 
 
-def _run(app: Quart, listener: socket.socket) -> None:
+def _run_app(app: Quart, listener: socket.socket) -> None:
     # A failed start raises from `_serve`, and our error handlers log every other error.
     app.logger.disabled = True
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listener))
 
 
-def _listen(bind: str) -> socket.socket:
+def listen(bind: str) -> socket.socket:
     """Open the port before the app starts: early clients wait instead of being refused.
 
     Raises `SettingsError` where the port cannot be opened.
@@ -84,7 +84,7 @@ async def _serve(app: Quart, listener: socket.socket) -> None:
     # Hypercorn's types describe an ASGI app by its shape, and Quart's does not fit.
     asgi: Any = app
     try:
-        await hypercorn_serve(asgi, _config(listener), shutdown_trigger=stop.wait)
+        await hypercorn_serve(asgi, hypercorn_config(listener), shutdown_trigger=stop.wait)
     except LifespanFailureError as error:
         raise app.extensions.get(FAILURE, error) from None
     finally:
@@ -128,7 +128,8 @@ class _Config(Config):
         return sockets
 
 
-def _config(listener: socket.socket) -> Config:
+def hypercorn_config(listener: socket.socket) -> Config:
+    """Return Hypercorn's settings for a socket that listens already; they own the socket."""
     config = _Config()
     config.bind = [f"fd://{listener.detach()}"]
     config.backlog = _BACKLOG
