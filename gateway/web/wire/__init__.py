@@ -1,6 +1,6 @@
-"""Turns the specification's JSON into the domain's nouns and back.
+"""Turns the JSON of requests and tasks into the domain's nouns and back.
 
-Only here are names camelCase and amounts floats. Rules that depend on a payment belong in
+Names in camelCase and amounts as floats belong here. Rules about a payment do not: they are in
 `gateway.payments`.
 """
 
