@@ -8,7 +8,7 @@ import uvloop
 from hypercorn.asyncio import serve
 from quart import Quart
 
-from gateway.web.server import _config, _listen
+from gateway.web.server import hypercorn_config, listen
 
 
 def quart_app() -> Quart:
@@ -38,7 +38,7 @@ async def asgi_app(scope: dict[str, Any], receive: Any, send: Any) -> None:
 def main() -> None:
     kind, port = sys.argv[1:]
     app: Any = {"quart": quart_app, "asgi": lambda: asgi_app}[kind]()
-    config = _config(_listen(f"127.0.0.1:{port}"))
+    config = hypercorn_config(listen(f"127.0.0.1:{port}"))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(app, config))
 

@@ -1,12 +1,17 @@
-"""Assembles a gateway: the only module that knows all others."""
+"""Puts one gateway together; the only module that knows all others.
+
+From top to bottom: `create_app` makes the parts that need no database, `_open_services` makes the
+others once the database is open, and `_run_background_work` starts the background work and ends it.
+"""
 
 import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from typing import Any
 
+import attrs
 import structlog
 from quart import Quart
 
@@ -39,13 +44,25 @@ from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.rate_limits import RateLimits
-from gateway.web.services import EXTENSION, FAILURE, Readiness, Services
+from gateway.web.readiness import Readiness
+from gateway.web.services import EXTENSION, FAILURE, Services, Timing
 
-_WARM_UP_S = 1.0  # after which warming starts even if nobody asked anything yet
-_DRAIN_TASKS_S = 75.0  # with the two others under Fly's kill_timeout of 120
-_DRAIN_PAYMENTS_S = 20.0
-_SPACE_S = 30.0  # between two looks at whether the database can give disk back
 _log = structlog.get_logger()
+
+
+@attrs.frozen(kw_only=True)
+class _Parts:
+    """What a gateway is made of before its database is open."""
+
+    manager: PluginManager
+    catalog: Catalog
+    context: PluginContext
+    store: Store
+    settler: Settler
+    # None without a refund key.
+    refunds: Refunds | None
+    redactor: Redactor
+    timing: Timing = attrs.field(factory=Timing)
 
 
 def create_app(
@@ -56,8 +73,11 @@ def create_app(
     plugins: Iterable[object] = (),
     now: Clock = time.time,
     redactor: Redactor | None = None,
+    timing: Timing | None = None,
 ) -> Quart:
-    """Assemble a gateway. Production passes nothing; tests pass fakes.
+    """Return a gateway as an app that a server can run.
+
+    Production passes settings and redactor at most; tests pass fakes for the rest.
 
     Raises `SettingsError` for settings or plugins that cannot work together.
     """
@@ -66,115 +86,58 @@ def create_app(
     manager = PluginManager(plugins)
     redactor = redactor or Redactor()
     catalog = manager.catalog(settings, now, redactor)
+    store = store or SqliteStore(settings.data_dir / "gateway.db")
+    chain = chain or Web3Chain(settings)
+    context = PluginContext(settings=settings, chain=chain, journal=store, now=now)
+    parts = _make_parts(manager, catalog, context, store, redactor, timing or Timing())
     app = bare_app(settings, catalog)
-    keep = store or SqliteStore(settings.data_dir / "gateway.db")
-    base = chain or Web3Chain(settings)
-    context = PluginContext(settings=settings, chain=base, journal=keep, now=now)
-    settler = manager.settler(context)  # a wrong key stops here, before anything opens
-    refunds = _refunds(context, keep, settler)
+    _run_while_serving(app, parts)
+    return app
+
+
+def _run_while_serving(app: Quart, parts: _Parts) -> None:
+    """Let the app open its parts when the server starts, and close them when it stops."""
 
     @app.while_serving
-    async def serving() -> AsyncGenerator[None, None]:
+    async def serve() -> AsyncGenerator[None, None]:
         try:
-            async with contextlib.AsyncExitStack() as stack:
-                await stack.enter_async_context(keep)
-                gateway = await _services(
-                    app, context, manager, catalog, keep, settler, refunds, redactor
-                )
-                owners = owners_of(manager.modules(), catalog)
-                await stack.enter_async_context(watch_loop(owners, catalog))
-                await stack.enter_async_context(_running(gateway))
-                yield
+            async with parts.store:
+                services = await _open_services(app, parts)
+                owners = owners_of(parts.manager.modules(), parts.catalog)
+                async with watch_loop(owners, parts.catalog), _run_background_work(services):
+                    yield
         except Exception as error:
             app.extensions[FAILURE] = error
             raise
 
-    return app
+
+# -- parts that need no database
 
 
-async def _services(
-    app: Quart,
-    context: PluginContext,
+def _make_parts(
     manager: PluginManager,
     catalog: Catalog,
-    store: Store,
-    settler: Settler,
-    refunds: Refunds | None,
-    redactor: Redactor,
-) -> Services:
-    """Put the parts together over an open store."""
-    settings, now = context.settings, context.now
-    await check_network(settings, store)
-    app.secret_key = await store.meta("session_secret", lambda: secrets.token_hex(32))
-    file_secret = await store.meta("file_secret", lambda: secrets.token_hex(32))
-    redactor.learn([app.secret_key, file_secret])
-    output_store = open_outputs(settings, file_secret)
-    notifications, readiness = TaskNotifications(), Readiness(settings, catalog)
-    workers = _workers(context, catalog, store, output_store, notifications)
-    wallet = WalletCheck(settings, context.chain)
-    reconciler = Reconciler(store, context.chain, settings, now)
-    obstacles = Obstacles(context.chain, settler, settings.wallet_key, now)
-    failed = FailedSettlements(store, context.chain, now)
-    settlements = Settlements(store, settler, reconciler, obstacles, failed, workers.wake)
-    born_at = float(await store.meta("born_at", lambda: str(now())))
-    gateway = Services(
-        settings=settings,
-        redactor=redactor,
-        store=store,
-        chain=context.chain,
-        catalog=catalog,
-        output_store=output_store,
-        settlements=settlements,
-        refunds=refunds,
-        payments=_payments(
-            context, manager, store, settlements, readiness, wallet, workers, born_at
-        ),
-        workers=workers,
-        limits=RateLimits(settings, now),
-        notifications=notifications,
-        long_polls=LongPolls(settings.max_long_polls, settings.max_long_polls_per_address),
-        readiness=readiness,
-        wallet=wallet,
-        now=now,
-        started_at=now(),
-        password=AdminPassword(settings, store),
-    )
-    app.extensions[EXTENSION] = gateway
-    return gateway
-
-
-def _payments(
     context: PluginContext,
-    manager: PluginManager,
     store: Store,
-    settlements: Settlements,
-    readiness: Readiness,
-    wallet: WalletCheck,
-    workers: WorkerPool,
-    born_at: float,
-) -> Payments:
-    return Payments(
+    redactor: Redactor,
+    timing: Timing,
+) -> _Parts:
+    """Add settler and refunds: a wrong key stops the start here, before anything is opened."""
+    settler = manager.settler(context)
+    return _Parts(
+        manager=manager,
+        catalog=catalog,
+        context=context,
         store=store,
-        chain=context.chain,
-        authorizations=manager.authorization_verifier(context),
-        transfers=manager.transfer_verifier(context),
-        settlements=settlements,
-        check_serving=readiness.check_serving,
-        check_wallet=wallet.check,
-        on_queued=workers.wake,
-        now=context.now,
-        born_at=born_at,
-        exposure=Exposure(
-            store=store,
-            chain=context.chain,
-            held_file_bytes=context.settings.held_files_mb * 10**6,
-            now=context.now,
-        ),
+        settler=settler,
+        refunds=_make_refunds(context, store, settler),
+        redactor=redactor,
+        timing=timing,
     )
 
 
-def _refunds(context: PluginContext, store: Store, settler: Settler) -> Refunds | None:
-    """Return who sends refunds; None without a refund key.
+def _make_refunds(context: PluginContext, store: Store, settler: Settler) -> Refunds | None:
+    """Return the sender of refunds; None without a refund key.
 
     Raises `SettingsError` where the settings cannot work together.
     """
@@ -182,7 +145,7 @@ def _refunds(context: PluginContext, store: Store, settler: Settler) -> Refunds 
     if secret is None and context.settings.refunds == "automatic":
         raise SettingsError(
             "GATEWAY_REFUNDS is automatic, but GATEWAY_REFUND_KEY is not set. It is the private "
-            "key that sends them: it holds USDC for refunds and a little ETH."
+            "key that sends refunds: it holds USDC for refunds and a little ETH."
         )
     refunds = Refunds(store, context, secret) if secret is not None else None
     if refunds is not None and refunds.address == getattr(settler, "address", None):
@@ -192,82 +155,214 @@ def _refunds(context: PluginContext, store: Store, settler: Settler) -> Refunds 
     return refunds
 
 
-def _workers(
-    context: PluginContext,
-    catalog: Catalog,
-    store: Store,
-    output_store: OutputStore,
-    notifications: TaskNotifications,
-) -> WorkerPool:
-    return WorkerPool(
-        store=store,
-        catalog=catalog,
-        output_store=output_store,
-        now=context.now,
-        workers=context.settings.workers,
-        retention_s=context.settings.retention_days * 86400,
-        on_done=notifications.post,
+# -- parts that need the open database
+
+
+@attrs.frozen(kw_only=True)
+class _Installation:
+    """What the database says about this installation; its first start wrote it."""
+
+    session_secret: str = attrs.field(repr=False)
+    file_secret: str = attrs.field(repr=False)
+    # Unix seconds.
+    born_at: float
+
+
+async def _open_services(app: Quart, parts: _Parts) -> Services:
+    """Make the parts that need the open database, and hand all parts to the app.
+
+    Raises `SettingsError` where the database belongs to another network.
+    """
+    await check_network(parts.context.settings, parts.store)
+    installation = await _read_installation(parts)
+    app.secret_key = installation.session_secret
+    parts.redactor.learn([installation.session_secret, installation.file_secret])
+    services = _make_services(parts, installation)
+    app.extensions[EXTENSION] = services
+    return services
+
+
+async def _read_installation(parts: _Parts) -> _Installation:
+    """Return the installation's secrets and its time of creation; the first start makes them."""
+    meta, now = parts.store.meta, parts.context.now
+    return _Installation(
+        session_secret=await meta("session_secret", lambda: secrets.token_hex(32)),
+        file_secret=await meta("file_secret", lambda: secrets.token_hex(32)),
+        born_at=float(await meta("born_at", lambda: str(now()))),
     )
 
 
-@contextlib.asynccontextmanager
-async def _running(gateway: Services) -> AsyncIterator[None]:
-    """Work until told to stop; then finish what was begun, and leave the rest durable."""
-    gateway.workers.start()
-    space = Periodic("give-back-space", gateway.store.give_back_space, _SPACE_S)
-    space.start()
-    background: list[asyncio.Task[Any]] = [
-        asyncio.create_task(_warm_up(gateway), name="warm-up"),
-        asyncio.create_task(
-            retention.sweep_forever(gateway.store, gateway.output_store, gateway.now),
-            name="retention",
+def _make_services(parts: _Parts, installation: _Installation) -> Services:
+    context, store, catalog = parts.context, parts.store, parts.catalog
+    settings, chain, now = context.settings, context.chain, context.now
+    output_store = open_outputs(settings, installation.file_secret)
+    notifications = TaskNotifications()
+    workers = _make_workers(parts, output_store, notifications.post)
+    settlements = _make_settlements(parts, workers.wake)
+    readiness = Readiness(settings, catalog)
+    wallet = WalletCheck(settings, chain)
+    payments = _make_payments(
+        parts, installation, settlements, readiness, wallet, on_queued=workers.wake
+    )
+    return Services(
+        settings=settings,
+        redactor=parts.redactor,
+        store=store,
+        chain=chain,
+        catalog=catalog,
+        output_store=output_store,
+        settlements=settlements,
+        refunds=parts.refunds,
+        payments=payments,
+        workers=workers,
+        limits=RateLimits(settings, now),
+        notifications=notifications,
+        long_polls=LongPolls(settings.max_long_polls, settings.max_long_polls_per_address),
+        readiness=readiness,
+        wallet=wallet,
+        now=now,
+        started_at=now(),
+        password=AdminPassword(settings, store),
+        timing=parts.timing,
+    )
+
+
+def _make_workers(
+    parts: _Parts, output_store: OutputStore, on_done: Callable[[str], None]
+) -> WorkerPool:
+    settings = parts.context.settings
+    return WorkerPool(
+        store=parts.store,
+        catalog=parts.catalog,
+        output_store=output_store,
+        now=parts.context.now,
+        workers=settings.workers,
+        retention_s=settings.retention_days * 86400,
+        on_done=on_done,
+    )
+
+
+def _make_settlements(parts: _Parts, on_settled: Callable[[], None]) -> Settlements:
+    settings, chain, now = parts.context.settings, parts.context.chain, parts.context.now
+    return Settlements(
+        parts.store,
+        parts.settler,
+        Reconciler(parts.store, chain, settings, now),
+        Obstacles(chain, parts.settler, settings.wallet_key, now),
+        FailedSettlements(parts.store, chain, now),
+        on_settled,
+    )
+
+
+def _make_payments(
+    parts: _Parts,
+    installation: _Installation,
+    settlements: Settlements,
+    readiness: Readiness,
+    wallet: WalletCheck,
+    *,
+    on_queued: Callable[[], None],
+) -> Payments:
+    context, store = parts.context, parts.store
+    return Payments(
+        store=store,
+        chain=context.chain,
+        authorizations=parts.manager.authorization_verifier(context),
+        transfers=parts.manager.transfer_verifier(context),
+        settlements=settlements,
+        check_serving=readiness.check_serving,
+        check_wallet=wallet.check,
+        on_queued=on_queued,
+        now=context.now,
+        born_at=installation.born_at,
+        exposure=Exposure(
+            store=store,
+            chain=context.chain,
+            held_file_bytes=context.settings.held_files_mb * 10**6,
+            now=context.now,
         ),
-        asyncio.create_task(_probe(gateway), name="probing"),
-        asyncio.create_task(_look_at_wallet(gateway), name="wallet"),
-    ]
+    )
+
+
+# -- background work, from the start to the end
+
+
+@contextlib.asynccontextmanager
+async def _run_background_work(services: Services) -> AsyncIterator[None]:
+    """Do the background work inside the block.
+
+    At its end, work that has begun is finished; all other work waits in the database for the
+    next start.
+    """
+    services.workers.start()
+    space = Periodic(
+        "give-back-space", services.store.give_back_space, services.timing.give_back_space_s
+    )
+    space.start()
+    background = _start_background_tasks(services)
     try:
         yield
     finally:
-        gateway.readiness.is_draining = True
+        services.readiness.is_draining = True
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        await gateway.shared_checks.close()
+        await services.shared_checks.close()
         await space.stop()
-        if gateway.refunds is not None:
-            await gateway.refunds.close()
-        await gateway.settlements.close(grace_s=_DRAIN_PAYMENTS_S)
-        await gateway.workers.drain(grace_s=_DRAIN_TASKS_S)
-        await gateway.catalog.close()
-        gateway.pages.close()
-        gateway.bodies.close()
-        gateway.password.close()
-        await gateway.chain.close()
+        await _drain(services)
+        await _close(services)
 
 
-async def _probe(gateway: Services) -> None:
-    await gateway.warmed.wait()
-    await probe_forever(gateway.catalog)
+def _start_background_tasks(services: Services) -> list[asyncio.Task[Any]]:
+    work = {
+        "warm-up": _warm_up(services),
+        "retention": retention.sweep_forever(services.store, services.output_store, services.now),
+        "probing": _probe_providers(services),
+        "wallet": _look_at_wallet(services),
+    }
+    return [asyncio.create_task(coroutine, name=name) for name, coroutine in work.items()]
 
 
-async def _look_at_wallet(gateway: Services) -> None:
-    await gateway.warmed.wait()
-    await gateway.wallet.look_until_known()
-
-
-async def _warm_up(gateway: Services) -> None:
-    """Import what is heavy once the first answer is out, and look at what is unsettled."""
+async def _warm_up(services: Services) -> None:
+    """Import heavy libraries after the first answer, and take up open payments."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_WARM_UP_S):
-            await gateway.answered.wait()
-    gateway.settlements.start()  # first of all: nothing below may keep open payments from closing
-    if gateway.refunds is not None:
-        gateway.refunds.start()
+        async with asyncio.timeout(services.timing.warm_up_s):
+            await services.answered.wait()
+    # Settling starts first, so that nothing below can keep open payments from closing.
+    services.settlements.start()
+    if services.refunds is not None:
+        services.refunds.start()
     try:
-        await gateway.chain.start()
-        await gateway.payments.cutoff_block()
-        await gateway.settlements.obstacles.look()
+        await services.chain.start()
+        await services.payments.cutoff_block()
+        await services.settlements.obstacles.look()
     except ChainUnavailable as error:
         _log.warning("chain.silent", error=error.message, details=error.details)
-    await gateway.password.make_first()
-    gateway.warmed.set()
+    await services.password.make_first()
+    services.warmed.set()
+
+
+async def _probe_providers(services: Services) -> None:
+    await services.warmed.wait()
+    await probe_forever(services.catalog)
+
+
+async def _look_at_wallet(services: Services) -> None:
+    await services.warmed.wait()
+    await services.wallet.look_until_known()
+
+
+async def _drain(services: Services) -> None:
+    """Finish refunds, payments and tasks that have begun, each within its time."""
+    if services.refunds is not None:
+        await services.refunds.close()
+    await services.settlements.close(grace_s=services.timing.drain_payments_s)
+    await services.workers.drain(grace_s=services.timing.drain_tasks_s)
+
+
+async def _close(services: Services) -> None:
+    await services.catalog.close()
+    services.pages.close()
+    services.bodies.close()
+    services.password.close()
+    await services.chain.close()

@@ -1,4 +1,7 @@
-"""What an operator may set, how it is read, and what it must be like."""
+"""What an operator may set, how it is read, and which values are right.
+
+What a plugin lets the operator set belongs in the plugin: it declares a section of its own.
+"""
 
 from gateway.settings.checks import check_settings, is_key, parse_limit
 from gateway.settings.loader import load_settings

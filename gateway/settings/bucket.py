@@ -1,4 +1,4 @@
-"""The bucket that outputs are kept in: by our settings, else as Fly and Amazon's tools name it."""
+"""The bucket for outputs: from our settings, else from the variables of Fly and Amazon's tools."""
 
 import os
 import re
@@ -10,25 +10,28 @@ from gateway.settings.model import Settings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 _PREFIX = re.compile(r"([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?")
-# New buckets of these are known by their host name only.
+# At these stores, a new bucket can be reached only by a host name that holds its name.
 _NAMED_BY_HOST = (".amazonaws.com", ".tigris.dev", ".storage.dev")
 
 
 @attrs.frozen(kw_only=True)
 class Bucket:
-    """One bucket of an S3-compatible store, and the key to it."""
+    """One bucket of an S3-compatible store, and the key for it."""
 
     name: str
-    prefix: str  # of every object; "" or "a/b"
-    endpoint: str  # the store's address, without the bucket
+    # Every object's key starts with it: "" or "a/b".
+    prefix: str
+    # The store's address, without the bucket.
+    endpoint: str
     region: str
-    is_in_host: bool  # whether the bucket's name goes into the host, not into the path
+    # Whether the bucket's name goes into the host instead of the path.
+    is_in_host: bool
     access_key_id: str = attrs.field(repr=False)
     secret_access_key: str = attrs.field(repr=False)
 
     @property
     def base_url(self) -> str:
-        """The address that paths are put after; with the bucket, where that is in the host."""
+        """The address before the path; it holds the bucket's name if the host does."""
         scheme, _, host = self.endpoint.partition("://")
         return f"{scheme}://{self.name}.{host}" if self.is_in_host else self.endpoint
 
@@ -37,28 +40,28 @@ class Bucket:
 
 
 def bucket_of(settings: Settings) -> Bucket | None:
-    """Return the bucket, or None where outputs stay on the disk."""
+    """Return the bucket; None where outputs are kept on the disk."""
     if not settings.outputs_url:
         return None
     url = urlsplit(settings.outputs_url)
-    given = settings.outputs_endpoint or _set_by_others("AWS_ENDPOINT_URL_S3")
-    elsewhere = "auto" if given else "us-east-1"
-    region = settings.outputs_region or _set_by_others("AWS_REGION") or elsewhere
+    given = settings.outputs_endpoint or _read_variable("AWS_ENDPOINT_URL_S3")
+    default_region = "auto" if given else "us-east-1"
+    region = settings.outputs_region or _read_variable("AWS_REGION") or default_region
     endpoint = (given or f"https://s3.{region}.amazonaws.com").rstrip("/")
     return Bucket(
-        name=url.netloc or _set_by_others("BUCKET_NAME"),
+        name=url.netloc or _read_variable("BUCKET_NAME"),
         prefix=url.path.removeprefix("/").removesuffix("/"),
         endpoint=endpoint,
         region=region,
         is_in_host=_is_in_host(settings.outputs_addressing, endpoint),
-        access_key_id=str(settings.outputs_access_key_id) or _set_by_others("AWS_ACCESS_KEY_ID"),
+        access_key_id=str(settings.outputs_access_key_id) or _read_variable("AWS_ACCESS_KEY_ID"),
         secret_access_key=str(settings.outputs_secret_access_key)
-        or _set_by_others("AWS_SECRET_ACCESS_KEY"),
+        or _read_variable("AWS_SECRET_ACCESS_KEY"),
     )
 
 
-def bucket_verdicts(settings: Settings) -> dict[str, bool]:
-    """Return which of the bucket's settings are right."""
+def judge_bucket(settings: Settings) -> dict[str, bool]:
+    """Return for each of the bucket's settings whether its value is right."""
     addressing = settings.outputs_addressing in ("auto", "host", "path")
     bucket = bucket_of(settings)
     if bucket is None:
@@ -84,5 +87,5 @@ def _is_in_host(addressing: str, endpoint: str) -> bool:
     return addressing == "host" or (addressing == "auto" and host.endswith(_NAMED_BY_HOST))
 
 
-def _set_by_others(variable: str) -> str:
-    return os.environ.get(variable, "")
+def _read_variable(name: str) -> str:
+    return os.environ.get(name, "")

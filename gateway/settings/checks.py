@@ -1,4 +1,4 @@
-"""What settings must be like; a mistake is one sentence with an example."""
+"""Which values of settings are right; a mistake becomes one sentence with an example."""
 
 import math
 import re
@@ -7,12 +7,11 @@ from urllib.parse import urlsplit
 import attrs
 
 from gateway.domain import usdc
-from gateway.domain.eip3009 import NETWORKS
+from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
-from gateway.settings.bucket import bucket_verdicts
+from gateway.settings.bucket import judge_bucket
 from gateway.settings.model import Settings
 from gateway.settings.sections import variable
-from gateway.settings.wallet import check_wallet
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
@@ -25,7 +24,7 @@ _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 
 
 def hint(name: str) -> str:
-    """Return what a setting is for, and an example."""
+    """Return what a setting is for and an example; empty for an unknown name."""
     field = attrs.fields_dict(Settings).get(name.partition(".")[0])
     if field is None:
         return ""
@@ -35,11 +34,11 @@ def hint(name: str) -> str:
 
 def check_settings(settings: Settings) -> None:
     """Raise `SettingsError` for the first setting that cannot be right."""
-    for name, is_right in _verdicts(settings).items():
+    for name, is_right in _judge_settings(settings).items():
         if not is_right:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
-    check_wallet(settings)
+    _check_wallet(settings)
 
 
 _ONE_OF = {
@@ -53,9 +52,12 @@ _AT_LEAST = {
     "min_free_disk_mb": 0,
     "max_long_polls": 0,
     "max_long_polls_per_address": 0,
-    "body_memory_mb": 24,  # two of the largest bodies
-    "held_files_mb": 8,  # one of the largest files
-    "failed_gas_per_hour": 0,  # nor "nan", of which nothing is more
+    # Two of the largest bodies.
+    "body_memory_mb": 24,
+    # One of the largest files.
+    "held_files_mb": 8,
+    # This refuses "nan", too: no comparison with it is true.
+    "failed_gas_per_hour": 0,
 }
 _POSITIVE = (
     "rpc_timeout",
@@ -67,21 +69,21 @@ _POSITIVE = (
 _LIMITS = ("limit_x402", "limit_direct", "limit_task", "limit_login", "limit_login_total")
 
 
-def _verdicts(settings: Settings) -> dict[str, bool]:
-    """Return which settings are right."""
+def _judge_settings(settings: Settings) -> dict[str, bool]:
+    """Return for each checked setting whether its value is right."""
     url = urlsplit(settings.base_url)
     return {
         "base_url": url.scheme in ("http", "https") and bool(url.hostname) and not url.path,
         "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,
         "rpc_urls": bool(settings.rpc_urls)
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
-        **{name: not value or is_key(value) for name, value in _keys(settings).items()},
+        **{name: not value or is_key(value) for name, value in _keys_of(settings).items()},
         "admin_password_hash": _is_argon2_hash(str(settings.admin_password_hash)),
-        "facilitator_url": _is_address_of_facilitator(settings.facilitator_url),
+        "facilitator_url": _is_facilitator_address(settings.facilitator_url),
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
         "bind": bool(re.fullmatch(r".+:[0-9]{1,5}", settings.bind)),
-        **bucket_verdicts(settings),
+        **judge_bucket(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
         **{name: getattr(settings, name) in values for name, values in _ONE_OF.items()},
@@ -92,20 +94,20 @@ def _verdicts(settings: Settings) -> dict[str, bool]:
     }
 
 
-def _keys(settings: Settings) -> dict[str, str]:
+def _keys_of(settings: Settings) -> dict[str, str]:
     return {"settlement_key": settings.settlement_key, "refund_key": settings.refund_key}
 
 
-def _is_address_of_facilitator(text: str) -> bool:
-    """Whether this is empty or an address; unencrypted only on this machine."""
+def _is_facilitator_address(text: str) -> bool:
+    """Whether this is empty or an address; http is right on this machine only."""
     url = urlsplit(text)
     is_local = url.hostname in ("127.0.0.1", "localhost", "::1")
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
 
 
 def _is_argon2_hash(text: str) -> bool:
-    """Whether this is empty or an argon2 hash that a password can be compared with."""
-    # Four characters of Base64 are three bytes; one character alone is none.
+    """Whether this is empty or a complete argon2 hash."""
+    # Four characters of Base64 are three bytes; one character left over is not even one byte.
     is_cut_off = any(len(part) % 4 == 1 for part in text.split("$")[-2:])
     return not text or (bool(_ARGON2.fullmatch(text)) and not is_cut_off)
 
@@ -118,13 +120,30 @@ def _is_amount(text: str) -> bool:
         return False
 
 
+def _check_wallet(settings: Settings) -> None:
+    """Raise `SettingsError` for a mistyped wallet, and for the address of a token contract."""
+    digits = settings.wallet.removeprefix("0x")
+    is_mixed_case = digits not in (digits.lower(), digits.upper())
+    if is_mixed_case and settings.wallet != checksum_address(settings.wallet):
+        raise SettingsError(
+            f"GATEWAY_WALLET is {settings.wallet}, whose upper and lower case do not fit its "
+            "digits (EIP-55), so a character of it is wrong: copy the address again."
+        )
+    for network in NETWORKS.values():
+        if settings.wallet_key == network.token:
+            raise SettingsError(
+                f"GATEWAY_WALLET is the address of the USDC contract on {network.name}, where "
+                "every payment would be lost: set the address of your own wallet."
+            )
+
+
 def is_key(text: str) -> bool:
-    """Whether this is a private key of secp256k1."""
+    """Whether this is a private key of the curve secp256k1."""
     return bool(_KEY.fullmatch(text)) and 0 < int(text, 16) < _CURVE_ORDER
 
 
 def parse_limit(limit: str) -> tuple[int, int]:
-    """Return (hits, window in seconds) of a checked limit such as `10/60s`."""
+    """Return (hits, window in seconds) of a limit such as `10/60s`."""
     match = _LIMIT.fullmatch(limit)
     if match is None:
         raise SettingsError(f"{limit!r} is not a rate limit such as 10/60s.")

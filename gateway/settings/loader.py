@@ -17,8 +17,9 @@ from gateway.settings.checks import check_settings, hint
 from gateway.settings.model import Settings
 from gateway.settings.sections import variable
 
-_READ_HERE = {"plugin_values", "unknown_in_file"}
-_OURS = {field.name for field in attrs.fields(Settings)} - _READ_HERE
+# Fields that this module fills; the operator cannot set them by name.
+_FILLED_HERE = {"plugin_values", "unknown_in_file"}
+_OWN_NAMES = {field.name for field in attrs.fields(Settings)} - _FILLED_HERE
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -26,25 +27,12 @@ def load_settings(**overrides: Any) -> Settings:
 
     Raises `SettingsError` with one sentence for the first mistake.
     """
-    named = os.environ.get("GATEWAY_CONFIG")
-    if named and not Path(named).is_file():
-        raise SettingsError(f"GATEWAY_CONFIG names {named}, but there is no such file.")
-    file = Path(named or "gateway.toml")
-    try:
-        loaded = ts.load_settings(
-            Settings,
-            loaders=[
-                ts.FileLoader({"*": _OurToml(None)}, files=[file]),
-                ts.EnvLoader(prefix="GATEWAY_"),
-            ],
-            converter=TSConverter(strlist_sep=","),
-        )
-    except (ExceptionGroup, TsError) as error:
-        raise SettingsError(_one_sentence(error)) from None
-    in_file = _nobodys(tomllib.loads(file.read_text("utf-8")) if file.is_file() else {})
+    file = _find_file()
+    loaded = _load(file)
+    in_file = _plugin_values(tomllib.loads(file.read_text("utf-8")) if file.is_file() else {})
     changes = {
         "base_url": loaded.base_url.rstrip("/"),
-        "plugin_values": in_file | _nobodys(_environment()),
+        "plugin_values": in_file | _plugin_values(_read_environment()),
         "unknown_in_file": tuple(in_file),
         **overrides,
     }
@@ -53,20 +41,46 @@ def load_settings(**overrides: Any) -> Settings:
     return settings
 
 
-class _OurToml(ts.TomlFormat):
-    """Leaves to plugins what is no setting of ours; the plugin manager misses a mistyped one."""
+def _find_file() -> Path:
+    named = os.environ.get("GATEWAY_CONFIG")
+    if named and not Path(named).is_file():
+        raise SettingsError(
+            f"GATEWAY_CONFIG names {named}, but there is no such file. Write the file, or unset "
+            "the variable."
+        )
+    return Path(named or "gateway.toml")
+
+
+def _load(file: Path) -> Settings:
+    """Read the gateway's own settings; raises `SettingsError` for a value of the wrong kind."""
+    try:
+        return ts.load_settings(
+            Settings,
+            loaders=[
+                ts.FileLoader({"*": _OwnToml(None)}, files=[file]),
+                ts.EnvLoader(prefix="GATEWAY_"),
+            ],
+            converter=TSConverter(strlist_sep=","),
+        )
+    except (ExceptionGroup, TsError) as error:
+        raise SettingsError(_explain_mistake(error)) from None
+
+
+class _OwnToml(ts.TomlFormat):
+    """Reads the gateway's own settings only; the plugin manager finds mistyped names later."""
 
     def __call__(self, path: Path, settings_cls: type, options: Any) -> dict[str, Any]:
         read = super().__call__(path, settings_cls, options)
-        return {name: value for name, value in read.items() if name in _OURS}
+        return {name: value for name, value in read.items() if name in _OWN_NAMES}
 
 
-def _nobodys(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is none of our own settings."""
-    return {name: value for name, value in values.items() if name not in _OURS}
+def _plugin_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are no settings of the gateway itself."""
+    return {name: value for name, value in values.items() if name not in _OWN_NAMES}
 
 
-def _environment() -> dict[str, str]:
+def _read_environment() -> dict[str, str]:
+    """Return all variables of the gateway by their names in the file."""
     prefix = "GATEWAY_"
     return {
         name.removeprefix(prefix).lower(): value
@@ -75,8 +89,8 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _one_sentence(error: Exception) -> str:
-    """Return the first mistake of a failed load in one sentence, without any value."""
+def _explain_mistake(error: Exception) -> str:
+    """Return the first mistake of a failed load in one sentence that shows no value."""
     first: BaseException = error
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]

@@ -1,4 +1,4 @@
 """HTTP: server, routes, the JSON of the specification, limits and the admin password.
 
-Decisions about money are in `gateway.payments`.
+Decisions about money belong in `gateway.payments`.
 """

@@ -1,4 +1,4 @@
-"""The bare Quart app: what it reads, how it writes, its cookies and its routes; no parts yet."""
+"""The Quart app without the parts of a gateway: body limits, JSON, cookies, routes."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -12,65 +12,72 @@ from werkzeug.exceptions import BadHost, BadRequest
 
 from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
-from gateway.web import routes
+from gateway.web import error_answers, headers
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
-from gateway.web.limited import address_of
-from gateway.web.routes.admin import SESSION_S
-from gateway.web.routes.files import FileResponse
-from gateway.web.routes.generate import ESCAPED_BODY_BYTES, LARGE_BODY_BYTES
+from gateway.web.rate_limits import address_of
+from gateway.web.routes import admin, discovery, files, generate, health, tasks
 
-_BODY_S = 30  # a client slower than this with its body is cut off
-
-
-def static_folder() -> Path:
-    """Return where llms.txt and the pages are: in the wheel inside, in a checkout beside us."""
-    inside = Path(__file__).parent / "static"
-    return inside if inside.is_dir() else Path(__file__).parents[2] / "static"
+_ROUTES = (generate, tasks, files, discovery, health, admin)
+# A client that needs longer to send its body is cut off.
+_BODY_S = 30
 
 
 def bare_app(settings: Settings, catalog: Catalog) -> Quart:
-    """Return the bare app: its limits, its cookies, its routes."""
-    app = _App("gateway", template_folder=str(static_folder()), static_folder=None)
-    app.url_map.merge_slashes = False  # `//` is an unknown path, not a redirect in HTML
+    """Return an app with its routes; they answer once the app carries its `Services`."""
+    app = _App("gateway", template_folder=str(_static_folder()), static_folder=None)
+    # `//` is an unknown path: Quart would answer with a redirect in HTML.
+    app.url_map.merge_slashes = False
     app.session_interface = _AdminSessions()
     app.request_class = _request_class(settings, catalog)
-    app.response_class = FileResponse
+    app.response_class = files.FileResponse
     app.config.update(
         BODY_TIMEOUT=_BODY_S,
         SESSION_COOKIE_NAME="gateway_admin",
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Strict",
         SESSION_COOKIE_SECURE=settings.is_https,
-        PERMANENT_SESSION_LIFETIME=timedelta(seconds=SESSION_S),
+        PERMANENT_SESSION_LIFETIME=timedelta(seconds=admin.SESSION_S),
     )
     app.json = _Json(app)
-    routes.register(app)
+    for module in _ROUTES:
+        app.register_blueprint(module.blueprint)
+    error_answers.register(app)
+    headers.register(app)
     return app
 
 
+def _static_folder() -> Path:
+    """Return the folder of llms.txt and the pages: inside the wheel, or a checkout's top level."""
+    inside = Path(__file__).parent / "static"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "static"
+
+
 class _App(Quart):
-    """Quart, with an answer for a `Host` that is no host name: its own is a traceback."""
+    """Quart with a JSON answer to a bad `Host` header, and with counted bodies."""
 
     def create_url_adapter(self, request: Any) -> Any:
-        """Return what finds a request's route."""
+        """Return the object that finds a request's route.
+
+        Quart's own raises outside of the error handlers where `Host` is not a host name.
+        """
         try:
             return super().create_url_adapter(request)
         except BadHost:
-            return _Nowhere()
+            return _NoHostAdapter()
 
     async def handle_request(self, request: Request) -> Any:
-        """Answer a request, and give back the memory of its body whatever happens."""
+        """Answer a request and always give back the memory of its body."""
         try:
             return await super().handle_request(request)
         finally:
             cast(CountedBody, request.body).release()
 
 
-class _Nowhere:
-    """Finds no route."""
+class _NoHostAdapter:
+    """Answers every path with an error."""
 
     def match(self, **_: Any) -> NoReturn:
-        """Refuse."""
+        """Raise `BadRequest`."""
         raise BadRequest("The Host header is not a host name.")
 
 
@@ -86,30 +93,23 @@ class _AdminSessions(SecureCookieSessionInterface):
     """Sessions under /admin only: reading the cookie costs every other request 12 µs."""
 
     async def open_session(self, app: Quart, request: Any) -> Any:
-        """Return the session of an admin page; elsewhere None, which Quart takes as empty."""
+        """Return the session of an admin page; elsewhere None, an empty session for Quart."""
         if not request.path.startswith("/admin"):
             return None
         return await super().open_session(app, request)
 
 
 def _request_class(settings: Settings, catalog: Catalog) -> type[Request]:
-    """Return a request whose body may be large only where a file may come, and is counted."""
+    """Return a request class that limits each body by its route and counts its memory."""
     memory = BodyMemory(settings.body_memory_mb * 10**6)
-    files = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
-
-    def limit(method: str, path: str) -> int:
-        if method != "POST":
-            return SMALL_BODY_BYTES
-        if path == "/api/proxy-generate" or path in files:
-            return LARGE_BODY_BYTES
-        return ESCAPED_BODY_BYTES if path.startswith("/api/x402/") else SMALL_BODY_BYTES
+    file_paths = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
 
     class LimitedRequest(Request):
         body_class = CountedBody
         body: CountedBody
 
         def __init__(self, method: str, scheme: str, path: str, *args: Any, **more: Any) -> None:
-            more["max_content_length"] = limit(method, path)
+            more["max_content_length"] = _max_body_bytes(method, path, file_paths)
             super().__init__(method, scheme, path, *args, **more)
             self.body.memory = memory
             self.body.address_of = lambda: address_of(self, settings.client_ip_header)
@@ -119,3 +119,12 @@ def _request_class(settings: Settings, catalog: Catalog) -> type[Request]:
             return await super().get_data(*args, **more)
 
     return LimitedRequest
+
+
+def _max_body_bytes(method: str, path: str, file_paths: set[str]) -> int:
+    """Return the most bytes a body may have: large ones are for the routes that take files."""
+    if method != "POST":
+        return SMALL_BODY_BYTES
+    if path == "/api/proxy-generate" or path in file_paths:
+        return generate.LARGE_BODY_BYTES
+    return generate.ESCAPED_BODY_BYTES if path.startswith("/api/x402/") else SMALL_BODY_BYTES

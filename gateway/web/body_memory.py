@@ -1,7 +1,7 @@
-"""Limits how much memory the bodies of all requests take together, and shares it out.
+"""Limits the memory that the bodies of all requests take together, and shares it out.
 
-An address may take much of it while there is room. Where there is none, unfinished bodies of
-addresses that take more make way: else a few slow clients would keep all others out.
+An address may take up to half of it while there is room. Where there is none, unfinished bodies of
+addresses that take more are refused first. Otherwise a few slow clients could keep all others out.
 """
 
 from collections import Counter
@@ -12,29 +12,31 @@ from quart.wrappers.request import Body
 from gateway.errors import BodiesFull
 
 SMALL_BODY_BYTES = 64 * 1024
-# Of the whole: large bodies leave this much to small ones, and one address takes no more.
+# Shares of the whole memory: large bodies leave the first to small ones, and one address takes
+# at most the second.
 _KEPT_FOR_SMALL = 1 / 8
 _PER_ADDRESS = 1 / 2
 
 
 class BodyMemory:
-    """What the bodies of all requests may take, and take now."""
+    """Counts the bytes that the bodies of all requests take now."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._by_address: Counter[str] = Counter()
         self._taken_bytes = 0
-        self._arriving: dict[CountedBody, None] = {}  # the oldest first
+        # The bodies that are still arriving, the oldest first.
+        self._arriving: dict[CountedBody, None] = {}
 
     def take(self, body: "CountedBody", more_bytes: int, *, is_small: bool) -> bool:
-        """Let a body grow by so many bytes, in the place of others where need be.
+        """Let a body grow by `more_bytes`, and refuse others for it where necessary.
 
-        Returns False where it cannot, and then no other made way for it.
+        Returns False where there is no room; then no other body was refused.
         """
         own = self._by_address[body.address] + more_bytes
         kept = 0.0 if is_small else self._most_bytes * _KEPT_FOR_SMALL
         missing = self._taken_bytes + more_bytes - (self._most_bytes - kept)
-        others = self._in_the_way(own, missing)
+        others = self._bodies_to_refuse(own, missing)
         if own > self._most_bytes * _PER_ADDRESS or others is None:
             return False
         for other in others:
@@ -44,18 +46,19 @@ class BodyMemory:
         return True
 
     def stay(self, body: "CountedBody") -> None:
-        """Let a body that is whole make way for no other."""
+        """Keep a complete body: it is not refused for another any more."""
         self._arriving.pop(body, None)
 
     def give_back(self, body: "CountedBody", taken_bytes: int) -> None:
-        """Give back all that a body took."""
+        """Give back all bytes that a body took."""
         self.stay(body)
         self._change(body.address, -taken_bytes)
 
-    def _in_the_way(self, own: int, missing: float) -> "list[CountedBody] | None":
-        """Return the oldest bodies that have to make way; None where all would be too few.
+    def _bodies_to_refuse(self, own: int, missing: float) -> "list[CountedBody] | None":
+        """Return the oldest bodies that together free `missing` bytes; None if all are too few.
 
-        Each is of an address that takes more than the one that asks would take.
+        Each belongs to an address that takes more than `own`, the bytes that the address of the
+        growing body would take.
         """
         takes, found = Counter[str](), []
         for body in self._arriving if missing > 0 else ():
@@ -76,10 +79,10 @@ class BodyMemory:
 
 
 class CountedBody(Body):
-    """A request's body that takes its memory from a `BodyMemory` and gives it back at the end.
+    """A request's body that takes its bytes from a `BodyMemory` and gives them back at the end.
 
-    A route that reads it takes the declared length first; what comes unasked or without a
-    length is taken as it arrives.
+    A route that reads the body takes the declared length first. Bytes that no route reads, or
+    that come without a declared length, are taken as they arrive.
     """
 
     memory: BodyMemory
@@ -94,24 +97,24 @@ class CountedBody(Body):
             raise BodiesFull
 
     def append(self, data: bytes) -> None:
-        """Keep what arrived, or drop all of it where there is no room."""
+        """Keep the bytes that arrived, or drop the whole body where there is no room."""
         if data and self._must_raise is None and not self._take(len(self._data) + len(data)):
             self.give_way()
         super().append(data)
 
     def set_complete(self) -> None:
-        """Let the request be answered: its body is whole, or will never be."""
+        """Let the route read the body: it is complete, or no more of it will arrive."""
         self.memory.stay(self)
         super().set_complete()
 
     def give_way(self) -> None:
-        """Refuse the body, whatever came of it, and give its room back."""
+        """Refuse the body and give its room back; the route's read raises `BodiesFull`."""
         self._must_raise = BodiesFull()
         self._give_back()
         self.set_complete()
 
     def release(self) -> None:
-        """Give the room back: the request is over, and what still arrives is dropped."""
+        """Give the room back after the request; bytes that still arrive are dropped."""
         self._is_over = True
         self._give_back()
 

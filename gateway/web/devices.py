@@ -1,7 +1,7 @@
-"""Browsers that have logged in, known for a month by a signed cookie.
+"""Known browsers: those that have logged in, recognised for a month by a signed cookie.
 
-Attempts to log in are limited over all addresses together, and strangers can use that limit up.
-An attempt from a known browser is counted by itself instead, so strangers cannot lock it out.
+Login attempts are limited over all addresses together, and strangers can use that limit up. An
+attempt from a known browser counts by itself instead, so strangers cannot lock the operator out.
 """
 
 import hashlib
@@ -17,24 +17,24 @@ _KNOWN_S = 30 * 86_400
 
 
 def known_device(password: str) -> str | None:
-    """Return the name of the browser that asks; None where it never logged in.
+    """Return the name of the current request's browser; None where it never logged in.
 
-    `password` is the fingerprint of today's: a new password forgets every browser.
+    `password` is the fingerprint of today's password: a new password forgets every browser.
     """
     try:
-        signed = _signer().unsign(request.cookies.get(_COOKIE, ""), max_age=_KNOWN_S).decode()
+        signed = _cookie_signer().unsign(request.cookies.get(_COOKIE, ""), max_age=_KNOWN_S)
+        name, _, known_by = signed.decode().partition(".")
     except (BadSignature, UnicodeDecodeError):
         return None
-    name, _, known_by = signed.partition(".")
     return name if known_by == password else None
 
 
 def remember_device(response: Response, password: str) -> None:
-    """Make the browser that asks a known one, for a month from now."""
+    """Make the current request's browser known for a month from now."""
     name = known_device(password) or secrets.token_hex(8)
     response.set_cookie(
         _COOKIE,
-        _signer().sign(f"{name}.{password}").decode(),
+        _cookie_signer().sign(f"{name}.{password}").decode(),
         max_age=_KNOWN_S,
         path="/admin",
         secure=services().settings.is_https,
@@ -43,7 +43,7 @@ def remember_device(response: Response, password: str) -> None:
     )
 
 
-def _signer() -> TimestampSigner:
+def _cookie_signer() -> TimestampSigner:
     return TimestampSigner(
         str(current_app.secret_key), salt="admin-device", digest_method=hashlib.sha256
     )

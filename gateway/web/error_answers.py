@@ -1,5 +1,6 @@
-"""The one place where errors become JSON (spec §2.6)."""
+"""Turns errors into JSON answers (spec §2.6); no other module does."""
 
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -23,18 +24,19 @@ Answer = tuple[dict[str, Any], int, dict[str, str]]
 
 
 def register(app: Quart) -> None:
-    """Answer every error in the specification's shape."""
-    app.register_error_handler(GatewayError, _gateway_error)
-    app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(Exception, _unexpected)
+    """Let the app answer every error in the specification's shape."""
+    app.register_error_handler(GatewayError, _answer_gateway_error)
+    app.register_error_handler(HTTPException, _answer_http_error)
+    app.register_error_handler(Exception, _answer_unexpected_error)
 
 
-async def _gateway_error(error: GatewayError) -> Answer:
+async def _answer_gateway_error(error: GatewayError) -> Answer:
     redactor = services().redactor
     body: dict[str, Any] = {"error": redactor.without_secrets(error.message)}
     if error.code is not None:
         body["code"] = error.code
-    # What an RPC endpoint says may hold the operator's key: it is for the log and `gateway check`.
+    # An RPC endpoint's words may hold the operator's key: only the log and `gateway check` show
+    # them.
     if error.details is not None and not isinstance(error, ChainUnavailable):
         body["details"] = redactor.clean(error.details)
     headers = {"Cache-Control": "no-store"}
@@ -43,27 +45,34 @@ async def _gateway_error(error: GatewayError) -> Answer:
     return body, error.status, headers
 
 
-async def _http_error(error: HTTPException) -> Answer:
-    """Translate what Quart raises by itself."""
-    translated: dict[int, GatewayError] = {
-        404: NotFound("No such path. GET /llms.txt describes this service."),
-        # Not the method: beside a text without secrets it would tell who guesses whether it is one.
-        405: MethodNotAllowed("This method is not possible here."),
-        413: PayloadTooLarge("The body is too large."),
-    }
-    status = error.code or 500
-    if status in translated:
-        answer = await _gateway_error(translated[status])
-        allowed = getattr(error, "valid_methods", None)
-        return (*answer[:2], answer[2] | ({"Allow": ", ".join(allowed)} if allowed else {}))
-    if 400 <= status < 500:  # noqa: PLR2004 - the client's own mistakes
-        body, _, headers = await _gateway_error(
-            ValidationError(error.description or "Bad request.")
-        )
-        return body, status, headers
-    return await _unexpected(error)
+async def _answer_http_error(error: HTTPException) -> Answer:
+    """Answer an error that Quart raised."""
+    status = error.code or HTTPStatus.INTERNAL_SERVER_ERROR
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status < HTTPStatus.BAD_REQUEST:
+        return await _answer_unexpected_error(error)
+    body, _, headers = await _answer_gateway_error(_translate(error))
+    allowed = getattr(error, "valid_methods", None)
+    if allowed:
+        headers["Allow"] = ", ".join(allowed)
+    return body, status, headers
 
 
-async def _unexpected(error: Exception) -> Answer:
+def _translate(error: HTTPException) -> GatewayError:
+    """Return our error for Quart's error about a client's mistake."""
+    match error.code:
+        case HTTPStatus.NOT_FOUND:
+            return NotFound("There is nothing at this path. GET /llms.txt describes this service.")
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            # The sentence does not quote the method. A client could send a guess of a secret as
+            # the method, and `without_secrets` would show whether the guess is right.
+            return MethodNotAllowed(
+                "This path does not take this method; the header Allow names those it takes."
+            )
+        case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return PayloadTooLarge("The body is too large.")
+    return ValidationError(error.description or "Bad request.")
+
+
+async def _answer_unexpected_error(error: Exception) -> Answer:
     _log.error("request.failed", exc_info=error, rule=str(request.url_rule))
-    return await _gateway_error(GatewayError("Internal error"))
+    return await _answer_gateway_error(GatewayError("Internal error"))

@@ -1,7 +1,8 @@
-"""Makes Hypercorn speak HTTP/1.1 only, and end connections so that a client reads its answer.
+"""Makes Hypercorn speak HTTP/1.1 only, and close connections so that a client reads its answer.
 
-Without TLS, HTTP/2 serves no client of ours, and lets one connection open and cancel requests
-without end. Hypercorn has no setting for it. A proxy in front may offer HTTP/2 by itself.
+The gateway listens without TLS, where no client of ours uses HTTP/2. HTTP/2 would also let one
+connection open and cancel requests without end. Hypercorn has no setting that switches it off. A
+proxy in front may offer HTTP/2 by itself.
 """
 
 import contextlib
@@ -16,20 +17,20 @@ from hypercorn.protocol.h11 import H11Protocol
 
 _VERSIONS = (b"1.0", b"1.1")
 _NOT_SUPPORTED = 505
-# What a client may still send after its answer: closing at once would make the system drop the
-# answer, too, and a client that reads only after its last byte would see a reset.
+# A client may still send this much after its answer. Closing at once would make the operating
+# system drop the answer, too: a client that reads only after its last byte would see a reset.
 _MAX_UNREAD_BYTES = 32 * 1024 * 1024
 
 
 class Http1Protocol(H11Protocol):
-    """Hypercorn's HTTP/1.1 without its ways into HTTP/2 and WebSocket."""
+    """Hypercorn's HTTP/1.1 without its upgrades to HTTP/2 and WebSocket."""
 
     _is_answered = False
     _is_closed = False
     _unread_bytes = 0
 
     async def handle(self, event: ConnectionEvent) -> None:
-        """Read what a client sends, or drop it where its request has been answered already."""
+        """Read a client's bytes, or drop them where its request has been answered already."""
         if isinstance(event, Closed):
             self._is_closed = True
             # Hypercorn's timer would keep the socket of a client that is gone for 30 seconds.
@@ -42,9 +43,10 @@ class Http1Protocol(H11Protocol):
             await self.send(Closed())
 
     async def stream_send(self, event: Event) -> None:
-        """Send a part of an answer; one before the request's end says that it is the last.
+        """Send a part of an answer.
 
-        What is left of the request is dropped, and the connection is closed then.
+        An answer before the request's end carries `Connection: close`: the rest of the request is
+        dropped, and the connection is closed.
         """
         if isinstance(event, Response) and self._is_body_missing():
             headers = [*event.headers, (b"connection", b"close")]
@@ -52,10 +54,11 @@ class Http1Protocol(H11Protocol):
         await super().stream_send(event)
 
     async def _maybe_recycle(self) -> None:
-        """Keep the connection for the next request, or close it; in two steps where need be.
+        """Keep the connection for the next request, or close it.
 
-        The second step comes when the client closes, too, with Hypercorn's keep-alive timeout,
-        or when the server stops.
+        Where the request is not complete, our half of the connection is closed first. The other
+        half is closed when the client closes, after Hypercorn's keep-alive timeout, or when the
+        server stops.
         """
         is_whole = self.connection.our_state in (h11.DONE, h11.MUST_CLOSE)
         is_over = self._is_closed or self.context.terminated.is_set()
@@ -65,7 +68,8 @@ class Http1Protocol(H11Protocol):
         self._is_answered = True
         await self._close_stream()
         await self.can_read.set()
-        with contextlib.suppress(OSError, RuntimeError):  # it is closed already
+        # These errors mean that the connection is closed already.
+        with contextlib.suppress(OSError, RuntimeError):
             # Hypercorn has no event that closes one half of a connection.
             self.send.__self__.writer.write_eof()  # type: ignore[attr-defined]
         await self.send(Updated(idle=True))
@@ -85,7 +89,10 @@ class Http1Protocol(H11Protocol):
 
 
 def _without_upgrade(request: h11.Request) -> h11.Request:
-    """Return a request that asks for no WebSocket: there is none here, and Quart has no answer."""
+    """Return the request without `Upgrade`.
+
+    No route here speaks WebSocket, and Quart does not answer requests for it.
+    """
     headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
     if len(headers) == len(request.headers):
         return request

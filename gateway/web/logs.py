@@ -1,4 +1,4 @@
-"""Structured log lines: JSON in production, colours on a terminal; no secret, no prompt."""
+"""Structured log lines, without secrets and prompts: JSON in production, colours on a terminal."""
 
 import contextlib
 import io
@@ -13,9 +13,10 @@ import structlog
 
 from gateway.redaction import REDACTED, Redactor
 
-# Of one value. A prompt is looked for at each of them, in the thread that writes the line.
+# Longer values are cut off. The thread that writes the line searches each character for prompts.
 _MAX_CHARS = 20_000
-_EVENT = re.compile(r"request|[a-z]+\.[a-z_]+")  # our own events' names
+# The names of our own events.
+_EVENT = re.compile(r"request|[a-z]+\.[a-z_]+")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _OURS = frozenset(("level", "timestamp", "logger"))
 
@@ -23,7 +24,7 @@ _OURS = frozenset(("level", "timestamp", "logger"))
 def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
     """Send our events and the libraries' warnings to standard output, one line each.
 
-    Exceptions are shown with their source lines and never with the values of variables.
+    Tracebacks show source lines, never the values of variables.
     """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -56,8 +57,8 @@ def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
 def redacting(redactor: Redactor) -> structlog.typing.Processor:
     """Return the processor that takes secrets and prompts out of every value of an event.
 
-    It works on values, before they are rendered: in a rendered line a prompt that looks like
-    JSON would take the line apart.
+    It cleans the values before they are rendered: taking a prompt that looks like JSON out of a
+    rendered line would break the line.
     """
 
     def clean(value: Any) -> Any:
@@ -72,7 +73,7 @@ def redacting(redactor: Redactor) -> structlog.typing.Processor:
         return clean(repr(value))
 
     def process(_: Any, __: str, event_dict: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        if _is_plain(event_dict) and not redactor.may_hold(_texts(event_dict)):
+        if _is_plain(event_dict) and not redactor.may_hold(_join_texts(event_dict)):
             return event_dict
         for name, value in event_dict.items():
             is_event = name == "event" and isinstance(value, str) and _EVENT.fullmatch(value)
@@ -84,11 +85,11 @@ def redacting(redactor: Redactor) -> structlog.typing.Processor:
 
 
 def _is_plain(event: Mapping[str, Any]) -> bool:
-    """Whether an event holds nothing but texts and numbers, as those of each request do."""
+    """Whether an event holds only texts and numbers, as the event of each request does."""
     return _PLAIN.issuperset(map(type, event.values()))
 
 
-def _texts(event: Mapping[str, Any]) -> str:
+def _join_texts(event: Mapping[str, Any]) -> str:
     return "\n".join([value for value in event.values() if isinstance(value, str)])
 
 
@@ -98,7 +99,7 @@ def _cut(text: str) -> str:
 
 @contextlib.contextmanager
 def redacted_output(redactor: Redactor) -> Iterator[None]:
-    """Take secrets and prompts out of what plugins print, and of what Python says of them."""
+    """Take secrets and prompts out of the output of plugins and of Python's own messages."""
     out, err = _Redacted(sys.stdout, redactor), _Redacted(sys.stderr, redactor)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -111,16 +112,17 @@ def redacted_output(redactor: Redactor) -> Iterator[None]:
 class _Redacted(io.TextIOBase):
     """A text stream that passes whole lines on to another, without secrets and prompts.
 
-    A line is kept until it ends: `print` writes its arguments one by one.
+    A line is held until it ends, because `print` writes its arguments one by one.
     """
 
     def __init__(self, stream: TextIO, redactor: Redactor) -> None:
         self._stream = stream
         self._redactor = redactor
-        self._local = threading.local()  # each thread's unfinished line
+        # Holds each thread's unfinished line.
+        self._local = threading.local()
 
     def write(self, text: str) -> int:
-        """Pass on what is whole."""
+        """Pass complete lines on."""
         whole, newline, rest = (getattr(self._local, "line", "") + text).rpartition("\n")
         if len(rest) > _MAX_CHARS:
             whole, newline, rest = whole + newline + rest, "", ""
@@ -131,7 +133,7 @@ class _Redacted(io.TextIOBase):
         return len(text)
 
     def end(self) -> None:
-        """Pass on what is left of a line."""
+        """Pass an unfinished line on."""
         self.write("")
         rest, self._local.line = getattr(self._local, "line", ""), ""
         if rest:
@@ -139,11 +141,11 @@ class _Redacted(io.TextIOBase):
         self._stream.flush()
 
     def flush(self) -> None:
-        """Pass nothing on: half of a line may end in half of a secret."""
+        """Do nothing: half of a line may end in half of a secret."""
 
     @property
     def buffer(self) -> "_Bytes":
-        """The stream for those that write bytes."""
+        """The stream for callers that write bytes."""
         return _Bytes(self)
 
     # Python's own streams have a plain attribute here, but their base class cannot be assigned to.
@@ -157,11 +159,11 @@ class _Redacted(io.TextIOBase):
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """Return the other stream's file, for what must have one."""
+        """Return the other stream's file descriptor, for callers that need one."""
         return self._stream.fileno()
 
     def writable(self) -> bool:
-        """Return True: writing is all that it can."""
+        """Return True: this stream only writes."""
         return True
 
 
@@ -172,10 +174,10 @@ class _Bytes(io.RawIOBase):
         self._stream = stream
 
     def write(self, data: Any) -> int:
-        """Pass text on."""
+        """Pass the bytes on as text."""
         self._stream.write(bytes(data).decode(errors="replace"))
         return len(data)
 
     def writable(self) -> bool:
-        """Return True: writing is all that it can."""
+        """Return True: this stream only writes."""
         return True

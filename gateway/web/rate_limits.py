@@ -1,123 +1,92 @@
-"""The four rate limits: moving windows per client address, with exact waiting times.
+"""Rate limits of routes: moving windows per client address, with exact waiting times.
 
-limits brings the strategy; the storage is ours because its memory storages start a thread or
-a task per key and cost most of a core at a thousand clients (docs/architecture.md).
+The library `limits` brings the strategy. The storage is ours: the library's memory storages start
+a thread or a task per key and cost most of a core at a thousand clients (docs/architecture.md).
 """
 
+import functools
 import ipaddress
 import math
 import struct
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
 
 from limits import RateLimitItemPerSecond
 from limits.storage import MovingWindowSupport, Storage
 from limits.strategies import MovingWindowRateLimiter
+from quart import Request, request
 
 from gateway.contracts import Clock
 from gateway.errors import TooManyRequests
 from gateway.settings import Settings, parse_limit
+from gateway.web.services import services
 
 # A key is an address and a limit. It takes at most 300 bytes at ten hits, all together 60 MB.
-# Beyond that number the keys that were hit the longest ago go first.
+# Beyond this number, the keys whose last hit is the oldest are deleted.
 _MAX_KEYS = 200_000
 # A dictionary of 200,000 keys holds the loop for 20 ms each time it grows, one of 3,000 does not.
 _SHARDS = 64
-_FORGOTTEN_PER_HIT = 2
+_DELETED_PER_HIT = 2
 _TIME = struct.Struct("d")
-# By the seconds of the window; in each, the key that was hit the longest ago comes first.
+# By the seconds of the window. In each window, the key whose last hit is the oldest comes first.
 _Windows = dict[int, OrderedDict[int, bytes]]
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer")
+_Route = Callable[_Parameters, Awaitable[_Answer]]
 
 
-class LoopStorage(Storage, MovingWindowSupport):
-    """A `limits` storage for one event loop: times of hits per key, no thread, no lock.
+def limited(
+    name: str | Callable[[], str],
+) -> Callable[[_Route[_Parameters, _Answer]], _Route[_Parameters, _Answer]]:
+    """Count each request to the route against limit `name`, before anything of it is read.
 
-    A key is kept as its hash and its times as packed floats: objects of their own would take
-    a kilobyte. Two keys share a hash once in 2⁶⁴.
+    A callable returns the name of the current request's limit. Too many requests raise
+    `TooManyRequests`.
     """
 
-    STORAGE_SCHEME = ["loop"]  # noqa: RUF012 - limits declares it so
+    def decorate(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Answer]:
+        @functools.wraps(route)
+        async def counted(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
+            services().limits.hit(name() if callable(name) else name, address())
+            return await route(*args, **kwargs)
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
-        self._shards: list[_Windows] = [{} for _ in range(_SHARDS)]
+        return counted
 
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        """What limits wraps; nothing here raises."""
-        return ValueError
-
-    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Count a hit unless the window is full; a refused one does not count."""
-        now = self._clock()
-        windows = self._windows_of(key)
-        window = windows.setdefault(expiry, OrderedDict())
-        hits = _after(now - expiry, window.get(hash(key), b""))
-        if len(hits) // _TIME.size + amount > limit:
-            return False
-        window[hash(key)] = hits + _TIME.pack(now) * amount
-        window.move_to_end(hash(key))
-        _forget(windows, now)
-        return True
-
-    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002 - limits' interface
-        """Return (time of the oldest hit in the window, hits in it)."""
-        now = self._clock()
-        window = self._windows_of(key).get(expiry, OrderedDict())
-        hits = _after(now - expiry, window.get(hash(key), b""))
-        oldest = _TIME.unpack_from(hits)[0] if hits else now
-        return oldest, len(hits) // _TIME.size
-
-    def _windows_of(self, key: str) -> _Windows:
-        return self._shards[hash(key) % _SHARDS]
-
-    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Refuse: fixed windows are not kept here."""
-        raise NotImplementedError
-
-    def get(self, key: str) -> int:
-        """Return how many hits of a key are kept."""
-        kept = (window.get(hash(key), b"") for window in self._windows_of(key).values())
-        return sum(map(len, kept)) // _TIME.size
-
-    def get_expiry(self, key: str) -> float:  # noqa: ARG002 - limits' interface
-        """Return the clock: fixed windows are not kept here."""
-        return self._clock()
-
-    def check(self) -> bool:
-        """Whether the storage works; a dict does."""
-        return True
-
-    def reset(self) -> int:
-        """Forget everything; returns how many keys there were."""
-        keys = sum(len(window) for windows in self._shards for window in windows.values())
-        self._shards = [{} for _ in range(_SHARDS)]
-        return keys
-
-    def clear(self, key: str) -> None:
-        """Forget one key."""
-        for window in self._windows_of(key).values():
-            window.pop(hash(key), None)
+    return decorate
 
 
-def _forget(windows: _Windows, now: float) -> None:
-    """Drop a few keys that went quiet: more than come in, and too few to hold the loop."""
-    for window_s, window in windows.items():
-        for _ in range(_FORGOTTEN_PER_HIT):
-            first = next(iter(window), None)
-            if first is None or _after(now - window_s, window[first]):
-                break
-            del window[first]
-    if sum(map(len, windows.values())) > _MAX_KEYS // _SHARDS:
-        max(windows.values(), key=len).popitem(last=False)
+def address() -> str:
+    """Return what the current request's client is counted by."""
+    return address_of(request, services().settings.client_ip_header)
 
 
-def _after(moment: float, hits: bytes) -> bytes:
-    """Return the hits later than a moment; they are in order."""
-    start = 0
-    while start < len(hits) and _TIME.unpack_from(hits, start)[0] <= moment:
-        start += _TIME.size
-    return hits[start:]
+def address_of(asked: Request, header: str) -> str:
+    """Return what a request's client is counted by.
+
+    `header` is the name of the header that the trusted proxy sets, or empty without a proxy.
+    """
+    client = asked.scope.get("client") or ("unknown", 0)
+    forwarded = asked.headers.getlist(header) if header else []
+    return client_address(client[0], ",".join(forwarded))
+
+
+def client_address(peer: str, forwarded: str | None) -> str:
+    """Return what a client is counted by: its IPv4 address, or the /64 of its IPv6 address.
+
+    `forwarded` is the value of the trusted header. Of a list the last entry counts: the trusted
+    proxy appended it, and a client can forge the others.
+    """
+    text = (forwarded or "").rpartition(",")[2].strip() or peer
+    try:
+        address = ipaddress.ip_address(text.strip("[]"))
+    except ValueError:
+        return peer
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.ip_network((address.packed, 64), strict=False))
+    return str(address)
 
 
 class RateLimits:
@@ -138,9 +107,9 @@ class RateLimits:
         }
 
     def hit(self, name: str, address: str) -> None:
-        """Count a request; a question for the price counts as `x402` without its own limit.
+        """Count a request; where no `price` limit is set, `price` counts as `x402`.
 
-        Raises `TooManyRequests` with the whole seconds after which the next one passes.
+        Raises `TooManyRequests` with the whole seconds after which the next request passes.
         """
         if name == "price" and name not in self._limits:
             name = "x402"
@@ -151,19 +120,96 @@ class RateLimits:
         raise TooManyRequests(max(1, math.ceil(oldest - self._clock())))
 
 
-def client_address(peer: str, forwarded: str | None) -> str:
-    """Return what a client is counted by: its IPv4 address, or the /64 of its IPv6 address.
+class LoopStorage(Storage, MovingWindowSupport):
+    """A storage of `limits` for one event loop: the times of hits per key, no thread, no lock.
 
-    `forwarded` is the value of the trusted header; of a list the last entry counts, since
-    the trusted proxy appended it and a client can forge the others.
+    It stores a key as its hash and the times as packed floats; objects would take a kilobyte.
+    Two keys share a hash once in 2⁶⁴.
     """
-    text = (forwarded or "").rpartition(",")[2].strip() or peer
-    try:
-        address = ipaddress.ip_address(text.strip("[]"))
-    except ValueError:
-        return peer
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(ipaddress.ip_network((address.packed, 64), strict=False))
-    return str(address)
+
+    STORAGE_SCHEME = ["loop"]  # noqa: RUF012 - limits declares it so
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._shards: list[_Windows] = [{} for _ in range(_SHARDS)]
+
+    @property
+    def base_exceptions(self) -> type[Exception]:
+        """The errors that `limits` wraps; nothing here raises."""
+        return ValueError
+
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """Count a hit unless the window is full; a refused hit does not count."""
+        now = self._clock()
+        windows = self._windows_of(key)
+        window = windows.setdefault(expiry, OrderedDict())
+        hits = _hits_after(now - expiry, window.get(hash(key), b""))
+        if len(hits) // _TIME.size + amount > limit:
+            return False
+        window[hash(key)] = hits + _TIME.pack(now) * amount
+        window.move_to_end(hash(key))
+        _delete_old_keys(windows, now)
+        return True
+
+    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002 - limits' interface
+        """Return (time of the oldest hit in the window, hits in it)."""
+        now = self._clock()
+        window = self._windows_of(key).get(expiry, OrderedDict())
+        hits = _hits_after(now - expiry, window.get(hash(key), b""))
+        oldest = _TIME.unpack_from(hits)[0] if hits else now
+        return oldest, len(hits) // _TIME.size
+
+    def _windows_of(self, key: str) -> _Windows:
+        return self._shards[hash(key) % _SHARDS]
+
+    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        """Raise `NotImplementedError`: this storage has no fixed windows."""
+        raise NotImplementedError
+
+    def get(self, key: str) -> int:
+        """Return how many hits of a key are stored."""
+        stored = (window.get(hash(key), b"") for window in self._windows_of(key).values())
+        return sum(map(len, stored)) // _TIME.size
+
+    def get_expiry(self, key: str) -> float:  # noqa: ARG002 - limits' interface
+        """Return the time now: this storage has no fixed windows."""
+        return self._clock()
+
+    def check(self) -> bool:
+        """Return True: a dictionary always works."""
+        return True
+
+    def reset(self) -> int:
+        """Delete all keys and return how many there were."""
+        keys = sum(len(window) for windows in self._shards for window in windows.values())
+        self._shards = [{} for _ in range(_SHARDS)]
+        return keys
+
+    def clear(self, key: str) -> None:
+        """Delete one key."""
+        for window in self._windows_of(key).values():
+            window.pop(hash(key), None)
+
+
+def _delete_old_keys(windows: _Windows, now: float) -> None:
+    """Delete a few keys without hits in their window.
+
+    That is more keys than a hit can add, and too few to hold the loop.
+    """
+    for window_s, window in windows.items():
+        for _ in range(_DELETED_PER_HIT):
+            first = next(iter(window), None)
+            if first is None or _hits_after(now - window_s, window[first]):
+                break
+            del window[first]
+    if sum(map(len, windows.values())) > _MAX_KEYS // _SHARDS:
+        max(windows.values(), key=len).popitem(last=False)
+
+
+def _hits_after(moment: float, hits: bytes) -> bytes:
+    """Return the hits later than a moment; hits are in the order of time."""
+    start = 0
+    while start < len(hits) and _TIME.unpack_from(hits, start)[0] <= moment:
+        start += _TIME.size
+    return hits[start:]

@@ -25,34 +25,42 @@ from gateway.web.services import EXTENSION, FAILURE
 
 _BACKLOG = 2048
 _KEEP_ALIVE_S = 30
-_GRACE_S = 10  # for requests in flight; the app's own draining comes after
-_STOP_S = 115  # for the app's draining; Fly's kill_timeout is 120
+# At the end, requests that are being answered have the first time, then the app's draining has the
+# second. Fly's `kill_timeout` is 120 s.
+_GRACE_S = 10
+_STOP_S = 115
 
 
 def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    Raises `SettingsError` for what an operator can mend: a busy port, a bad folder.
+    Raises `SettingsError` for mistakes that the operator can mend: a busy port, a bad folder.
     """
     redactor = Redactor(secrets_of(settings))
     configure_logs(settings.log_format, redactor)
     enter_data(settings)
-    hide_memory()  # it holds the keys
-    lock = lock_data(settings)  # noqa: F841 - held as long as this process serves
-    listener = _listen(settings.bind)
+    # Our memory holds the keys.
+    hide_memory()
+    # The lock is held as long as this variable lives.
+    lock = lock_data(settings)  # noqa: F841
+    listener = listen(settings.bind)
     speak_http1_only()
     with redacted_output(redactor):
-        _run(create_app(settings, redactor=redactor), listener)
+        _run_app(create_app(settings, redactor=redactor), listener)
 
 
-def _run(app: Quart, listener: socket.socket) -> None:
-    app.logger.disabled = True  # a failed start is told below; all other errors our routes log
+def _run_app(app: Quart, listener: socket.socket) -> None:
+    # A failed start raises from `_serve`, and our error handlers log every other error.
+    app.logger.disabled = True
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listener))
 
 
-def _listen(bind: str) -> socket.socket:
-    """Open the port before anything else: who connects now is answered once the app is up."""
+def listen(bind: str) -> socket.socket:
+    """Open the port before the app starts: early clients wait instead of being refused.
+
+    Raises `SettingsError` where the port cannot be opened.
+    """
     host, _, port = bind.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -60,10 +68,10 @@ def _listen(bind: str) -> socket.socket:
         return socket.create_server((host, int(port)), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
         is_busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        problem = "is in use" if is_busy else f"cannot be listened on ({error})"
+        problem = "is in use" if is_busy else f"cannot be opened ({error})"
         raise SettingsError(
-            f"{bind} {problem}. Stop the other program or choose another: "
-            "GATEWAY_BIND=127.0.0.1:8081"
+            f"{bind} {problem}. Stop the other program, or choose another address and port, such "
+            "as GATEWAY_BIND=127.0.0.1:8081"
         ) from None
 
 
@@ -71,23 +79,26 @@ async def _serve(app: Quart, listener: socket.socket) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, _stop, app, stop)
-    collecting = asyncio.create_task(_collect(app), name="collect")
-    asgi: Any = app  # Hypercorn's own types know ASGI frameworks only by their shape
+        loop.add_signal_handler(name, _stop_selling, app, stop)
+    collection = asyncio.create_task(_start_garbage_collection(app), name="collect")
+    # Hypercorn's types describe an ASGI app by its shape, and Quart's does not fit.
+    asgi: Any = app
     try:
-        await hypercorn_serve(asgi, _config(listener), shutdown_trigger=stop.wait)
+        await hypercorn_serve(asgi, hypercorn_config(listener), shutdown_trigger=stop.wait)
     except LifespanFailureError as error:
         raise app.extensions.get(FAILURE, error) from None
     finally:
-        collecting.cancel()
+        collection.cancel()
 
 
-async def _collect(app: Quart) -> None:
-    """Start the garbage collector once all is loaded, and keep it from walking what stays.
+async def _start_garbage_collection(app: Quart) -> None:
+    """Start the garbage collector once everything is imported, and freeze what is loaded by then.
 
-    The command switched it off for the imports; frozen, what is loaded costs no request time.
+    The command switched the collector off for the imports. Frozen objects are never walked again,
+    so they cost requests no time.
     """
-    while EXTENSION not in app.extensions:  # noqa: ASYNC110 - the app has no event before its start
+    # The app has no event before its start.
+    while EXTENSION not in app.extensions:  # noqa: ASYNC110
         await asyncio.sleep(0.1)
     await app.extensions[EXTENSION].warmed.wait()
     gc.collect()
@@ -95,8 +106,8 @@ async def _collect(app: Quart) -> None:
     gc.freeze()
 
 
-def _stop(app: Quart, stop: asyncio.Event) -> None:
-    """Sell nothing more from this moment on, then let the server wind down."""
+def _stop_selling(app: Quart, stop: asyncio.Event) -> None:
+    """Sell nothing more from now on, and let the server end."""
     gateway = app.extensions.get(EXTENSION)
     if gateway is not None:
         gateway.readiness.is_draining = True
@@ -106,28 +117,31 @@ def _stop(app: Quart, stop: asyncio.Event) -> None:
 class _Config(Config):
     """Hypercorn's settings, with a listening socket that no child process inherits.
 
-    A child that outlives a killed gateway would keep the port from the next one.
+    A child that outlives a killed gateway would keep the port busy for the next gateway.
     """
 
     def create_sockets(self) -> Sockets:
-        """Return the sockets as Hypercorn makes them, but closed in every child."""
+        """Return Hypercorn's sockets, closed in every child process."""
         sockets = super().create_sockets()
         for listener in sockets.insecure_sockets:
             listener.set_inheritable(False)
         return sockets
 
 
-def _config(listener: socket.socket) -> Config:
+def hypercorn_config(listener: socket.socket) -> Config:
+    """Return Hypercorn's settings for a socket that listens already; they own the socket."""
     config = _Config()
     config.bind = [f"fd://{listener.detach()}"]
     config.backlog = _BACKLOG
     config.keep_alive_timeout = _KEEP_ALIVE_S
     config.keep_alive_max_requests = 10_000
-    config.read_timeout = _KEEP_ALIVE_S  # a client that sends nothing for so long is cut off
+    # A client that sends nothing for so long is cut off.
+    config.read_timeout = _KEEP_ALIVE_S
     config.graceful_timeout = _GRACE_S
     config.shutdown_timeout = _STOP_S
     config.include_server_header = False
-    config.accesslog = None  # the app writes its own lines, without query strings
+    # The app writes its own line for each request, without the query string.
+    config.accesslog = None
     config.errorlog = "-"
     config.loglevel = "WARNING"
     return config

@@ -1,8 +1,7 @@
-"""What a route may use; built once per app and carried by it."""
+"""What a route may use: the parts of one running gateway, which its app carries."""
 
 import asyncio
-import shutil
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import attrs
 from quart import current_app
@@ -10,7 +9,6 @@ from quart import current_app
 from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import Chain, Clock, OutputStore, Quote, Store
 from gateway.domain import Endpoint, GenerationRequest
-from gateway.errors import ExecutionError
 from gateway.payments import Payments, Refunds, Settlements
 from gateway.plugins.catalog import Catalog
 from gateway.redaction import Redactor
@@ -20,33 +18,32 @@ from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
-from gateway.web.rate_limits import RateLimits
-from gateway.web.readiness import SharedChecks
+from gateway.web.readiness import Readiness, SharedChecks
 
-FAILURE = "gateway-failure"
+if TYPE_CHECKING:
+    # At run time `rate_limits` imports this module, for the decorator of its routes.
+    from gateway.web.rate_limits import RateLimits
+
+# Keys of `app.extensions`: the `Services`, and the error that stopped the start.
 EXTENSION = "gateway"
+FAILURE = "gateway-failure"
 
 
-@attrs.define
-class Readiness:
-    """Whether anything may be sold now; shared by routes and payments."""
+@attrs.frozen(kw_only=True)
+class Timing:
+    """How long one gateway waits, in seconds."""
 
-    settings: Settings
-    catalog: Catalog
-    is_draining: bool = False
-
-    def free_disk_mb(self) -> float:
-        """Return the megabytes (10⁶ bytes) free in the data folder."""
-        return shutil.disk_usage(self.settings.data_dir).free / 10**6
-
-    def check_serving(self, slug: str) -> None:
-        """Raise `ExecutionError` where a task could not be kept, or its provider does not work."""
-        if self.is_draining:
-            raise ExecutionError("The gateway is restarting; nothing was charged. Try again soon.")
-        if self.free_disk_mb() < self.settings.min_free_disk_mb:
-            raise ExecutionError("The gateway's disk is nearly full; nothing was charged.")
-        if self.catalog[slug].upstream.circuit.is_open:
-            raise ExecutionError("The provider does not work now; nothing was charged.")
+    # Warming up starts after the first answer, or after this time without a request.
+    warm_up_s: float = 1.0
+    # Between two attempts to give disk space back that the database no longer needs.
+    give_back_space_s: float = 30.0
+    # For the check of a request before its payment. A large document may wait behind others.
+    validation_s: float = 30.0
+    # At the end, for payments that are being settled, then for tasks that are being generated.
+    # With the server's wait for open requests they stay under the `kill_timeout` of 120 s in
+    # fly.toml.
+    drain_payments_s: float = 20.0
+    drain_tasks_s: float = 75.0
 
 
 @attrs.define(kw_only=True)
@@ -60,29 +57,39 @@ class Services:
     catalog: Catalog
     output_store: OutputStore
     settlements: Settlements
-    refunds: Refunds | None  # None without a refund key
+    # None without a refund key.
+    refunds: Refunds | None
     payments: Payments
     workers: WorkerPool
-    limits: RateLimits
+    limits: "RateLimits"
     notifications: TaskNotifications
     long_polls: LongPolls
     readiness: Readiness
     wallet: WalletCheck
     now: Clock
+    # Unix seconds.
     started_at: float
     pages: Pages = attrs.field(factory=Pages)
-    answered: asyncio.Event = attrs.field(factory=asyncio.Event)  # the first answer went out
-    warmed: asyncio.Event = attrs.field(factory=asyncio.Event)  # what is heavy is imported
+    # Set once the first answer has been sent.
+    answered: asyncio.Event = attrs.field(factory=asyncio.Event)
+    # Set once the heavy libraries are imported.
+    warmed: asyncio.Event = attrs.field(factory=asyncio.Event)
     password: AdminPassword = attrs.field(repr=False)
-    bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))  # read and hash large ones
-    shared_checks: SharedChecks = attrs.field(init=False)  # of /api/ready
+    # The threads that decode and hash large bodies.
+    bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))
+    timing: Timing = attrs.field(factory=Timing)
+    # The checks of /api/ready that ask the chain or the database.
+    shared_checks: SharedChecks = attrs.field(init=False)
 
     @shared_checks.default
-    def _shared_checks(self) -> SharedChecks:
+    def _make_shared_checks(self) -> SharedChecks:
         return SharedChecks(self.now)
 
     def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
-        """Return the price of a request, and where it is paid; without one, the endpoint's."""
+        """Return the price of a request and where to pay it.
+
+        Without a request, the price is the endpoint's own.
+        """
         settings = self.settings
         return Quote(
             endpoint=endpoint,

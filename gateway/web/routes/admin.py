@@ -1,4 +1,4 @@
-"""The operator's door: a login that counts its attempts, and a page of counts."""
+"""The operator's pages: a login with counted attempts, the overview, and the full checks."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from gateway.errors import InvalidCredentials, TooManyRequests, ValidationError
 from gateway.settings import parse_limit
 from gateway.web import wire
 from gateway.web.devices import known_device, remember_device
-from gateway.web.limited import address
+from gateway.web.rate_limits import address
 from gateway.web.routes.health import checks, for_operator, status_of
 from gateway.web.services import services
 
@@ -38,12 +38,12 @@ _CSP = (
 
 @blueprint.post("/admin/login")
 async def login() -> Redirect | dict[str, Any]:
-    """Check the password; every attempt counts, and a restart forgets none."""
+    """Log the operator in; every attempt counts, also over restarts of the gateway."""
     known = known_device(await _password_fingerprint())
     await _count_attempt(known)
-    password, is_form = await _password()
+    password, is_form = await _read_password()
     if not await services().password.matches(password, is_known=known is not None):
-        raise InvalidCredentials("The password is not right.")
+        raise InvalidCredentials("The password is wrong.")
     session.permanent = True
     session["admin"] = await _password_fingerprint()
     return redirect("/admin", 303) if is_form else {"success": True, "expiresIn": SESSION_S}
@@ -51,7 +51,7 @@ async def login() -> Redirect | dict[str, Any]:
 
 @blueprint.get("/admin")
 async def overview() -> Response:
-    """Show what is stopped, and how many tasks and payments are in each state; or the login."""
+    """Show the checks and how many tasks and payments are in each state; else the login form."""
     gateway = services()
     is_admin = await _is_admin()
     page = await render_template(
@@ -70,7 +70,7 @@ async def overview() -> Response:
 
 @blueprint.get("/admin/ready")
 async def ready() -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Answer as /api/ready does, with what was found: for the operator only."""
+    """Answer as /api/ready does, but with the details that only the operator may read."""
     if not await _is_admin():
         raise InvalidCredentials("Log in first: POST /admin/login.")
     gateway = services()
@@ -81,13 +81,17 @@ async def ready() -> tuple[dict[str, Any], int, dict[str, str]]:
 
 
 async def _is_admin() -> bool:
-    """Whether the request carries the session of a login with today's password."""
+    """Whether the request carries a session that was opened with today's password."""
     known = session.get("admin")
     return known is not None and known == await _password_fingerprint()
 
 
 async def _count_attempt(device: str | None) -> None:
-    """Count an attempt by its address, and all together; a known browser's only by itself."""
+    """Count a login attempt, and raise `TooManyRequests` past a limit.
+
+    It counts by its address and in the total of all addresses. An attempt of a known browser
+    counts by the browser only.
+    """
     settings = services().settings
     limit, window_s = parse_limit(settings.limit_login)
     total, total_window_s = parse_limit(settings.limit_login_total)
@@ -102,8 +106,8 @@ async def _count_attempt(device: str | None) -> None:
         raise TooManyRequests(max(1, math.ceil(wait_s)))
 
 
-async def _password() -> tuple[str, bool]:
-    """Return the password and whether it came by a form."""
+async def _read_password() -> tuple[str, bool]:
+    """Return the password and whether it came by the form; raises `ValidationError`."""
     is_form = request.mimetype == "application/x-www-form-urlencoded"
     password: Any
     if is_form:
@@ -111,11 +115,13 @@ async def _password() -> tuple[str, bool]:
     else:
         password = wire.read_password(cast(bytes, await request.get_data(as_text=False)))
     if not isinstance(password, str) or not 1 <= len(password) <= _MAX_PASSWORD_CHARS:
-        raise ValidationError("password must be a string.")
+        raise ValidationError(
+            f"password must be a string of 1 to {_MAX_PASSWORD_CHARS:,} characters."
+        )
     return password, is_form
 
 
 async def _password_fingerprint() -> str:
-    """Return what a session is tied to, so that a new password ends the old sessions."""
+    """Return a digest of the password's hash; sessions hold it, so a new password ends them."""
     stored = await services().password.hash()
     return hashlib.sha256(stored.encode()).hexdigest()[:16]

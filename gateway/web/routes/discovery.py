@@ -1,4 +1,4 @@
-"""How agents find the gateway: manifest, DID document, llms.txt, sitemap."""
+"""Documents by which agents find the gateway: manifest, DID document, llms.txt, sitemap."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,13 +20,13 @@ async def manifest() -> dict[str, Any]:
     gateway = services()
     gateway.wallet.check_known()
     settings, base = gateway.settings, gateway.settings.base_url
-    endpoints = [_endpoint(endpoint, base) for endpoint in gateway.catalog]
+    endpoints = [_describe_endpoint(endpoint, base) for endpoint in gateway.catalog]
     return {
-        "did": _did(base),
+        "did": _make_did(base),
         "name": settings.name,
         "version": "1.0.0",
         "specVersion": "1.0",
-        "authentication": _authentication(gateway),
+        "authentication": _describe_ways_to_pay(gateway),
         "endpoints": {
             "generate": f"{base}/api/x402/{{slug}}",
             "generateDirect": f"{base}/api/proxy-generate",
@@ -42,22 +42,24 @@ async def manifest() -> dict[str, Any]:
     }
 
 
-def _authentication(gateway: Services) -> list[dict[str, Any]]:
+def _describe_ways_to_pay(gateway: Services) -> list[dict[str, Any]]:
     settings = gateway.settings
     common = {"network": settings.network, "asset": "USDC"}
     proof = "must" if settings.require_payer_signature else "may"
     return [
         {
             "type": "X402",
-            "description": "Ask, get a 402 with the price, sign it, ask again with the signature.",
+            "description": "Send the request, get a 402 with the price, sign that payment, and "
+            "send the request again with the signature.",
             **common,
             "paymentHeader": "X-PAYMENT",
             "docs": "https://www.x402.org",
         },
         {
             "type": "DirectUSDC",
-            "description": "Transfer USDC to the wallet, then send the transaction's hash. The "
-            f"transfer's sender {proof} sign it: `payerSignature`, see /llms.txt.",
+            "description": "Transfer USDC to the wallet, then send the request with the "
+            f"transaction's hash. The transfer's sender {proof} sign the request: "
+            "`payerSignature`, see /llms.txt.",
             **common,
             "endpoint": f"{settings.base_url}/api/proxy-generate",
             "requiredFields": ["slug", "prompt", "txHash"],
@@ -65,7 +67,7 @@ def _authentication(gateway: Services) -> list[dict[str, Any]]:
     ]
 
 
-def _endpoint(endpoint: Endpoint, base: str) -> dict[str, Any]:
+def _describe_endpoint(endpoint: Endpoint, base: str) -> dict[str, Any]:
     return {
         "slug": endpoint.slug,
         "title": endpoint.title,
@@ -77,15 +79,15 @@ def _endpoint(endpoint: Endpoint, base: str) -> dict[str, Any]:
         "capability": endpoint.capability,
         "url": f"{base}/api/x402/{endpoint.slug}",
         "requiredFields": list(endpoint.required_fields),
-        **_beyond_the_specification(endpoint),
+        **_describe_more(endpoint),
     }
 
 
-def _beyond_the_specification(endpoint: Endpoint) -> dict[str, Any]:
-    """Return what else a request is checked for and priced by, where there is any of it."""
+def _describe_more(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the fields about an endpoint that the specification does not know, where set."""
     limit = endpoint.max_prompt_chars
     more = {
-        "priceSteps": [_price_step(step) for step in endpoint.price_steps],
+        "priceSteps": [_describe_price_step(step) for step in endpoint.price_steps],
         "optionalFields": {
             name: {"values": list(choice.values), "default": choice.default}
             for name in CHOICES
@@ -98,21 +100,21 @@ def _beyond_the_specification(endpoint: Endpoint) -> dict[str, Any]:
     return {name: value for name, value in more.items() if value}
 
 
-def _price_step(step: PriceStep) -> dict[str, Any]:
+def _describe_price_step(step: PriceStep) -> dict[str, Any]:
     conditions = {"resolution": step.resolution, "minPages": step.min_pages}
     known = {name: value for name, value in conditions.items() if value is not None}
     return {"price": wire.number(step.price_units), **known}
 
 
-def _did(base: str) -> str:
+def _make_did(base: str) -> str:
     return "did:web:" + urlsplit(base).netloc.replace(":", "%3A")
 
 
 @blueprint.get("/.well-known/did.json")
 async def did_document() -> dict[str, Any]:
-    """Resolve the manifest's `did` (did:web)."""
+    """Return the document of the manifest's `did` (did:web)."""
     settings = services().settings
-    did = _did(settings.base_url)
+    did = _make_did(settings.base_url)
     account = f"{settings.chain.caip2}:{settings.wallet}"
     return {
         "@context": [
@@ -140,7 +142,7 @@ async def did_document() -> dict[str, Any]:
 
 @blueprint.get("/llms.txt")
 async def llms() -> Response:
-    """Describe the gateway to a language model that reads nothing else (spec §4.5)."""
+    """Describe the whole gateway in one text for a language model (spec §4.5)."""
     gateway = services()
     gateway.wallet.check_known()
     settings = gateway.settings
@@ -164,7 +166,7 @@ async def llms() -> Response:
 
 @blueprint.get("/sitemap.xml")
 async def sitemap() -> Response:
-    """List the endpoints' addresses, as the manifest's `endpointList` promises."""
+    """List the endpoints' addresses; the manifest links here as `endpointList`."""
     gateway = services()
     base = gateway.settings.base_url
     locations = "".join(

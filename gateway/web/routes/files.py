@@ -1,4 +1,4 @@
-"""The route that hands out outputs by signed links."""
+"""The route that sends outputs to the holders of signed links."""
 
 import asyncio
 from types import TracebackType
@@ -18,10 +18,10 @@ _NO_SCRIPTS = "default-src 'none'; sandbox"
 
 
 class Download(FileBody):
-    """A file in large pieces, closed at once also where the client leaves.
+    """A file sent in large pieces and closed at once, also where the client leaves.
 
-    Quart's own asks a thread three times for every 8 KB, and leaves the file to the garbage
-    collector where it is cancelled.
+    Quart's own class asks a thread three times for every 8 KB. Where it is cancelled, it leaves
+    the open file to the garbage collector.
     """
 
     buffer_size = 256 * 1024
@@ -48,16 +48,16 @@ class Download(FileBody):
 
 
 class FileResponse(Response):
-    """The app's response; files go out as `Download`."""
+    """The app's response class; it sends files as `Download`."""
 
     file_body_class = Download
 
 
 @blueprint.get("/files/<path:key>")
 async def download(key: str) -> Response | tuple[dict[str, str], int, dict[str, str]]:
-    """Send the file behind a link that a task showed, or the part of it that is asked for.
+    """Send the file of a task's signed link, or the part that the client asks for.
 
-    The ranges are read here: Quart's own reading takes the last bytes for the first.
+    This function reads the `Range` header: Quart takes "the last bytes" for the first.
     """
     gateway = services()
     path = gateway.output_store.open(
@@ -72,21 +72,25 @@ async def download(key: str) -> Response | tuple[dict[str, str], int, dict[str, 
     headers = headers_of(key) | known
     if request.if_none_match.contains_weak(unquote_etag(tag)[0] or ""):
         return FileResponse(b"", 304, headers)
-    is_part = _wants_part(tag)
+    is_part = _asks_for_part(tag)
     if is_part:
-        file.begin, file.end = _part(file.size)
+        file.begin, file.end = _read_range(file.size)
         headers["Content-Range"] = f"bytes {file.begin}-{file.end - 1}/{file.size}"
     if is_part and file.begin >= file.end:
-        told = {"error": "The file is shorter than that.", "code": "VALIDATION_ERROR"}
-        return told, 416, {"Content-Range": f"bytes */{file.size}"}
+        error = f"The range starts after the end of the file, which has {file.size:,} bytes."
+        return (
+            {"error": error, "code": "VALIDATION_ERROR"},
+            416,
+            {"Content-Range": f"bytes */{file.size}"},
+        )
     body = b"" if request.method == "HEAD" else file
     answer = FileResponse(body, 206 if is_part else 200, headers)
     answer.content_length = file.end - file.begin
     return answer
 
 
-def _wants_part(tag: str) -> bool:
-    """Whether one range is asked for, of the very file that we have (RFC 9110 §14.2)."""
+def _asks_for_part(tag: str) -> bool:
+    """Whether the client asks for one range of this version of the file (RFC 9110 §14.2)."""
     asked, only_if = request.range, request.headers.get("If-Range")
     return (
         asked is not None
@@ -96,9 +100,13 @@ def _wants_part(tag: str) -> bool:
     )
 
 
-def _part(size: int) -> tuple[int, int]:
-    """Return the first byte asked for, and the one after the last; the first may be too far."""
+def _read_range(size: int) -> tuple[int, int]:
+    """Return the first byte that the client asks for, and the byte after the last.
+
+    The first byte may lie past the end of the file.
+    """
     begin, end = cast(Range, request.range).ranges[0]
-    if begin < 0:  # the last so many
+    # A negative number asks for that many bytes at the end.
+    if begin < 0:
         return max(size + begin, 0), size
     return begin, size if end is None else min(end, size)

@@ -1,4 +1,4 @@
-"""Health: is the process alive, and may it sell."""
+"""Health: whether the process works, and what it cannot sell now."""
 
 from collections.abc import Awaitable, Sequence
 from http import HTTPStatus
@@ -12,14 +12,15 @@ from gateway.version import VERSION
 from gateway.web.readiness import Check
 from gateway.web.services import Services, services
 
-_EVERYTHING = "everything"  # what such a check stops
+# The value of `Check.stops` for a check that stops all sales.
+_EVERYTHING = "everything"
 _MAX_PROBLEM_CHARS = 500
 blueprint = Blueprint("health", __name__)
 
 
 @blueprint.get("/api/health")
 async def health() -> dict[str, Any]:
-    """Answer while the loop and the database writer do; never asks the chain (spec §4.6)."""
+    """Answer while the event loop and the database writer work; never ask the chain (spec §4.6)."""
     gateway = services()
     await gateway.store.ping()
     depth = await gateway.store.queue.depth()
@@ -38,9 +39,9 @@ async def health() -> dict[str, Any]:
 
 @blueprint.get("/api/ready")
 async def ready() -> tuple[dict[str, Any], int]:
-    """Tell check by check whether the gateway may sell; 503 where nothing can be sold.
+    """Show each check of what the gateway can sell; status 503 where it can sell nothing.
 
-    Strangers read fixed sentences; what was found is for the operator, at /admin/ready.
+    Strangers read fixed sentences. The operator reads the details at /admin/ready.
     """
     found = await checks(services())
     status = status_of(found)
@@ -49,32 +50,38 @@ async def ready() -> tuple[dict[str, Any], int]:
 
 
 async def checks(gateway: Services) -> list[Check]:
-    """Return every check; those that ask the chain or the disk may be some seconds old."""
-    asked = await gateway.shared_checks.get(lambda: _asked(gateway))
-    return [_draining(gateway), _disk(gateway), _wallet(gateway), *asked, *_off_sale(gateway)]
+    """Return every check; checks that ask the chain or the database may be some seconds old."""
+    shared = await gateway.shared_checks.get(lambda: _ask_others(gateway))
+    return [
+        _check_draining(gateway),
+        _check_disk(gateway),
+        _check_wallet(gateway),
+        *shared,
+        *_check_providers(gateway),
+    ]
 
 
 def status_of(found: Sequence[Check]) -> int:
-    """Return 503 where something stops everything, else 200."""
+    """Return 503 where a failed check stops everything, else 200."""
     stopped = any(not check.ok and check.stops == _EVERYTHING for check in found)
     return HTTPStatus.SERVICE_UNAVAILABLE if stopped else HTTPStatus.OK
 
 
-async def _asked(gateway: Services) -> list[Check]:
+async def _ask_others(gateway: Services) -> list[Check]:
     return [
-        await _check(
+        await _check_call(
             "database",
             gateway.store.ping(),
             stops=_EVERYTHING,
             summary="The database does not take writes.",
         ),
-        await _check(
+        await _check_call(
             "rpc",
             gateway.chain.head(),
             stops="paid routes",
-            summary="No RPC endpoint answers as it should.",
+            summary="No RPC endpoint gives a usable answer.",
         ),
-        await _check(
+        await _check_call(
             "settlement",
             gateway.settlements.check_ready(),
             stops="x402",
@@ -83,50 +90,50 @@ async def _asked(gateway: Services) -> list[Check]:
     ]
 
 
-async def _check(name: str, check: Awaitable[Any], *, stops: str, summary: str) -> Check:
+async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: str) -> Check:
     try:
-        await check
+        await call
     except GatewayError as error:
         problem = f"{error.message} ({error.details})" if error.details else error.message
         return Check(name=name, ok=False, stops=stops, summary=summary, problem=problem)
     return Check(name=name, ok=True, stops=stops, summary=summary)
 
 
-def _draining(gateway: Services) -> Check:
+def _check_draining(gateway: Services) -> Check:
     is_open = not gateway.readiness.is_draining
-    return Check(name="draining", ok=is_open, stops=_EVERYTHING, summary="shutting down")
+    return Check(name="draining", ok=is_open, stops=_EVERYTHING, summary="The gateway is stopping.")
 
 
-def _disk(gateway: Services) -> Check:
+def _check_disk(gateway: Services) -> Check:
     free, needed = gateway.readiness.free_disk_mb(), gateway.settings.min_free_disk_mb
     return Check(
         name="disk",
         ok=free >= needed,
         stops=_EVERYTHING,
         summary="The disk is nearly full.",
-        problem=f"{free:.0f} MB free, {needed} MB needed",
+        problem=f"{free:.0f} MB free; GATEWAY_MIN_FREE_DISK_MB asks for {needed} MB.",
     )
 
 
-def _wallet(gateway: Services) -> Check:
-    """Return whether the wallet may be paid; what is not known yet is no problem of its own."""
+def _check_wallet(gateway: Services) -> Check:
+    """Check the wallet's address; before the chain has answered, the wallet counts as right."""
     problem = gateway.wallet.problem
     return Check(
         name="wallet",
         ok=problem is None,
         stops=_EVERYTHING,
-        summary="The wallet cannot be paid.",
+        summary="Payments to the wallet's address may be lost.",
         problem=problem or "",
     )
 
 
-def _off_sale(gateway: Services) -> list[Check]:
-    """Return a check for each provider that is not asked now; what it stops are its endpoints."""
+def _check_providers(gateway: Services) -> list[Check]:
+    """Return a failed check for each provider that is off sale; it stops its endpoints."""
     return [
         Check(
             name=f"provider {upstream.provider.name}",
             ok=False,
-            stops=", ".join(_slugs(upstream, gateway)),
+            stops=", ".join(_enabled_slugs(upstream, gateway)),
             summary="off sale",
             problem=f"off sale: {upstream.circuit.problem}",
         )
@@ -135,14 +142,15 @@ def _off_sale(gateway: Services) -> list[Check]:
     ]
 
 
-def _slugs(upstream: Upstream, gateway: Services) -> list[str]:
+def _enabled_slugs(upstream: Upstream, gateway: Services) -> list[str]:
+    """Return the enabled endpoints of a provider."""
     catalog = gateway.catalog
     mine = [one.endpoint.slug for one in catalog.everything() if one.upstream is upstream]
     return [slug for slug in mine if catalog.is_enabled(slug)]
 
 
 def for_operator(found: Sequence[Check], gateway: Services) -> list[dict[str, Any]]:
-    """Return the rows as the operator reads them: what was found, without secrets."""
+    """Return the rows with their details, as the operator reads them; secrets are taken out."""
     rows = [check.for_operator() for check in found]
     for row in rows:
         if row["problem"] is not None:

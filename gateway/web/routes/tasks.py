@@ -1,4 +1,4 @@
-"""The route that tells what became of a task (spec §4.3)."""
+"""The route that shows a task (spec §4.3)."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from quart import Blueprint, request
 from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
 from gateway.web import wire
-from gateway.web.limited import address, limited
+from gateway.web.rate_limits import address, limited
 from gateway.web.services import Services, services
 
 blueprint = Blueprint("tasks", __name__)
@@ -19,47 +19,51 @@ _MAX_ID_CHARS = 64
 @blueprint.get("/api/task/<task_id>")
 @limited("task")
 async def show_task(task_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Show a task; `?wait=N` holds the answer until it is done or N seconds passed.
+    """Show a task; with `?wait=N` once it is done, or after N seconds.
 
-    Where too many wait already, the answer comes at once.
+    Where too many requests wait already, the answer comes at once.
     """
-    gateway, wait_s = services(), _wait_s()
+    gateway, wait_s = services(), _read_wait_s()
     if wait_s > 0:
         with gateway.long_polls.counted(address()) as may_wait:
-            task = await _task(gateway, task_id, wait_s if may_wait else 0.0)
+            task = await _wait_for_task(gateway, task_id, wait_s if may_wait else 0.0)
     else:
-        task = await _task(gateway, task_id, wait_s)
-    links = await _links(gateway, task)
+        task = await _wait_for_task(gateway, task_id, wait_s)
+    links = await _make_links(gateway, task)
     body = wire.task(task, network=gateway.settings.network, links=links)
     return body, 200, {"Cache-Control": "no-store"}
 
 
-async def _task(gateway: Services, task_id: str, wait_s: float) -> Task:
-    """Return the task, done or as it is after `wait_s` seconds; raises `NotFound`."""
+async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task:
+    """Return the task once it is done, or as it is after `wait_s` seconds.
+
+    Raises `NotFound` for an unknown id.
+    """
     deadline = gateway.now() + wait_s
     while True:
         task = await gateway.store.task(task_id) if len(task_id) <= _MAX_ID_CHARS else None
         if task is None:
-            raise NotFound("No such task.")
+            raise NotFound("There is no task with this id.")
         left_s = deadline - gateway.now()
         if task.is_done or left_s <= 0 or gateway.readiness.is_draining:
             return task
         await gateway.notifications.wait(task_id, min(left_s, 1.0))
 
 
-async def _links(gateway: Services, task: Task) -> list[str]:
-    """Return a fresh address for each output; none where there are none any more."""
+async def _make_links(gateway: Services, task: Task) -> list[str]:
+    """Return a fresh address for each output; an empty list once the outputs are deleted."""
     now, until = gateway.now(), task.expires_at
     if task.result is None or not task.result.outputs:
         return []
     if task.outputs_gone or until is None or until <= now:
         return []
     links = await gateway.output_store.links(task.result.outputs, now=now, expires_at=until)
-    ours = gateway.settings.base_url
-    return [ours + link if link.startswith("/") else link for link in links]
+    base_url = gateway.settings.base_url
+    return [base_url + link if link.startswith("/") else link for link in links]
 
 
-def _wait_s() -> float:
+def _read_wait_s() -> float:
+    """Return the seconds of `?wait=`; raises `ValidationError`."""
     text = request.args.get("wait", "0")
     try:
         wait_s = float(text)

@@ -1,4 +1,8 @@
-"""The specification's JSON and the domain's nouns: camelCase and floats live only here."""
+"""Turns the JSON of requests and tasks into the domain's nouns and back.
+
+Names in camelCase and amounts as floats belong here. Rules about a payment do not: they are in
+`gateway.payments`.
+"""
 
 from gateway.web.wire.answers import POLL_S, dumps, number, started, task
 from gateway.web.wire.bodies import (

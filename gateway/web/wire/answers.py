@@ -1,4 +1,4 @@
-"""Answers: the generation-started response and the task, as the specification writes them."""
+"""The answers of the specification: "generation started", and a task."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,23 +16,25 @@ from gateway.domain import (
     TaskStatus,
 )
 
-POLL_S = 2  # the interval the specification advises
+# The interval that the specification advises.
+POLL_S = 2  # seconds
+# The specification does not know these two states.
 _STATUS = {TaskStatus.HELD: "queued", TaskStatus.DROPPED: "failed"}
 
 
 def number(units: int) -> float:
-    """Return units of 10⁻⁶ USDC as the JSON number of USDC."""
+    """Return an amount in units of 10⁻⁶ USDC as a JSON number of USDC."""
     return units / 10**6
 
 
 def started(task: Task) -> dict[str, Any]:
-    """Return the generation-started response (spec §2.3)."""
+    """Return the answer that the generation has started (spec §2.3)."""
     body: dict[str, Any] = {
         "success": True,
         "taskId": task.id,
         "statusUrl": f"/api/task/{task.id}",
-        "message": "Generation started. Poll statusUrl for the result: "
-        "every 2 seconds, or once with ?wait=30.",
+        "message": "The generation has started. Poll statusUrl for the result: every 2 seconds, "
+        "or with ?wait=30, which answers once the task is done.",
     }
     if task.payment.flow is Flow.DIRECT:
         body["paidAmount"] = number(task.payment.paid_units or 0)
@@ -40,9 +42,9 @@ def started(task: Task) -> dict[str, Any]:
 
 
 def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
-    """Return the body of `GET /api/task/{taskId}`: no prompt, payer or file.
+    """Return the body of `GET /api/task/{taskId}`, without prompt, payer and file.
 
-    `links` are one for each output, or none where the outputs are gone.
+    `links` holds one link for each output; it is empty where the outputs are deleted.
     """
     status = _STATUS.get(task.status, str(task.status))
     return {
@@ -55,32 +57,32 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
         "attempt": task.attempt,
         "maxAttempts": MAX_ATTEMPTS,
         "pollAfterSeconds": None if task.is_done else POLL_S,
-        "createdAt": _time(task.created_at),
-        "startedAt": _time(task.started_at),
-        "completedAt": _time(task.completed_at),
-        "expiresAt": _time(task.expires_at),
+        "createdAt": _write_time(task.created_at),
+        "startedAt": _write_time(task.started_at),
+        "completedAt": _write_time(task.completed_at),
+        "expiresAt": _write_time(task.expires_at),
         "payment": {
             "flow": str(task.payment.flow),
-            "state": _payment_state(task.payment.state),
+            "state": _write_payment_state(task.payment.state),
             "amount": number(task.payment.paid_units or task.payment.price_units),
             "network": network,
             "transaction": task.payment.paid_tx,
         },
-        "result": _result(task, links),
+        "result": _write_result(task, links),
         "error": task.error,
         "code": task.code,
         "details": task.details,
-        "refund": _refund(task.refund),
+        "refund": _write_refund(task.refund),
     }
 
 
-def _payment_state(state: PaymentState) -> str:
-    """Return a payment's state; what happens after settlement is told under `refund`."""
+def _write_payment_state(state: PaymentState) -> str:
+    """Return a payment's state up to its settlement; the field `refund` shows what follows."""
     before = (PaymentState.RESERVED, PaymentState.SETTLING, PaymentState.RELEASED)
     return str(state) if state in before else str(PaymentState.SETTLED)
 
 
-def _refund(refund: Refund | None) -> dict[str, Any] | None:
+def _write_refund(refund: Refund | None) -> dict[str, Any] | None:
     if refund is None:
         return None
     return {
@@ -90,18 +92,18 @@ def _refund(refund: Refund | None) -> dict[str, Any] | None:
     }
 
 
-def _result(task: Task, links: Sequence[str]) -> dict[str, Any] | None:
+def _write_result(task: Task, links: Sequence[str]) -> dict[str, Any] | None:
     if task.result is None:
         return None
     outputs = task.result.outputs
     if links:
-        shown = [_output(output, link) for output, link in zip(outputs, links, strict=True)]
+        shown = [_write_output(output, link) for output, link in zip(outputs, links, strict=True)]
     else:
-        shown = [_output(output, None) | {"expired": True} for output in outputs]
+        shown = [_write_output(output, None) | {"expired": True} for output in outputs]
     return {"outputs": shown, "text": task.result.text}
 
 
-def _output(output: StoredOutput, link: str | None) -> dict[str, Any]:
+def _write_output(output: StoredOutput, link: str | None) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "url": link,
         "mimeType": output.media_type,
@@ -113,7 +115,7 @@ def _output(output: StoredOutput, link: str | None) -> dict[str, Any]:
     return shown
 
 
-def _time(at: float | None) -> str | None:
+def _write_time(at: float | None) -> str | None:
     """Return Unix seconds as RFC 3339 in UTC."""
     if at is None:
         return None

@@ -1,4 +1,4 @@
-"""Request bodies: read strictly, checked against specification and endpoint."""
+"""Reads request bodies strictly, and checks them against the specification and the endpoint."""
 
 import base64
 import codecs
@@ -26,18 +26,17 @@ from gateway.domain import (
 from gateway.errors import PayloadTooLarge, ValidationError
 
 _MAX_NAME_CHARS = 255
-# A parser's own limit of nesting differs from Python to Python.
+# Python versions differ in how deep a parser may nest, so we set a limit of our own.
 _MAX_DEPTH = 100
-# A request needs two brackets. Unknown fields are ignored, so they may bring many more.
+# A request needs two brackets; unknown fields, which are ignored, may hold many more.
 _MAX_BRACKETS = 10_000
-# A body is scanned in pieces: other threads wait for one piece at most.
+# A body is scanned in pieces, so that other threads wait for one piece at most.
 _PIECE_BYTES = 64 * 1024
 _NO_MARKS = bytes(set(range(256)) - set(b'"[]{}'))
 _NOT_A_STRING = re.compile(r"Expected `(?:str|bytes) \| null`, got `\w+` - at `\$\.(\w+)`")
 _TX_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
-_SIGNATURE = re.compile(
-    r"0x([0-9a-fA-F]{2}){1,4096}"
-)  # smart accounts' may have some hundred bytes
+# A smart account's signature may have some hundred bytes.
+_SIGNATURE = re.compile(r"0x([0-9a-fA-F]{2}){1,4096}")
 Body = TypeVar("Body", bound="GenerationBody")
 
 
@@ -63,9 +62,9 @@ class DirectBody(GenerationBody):
 
 
 class _GenerationFields(TypedDict, total=False):
-    """How msgspec reads a `GenerationBody`: Base64 goes straight into bytes.
+    """The fields by which msgspec reads a `GenerationBody`; it decodes Base64 into bytes.
 
-    A field of another type stops the reading before anything is made of it.
+    A field of another type stops msgspec before it makes an object of the value.
     """
 
     fileBase64: bytes | None
@@ -77,7 +76,7 @@ class _GenerationFields(TypedDict, total=False):
 
 
 class _DirectFields(_GenerationFields, total=False):
-    """How msgspec reads a `DirectBody`."""
+    """The fields by which msgspec reads a `DirectBody`."""
 
     slug: str | None
     txHash: str | None
@@ -85,7 +84,7 @@ class _DirectFields(_GenerationFields, total=False):
 
 
 class _LoginFields(TypedDict, total=False):
-    """How msgspec reads the body of `POST /admin/login`."""
+    """The fields by which msgspec reads the body of `POST /admin/login`."""
 
     password: str | None
 
@@ -104,13 +103,13 @@ _LOGIN_DECODER = msgspec.json.Decoder(_LoginFields)
 _CONVERTER = cattrs.Converter(detailed_validation=False)
 
 
-def _text(value: Any, _: Any) -> str:
+def _check_text(value: Any, _: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("must be a string")
     return value
 
 
-_CONVERTER.register_structure_hook(str, _text)
+_CONVERTER.register_structure_hook(str, _check_text)
 for _body in (GenerationBody, DirectBody):
     _renamed: Any = {
         field.name: override(rename=_NAMES.get(field.name, field.name))
@@ -120,7 +119,10 @@ for _body in (GenerationBody, DirectBody):
 
 
 def read_password(data: bytes) -> str | None:
-    """Read the password of a login; raises `ValidationError` for a body without an object."""
+    """Return the password in a login's body, or None without one.
+
+    Raises `ValidationError` for a body that is not a JSON object.
+    """
     password: str | None = _read_object(data, _LOGIN_DECODER).get("password")
     return password
 
@@ -128,7 +130,7 @@ def read_password(data: bytes) -> str | None:
 def _read_object(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Mapping[str, Any]:
     """Read a JSON object in UTF-8; raises `ValidationError` for anything else."""
     if _has_too_many_brackets(data):
-        raise ValidationError("The body is nested too deeply, or has too many brackets.")
+        raise ValidationError("The body nests brackets too deeply, or has too many of them.")
     try:
         _check_encoding(data)
         fields: Mapping[str, Any] = decoder.decode(data)
@@ -137,13 +139,13 @@ def _read_object(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Mapping[s
         if wrong is not None:
             raise ValidationError(f"{wrong[1]} must be a string.") from None
         raise ValidationError(
-            "The body is not the JSON object we need.", details=_why(error)
+            "The body must be a JSON object in UTF-8.", details=_explain(error)
         ) from None
     return fields
 
 
 def _check_encoding(data: bytes) -> None:
-    """Raise `UnicodeDecodeError` for bad UTF-8: msgspec skips unknown fields unread."""
+    """Raise `UnicodeDecodeError` for bad UTF-8, which msgspec accepts in unknown fields."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(data), _PIECE_BYTES):
         decoder.decode(data[start : start + _PIECE_BYTES])
@@ -151,10 +153,8 @@ def _check_encoding(data: bytes) -> None:
 
 
 def _has_too_many_brackets(data: bytes) -> bool:
-    """Whether brackets outside of strings nest too deeply, or are too many.
-
-    Most bodies have too few brackets to be scanned at all.
-    """
+    """Whether the brackets outside of strings nest too deeply, or are too many."""
+    # Most bodies have so few brackets that they need no scan.
     if data.count(b"[") + data.count(b"{") <= _MAX_DEPTH:
         return False
     depth = number = 0
@@ -172,8 +172,8 @@ def _has_too_many_brackets(data: bytes) -> bool:
 def _brackets_outside_strings(data: bytes) -> Iterator[bytes]:
     """Yield the brackets outside of strings, one piece of the body after the other.
 
-    Each step over a piece is linear and keeps nothing: a regular expression for a string
-    with escapes is quadratic on a string that does not end.
+    The time is linear in the body's length. A regular expression for strings with escapes would
+    take quadratic time on a string that does not end.
     """
     cut_escape, is_in_string = b"", False
     for start in range(0, len(data), _PIECE_BYTES):
@@ -187,9 +187,9 @@ def _brackets_outside_strings(data: bytes) -> Iterator[bytes]:
 
 
 def read(kind: type[Body], data: bytes) -> Body:
-    """Read a body strictly: a JSON object whose strings are strings.
+    """Read a body strictly: no value is converted to a field's type. Unknown fields are ignored.
 
-    Raises `ValidationError`; unknown fields are ignored.
+    Raises `ValidationError`.
     """
     envelope = _read_object(data, _DECODERS[kind])
     for field in attrs.fields(kind):
@@ -202,7 +202,7 @@ def read(kind: type[Body], data: bytes) -> Body:
 
 
 def _check_specification(body: GenerationBody) -> None:
-    """Refuse what breaks the tables of spec §2.1 and §2.2, whatever the endpoint."""
+    """Raise `ValidationError` for a body that breaks spec §2.1 or §2.2 at every endpoint."""
     if isinstance(body, DirectBody):
         if not _TX_HASH.fullmatch(body.tx_hash):
             raise ValidationError("txHash must be 0x followed by 64 hexadecimal characters.")
@@ -224,22 +224,22 @@ def _check_specification(body: GenerationBody) -> None:
 
 def _check_file(file: bytes, name: str | None) -> None:
     if not name or len(name) > _MAX_NAME_CHARS:
-        raise ValidationError("fileName is required with fileBase64, of 1 to 255 characters.")
+        raise ValidationError("fileBase64 needs a fileName of 1 to 255 characters.")
     if not file:
         raise ValidationError("The file is empty.")
     if len(file) > MAX_FILE_BYTES:
         raise PayloadTooLarge("The file is larger than 7.5 MB.")
 
 
-def _why(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
 
 
 def request_hash(body: GenerationBody) -> bytes:
-    """Return the SHA-256 of a request's fields as they were sent: what a `payerSignature` signs.
+    """Return the SHA-256 of a request's fields as the buyer sent them; a `payerSignature` signs it.
 
-    Hashed is their JSON in UTF-8 as JavaScript writes it with sorted keys: no spaces, nothing
-    escaped that need not be. Of a file, the Base64 of its bytes as every encoder writes it.
+    The hashed text is the fields' JSON in UTF-8 as JavaScript writes it with sorted keys: without
+    spaces, and with the necessary escapes only. A file is the padded standard Base64 of its bytes.
     """
     fields = {}
     for field in attrs.fields(GenerationBody):
@@ -253,11 +253,11 @@ def request_hash(body: GenerationBody) -> bytes:
 
 
 def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
-    """Check a body against the endpoint's own choices, and fill in its defaults.
+    """Check a body against the endpoint's rules, and fill in the endpoint's defaults.
 
-    Raises `ValidationError`: nobody pays for a request that is doomed.
+    Raises `ValidationError`, before the payment, for a request that the endpoint cannot serve.
     """
-    attachment = _attachment(body, endpoint)
+    attachment = _read_attachment(body, endpoint)
     if "prompt" in endpoint.required_fields and body.prompt is None:
         raise ValidationError("prompt is missing.")
     if len(body.prompt or "") > endpoint.max_prompt_chars:
@@ -274,7 +274,7 @@ def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
 
 
 def _choose(name: str, value: str | None, choice: Choice) -> str | None:
-    """Return a field's value; one that the endpoint has no choice of is dropped."""
+    """Return a field's value or its default; ignore the field where the endpoint has no choice."""
     if value is None or not choice.values:
         return choice.default
     if value not in choice.values:
@@ -282,7 +282,7 @@ def _choose(name: str, value: str | None, choice: Choice) -> str | None:
     return value
 
 
-def _attachment(body: GenerationBody, endpoint: Endpoint) -> Attachment | None:
+def _read_attachment(body: GenerationBody, endpoint: Endpoint) -> Attachment | None:
     if not endpoint.takes_file:
         if body.file is not None:
             raise ValidationError("This endpoint takes no file.")

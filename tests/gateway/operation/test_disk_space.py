@@ -12,6 +12,7 @@ import pytest
 from gateway.domain import Attachment, GenerationRequest
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, authorization, key_of, new_task
+from gateway.web.services import Timing
 from tests.conftest import Payer, buy, running
 
 MEGABYTE = 10**6
@@ -44,11 +45,11 @@ def size_of(folder: Path) -> int:
 
 @needs_root
 async def test_a_volume_that_held_requests_filled_sells_again_without_a_restart(
-    settings, provider, chain, clock, volume, monkeypatch
+    settings, provider, chain, clock, volume
 ):
-    monkeypatch.setattr("gateway.app._SPACE_S", 0.05)
     small = attrs.evolve(settings, data_dir=volume, min_free_disk_mb=30)
-    async with running(small, provider, now=clock) as gateway:
+    timing = Timing(give_back_space_s=0.05)
+    async with running(small, provider, now=clock, timing=timing) as gateway:
         gateway.chain = chain
         await gateway.services.payments.cutoff_block()
         store = gateway.services.store

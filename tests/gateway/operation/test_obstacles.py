@@ -18,12 +18,6 @@ X402 = "settlement"
 DIRECT_WORKS = "A direct USDC transfer works."
 
 
-@pytest.fixture(autouse=True)
-def _fresh_rows(monkeypatch):
-    """Ask again at each look; the rows are else kept for some seconds."""
-    monkeypatch.setattr("gateway.web.readiness.KEPT_S", 0.0)
-
-
 def tell_token(chain, name, *addresses):
     """Call a function of the token that only Circle may call of the real one."""
     chain.send_transaction(
@@ -41,7 +35,8 @@ def wallet_without_gas(settings, gas_key, chain):
 
 
 async def x402_row(gateway) -> dict:
-    """Return the operator's row."""
+    """Return the operator's row, of checks that are made now."""
+    gateway.services.shared_checks.kept_s = 0.0
     return (await operators_rows(gateway))[1][X402]
 
 

@@ -86,7 +86,7 @@ async def test_what_stops_is_seen_again_after_some_seconds(gateway, clock, chain
         "name": "rpc",
         "ok": False,
         "stops": "paid routes",
-        "problem": "No RPC endpoint answers as it should.",
+        "problem": "No RPC endpoint gives a usable answer.",
     }
 
 

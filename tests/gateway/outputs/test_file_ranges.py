@@ -137,6 +137,6 @@ async def test_what_is_beyond_a_file_is_told_in_the_shape_of_every_error(gateway
     answer = await fetch(gateway, task["result"]["outputs"][0]["url"], Range="bytes=999-")
     assert answer.status_code == 416
     assert await answer.get_json() == {
-        "error": "The file is shorter than that.",
+        "error": f"The range starts after the end of the file, which has {len(PNG)} bytes.",
         "code": "VALIDATION_ERROR",
     }

@@ -176,8 +176,8 @@ async def _told(gateway) -> tuple[dict, str]:
 
 async def test_manifest_and_llms_txt_say_whether_it_is_required(gateway, strict):
     optional, required = await _told(gateway), await _told(strict)
-    assert "may sign it: `payerSignature`" in optional[0]["description"]
-    assert "must sign it: `payerSignature`" in required[0]["description"]
+    assert "may sign the request: `payerSignature`" in optional[0]["description"]
+    assert "must sign the request: `payerSignature`" in required[0]["description"]
     for direct, text in (optional, required):
         assert direct["requiredFields"] == ["slug", "prompt", "txHash"]
         assert "PayerProof(bytes32 txHash,string slug,bytes32 requestHash)" in text

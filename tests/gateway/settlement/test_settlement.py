@@ -17,7 +17,7 @@ from gateway.demo.chain.server import RpcServer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE
 from gateway.payments import Payments, Reconciler
 from gateway.tasks import TaskTiming
-from gateway.web.services import EXTENSION
+from gateway.web.services import EXTENSION, Timing
 from tests.conftest import WALLET, Payer, Running, ScriptedPlugin, multicall, running
 from tests.conftest import decoded as header_json
 
@@ -859,11 +859,11 @@ async def test_a_hash_and_its_authorization_race_and_pay_once(gateway, payer, ch
 
 
 async def test_a_closing_gateway_leaves_an_open_payment_to_the_next(
-    settings, provider, clock, chain, payer, monkeypatch
+    settings, provider, clock, chain, payer
 ):
-    monkeypatch.setattr("gateway.app._DRAIN_PAYMENTS_S", 0.1)
     chain.set_automine(False)
-    async with running(settings, provider, now=clock) as gateway:
+    timing = Timing(drain_payments_s=0.1)
+    async with running(settings, provider, now=clock, timing=timing) as gateway:
         task_id = await bought(gateway, payer.header())
     chain.set_automine(True)
     async with running(settings, provider, now=clock) as gateway:

@@ -51,7 +51,7 @@ async def test_no_answer_tells_that_a_word_in_it_is_the_password(settings, provi
     weak = attrs.evolve(settings, admin_password="password")
     async with running(weak, provider) as gateway:
         answer = await log_in(gateway, "wrong")
-        assert (await answer.get_json())["error"] == "The password is not right."
+        assert (await answer.get_json())["error"] == "The password is wrong."
 
 
 @pytest.mark.parametrize("way", ["json", "form"])

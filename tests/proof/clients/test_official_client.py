@@ -18,7 +18,7 @@ from x402.http.utils import decode_payment_response_header
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
 from gateway.app import create_app
-from gateway.web.server import _config, _listen
+from gateway.web.server import hypercorn_config, listen
 from gateway.web.services import EXTENSION
 from tests.conftest import PNG, WALLET, ScriptedPlugin, decoded, header_of, payload_of
 
@@ -41,7 +41,9 @@ async def site(settings, provider):
     settings = attrs.evolve(settings, base_url=f"http://{bind}", bind=bind)
     app = create_app(settings, plugins=[ScriptedPlugin(provider)])
     stop = asyncio.Event()
-    server = asyncio.create_task(serve(app, _config(_listen(bind)), shutdown_trigger=stop.wait))
+    server = asyncio.create_task(
+        serve(app, hypercorn_config(listen(bind)), shutdown_trigger=stop.wait)
+    )
     await _answers(settings.base_url)
     yield Site(settings.base_url, app.extensions[EXTENSION])
     stop.set()

@@ -363,7 +363,9 @@ def test_the_log_holds_no_prompt_no_proof_no_key_and_no_rpc_url(served, chain, k
 def test_a_client_that_is_slow_with_its_body_is_cut_off(tmp_path, chain, key):
     site = tmp_path / "impatient"
     site.mkdir()
-    (site / "sitecustomize.py").write_text("import gateway.web\ngateway.web._BODY_S = 1\n")
+    (site / "sitecustomize.py").write_text(
+        "import gateway.web.application as application\napplication._BODY_S = 1\n"
+    )
     gateway = Gateway(tmp_path, chain, key)
     gateway.environment["PYTHONPATH"] += os.pathsep + str(site)
     try:

@@ -126,13 +126,19 @@ class Life:
         settler = manager.settler(context)
         await stack.enter_async_context(store)
         site: Any = SimpleNamespace(secret_key="", extensions={})
-        refunds = production._refunds(context, store, settler)
-        services = await production._services(
-            site, context, manager, catalog, store, settler, refunds, Redactor()
+        parts = production._Parts(
+            manager=manager,
+            catalog=catalog,
+            context=context,
+            store=store,
+            settler=settler,
+            refunds=production._make_refunds(context, store, settler),
+            redactor=Redactor(),
         )
+        services = await production._open_services(site, parts)
         services.output_store = services.workers.resources.output_store = market.NoOutputs()
         services.answered.set()
-        await stack.enter_async_context(production._running(services))
+        await stack.enter_async_context(production._run_background_work(services))
         return services
 
     async def _finish_requests(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from gateway import AccountProblem, ContentPolicy, Transient
 from gateway.errors import ExecutionError
 from gateway.plugins.circuit_breaker import CircuitBreaker
-from gateway.web.services import Readiness
+from gateway.web.readiness import Readiness
 from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened, until
 
 MINUTE_S = 60

@@ -6,7 +6,7 @@ import pytest
 
 from gateway import RateLimited, Transient
 from gateway.errors import ExecutionError
-from gateway.web.services import Readiness
+from gateway.web.readiness import Readiness
 from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened, until
 
 
