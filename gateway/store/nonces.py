@@ -25,6 +25,40 @@ def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
     return nonce
 
 
+def use_nonce(db: sqlite3.Connection, transaction: SignedTransaction) -> None:
+    """Use up a signer's nonce; `RuntimeError` where another transaction took it meanwhile."""
+    taken = db.execute(
+        "SELECT 1 FROM sent_transactions WHERE signer = ? AND nonce = ?",
+        (transaction.signer, transaction.nonce),
+    ).fetchone()
+    if taken:
+        raise RuntimeError(f"nonce {transaction.nonce} of {transaction.signer} is taken")
+
+
+def insert_transaction(
+    db: sqlite3.Connection, payment_id: int, transaction: SignedTransaction
+) -> None:
+    """Write down a signed transaction; a dearer one of the same nonce stands beside the first.
+
+    Another process of ours may have written down the very same bytes.
+    """
+    db.execute(
+        """INSERT INTO sent_transactions (tx_hash, payment_id, signer, nonce, raw,
+               max_fee_wei, max_priority_wei, sent_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+           ON CONFLICT (tx_hash) DO NOTHING""",
+        (
+            transaction.tx_hash,
+            payment_id,
+            transaction.signer,
+            transaction.nonce,
+            transaction.raw,
+            transaction.max_fee_wei,
+            transaction.max_priority_wei,
+            transaction.sent_at,
+        ),
+    )
+
+
 def unmined_of(db: sqlite3.Connection, payment_id: int, signer: str) -> SignedTransaction | None:
     """Return a signer's newest transaction of a payment whose nonce is not seen used on-chain."""
     row = db.execute(

@@ -5,7 +5,7 @@ import sqlite3
 from gateway.contracts import SignedTransaction
 from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused
-from gateway.store.payments import insert_transaction, use_nonce
+from gateway.store.nonces import insert_transaction, use_nonce
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
 
 _DAY_S = 86_400

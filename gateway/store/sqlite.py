@@ -25,9 +25,7 @@ from gateway.domain import (
 )
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
-from gateway.store import direct_transactions as direct
-from gateway.store import nonces as signers
-from gateway.store import payments, space, tasks
+from gateway.store import meta, nonces, payments, space, tasks
 from gateway.store.migrations import migrate
 from gateway.store.payer_records import SqlitePayers
 from gateway.store.refund_ledger import SqliteRefunds
@@ -150,7 +148,7 @@ class SqliteStore:
         is_proven: bool = False,
     ) -> Task:
         return await self._write(
-            direct.accept_direct, task, tx_hash, transfers, idempotency_hash, is_proven
+            payments.accept_direct, task, tx_hash, transfers, idempotency_hash, is_proven
         )
 
     async def release(self, payment_id: int, *, now: float) -> bool:
@@ -166,25 +164,25 @@ class SqliteStore:
     # -- what the settlement key signed
 
     async def next_nonce(self, signer: str, chain_nonce: int) -> int:
-        return await self._write(signers.next_nonce, signer, chain_nonce)
+        return await self._write(nonces.next_nonce, signer, chain_nonce)
 
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
-        await self._write(payments.insert_transaction, payment_id, transaction)
+        await self._write(nonces.insert_transaction, payment_id, transaction)
 
     async def unmined_of(self, payment_id: int, signer: str) -> SignedTransaction | None:
-        return await self._write(signers.unmined_of, payment_id, signer)
+        return await self._write(nonces.unmined_of, payment_id, signer)
 
     async def nonces_of(self, payment_id: int, signer: str) -> int:
-        return await self._write(signers.nonces_of, payment_id, signer)
+        return await self._write(nonces.nonces_of, payment_id, signer)
 
     async def failed_gas(self, *, since: float) -> int:
-        return await self._write(signers.failed_gas, since)
+        return await self._write(nonces.failed_gas, since)
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-        return await self._write(signers.unmined, signer)
+        return await self._write(nonces.unmined, signer)
 
     async def mark_mined(self, signer: str, below_nonce: int) -> None:
-        await self._write(signers.mark_mined, signer, below_nonce)
+        await self._write(nonces.mark_mined, signer, below_nonce)
 
     # -- tasks
 
@@ -247,7 +245,7 @@ class SqliteStore:
         return rows[0][0] if rows else None
 
     async def meta(self, key: str, make: Callable[[], str]) -> str:
-        return await self._write(tasks.meta, key, make())
+        return await self._write(meta.find_or_make, key, make())
 
     async def count_attempt(
         self,
@@ -258,4 +256,4 @@ class SqliteStore:
         total: tuple[int | None, int] = (None, 0),
         now: float,
     ) -> float:
-        return await self._write(tasks.count_attempt, address, limit, window_s, total, now)
+        return await self._write(meta.count_login_attempt, address, limit, window_s, total, now)

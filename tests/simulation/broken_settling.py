@@ -5,8 +5,7 @@ from typing import Any
 from gateway import Transfer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, BASE, word
 from gateway.payments import Reconciler, reconcile, refund_authorization
-from gateway.store import nonces as signers
-from gateway.store import payments, writer
+from gateway.store import nonces, payments, writer
 from gateway_facilitator_settler import FacilitatorSettler
 from tests.simulation.loop import OWNER
 from tests.simulation.mutant import ONE_USE, Mutant
@@ -65,7 +64,7 @@ def nonce_twice() -> Mutant:
     return Mutant(
         "a signer's nonce given out twice",
         (
-            (signers, "next_nonce", lambda db, address, chain_nonce: chain_nonce),
+            (nonces, "next_nonce", lambda db, address, chain_nonce: chain_nonce),
             (payments, "use_nonce", lambda db, transaction: None),
         ),
     )
