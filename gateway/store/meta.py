@@ -4,7 +4,7 @@ import sqlite3
 
 
 def find_or_make(db: sqlite3.Connection, key: str, made: str) -> str:
-    """Return a stored value, keeping `made` where there is none."""
+    """Return the value that is stored under a key; where there is none, store `made` first."""
     db.execute("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING", (key, made))
     value: str = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0]
     return value
@@ -18,9 +18,10 @@ def count_login_attempt(
     total: tuple[int | None, int],
     now: float,
 ) -> float:
-    """Count a login attempt; returns 0, or the seconds until the next is allowed.
+    """Count a login attempt; returns 0, or the seconds until the next one is allowed.
 
-    What is refused is not written down, so that the rows are as few as the limits allow.
+    `total` is the limit over all addresses (None: no limit) and its window in seconds. A refused
+    attempt is not written down, so that there are no more rows than the limits allow.
     """
     total_limit, total_window_s = total
     oldest = now - max(window_s, total_window_s)

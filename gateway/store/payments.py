@@ -1,4 +1,4 @@
-"""The five writes of money, as functions of the write connection: each is all or nothing.
+"""The five writes of money, as functions of the write connection; each is all or nothing.
 
 They are the steps of docs/payments.md: `reserve` is T1, `accept_direct` T1', `begin_settling` T2,
 `settle` T3, `release` TR. The database itself decides every race between them.
@@ -14,14 +14,14 @@ from gateway.domain.eip3009 import transaction_key
 from gateway.errors import InsufficientPayment, TxAlreadyUsed
 from gateway.store.claims import (
     check_own,
+    check_same_request,
     claim,
     find_idempotent,
     find_task,
     insert_task,
     is_claimed,
-    same_request,
 )
-from gateway.store.nonces import insert_transaction, use_nonce
+from gateway.store.nonces import check_nonce_free, insert_transaction
 from gateway.store.payers import check_limits
 from gateway.store.rows import dump
 
@@ -37,11 +37,16 @@ def reserve(
     idempotency_hash: str | None,
     limits: ReserveLimits | None,
 ) -> Task | None:
-    """T1: payment `reserved`, its claim and the task `held`, before anything is signed or sent."""
+    """Write a payment `reserved` with its claim, and its task `held`; nothing is sent before this.
+
+    Returns None where the authorization is claimed already, and the earlier task where the
+    Idempotency-Key is known. Raises `IdempotencyConflict`, `PayerBusy`, `ExecutionError`.
+    """
     if is_claimed(db, key):
         return None
     if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
-        return same_request(known, task)
+        check_same_request(known, task)
+        return known
     if limits is not None:
         check_limits(db, task, authorization.sender, limits)
     payment_id = db.execute(
@@ -74,12 +79,16 @@ def accept_direct(
     idempotency_hash: str | None,
     is_proven: bool,  # noqa: FBT001 - a fact that is written down
 ) -> Task:
-    """T1': claim the transaction and the transfer used, payment settled, task queued; in one."""
+    """Claim a transaction and one of its transfers; write the payment `settled`, the task `queued`.
+
+    Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
+    """
     if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
-        return same_request(known, task)
+        check_same_request(known, task)
+        return known
     if is_claimed(db, transaction_key(tx_hash)):
         raise TxAlreadyUsed("This transaction already paid for a generation.")
-    transfer = _choose(db, transfers, task.price_units)
+    transfer = _choose_transfer(db, transfers, task.price_units)
     payment_id = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
                payer_proven, search_from_block, paid_tx, paid_log_index, paid_units, created_at,
@@ -107,18 +116,20 @@ def accept_direct(
     return find_task(db, task.id)
 
 
-def _choose(db: sqlite3.Connection, transfers: Sequence[Transfer], price_units: int) -> Transfer:
-    """Return the first transfer that nobody used and that alone reaches the price."""
-    free = [
+def _choose_transfer(
+    db: sqlite3.Connection, transfers: Sequence[Transfer], price_units: int
+) -> Transfer:
+    """Return the first unused transfer that reaches the price by itself."""
+    unused = [
         transfer
         for transfer in transfers
         if transfer.authorization_key is None or not is_claimed(db, transfer.authorization_key)
     ]
-    if not free:
+    if not unused:
         raise TxAlreadyUsed("The transfer in this transaction already paid for a generation.")
-    enough = [transfer for transfer in free if transfer.amount_units >= price_units]
+    enough = [transfer for transfer in unused if transfer.amount_units >= price_units]
     if not enough:
-        most = max(transfer.amount_units for transfer in free)
+        most = max(transfer.amount_units for transfer in unused)
         raise InsufficientPayment(
             "The transfer is below the endpoint's price.",
             details=f"transferred {most} units, price {price_units} units of 10^-6 USDC",
@@ -129,7 +140,10 @@ def _choose(db: sqlite3.Connection, transfers: Sequence[Transfer], price_units: 
 def begin_settling(
     db: sqlite3.Connection, payment_id: int, transaction: SignedTransaction | None, now: float
 ) -> None:
-    """T2: what is about to be broadcast, its nonce used up, before it is broadcast."""
+    """Write a payment `settling` and the signed transaction, before that is broadcast.
+
+    Raises `RuntimeError` where the payment is closed, or the nonce is taken.
+    """
     changed = db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",
         (PaymentState.SETTLING, now, payment_id, *_OPEN),
@@ -137,14 +151,15 @@ def begin_settling(
     if not changed:
         raise RuntimeError(f"payment {payment_id} is closed")
     if transaction is not None:
-        use_nonce(db, transaction)
+        check_nonce_free(db, transaction)
         insert_transaction(db, payment_id, transaction)
 
 
 def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: float) -> bool:
-    """T3: the transfer that paid, payment settled, task queued, before the 200 is sent.
+    """Write the transfer that paid, the payment `settled`, the task `queued`, before the 200.
 
-    Raises `RuntimeError` for a transfer whose authorization this payment did not claim.
+    Returns False where the payment is closed already. Raises `RuntimeError` for a transfer whose
+    authorization this payment did not claim.
     """
     changed = db.execute(
         """UPDATE payments SET state = ?, paid_tx = ?, paid_log_index = ?, paid_units = ?,
@@ -169,9 +184,10 @@ def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: flo
 
 
 def release(db: sqlite3.Connection, payment_id: int, now: float) -> bool:
-    """TR: proven that no transfer happened or can happen; the task is dropped with it.
+    """Write a payment `released` and its task `dropped`; returns False where it is closed already.
 
-    Its Idempotency-Key is free again: nothing was taken under it.
+    Call this once it is proven that no transfer happened or can happen. The Idempotency-Key is
+    free again, because no money was taken under it.
     """
     changed = db.execute(
         """UPDATE payments SET state = ?, idempotency_hash = NULL, updated_at = ?

@@ -65,16 +65,16 @@ def nonce_twice() -> Mutant:
         "a signer's nonce given out twice",
         (
             (nonces, "next_nonce", lambda db, address, chain_nonce: chain_nonce),
-            (payments, "use_nonce", lambda db, transaction: None),
+            (payments, "check_nonce_free", lambda db, transaction: None),
         ),
     )
 
 
 def late_commit() -> Mutant:
-    def _commit_batch(transactions: Any, db: Any) -> list[Any]:
+    def _commit_batch(writes: Any, db: Any) -> list[Any]:
         if not db.in_transaction:
             db.execute("BEGIN IMMEDIATE")
-        outcomes = [writer._run_one(db, transaction) for transaction in transactions]
+        outcomes = [writer._run_in_savepoint(db, write) for write in writes]
         if db.execute("SELECT abs(random()) % 8").fetchone()[0] == 0:
             db.execute("COMMIT")
         return outcomes
