@@ -95,7 +95,7 @@ def _answer_caller(answer: asyncio.Future[Any], outcome: Any) -> None:
         answer.set_result(outcome)
         return
     if not isinstance(outcome, Exception) or isinstance(outcome, StopIteration):
-        # A future takes none of these.
+        # A future refuses such an error.
         outcome = RuntimeError(f"a write raised {outcome!r}")
     if isinstance(outcome, sqlite3.OperationalError) and _is_disk_full(outcome):
         outcome = ExecutionError("The gateway cannot store anything now; nothing was charged.")
