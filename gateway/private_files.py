@@ -9,68 +9,70 @@ from pathlib import Path
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 _OTHERS = 0o077
-_DATABASES = "gateway.db"  # and what lies beside it: -wal, -shm, those put aside
+# The names of all databases and their side files (-wal, -shm) begin with this, also of those that
+# a restore has put aside.
+_DATABASES = "gateway.db"
 _LOCK = "gateway.lock"
 _OUTPUTS = "outputs"
 
 
 def private_opener(path: str, flags: int) -> int:
-    """Open a file that is private if this makes it; for `open(opener=…)`."""
+    """Open a file, which is private if this call creates it; for `open(opener=…)`."""
     return os.open(path, flags, FILE_MODE)
 
 
 def create_private(path: Path) -> None:
-    """Make an empty private file; raises `FileExistsError`."""
+    """Create an empty private file; raises `FileExistsError`."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
 
 
 def make_private(folder: Path) -> None:
-    """Take from others what an earlier start, or another program, let them read.
+    """Take away the rights on the data folder that an earlier start or a program gave to others.
 
-    Below a folder that was private already nobody could read anything: it is not walked.
-    What belongs to another user is left to that user, and a folder that all users share
-    (such as /tmp) stays as it is.
+    The outputs' folder is not walked if it was private already: nothing below it could be read.
+    Files of another user stay as they are, and so does a folder that all users share (such as
+    /tmp).
     """
     if folder.stat().st_mode & stat.S_ISVTX:
         return
-    _tighten(folder)
+    _make_one_private(folder)
     for path in our_files(folder):
         if path.name != _OUTPUTS:
-            _tighten(path)
+            _make_one_private(path)
         elif _is_open(path):
-            _tighten(path)
-            for below in _everything(path):
-                _tighten(below)
+            _make_one_private(path)
+            for below in _walk(path):
+                _make_one_private(below)
 
 
 def our_files(folder: Path) -> Iterator[Path]:
-    """Yield what the gateway keeps in its data folder: databases, the lock, the outputs."""
+    """Yield what the gateway keeps in its data folder: databases, the lock, the outputs' folder."""
     for name in _our_names(folder):
         yield folder / name
 
 
 def give_to(folder: Path, user: int, group: int) -> None:
-    """Give what root has left in the data folder to the folder's owner; only root can.
+    """Give the files that root has left in the data folder to the folder's owner; only root can.
 
-    A link is never followed, and a file with a second name is not given away: the folder's owner
-    may have made either of them. Nothing is reached by its path, into which that user may put a
-    link at any moment, but by its name in an open folder.
+    Links are not followed, and a file with a second name (a hard link) keeps its owner: the
+    folder's owner may have made either of them. Each file is reached by its name in an open folder
+    and never by a path: that user could put a link into a path at any moment.
     """
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for name in _our_names(opened):
             with contextlib.suppress(FileNotFoundError):
-                _give(name, opened, user, group)
+                _give_one(name, opened, user, group)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             for _, folders, files, within in os.fwalk(_OUTPUTS, dir_fd=opened):
                 for name in (*folders, *files):
                     with contextlib.suppress(FileNotFoundError):
-                        _give(name, within, user, group)
+                        _give_one(name, within, user, group)
     finally:
         os.close(opened)
 
 
-def _give(name: str, folder: int, user: int, group: int) -> None:
+def _give_one(name: str, folder: int, user: int, group: int) -> None:
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     is_plain = stat.S_ISDIR(found.st_mode) or found.st_nlink == 1
     if found.st_uid == 0 and is_plain:
@@ -83,8 +85,8 @@ def _our_names(folder: Path | int) -> list[str]:
     return [n for n in names if n in (_LOCK, _OUTPUTS) or n.startswith(_DATABASES)]
 
 
-def _everything(folder: Path) -> Iterator[Path]:
-    """Yield all that is below a folder; nothing where it is none."""
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield every path below a folder; none where it is not a folder."""
     for parent, folders, files in os.walk(folder):
         yield from (Path(parent, name) for name in (*folders, *files))
 
@@ -93,7 +95,7 @@ def _is_open(path: Path) -> bool:
     return bool(path.lstat().st_mode & _OTHERS)
 
 
-def _tighten(path: Path) -> None:
+def _make_one_private(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         found = path.lstat()
         is_ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)

@@ -1,7 +1,8 @@
 """Takes secrets and prompts out of texts that go to the log or to a public page.
 
-Most texts are not ours: a plugin's exception, what it prints, what a vendor answered. They may
-quote the operator's key or what the buyer sent, whole or in part, plain or escaped.
+Most of these texts come from outside the gateway: a plugin's exception, what a plugin prints, a
+vendor's answer. They may quote the operator's key or the buyer's prompt, whole or in part, plain or
+escaped.
 """
 
 import json
@@ -19,18 +20,25 @@ import typed_settings as ts
 from gateway.settings import Settings, names_of
 
 REDACTED = "…"
-_LEAST_CHARS = 8  # a shorter secret or prompt is not looked for: it may be any word
-_LEAST_PART_CHARS = 12  # of a line of a PEM, or of a folder in an address
-_RUN_CHARS = 24  # of a prompt in a row that are taken out
-_GRAM_CHARS = 12  # one of them lies whole in such a run, wherever it begins
-_MOST_SHORTENED = 12  # times: an emoji, escaped for an address, and its one character
-_MAX_PLACES = 8  # of the same piece in a prompt that repeats itself
+# A shorter secret or prompt is not looked for: it may be any word.
+_LEAST_CHARS = 8
+# A shorter line of a PEM, or folder in an address, is not looked for by itself.
+_LEAST_PART_CHARS = 12
+# So many characters of a prompt in a row are taken out.
+_RUN_CHARS = 24
+# A prompt is cut into pieces of this length. Any run of _RUN_CHARS holds a whole one of them.
+_GRAM_CHARS = 12
+# A text that quotes a prompt may be shorter by this factor: a buyer sent an emoji escaped for an
+# address, and the text has the character.
+_MOST_SHORTENED = 12
+# So many places of the same piece are remembered, in a prompt that repeats itself.
+_MAX_PLACES = 8
 _SECRET_NAME = re.compile(r"(KEY|SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
 _HEX = re.compile(r"(0[xX])?[0-9a-fA-F]{16,}")
 
 
 class _Prompt:
-    """What the buyer sent, as it is looked for; prepared at the first text it may be in."""
+    """A buyer's prompt, prepared for the search at the first text that may quote it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -41,7 +49,7 @@ class _Prompt:
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """Pieces of the prompt, without gaps, to where they begin in it."""
+        """Each piece of the prompt, without gaps or overlaps, to the places where it begins."""
         found: dict[str, list[int]] = {}
         for at in range(0, len(self._text) - _GRAM_CHARS + 1, _GRAM_CHARS):
             places = found.setdefault(self._text[at : at + _GRAM_CHARS], [])
@@ -49,24 +57,24 @@ class _Prompt:
                 places.append(at)
         return found
 
-    def taken_out(self, text: str) -> str:
+    def take_out_of(self, text: str) -> str:
         """Return a text without the prompt, and without any `_RUN_CHARS` in a row of it."""
         if len(text) < _LEAST_CHARS:
             return text
         if len(text) * _MOST_SHORTENED >= len(self._text):
             for spelling in self._spellings:
                 text = text.replace(spelling, REDACTED)
-        return "".join(self._kept(text)) if len(text) >= _RUN_CHARS else text
+        return "".join(self._remove_runs(text)) if len(text) >= _RUN_CHARS else text
 
-    def _kept(self, text: str) -> Iterator[str]:
-        """Yield what stays of a text; linear in its length."""
+    def _remove_runs(self, text: str) -> Iterator[str]:
+        """Yield what stays of a text, in time linear in its length."""
         kept = at = 0
         while at <= len(text) - _GRAM_CHARS:
             places = self._places.get(text[at : at + _GRAM_CHARS])
             if places is None:
                 at += 1
                 continue
-            runs = [self._widened(text, at, place, kept) for place in places]
+            runs = [self._widen_run(text, at, place, kept) for place in places]
             start, end = max(runs, key=lambda run: run[1] - run[0])
             if end - start < _RUN_CHARS:
                 at += 1
@@ -76,8 +84,12 @@ class _Prompt:
             kept = at = end
         yield text[kept:]
 
-    def _widened(self, text: str, at: int, place: int, least: int) -> tuple[int, int]:
-        """Return where the run begins and ends that text and prompt share around a piece."""
+    def _widen_run(self, text: str, at: int, place: int, least: int) -> tuple[int, int]:
+        """Return where the run that text and prompt share around a piece begins and ends in text.
+
+        The piece is at `at` in the text and at `place` in the prompt; `least` is the earliest
+        begin.
+        """
         prompt, start, end = self._text, at, at
         shift = place - at
         while start > least and start + shift > 0 and text[start - 1] == prompt[start + shift - 1]:
@@ -91,13 +103,13 @@ _prompt: ContextVar[_Prompt | None] = ContextVar("prompt", default=None)
 
 
 def hide_prompt(prompt: str | None) -> None:
-    """Take this prompt out of what the current task, and those it starts, say from now on."""
+    """From now on, take this prompt out of the texts of the current task and those it starts."""
     text = (prompt or "").strip()
     _prompt.set(_Prompt(text) if len(text) >= _LEAST_CHARS else None)
 
 
 class Redactor:
-    """Knows the operator's secrets; one per process."""
+    """Knows the operator's secrets. A process has one of these."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
@@ -105,7 +117,7 @@ class Redactor:
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Take these out, too, in each spelling; those of a few characters are left alone."""
+        """Take these secrets out, too, in each spelling; ignore secrets of a few characters."""
         for value in secrets:
             for part in _parts(value.strip()):
                 self._secrets.update(_spellings(part))
@@ -118,7 +130,7 @@ class Redactor:
         return self._pattern.sub(REDACTED, text) if self._pattern is not None else text
 
     def may_hold(self, text: str) -> bool:
-        """Whether cleaning a text could change it; the quick look at what usually is clean."""
+        """Tell quickly whether `clean` could change a text; most texts hold no secret."""
         holds = self._pattern is not None and self._pattern.search(text) is not None
         return holds or _prompt.get() is not None
 
@@ -126,7 +138,7 @@ class Redactor:
         """Return a text without the operator's secrets and the current prompt."""
         text = self.without_secrets(text)
         prompt = _prompt.get()
-        return prompt.taken_out(text) if prompt is not None else text
+        return prompt.take_out_of(text) if prompt is not None else text
 
 
 def secrets_of(
@@ -134,9 +146,9 @@ def secrets_of(
 ) -> Iterator[str]:
     """Yield every secret that settings and environment hold.
 
-    `sections`: the plugins' settings, by prefix. Of a plugin's values those are secret that it
-    declares so, and those that no plugin declares. The admin's password is not among them: a person
-    chose it, and an answer in which one word is missing would tell a guesser which.
+    `sections` are the plugins' settings by prefix. A plugin's value is secret where the plugin
+    declares it so, or no plugin declares it. The admin's password is left out. A person chose it,
+    and an answer in which one word is missing would tell a guesser that word.
     """
     for field in attrs.fields(Settings):
         if field.name == "admin_password":
@@ -147,7 +159,7 @@ def secrets_of(
         elif not field.repr and field.name != "plugin_values":
             for address in (value,) if isinstance(value, str) else value:
                 yield from _secrets_in_address(address)
-    is_secret = _judge(sections)
+    is_secret = _secret_test(sections)
     for name, value in settings.plugin_values.items():
         if is_secret(name):
             yield str(value)
@@ -156,9 +168,10 @@ def secrets_of(
             yield value
 
 
-def _judge(sections: Mapping[str, tuple[str, type]] | None) -> Callable[[str], bool]:
-    """Return what tells a plugin's secret by its name."""
-    if sections is None:  # no plugin is loaded yet
+def _secret_test(sections: Mapping[str, tuple[str, type]] | None) -> Callable[[str], bool]:
+    """Return a function that tells by the name of a plugin's setting whether it is secret."""
+    # Without sections no plugin is loaded yet: names decide.
+    if sections is None:
         return lambda name: bool(_SECRET_NAME.search(name))
     fields: dict[str, attrs.Attribute[Any]] = {}
     for prefix, (_, kind) in sections.items():
@@ -167,7 +180,7 @@ def _judge(sections: Mapping[str, tuple[str, type]] | None) -> Callable[[str], b
 
 
 def _secrets_in_address(address: str) -> Iterator[str]:
-    """Yield what an RPC address may hide: its user, its password, long folders, its query."""
+    """Yield the parts of an RPC address that may be a key: user, password, query, long folders."""
     url = urlsplit(address)
     for part in (url.username, url.password, *url.query.replace("=", "&").split("&")):
         yield part or ""
@@ -180,7 +193,7 @@ def _secrets_in_address(address: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Yield a value, and what of it may be quoted alone: lines of a PEM, a key's bare digits."""
+    """Yield a secret and its parts that a text may quote alone: a PEM's lines, a key's digits."""
     yield value
     lines = value.splitlines()
     if len(lines) > 1:
@@ -191,7 +204,7 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _spellings(value: str) -> set[str]:
-    """Return how a value may stand in a text: plain, escaped once or twice, in an address."""
+    """Return the forms of a value in a text: plain, escaped once or twice, as in an address."""
     written = (repr(value), json.dumps(value), json.dumps(value, ensure_ascii=False))
     escaped = {each[1:-1] for each in written}
     found = {value, unquote(value), quote(value), quote(value, safe=""), *escaped}

@@ -1,4 +1,4 @@
-"""Threads for one kind of work: what fills the threads of another kind does not delay it."""
+"""Threads for one kind of work, so that another kind of work cannot delay it."""
 
 import asyncio
 import contextvars
@@ -11,16 +11,16 @@ Value = TypeVar("Value")
 
 
 class Threads:
-    """A few threads under a name of their own; none is started before there is work."""
+    """At most so many threads of one name. They start when there is work."""
 
     def __init__(self, name: str, most: int) -> None:
         self._executor = ThreadPoolExecutor(most, thread_name_prefix=name)
 
     async def run(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Run a function in one of the threads, as `asyncio.to_thread` does in any."""
+        """Run a function in one of these threads, as `asyncio.to_thread` does in its own."""
         call = partial(contextvars.copy_context().run, function, *arguments)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     def close(self) -> None:
-        """Start nothing more; what runs ends by itself."""
+        """Start no more calls; a running call ends by itself."""
         self._executor.shutdown(wait=False, cancel_futures=True)

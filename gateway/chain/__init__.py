@@ -1,4 +1,4 @@
-"""Base: JSON-RPC with fail-over, signatures, smart wallets, our keys and what they send.
+"""Base: JSON-RPC with fail-over, signatures, smart wallets, the gateway's keys and what they send.
 
-What a payment means is in `gateway.payments`.
+What a payment means is decided in `gateway.payments`.
 """

@@ -12,6 +12,7 @@ from gateway.chain.decode import (
     read_word,
 )
 from gateway.chain.endpoints import Endpoint, RpcEndpoints
+from gateway.chain.retries import RetryTiming
 from gateway.contracts import CallReverted
 from gateway.domain import Block, MinedTransfer, Receipt
 from gateway.domain.eip3009 import (
@@ -25,18 +26,20 @@ from gateway.domain.eip3009 import (
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 
-_MIN_PRIORITY_WEI = 1_000_000  # 0.001 gwei: what Base's sequencer takes in quiet times
+# 0.001 gwei: what Base's sequencer takes in quiet times.
+_MIN_PRIORITY_WEI = 1_000_000
 
 
 class Web3Chain:
     """Base, or another network of the settings. Implements `contracts.Chain`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, timing: RetryTiming | None = None) -> None:
         self._network = settings.chain
         self._rpc = RpcEndpoints(
             settings.rpc_urls,
             timeout_s=settings.rpc_timeout,
             checks=(self._check_chain_id, self._check_token),
+            timing=timing or RetryTiming(),
         )
 
     async def start(self) -> None:
@@ -48,18 +51,20 @@ class Web3Chain:
         await self._rpc.close()
 
     async def _check_chain_id(self, endpoint: Endpoint) -> None:
-        """Refuse an endpoint of another chain."""
+        """Raise `ChainUnavailable` for an endpoint of another chain."""
         chain_id, expected = int(await endpoint.request("eth_chainId"), 16), self._network.chain_id
         if chain_id != expected:
             raise ChainUnavailable(
-                f"RPC endpoint {endpoint.place} is chain {chain_id}, not {expected}"
+                f"RPC endpoint {endpoint.place} is of chain {chain_id}, not of chain {expected}"
             )
 
     async def _check_token(self, endpoint: Endpoint) -> None:
-        """Refuse an endpoint whose token signs under another domain."""
+        """Raise `ChainUnavailable` where the token has another domain separator."""
         network = self._network
         try:
-            domain = await endpoint.request("eth_call", self._call(DOMAIN_SEPARATOR), "latest")
+            domain = await endpoint.request(
+                "eth_call", self._call_object(DOMAIN_SEPARATOR), "latest"
+            )
         except CallReverted:
             domain = None
         if domain != "0x" + network.domain_separator.hex():
@@ -69,46 +74,46 @@ class Web3Chain:
 
     async def head(self) -> Block:
         """Return the newest block."""
-        return await self._rpc.first(
-            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", "latest")
+        return await self._rpc.ask_in_order(
+            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", "latest")
         )
 
     async def newest_head(self) -> Block:
-        """Return the newest block that any endpoint has: one that has stopped is not believed."""
-        heads = await self._rpc.answers(
-            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", "latest")
+        """Return the newest block that any endpoint has: the first endpoint may have stopped."""
+        heads = await self._rpc.ask_all(
+            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", "latest")
         )
         return max(heads, key=lambda block: block.timestamp)
 
     async def block_at(self, number: int) -> Block:
         """Return the block of a number."""
-        return await self._rpc.first(
-            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", hex(number))
+        return await self._rpc.ask_in_order(
+            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", hex(number))
         )
 
     async def block(self, block_hash: str) -> Block:
         """Return one block."""
-        return await self._rpc.first(
-            lambda endpoint: _block(endpoint, "eth_getBlockByHash", block_hash)
+        return await self._rpc.ask_in_order(
+            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByHash", block_hash)
         )
 
     async def knows_transaction(self, tx_hash: str) -> bool:
-        """Return whether any endpoint knows a transaction, mined or pending; one look at each."""
+        """Tell whether any endpoint knows a transaction, mined or pending; asks each once."""
 
         async def ask(endpoint: Endpoint) -> bool | None:
             raw = await endpoint.request("eth_getTransactionByHash", tx_hash)
             return None if raw is None else True
 
-        return await self._rpc.first_known(ask) is not None
+        return await self._rpc.ask_until_known(ask) is not None
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
-        """Return a mined transaction, or None where no endpoint knows one."""
+        """Return the receipt of a mined transaction, or None where no endpoint knows one."""
 
         async def ask(endpoint: Endpoint) -> Receipt | None:
             raw = await endpoint.request("eth_getTransactionReceipt", tx_hash)
             return read_receipt(raw, tx_hash)
 
-        return await self._rpc.first_known(ask)
+        return await self._rpc.ask_until_known(ask)
 
     async def call(
         self,
@@ -119,8 +124,8 @@ class Web3Chain:
         gas: int | None = None,
         fees: tuple[int, int] | None = None,
     ) -> bytes:
-        """Call a contract at the newest block, without a transaction."""
-        call = self._call(data, to)
+        """Call the token, or another contract, at the newest block, without a transaction."""
+        call = self._call_object(data, to)
         call |= {"from": sender} if sender is not None else {}
         call |= {"gas": hex(gas)} if gas is not None else {}
         if fees is not None:
@@ -129,18 +134,20 @@ class Web3Chain:
         async def ask(endpoint: Endpoint) -> bytes:
             return read_bytes(await endpoint.request("eth_call", call, "latest"))
 
-        return await self._rpc.first(ask)
+        return await self._rpc.ask_in_order(ask)
 
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
-        """Call the token for one integer; an answer of another length is none."""
+        """Call the token and return one uint256; another length than 32 bytes is no answer."""
         where: Any = "latest" if at is None else {"blockHash": at.hash}
 
         async def ask(endpoint: Endpoint) -> int:
-            return uint(read_bytes(await endpoint.request("eth_call", self._call(data), where)))
+            return uint(
+                read_bytes(await endpoint.request("eth_call", self._call_object(data), where))
+            )
 
-        return await self._rpc.first(ask)
+        return await self._rpc.ask_in_order(ask)
 
-    def _call(self, data: bytes, to: str | None = None) -> dict[str, str]:
+    def _call_object(self, data: bytes, to: str | None = None) -> dict[str, str]:
         return {"to": to or self._network.token, "data": "0x" + data.hex()}
 
     async def code(self, address: str) -> bytes:
@@ -149,12 +156,12 @@ class Web3Chain:
         async def ask(endpoint: Endpoint) -> bytes:
             return read_bytes(await endpoint.request("eth_getCode", address, "latest"))
 
-        return await self._rpc.first(ask)
+        return await self._rpc.ask_in_order(ask)
 
     async def safe_head(self) -> Block:
         """Return the newest safe block."""
-        return await self._rpc.first(
-            lambda endpoint: _block(endpoint, "eth_getBlockByNumber", "safe")
+        return await self._rpc.ask_in_order(
+            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", "safe")
         )
 
     async def transfer_logs(
@@ -171,12 +178,12 @@ class Web3Chain:
         async def ask(endpoint: Endpoint) -> list[MinedTransfer]:
             return [read_transfer(log) for log in await endpoint.request("eth_getLogs", query)]
 
-        return await self._rpc.first(ask)
+        return await self._rpc.ask_in_order(ask)
 
     async def authorization_logs(
         self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
     ) -> list[tuple[str, bool]]:
-        """Return (transaction hash, was it used rather than cancelled) of a nonce's logs."""
+        """Return (transaction hash, True for used or False for cancelled) of a nonce's logs."""
         query = {
             "address": self._network.token,
             "topics": [
@@ -189,19 +196,20 @@ class Web3Chain:
         }
 
         async def ask(endpoint: Endpoint) -> list[tuple[str, bool]]:
-            await _block(endpoint, "eth_getBlockByHash", known.hash)  # one that lags is passed over
+            # This raises at an endpoint that lags behind, so the next endpoint is asked.
+            await _fetch_block(endpoint, "eth_getBlockByHash", known.hash)
             logs = await endpoint.request("eth_getLogs", query)
             return [read_event(log) for log in logs]
 
-        return await self._rpc.first(ask)
+        return await self._rpc.ask_in_order(ask)
 
     async def gas_balance(self, address: str) -> int:
         """Return an account's wei."""
-        return await self._number("eth_getBalance", address, "latest")
+        return await self._request_number("eth_getBalance", address, "latest")
 
     async def transaction_count(self, address: str) -> int:
         """Return the nonce after an account's last mined transaction."""
-        return await self._number("eth_getTransactionCount", address, "latest")
+        return await self._request_number("eth_getTransactionCount", address, "latest")
 
     async def fees(self) -> tuple[int, int]:
         """Return (base fee of the newest block, priority fee to bid), in wei per gas."""
@@ -210,13 +218,14 @@ class Web3Chain:
             block = await endpoint.request("eth_getBlockByNumber", "latest", False)  # noqa: FBT003 - JSON-RPC
             return int(block["baseFeePerGas"], 16)
 
-        # One call a read: where half of all calls are refused, a quarter of the pairs succeeds.
-        base_fee = await self._rpc.first(ask)
-        priority = await self._number("eth_maxPriorityFeePerGas")
+        # The two calls are retried apart. Where half of all calls are refused, a pair of them that
+        # is retried together succeeds in a quarter of its tries only.
+        base_fee = await self._rpc.ask_in_order(ask)
+        priority = await self._request_number("eth_maxPriorityFeePerGas")
         return base_fee, max(priority, _MIN_PRIORITY_WEI)
 
     async def send(self, raw: bytes) -> None:
-        """Broadcast to every endpoint; what is already known or mined counts as sent."""
+        """Broadcast to every endpoint; a transaction that is known or mined counts as sent."""
 
         async def ask(endpoint: Endpoint) -> None:
             try:
@@ -225,23 +234,24 @@ class Web3Chain:
                 if not _is_known(error.details):
                     raise
 
-        with contextlib.suppress(CallReverted):  # refused in simulation; the receipt will tell
-            await self._rpc.everywhere(ask)
+        # An endpoint that simulates the transaction may refuse it. Its receipt will tell.
+        with contextlib.suppress(CallReverted):
+            await self._rpc.ask_everywhere(ask)
 
-    async def _number(self, method: str, *params: str) -> int:
+    async def _request_number(self, method: str, *params: str) -> int:
         async def ask(endpoint: Endpoint) -> int:
             return int(await endpoint.request(method, *params), 16)
 
-        return await self._rpc.first(ask)
+        return await self._rpc.ask_in_order(ask)
 
 
 def _is_known(details: str | None) -> bool:
-    """Whether a refusal to broadcast says that the nonce or transaction is there already."""
+    """Tell whether a refusal to broadcast says that the nonce or transaction is there already."""
     said = (details or "").lower()
     return any(words in said for words in ("already known", "nonce too low", "already imported"))
 
 
-async def _block(endpoint: Endpoint, method: str, which: str) -> Block:
+async def _fetch_block(endpoint: Endpoint, method: str, which: str) -> Block:
     raw = await endpoint.request(method, which, False)  # noqa: FBT003 - JSON-RPC
     if raw is None:
         raise ChainUnavailable(f"RPC endpoint {endpoint.place} does not know block {which}")

@@ -1,4 +1,8 @@
-"""JSON-RPC's answers as the domain's nouns; anything malformed raises, and counts as no answer."""
+"""Turns JSON-RPC's answers into the domain's nouns.
+
+A malformed answer raises `KeyError`, `TypeError`, `ValueError`, `AttributeError` or `IndexError`;
+`endpoints` counts that as no answer.
+"""
 
 import re
 from typing import Any
@@ -7,7 +11,8 @@ from gateway.domain import Block, Log, MinedTransfer, Receipt
 from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, uint
 
 _WORD = re.compile(r"0x[0-9a-fA-F]{64}")
-_MOST = 2**63  # what a column and a float hold; no block, time or amount of USDC comes near
+# A column of the database holds no larger number; no block, time or amount of USDC comes near.
+_MOST = 2**63
 
 
 def read_bytes(value: str) -> bytes:
@@ -16,7 +21,7 @@ def read_bytes(value: str) -> bytes:
 
 
 def read_count(value: str) -> int:
-    """Return a number of blocks, seconds or logs; `ValueError` for what cannot be one."""
+    """Return a number of blocks, seconds or logs; `ValueError` for one that is out of range."""
     count = int(value, 16)
     if not 0 <= count < _MOST:
         raise ValueError("a number out of range")
@@ -31,7 +36,7 @@ def read_word(value: str) -> str:
 
 
 def read_block(raw: Any) -> Block:
-    """Return a block's head."""
+    """Return a block, without its transactions."""
     return Block(
         number=read_count(raw["number"]),
         hash=read_word(raw["hash"]),
@@ -40,7 +45,7 @@ def read_block(raw: Any) -> Block:
 
 
 def read_receipt(raw: Any, tx_hash: str) -> Receipt | None:
-    """Return a receipt, None while missing or pending; `KeyError` for one without status."""
+    """Return a receipt, None while it is missing or pending; `KeyError` without a status."""
     if raw is None or raw["blockHash"] is None:
         return None
     if raw["transactionHash"].lower() != tx_hash:
@@ -50,20 +55,23 @@ def read_receipt(raw: Any, tx_hash: str) -> Receipt | None:
         succeeded=int(raw["status"], 16) == 1,
         block_number=read_count(raw["blockNumber"]),
         block_hash=read_word(raw["blockHash"]),
-        logs=tuple(_log(log) for log in raw["logs"]),
+        logs=tuple(_read_log(log) for log in raw["logs"]),
         fee_wei=_read_fee(raw),
     )
 
 
 def _read_fee(raw: Any) -> int | None:
-    """Return what a transaction cost, in wei; rollups add the price of their data as `l1Fee`."""
+    """Return what a transaction cost in wei; None where the receipt does not say.
+
+    Rollups add the price of their data as `l1Fee`.
+    """
     if raw.get("gasUsed") is None or raw.get("effectiveGasPrice") is None:
         return None
     l1_fee = int(raw.get("l1Fee") or "0x0", 16)
     return int(raw["gasUsed"], 16) * int(raw["effectiveGasPrice"], 16) + l1_fee
 
 
-def _log(raw: Any) -> Log:
+def _read_log(raw: Any) -> Log:
     return Log(
         address=raw["address"].lower(),
         topics=tuple(read_word(part) for part in raw["topics"]),
@@ -73,14 +81,14 @@ def _log(raw: Any) -> Log:
 
 
 def read_event(raw: Any) -> tuple[str, bool]:
-    """Return (transaction, was it used rather than cancelled) of an authorization's event."""
+    """Return (transaction hash, True for used or False for cancelled) of an authorization's log."""
     is_use = read_word(raw["topics"][0]) == AUTHORIZATION_USED_TOPIC
     return read_word(raw["transactionHash"]), is_use
 
 
 def read_transfer(raw: Any) -> MinedTransfer:
-    """Return the transfer in an entry of `eth_getLogs`."""
-    log = _log(raw)
+    """Return the transfer in a log of `eth_getLogs`."""
+    log = _read_log(raw)
     return MinedTransfer(
         tx_hash=read_word(raw["transactionHash"]),
         log_index=log.index,

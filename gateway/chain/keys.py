@@ -1,4 +1,4 @@
-"""Private keys: plain from a setting, or from an encrypted keystore file (Web3 Secret Storage)."""
+"""Private keys: plain in a setting, or in an encrypted keystore file (Web3 Secret Storage)."""
 
 import importlib
 import json
@@ -10,7 +10,8 @@ from eth_hash.auto import keccak
 from gateway.errors import SettingsError
 from gateway.settings import Settings, variable
 
-_ROUNDS = 600_000  # PBKDF2-HMAC-SHA-256; scrypt's default takes 256 MB of a small machine
+# Of PBKDF2-HMAC-SHA-256. The default of the other method, scrypt, takes 256 MB of a small machine.
+_ROUNDS = 600_000
 
 
 def address_of(secret: bytes) -> str:
@@ -32,9 +33,9 @@ def load_key(settings: Settings, name: str) -> bytes | None:
 
 
 def check_plain_keys(settings: Settings) -> None:
-    """Raise `SettingsError` where a plain key is the wallet's, also where nothing uses that key."""
+    """Raise `SettingsError` where a plain key is the wallet's, even if nothing uses that key."""
     for name in ("settlement", "refund"):
-        secret = _plain_key(settings, name)
+        secret = _read_plain_key(settings, name)
         if secret is not None:
             _refuse_key_of_wallet(settings, name, secret)
 
@@ -46,17 +47,17 @@ def _refuse_key_of_wallet(settings: Settings, name: str, secret: bytes) -> None:
         )
         raise SettingsError(
             f"{setting} is the private key of GATEWAY_WALLET, and the gateway must not hold that "
-            f"one: make another key for {name}s, or receive payments at another address."
+            f"key: make another key for {name}s, or receive payments at another address."
         )
 
 
-def _plain_key(settings: Settings, name: str) -> bytes | None:
+def _read_plain_key(settings: Settings, name: str) -> bytes | None:
     plain: str = getattr(settings, f"{name}_key")
     return bytes.fromhex(plain.removeprefix("0x")) if plain else None
 
 
 def _read_key(settings: Settings, name: str) -> bytes | None:
-    plain = _plain_key(settings, name)
+    plain = _read_plain_key(settings, name)
     keystore: Path | None = getattr(settings, f"{name}_keystore")
     if keystore is None:
         return plain
@@ -65,10 +66,10 @@ def _read_key(settings: Settings, name: str) -> bytes | None:
             f"{variable(f'{name}_key')} and {variable(f'{name}_keystore')} are both set. "
             "Remove one of them."
         )
-    return _unlock(keystore, getattr(settings, f"{name}_keystore_password"), name)
+    return _unlock_keystore(keystore, getattr(settings, f"{name}_keystore_password"), name)
 
 
-def _unlock(keystore: Path, password: str, name: str) -> bytes:
+def _unlock_keystore(keystore: Path, password: str, name: str) -> bytes:
     try:
         content = dict(json.loads(keystore.read_text("utf-8")))
     except (OSError, ValueError, TypeError) as error:
@@ -76,12 +77,14 @@ def _unlock(keystore: Path, password: str, name: str) -> bytes:
             f"{variable(f'{name}_keystore')} names {keystore}, which is no keystore that can be "
             f"read ({type(error).__name__}). `gateway encrypt-key` writes one."
         ) from None
-    eth_keyfile = importlib.import_module("eth_keyfile")  # 0.1 s that others need not wait for
+    # This takes 0.1 s, so a process without a keystore does not import it.
+    eth_keyfile = importlib.import_module("eth_keyfile")
     try:
         return bytes(eth_keyfile.decode_keyfile_json(content, password.encode()))
     except (ValueError, KeyError, TypeError, NotImplementedError):
         raise SettingsError(
-            f"The keystore {keystore} does not open with {variable(f'{name}_keystore_password')}."
+            f"The keystore {keystore} does not open with {variable(f'{name}_keystore_password')}. "
+            "Set the password that it was encrypted with."
         ) from None
 
 

@@ -1,7 +1,7 @@
 """When a refused call is made again: after short pauses, until a deadline, within a budget.
 
-A busy endpoint answers 429 to one call and serves the next one. So a refusal is asked again, while
-silence is not: a time-out has used up the time already.
+A busy endpoint answers one call with 429 and serves the next one, so a refused call is made again.
+A call that timed out is not: it has used up the time already.
 """
 
 import asyncio
@@ -15,18 +15,42 @@ from gateway.errors import ChainUnavailable
 
 Answer = TypeVar("Answer")
 
-_MOST_TRIES = 16  # of one call: where half of them are refused, one in 65,536 fails
-_FIRST_PAUSE_S = 0.05  # before the second try; doubles up to the next
-_PAUSE_S = 0.4
-_REST_S = 0.25  # of an endpoint after its first refusal; doubles up to the next
-_LONGEST_REST_S = 5.0
-_LONGEST_WISH_S = 10.0  # of a Retry-After that is heard: another one may follow
-_RETRIES = 200.0  # of all calls of the process together, at once
-_RETRIES_PER_S = 20.0  # that the process regains
+# Tries of one call. Where half of all calls are refused, one in 65,536 fails.
+_MOST_TRIES = 16
+# Retries of all calls of the process together: so many at once, and so many regained a second.
+_MOST_RETRIES = 200.0
+_RETRIES_PER_S = 20.0
+
+
+@attrs.frozen(kw_only=True)
+class RetryTiming:
+    """How long refused calls pause, and endpoints that fail rest; all times are in seconds."""
+
+    first_pause_s: float = 0.05
+    """Before the second try of a call; the pause doubles before each further try."""
+    longest_pause_s: float = 0.4
+    first_rest_s: float = 0.25
+    """Of an endpoint after its first failure; the rest doubles after each further failure."""
+    longest_rest_s: float = 5.0
+    longest_wish_s: float = 10.0
+    """The most of a Retry-After that is heeded: another one may follow."""
+
+    def pause_s(self, tries: int) -> float:
+        """Return the pause after so many tries; 0 before the first one."""
+        if not tries:
+            return 0.0
+        pause_s: float = min(self.first_pause_s * 2 ** (tries - 1), self.longest_pause_s)
+        return pause_s * _jitter()
+
+    def rest_s(self, failures: int) -> float:
+        """Return the rest after so many failures in a row."""
+        doublings = min(failures - 1, 10)
+        rest_s: float = min(self.first_rest_s * 2**doublings, self.longest_rest_s)
+        return rest_s * _jitter()
 
 
 class EndpointRefused(ChainUnavailable):
-    """An endpoint was reached or not, and did nothing: the same call may succeed at once."""
+    """An endpoint did not do what it was asked, or was not reached: the next try may succeed."""
 
     def __init__(
         self, message: str, *, details: str | None = None, retry_after_s: float = 0.0
@@ -37,52 +61,55 @@ class EndpointRefused(ChainUnavailable):
 
 @attrs.define
 class Rest:
-    """How long an endpoint that fails is asked last; all times are the loop's."""
+    """How long an endpoint that fails is asked after the others; all times are the loop's."""
 
-    failures: int = 0  # in a row
+    timing: RetryTiming = attrs.field(factory=RetryTiming)
+    failures: int = 0
+    """In a row."""
     until: float = 0.0
-    wished_until: float = 0.0  # by a Retry-After
+    wished_until: float = 0.0
+    """By a Retry-After."""
 
     def begin(self, now: float, *, least_s: float, wished_s: float) -> None:
         """Rest longer after each failure, and at least as long as the endpoint asks for."""
         self.failures += 1
-        rest_s = min(_REST_S * 2 ** min(self.failures - 1, 10), _LONGEST_REST_S)
-        self.until = now + max(least_s, rest_s * _jitter())
-        self.wished_until = max(self.wished_until, now + min(wished_s, _LONGEST_WISH_S))
+        self.until = now + max(least_s, self.timing.rest_s(self.failures))
+        self.wished_until = max(self.wished_until, now + min(wished_s, self.timing.longest_wish_s))
 
     def end(self) -> None:
-        """Note an answer."""
+        """Note that the endpoint answered."""
         self.failures, self.until = 0, 0.0
 
 
 @attrs.define
 class RetryBudget:
-    """What bounds the second tries of a whole process, however many calls are refused."""
+    """Bounds the retries of a whole process, however many calls are refused."""
 
-    left: float = _RETRIES
+    left: float = _MOST_RETRIES
     counted_at: float = 0.0
 
     def take(self, now: float) -> bool:
         """Return whether one more retry may be made now, and count it."""
         regained = (now - self.counted_at) * _RETRIES_PER_S
-        self.left, self.counted_at = min(_RETRIES, self.left + regained), now
+        self.left, self.counted_at = min(_MOST_RETRIES, self.left + regained), now
         if self.left < 1.0:
             return False
         self.left -= 1.0
         return True
 
 
-async def retried(
+async def retry_refused(
     ask: Callable[[], Awaitable[Answer]],
     *,
     within_s: float,
     wished_s: Callable[[], float],
     budget: RetryBudget,
+    timing: RetryTiming,
 ) -> Answer:
     """Return the answer to a call that is made again while it is refused.
 
-    `wished_s` says how long the endpoints ask to be left alone. No try begins later than
-    `within_s` after the first, and a later try than the first ends by then.
+    `wished_s` returns how long the endpoints ask to be left alone, in seconds. No try begins later
+    than `within_s` after the first one; every try but the first one ends by then.
     Raises `EndpointRefused` where every try was refused, `ChainUnavailable` as `ask` does.
     """
     loop = asyncio.get_running_loop()
@@ -92,7 +119,7 @@ async def retried(
         details="every RPC endpoint asks to be left alone for a while",
     )
     for tries in range(_MOST_TRIES):
-        wait_s = max(wished_s(), _pause_s(tries))
+        wait_s = max(wished_s(), timing.pause_s(tries))
         if loop.time() + wait_s >= deadline or (tries and not budget.take(loop.time())):
             break
         await asyncio.sleep(wait_s)
@@ -106,14 +133,6 @@ async def retried(
     raise refusal
 
 
-def _pause_s(tries: int) -> float:
-    """Return the pause before the next try; none before the first."""
-    if not tries:
-        return 0.0
-    pause_s: float = min(_FIRST_PAUSE_S * 2 ** (tries - 1), _PAUSE_S)
-    return pause_s * _jitter()
-
-
 def _jitter() -> float:
-    """Return a factor that spreads those who were refused together."""
+    """Return a factor that spreads calls which were refused together."""
     return random.uniform(0.5, 1.0)  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""Who signed a digest: the key of a plain account, or a smart account that says so (EIP-1271)."""
+"""Finds who signed a digest: a plain account's key, or a smart account's code (EIP-1271)."""
 
 from coincurve import PublicKey
 from eth_hash.auto import keccak
@@ -6,16 +6,19 @@ from eth_hash.auto import keccak
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.domain.eip3009 import encoded_bytes, selector, word
 
-SIGNATURE_CALL_GAS = 400_000  # for one `isValidSignature`; a passkey in Solidity takes 330,000
-_HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0  # EIP-2, low s
+# For one call of `isValidSignature`. A passkey that is checked in Solidity takes 330,000.
+SIGNATURE_CALL_GAS = 400_000
+# Half of the curve's order: EIP-2 wants an s that is not above it.
+_HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 _IS_VALID_SIGNATURE = selector("isValidSignature(bytes32,bytes)")
-_MAGIC = _IS_VALID_SIGNATURE.ljust(32, b"\0")  # EIP-1271: the selector itself says yes
+# By EIP-1271 a contract says yes with the selector itself.
+_MAGIC = _IS_VALID_SIGNATURE.ljust(32, b"\0")
 
 
-def recovered(digest: bytes, signature: bytes) -> str | None:
+def recover_signer(digest: bytes, signature: bytes) -> str | None:
     """Return the lower-case address whose key signed, or None.
 
-    As strict as the token contract: 65 bytes, v 27 or 28, low s. Library recovery is laxer.
+    This is as strict as the token contract: 65 bytes, v 27 or 28, low s. Libraries are laxer.
     """
     if len(signature) != 65 or signature[64] not in (27, 28):  # noqa: PLR2004 - r ‖ s ‖ v
         return None
@@ -32,10 +35,10 @@ def recovered(digest: bytes, signature: bytes) -> str | None:
 async def is_signed_by(chain: Chain, account: str, digest: bytes, signature: bytes) -> bool:
     """Tell whether an account signed: its key did, or its code says so at the newest block.
 
-    Code that reverts, asks for a read elsewhere, uses too much gas or answers anything but
-    the one magic word says no. Raises `ChainUnavailable` without an answer.
+    Code says no where it reverts, asks for a read elsewhere (CCIP), uses too much gas, or answers
+    anything but the one magic word. Raises `ChainUnavailable` where the chain does not answer.
     """
-    if recovered(digest, signature) == account.lower():
+    if recover_signer(digest, signature) == account.lower():
         return True
     call = _IS_VALID_SIGNATURE + word(digest) + word(64) + encoded_bytes(signature)
     try:

@@ -1,7 +1,7 @@
-"""A key of ours that sends transactions: one at a time, each written down before it is sent.
+"""A key of the gateway that sends transactions: one at a time, each written down before it is sent.
 
-Both the settlement key and the refund key are such signers. A restart sends the same bytes
-again and never loses a nonce; what is stuck is replaced by a dearer one of the same nonce.
+The settlement key and the refund key are such signers. After a restart the same bytes are sent
+again, and no nonce is lost. A stuck transaction is replaced by a dearer one of the same nonce.
 """
 
 import asyncio
@@ -15,18 +15,21 @@ from gateway.contracts import CallReverted, PluginContext, SignedTransaction
 from gateway.domain import Payment
 from gateway.threads import Threads
 
-_RESERVE_CALLS = 5  # sell only while the key can pay for this many more
-_STUCK_S = 15  # seconds unmined after which a dearer replacement is sent
-_BALANCE_TTL_S = 15  # seconds a gas balance is believed
+# The gateway sells only while the key can pay for this many calls more.
+_RESERVE_CALLS = 5
+# A transaction that is not mined after this time is replaced by a dearer one.
+_STUCK_S = 15
+# A gas balance is believed for this time.
+_BALANCE_TTL_S = 15
 
 Fees = tuple[int, int]
 """(Max fee, max priority fee) of a transaction, in wei per gas."""
 
 MostNonces = Callable[[Payment], Awaitable[int]]
-"""Says how many nonces a payment may use up before no more gas is spent on it."""
+"""Returns how many nonces a payment may use up before no more gas is spent on it."""
 
 WriteDown = Callable[[Payment, SignedTransaction], Awaitable[None]]
-"""Makes a signed transaction durable, its nonce used up, together with its payment's state."""
+"""Makes a signed transaction durable, and its payment's state with it; its nonce is used then."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,14 +43,16 @@ class Call:
 
 @attrs.frozen(kw_only=True)
 class GasMoney:
-    """What a key of ours holds, and what it pays now."""
+    """What a key of the gateway holds, and what gas costs now."""
 
     balance_wei: int
-    fee_wei: int  # per gas, as blocks take it now
-    max_fee_wei: int  # per gas, as we bid
+    fee_wei: int
+    """Per gas, as blocks take it now."""
+    max_fee_wei: int
+    """Per gas, as the gateway bids."""
 
     def needed_wei(self, gas: int) -> int:
-        """Return what the key must hold, so that calls of so much gas are sold."""
+        """Return what the key must hold before calls of so much gas are sold."""
         return self.max_fee_wei * gas * _RESERVE_CALLS
 
     def lasts_for(self, gas: int) -> int:
@@ -56,7 +61,7 @@ class GasMoney:
 
 
 class Signer:
-    """One sender at a time, one nonce after the other."""
+    """Sends one transaction after the other, each under the next nonce."""
 
     def __init__(
         self,
@@ -78,8 +83,10 @@ class Signer:
         self._threads = Threads("signing", 1)
         self._affordable_until = 0.0
         self._affordable_gas = 0
-        self.seen_money: GasMoney | None = None  # at the last look
-        self._first_heads: dict[str, int] = {}  # the newest block when a transaction was sent
+        # What `gas_money` returned last.
+        self.seen_money: GasMoney | None = None
+        # The number of the newest block when an unmined transaction was first seen here, by hash.
+        self._first_heads: dict[str, int] = {}
 
     async def gas_money(self) -> GasMoney:
         """Return what the key holds, and what gas costs now."""
@@ -89,12 +96,12 @@ class Signer:
         self.seen_money = GasMoney(
             balance_wei=balance,
             fee_wei=base_fee + priority,
-            max_fee_wei=self._max_fee(base_fee, priority),
+            max_fee_wei=self._capped_fee(base_fee, priority),
         )
         return self.seen_money
 
     async def can_pay(self, gas: int) -> bool:
-        """Return whether gas is under the cap and the key pays for several more such calls."""
+        """Tell whether gas is under the cap and the key can pay for several such calls."""
         if self._now() < self._affordable_until and gas <= self._affordable_gas:
             return True
         money = await self.gas_money()
@@ -107,19 +114,19 @@ class Signer:
     async def bid(self) -> Fees:
         """Return the fees that a transaction would offer now."""
         base_fee, priority = await self._chain.fees()
-        fee = self._max_fee(base_fee, priority)
+        fee = self._capped_fee(base_fee, priority)
         return fee, min(priority, fee)
 
     async def simulate(self, call: Call, fees: Fees | None = None) -> None:
         """Make the exact call without a transaction; raises `CallReverted`.
 
-        Without the fees of the transaction a wallet that looks at the gas price can tell a
-        simulation from a block, and agree to the one only.
+        Pass the fees of the transaction: without them, a wallet's code can tell a simulation from
+        a block by the gas price, and agree to the simulation only.
         """
         await self._chain.call(call.data, sender=self.address, to=call.to, gas=call.gas, fees=fees)
 
     async def submit(self, payment: Payment, call: Call) -> str | None:
-        """Send what is written down for the payment, or sign and write down first.
+        """Send the payment's transaction; sign it and write it down first where there is none.
 
         Returns the hash of what was sent, or None where the chain would refuse the call.
         """
@@ -132,37 +139,38 @@ class Signer:
                 try:
                     await self.simulate(call, fees)
                 except CallReverted:
-                    return None  # spent or expired meanwhile: reconciliation finds out which
-                transaction = await self._begin(payment, call, fees)
+                    # Spent or expired meanwhile: reconciliation finds out which.
+                    return None
+                transaction = await self._sign_next(payment, call, fees)
             await self._chain.send(transaction.raw)
             return transaction.tx_hash
 
     async def _is_used_up(self, payment: Payment) -> bool:
-        """Whether a call that passes simulations and reverts may burn no more of our gas."""
+        """Tell whether a call that passes simulations and then reverts has burned enough gas."""
         if self._most_nonces is None:
             return False
         used = await self._journal.nonces_of(payment.id, self.address)
         return used > 0 and used >= await self._most_nonces(payment)
 
     async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
-        """Send again what is not mined yet; what is stuck is replaced by a dearer one."""
+        """Send unmined transactions again; replace stuck ones by dearer ones."""
         async with self._sending:
             await self._journal.mark_mined(
                 self.address, await self._chain.transaction_count(self.address)
             )
             unmined = await self._journal.unmined(self.address)
-            passed_over = await self._passed_over([transaction for _, transaction in unmined])
+            passed_over = await self._find_passed_over([transaction for _, transaction in unmined])
             for payment, transaction in unmined:
                 newest = transaction
                 is_late = self._now() - transaction.sent_at > _STUCK_S
                 if is_late and transaction.tx_hash in passed_over:
-                    newest = await self._replace(payment, transaction, await call_of(payment))
+                    newest = await self._replace_stuck(payment, transaction, await call_of(payment))
                 await self._chain.send(newest.raw)
 
-    async def _passed_over(self, unmined: Sequence[SignedTransaction]) -> set[str]:
-        """Return the hashes that a block was mined without, since they were first seen here.
+    async def _find_passed_over(self, unmined: Sequence[SignedTransaction]) -> set[str]:
+        """Return the hashes that no block holds, though one was mined since they were first seen.
 
-        While the chain makes no blocks no fee is too low, and raising it would only cost more.
+        While the chain makes no blocks, no fee is too low, and a higher one would only cost more.
         """
         if not unmined:
             self._first_heads.clear()
@@ -172,20 +180,24 @@ class Signer:
         self._first_heads = {one.tx_hash: seen.get(one.tx_hash, number) for one in unmined}
         return {tx_hash for tx_hash, first in self._first_heads.items() if first < number}
 
-    async def _begin(self, payment: Payment, call: Call, fees: Fees) -> SignedTransaction:
-        """Sign with the next nonce, and write down."""
+    async def _sign_next(self, payment: Payment, call: Call, fees: Fees) -> SignedTransaction:
+        """Sign with the next nonce, and write down what was signed."""
         chain_nonce = await self._chain.transaction_count(self.address)
         nonce = await self._journal.next_nonce(self.address, chain_nonce)
         transaction = await self._sign(call, nonce, *fees)
         await self._write_down(payment, transaction)
         return transaction
 
-    async def _replace(
+    async def _replace_stuck(
         self, payment: Payment, stuck: SignedTransaction, call: Call
     ) -> SignedTransaction:
-        """Write down the same call with the same nonce and a higher fee, up to the cap."""
+        """Write down the same call with the same nonce and a higher fee.
+
+        Returns the stuck transaction itself where the cap leaves no room for a higher fee.
+        """
         base_fee, _ = await self._chain.fees()
-        priority = stuck.max_priority_wei * 9 // 8 + 1  # nodes want at least 12.5 % more
+        # Nodes want both fees to be at least 12.5 % higher.
+        priority = stuck.max_priority_wei * 9 // 8 + 1
         least = stuck.max_fee_wei * 9 // 8 + 1
         fee = min(max(least, 2 * base_fee + priority), self._cap_wei)
         if fee < least or priority > fee:
@@ -198,8 +210,11 @@ class Signer:
     def _cap_wei(self) -> int:
         return int(self._settings.max_fee_gwei * 10**9)
 
-    def _max_fee(self, base_fee: int, priority: int) -> int:
-        """Bid twice the base fee, so that it may rise for six full blocks, up to the cap."""
+    def _capped_fee(self, base_fee: int, priority: int) -> int:
+        """Return twice the base fee and the priority fee, at most the cap.
+
+        So the base fee may rise for six full blocks before the transaction is stuck.
+        """
         return min(2 * base_fee + priority, self._cap_wei)
 
     async def _sign(self, call: Call, nonce: int, fee: int, priority: int) -> SignedTransaction:
@@ -226,9 +241,9 @@ class Signer:
 
 
 def sign_transaction(secret: bytes, transaction: dict[str, object]) -> tuple[str, bytes]:
-    """Return (hash, raw bytes) of a signed EIP-1559 transaction; pure, and slow: in a thread.
+    """Return (hash, raw bytes) of a signed EIP-1559 transaction. This is slow: call it in a thread.
 
-    eth_account costs half a second to import and milliseconds to sign.
+    The import of eth_account takes half a second, a signature milliseconds.
     """
     account = importlib.import_module("eth_account").Account
     signed = account.sign_transaction(transaction, secret)

@@ -1,12 +1,12 @@
-"""Payments of smart wallets: which call settles one, and wallets that do not exist yet (ERC-6492).
+"""The call that settles a payment, also of a smart wallet that is not deployed yet (ERC-6492).
 
-A wallet that is not deployed wraps its signature together with its factory's call. Settling
-then is one transaction through Multicall3: the factory's call, then the token's.
+A wallet that is not deployed wraps its signature together with the call of its factory. Such a
+payment is settled by one transaction through Multicall3: the factory's call, then the token's.
 """
 
 import attrs
 
-from gateway.chain.signatures import recovered
+from gateway.chain.signatures import recover_signer
 from gateway.chain.signer import Call
 from gateway.contracts.chain import Chain
 from gateway.domain import Authorization
@@ -19,36 +19,42 @@ from gateway.domain.eip3009 import (
     word,
 )
 
-KEY_GAS = 150_000  # limit for a plain key's transfer, which uses 60,000 to 90,000
-WALLET_GAS = 400_000  # a transfer, and a passkey checked in Solidity (up to 300,000)
-DEPLOYMENT_GAS = 1_000_000  # the same, and a wallet's deployment (250,000 to 500,000)
+# The limit for the transfer of a plain key, which uses 60,000 to 90,000.
+KEY_GAS = 150_000
+# The limit for a transfer and a passkey that is checked in Solidity (up to 300,000).
+WALLET_GAS = 400_000
+# The same, and the deployment of a wallet (250,000 to 500,000).
+DEPLOYMENT_GAS = 1_000_000
 
-MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"  # on Base, on Base Sepolia, everywhere
+# The address is the same on Base, on Base Sepolia and on other chains.
+MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
 _AGGREGATE3 = selector("aggregate3((address,bool,bytes)[])")
 _MAGIC = bytes.fromhex("6492" * 16)
-_HEAD = 3 * 32  # bytes: address, offset of the calldata, offset of the signature
+# Bytes of the address, the offset of the calldata and the offset of the signature.
+_HEAD = 3 * 32
 
 
 @attrs.frozen(kw_only=True)
 class Deployment:
     """An unwrapped ERC-6492 signature: how to deploy the wallet, and what it will accept."""
 
-    factory: str  # lower case
+    factory: str
+    """The address in lower case."""
     calldata: bytes = attrs.field(repr=False)
     signature: bytes = attrs.field(repr=False)
 
     @property
     def wrapped(self) -> bytes:
-        """The signature as its wallet sends it."""
+        """The signature as the wallet sends it."""
         calldata = encoded_bytes(self.calldata)
         offsets = word(_HEAD) + word(_HEAD + len(calldata))
         return word(self.factory) + offsets + calldata + encoded_bytes(self.signature) + _MAGIC
 
 
-def unwrapped(signature: bytes) -> Deployment | None:
-    """Return the parts of an ERC-6492 signature; None for any other.
+def unwrap_signature(signature: bytes) -> Deployment | None:
+    """Return the parts of an ERC-6492 signature; None for any other signature.
 
-    Only the one canonical encoding counts, so nothing in it can point outside or overlap.
+    Only the one canonical encoding counts, so no offset can point outside and no parts overlap.
     """
     if not signature.endswith(_MAGIC):
         return None
@@ -62,31 +68,31 @@ def unwrapped(signature: bytes) -> Deployment | None:
 
 
 def _bytes_at(encoded: bytes, offset: int) -> bytes:
-    """Return ABI `bytes` at an offset, cut off where the input ends."""
+    """Return the ABI `bytes` at an offset, cut off where the input ends."""
     length = int.from_bytes(encoded[offset : offset + 32], "big")
     return encoded[offset + 32 :][:length]
 
 
 def is_signed_by_key(authorization: Authorization, network: Network) -> bool:
-    """Tell whether the sender's own key signed; pure."""
+    """Tell whether the sender's own key signed; asks no chain."""
     digest = authorization_digest(authorization, network)
-    return recovered(digest, authorization.signature) == authorization.sender
+    return recover_signer(digest, authorization.signature) == authorization.sender
 
 
-def unwrapped_authorization(authorization: Authorization) -> Authorization:
-    """Return the authorization with the signature that the wallet itself is to accept."""
-    deployment = unwrapped(authorization.signature)
+def unwrap_authorization(authorization: Authorization) -> Authorization:
+    """Return the authorization with the signature that the wallet itself has to accept."""
+    deployment = unwrap_signature(authorization.signature)
     if deployment is None:
         return authorization
     return attrs.evolve(authorization, signature=deployment.signature)
 
 
 async def has_code(authorization: Authorization, chain: Chain) -> bool:
-    """Tell whether code decides about this payer's signature, now or once it is deployed.
+    """Tell whether code decides about this payer's signature, now or after its deployment.
 
     Such an account can make a settlement revert after every check.
     """
-    if unwrapped(authorization.signature) is not None:
+    if unwrap_signature(authorization.signature) is not None:
         return True
     return bool(await chain.code(authorization.sender))
 
@@ -97,18 +103,19 @@ def key_call(authorization: Authorization, network: Network) -> Call:
 
 
 def wallet_call(authorization: Authorization, network: Network) -> Call:
-    """Return the call for an account with code: the token asks that code."""
-    data = transfer_calldata(unwrapped_authorization(authorization))
+    """Return the call for an account with code: the token asks that code about the signature."""
+    data = transfer_calldata(unwrap_authorization(authorization))
     return Call(to=network.token, data=data, gas=WALLET_GAS)
 
 
 def deployment_call(authorization: Authorization, network: Network, deployment: Deployment) -> Call:
     """Return the call that deploys a wallet and then transfers from it, or does neither.
 
-    The factory's call may fail: where somebody else deployed the wallet a moment before, the
-    transfer still works, and where nobody did, the token refuses it and all is undone.
+    The factory's call is allowed to fail. If another transaction deployed the wallet a moment
+    before, the transfer still works; if the wallet is not there, the token refuses the transfer
+    and the whole call is undone.
     """
-    transfer = transfer_calldata(unwrapped_authorization(authorization))
+    transfer = transfer_calldata(unwrap_authorization(authorization))
     calls = [
         word(deployment.factory) + word(1) + word(_HEAD) + encoded_bytes(deployment.calldata),
         word(network.token) + word(0) + word(_HEAD) + encoded_bytes(transfer),
@@ -121,11 +128,11 @@ def deployment_call(authorization: Authorization, network: Network, deployment: 
 async def settlement_call(authorization: Authorization, network: Network, chain: Chain) -> Call:
     """Return the call that settles an accepted authorization now.
 
-    A wallet that is deployed meanwhile needs no factory, whose call could use up all the gas.
+    A wallet that is deployed meanwhile is called without its factory, which could use up all gas.
     """
     if is_signed_by_key(authorization, network):
         return key_call(authorization, network)
-    deployment = unwrapped(authorization.signature)
+    deployment = unwrap_signature(authorization.signature)
     if deployment is None or await chain.code(authorization.sender):
         return wallet_call(authorization, network)
     return deployment_call(authorization, network, deployment)

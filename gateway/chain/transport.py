@@ -1,8 +1,8 @@
 """web3's HTTP provider over kept connections, without web3's own session manager.
 
-That opens a connection for every call, and waits for a lock in a thread that all providers
-share: a call cancelled there leaves the lock taken, and the chain is silent for ever after.
-Imported with web3, after the start.
+web3's manager opens a connection for every call, and waits for a lock in a thread that all
+providers share. A call that is cancelled there leaves the lock taken, and from then on every call
+waits for ever. This module imports web3, so it is imported after the start.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,12 @@ from web3 import AsyncHTTPProvider
 
 from gateway.chain.retries import EndpointRefused
 
-_BUSY = (408, 425, 429)  # statuses after which the same call may succeed
+# After these statuses the same call may succeed.
+_BUSY = (408, 425, 429)
 _SERVER_ERROR = 500
 _CONNECTIONS = 100
-_KEEP_ALIVE_S = 4.0  # Node's servers close an idle connection after 5
+# Servers on Node close an idle connection after 5 seconds.
+_KEEP_ALIVE_S = 4.0
 
 
 class KeepAliveProvider(AsyncHTTPProvider):
@@ -31,9 +33,10 @@ class KeepAliveProvider(AsyncHTTPProvider):
         )
 
     async def _make_request(self, method: Any, request_data: bytes) -> bytes:  # noqa: ARG002 - web3's
-        """Post once more where a kept connection had died: reads and signed bytes may repeat.
+        """Return the body of the answer to a JSON-RPC request.
 
-        Raises `EndpointRefused` where the endpoint has nothing against the call itself.
+        Raises `EndpointRefused` where the endpoint was busy, broken or not reached, so that the
+        same call may succeed later.
         """
         try:
             return await self._post_twice(request_data)
@@ -47,6 +50,7 @@ class KeepAliveProvider(AsyncHTTPProvider):
             raise EndpointRefused(type(error).__name__) from None
 
     async def _post_twice(self, data: bytes) -> bytes:
+        """Post again where a kept connection had died: reads and signed bytes may be repeated."""
         try:
             return await self._post(data)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
@@ -62,6 +66,6 @@ class KeepAliveProvider(AsyncHTTPProvider):
 
 
 def _retry_after_s(headers: Mapping[str, str] | None) -> float:
-    """Return the seconds that `Retry-After` asks for; a date counts as none."""
+    """Return the seconds that `Retry-After` asks for; 0 for a date."""
     wish = (headers or {}).get("Retry-After", "")
     return float(wish) if wish.isascii() and wish.isdigit() else 0.0

@@ -1,4 +1,4 @@
-"""Looks on the chain whether the wallet is a contract's address, where payments may be lost."""
+"""Asks the chain whether the wallet is the address of a contract, where payments may be lost."""
 
 import asyncio
 
@@ -13,16 +13,16 @@ _RETRY_S = 5.0
 _DELEGATION = bytes.fromhex("ef0100")
 _DELEGATION_BYTES = 23
 _TO_BUYERS = (
-    "The gateway's wallet is not set up rightly, so nothing is sold now. Nothing was charged; "
+    "The gateway's wallet is not set up correctly, so nothing is sold now. Nothing was charged; "
     "do not pay."
 )
 _log = structlog.get_logger()
 
 
 async def contract_problem(settings: Settings, chain: Chain) -> str | None:
-    """Return what is wrong with a wallet that has code; None for one that may be paid.
+    """Return what is wrong with a wallet that has code; None for a wallet that may be paid.
 
-    Raises `ChainUnavailable` without an answer.
+    Raises `ChainUnavailable` where the chain does not answer.
     """
     if settings.wallet_is_contract:
         return None
@@ -37,33 +37,35 @@ async def contract_problem(settings: Settings, chain: Chain) -> str | None:
 
 
 def _is_delegation(code: bytes) -> bool:
-    """Whether the code only delegates (EIP-7702): the account is still its key's."""
+    """Tell whether the code only delegates (EIP-7702): the account's key still controls it."""
     return len(code) == _DELEGATION_BYTES and code.startswith(_DELEGATION)
 
 
 @attrs.define
 class WalletCheck:
-    """Looks once; until the chain has answered, no payment is taken."""
+    """Checks the wallet once. Until the chain has answered, the gateway takes no payment."""
 
     _settings: Settings
     _chain: Chain
     problem: str | None = None
     is_known: bool = False
+    retry_s: float = attrs.field(default=_RETRY_S, kw_only=True)
+    """Seconds between two looks while the chain does not answer."""
 
     async def look_until_known(self) -> None:
-        """Look now, and every few seconds while the chain is silent."""
-        is_told = False
+        """Look now, and again every few seconds while the chain does not answer."""
+        is_logged = False
         while not self.is_known:
             try:
                 await self._look()
             except ChainUnavailable as error:
-                if not is_told:
+                if not is_logged:
                     _log.warning("wallet.not_checked", error=error.message, details=error.details)
-                is_told = True
-                await asyncio.sleep(_RETRY_S)
+                is_logged = True
+                await asyncio.sleep(self.retry_s)
 
     async def check(self) -> None:
-        """Raise `ExecutionError` for a wallet that must not be paid; looks, where it is unknown.
+        """Raise `ExecutionError` for a wallet that must not be paid; look first if not known.
 
         Raises `ChainUnavailable` where the chain has not answered yet.
         """

@@ -1,4 +1,7 @@
-"""Outputs: where they are kept, and how they are handed out."""
+"""Where outputs are kept, how buyers get them, and when they are deleted.
+
+The file that a buyer sends with a request lies in the database, until its task has ended.
+"""
 
 from gateway.contracts import OutputStore
 from gateway.outputs.bucket import BucketOutputs
@@ -11,7 +14,10 @@ __all__ = ["BucketOutputs", "BucketWithFallback", "DiskOutputs", "open_outputs"]
 
 
 def open_outputs(settings: Settings, secret: str) -> OutputStore:
-    """Return where the settings want outputs; `secret` signs links and is this installation's."""
+    """Return the place for outputs that the settings name.
+
+    `secret` is this installation's own: it signs links, and names its folder in a bucket.
+    """
     disk = DiskOutputs(settings.data_dir / "outputs", secret)
     bucket = bucket_of(settings)
     if bucket is None:

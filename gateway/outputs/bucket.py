@@ -1,4 +1,4 @@
-"""Outputs in a bucket of an S3-compatible store, handed out by links that the store checks."""
+"""Outputs in a bucket of an S3-compatible store; the store itself checks the links to them."""
 
 import asyncio
 import contextlib
@@ -13,13 +13,16 @@ from typing import Any
 from gateway.contracts.outputs import Kept, OutputStoreUnavailable
 from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
-from gateway.outputs.disk import stored_as
+from gateway.outputs.disk import describe_output
 from gateway.outputs.keys import headers_of, is_ours, key_of, outputs_of, task_of
 from gateway.settings.bucket import Bucket
 
-SCHEME = "s3:"  # before the key of what is in a bucket
-_LINK_S = 7 * 86_400  # the most that S3 signs for
-_BATCH = 100  # objects listed at a time
+# The key of an output in a bucket begins with this.
+SCHEME = "s3:"
+# S3 signs links for at most this time.
+_LINK_S = 7 * 86_400
+# So many objects are listed at a time.
+_BATCH = 100
 _REQUEST_S = timedelta(seconds=60)
 _CONNECT_S = timedelta(seconds=5)
 _RETRY = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
@@ -27,21 +30,21 @@ _CODE = re.compile(r"<Code>(\w+)</Code>")
 
 
 class BucketOutputs:
-    """One place in a bucket. Implements `contracts.OutputStore`.
+    """Outputs below one prefix of a bucket. Implements `contracts.OutputStore`.
 
-    The place is this installation's own, so that several may share a bucket: each deletes what
-    its own database does not know. obstore is loaded at the first use.
+    The prefix is this installation's own, so that several may share a bucket: each deletes the
+    outputs that its own database does not show. obstore is imported at the first use.
     """
 
     def __init__(self, bucket: Bucket, secret: str) -> None:
         own = hashlib.sha256(b"outputs of " + secret.encode()).hexdigest()[:16]
         self._bucket = bucket
-        self._place = f"{bucket.prefix}/{own}" if bucket.prefix else own
+        self._prefix = f"{bucket.prefix}/{own}" if bucket.prefix else own
         self._obstore: Any = None
         self._store: Any = None
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs durably, hashed; text becomes a Markdown output of its own."""
+        """Write outputs durably with their hashes; text becomes a Markdown output of its own."""
         stored = [
             await self._put(key_of(folder, number, output), output)
             for number, output in enumerate(outputs_of(result))
@@ -49,38 +52,43 @@ class BucketOutputs:
         return StoredResult(outputs=tuple(stored), text=result.text)
 
     async def _put(self, name: str, output: Output) -> StoredOutput:
-        path = f"{self._place}/{name}"
-        async with self._opened("take outputs") as (obstore, store):
-            # In one piece: the pieces of an upload that is cut off stay, and no listing shows them.
+        path = f"{self._prefix}/{name}"
+        async with self._open_bucket("take outputs") as (obstore, store):
+            # Outputs are sent in one piece. The pieces of an upload that is cut off would stay, and
+            # no listing shows them.
             await obstore.put_async(
                 store, path, output.data, attributes=headers_of(name), use_multipart=False
             )
-        return await asyncio.to_thread(stored_as, SCHEME + path, output)
+        return await asyncio.to_thread(describe_output, SCHEME + path, output)
 
     async def links(
         self, outputs: Sequence[StoredOutput], *, now: float, expires_at: float
     ) -> list[str]:
-        """Return a fresh link to the bucket itself for each, for as long as S3 and we allow."""
+        """Return a link to the bucket for each output.
+
+        It works until `expires_at`, at most for the 7 days that S3 allows.
+        """
         lasts = timedelta(seconds=int(max(min(expires_at - now, _LINK_S), 1)))
-        async with self._opened("sign links") as (obstore, store):
-            # By arithmetic alone: 10 µs each, no request.
+        async with self._open_bucket("sign links") as (obstore, store):
+            # Signing is arithmetic alone: 10 µs each, no request.
             return [obstore.sign(store, "GET", _path_of(output), lasts) for output in outputs]
 
     def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:  # noqa: ARG002
-        """Raise `NotFound`: no link leads to us."""
-        raise NotFound("No such file.")
+        """Raise `NotFound`: links lead to the bucket, not to the gateway."""
+        raise NotFound("No such file. Poll the task for a fresh link.")
 
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
-        """Remove outputs; those already gone are fine."""
-        async with self._opened("delete outputs") as (obstore, store):
+        """Remove outputs; an output that is gone already is no error."""
+        async with self._open_bucket("delete outputs") as (obstore, store):
             for output in outputs:
-                with contextlib.suppress(FileNotFoundError):  # some stores say so
+                # Some stores report an object that is gone already.
+                with contextlib.suppress(FileNotFoundError):
                     await obstore.delete_async(store, _path_of(output))
 
     async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
-        """Yield what was written before a time, some at a time."""
-        async with self._opened("list outputs") as (obstore, store):
-            async for batch in obstore.list(store, prefix=self._place, chunk_size=_BATCH):
+        """Yield what was written before a time (Unix seconds), in batches."""
+        async with self._open_bucket("list outputs") as (obstore, store):
+            async for batch in obstore.list(store, prefix=self._prefix, chunk_size=_BATCH):
                 old = [one["path"] for one in batch if one["last_modified"].timestamp() < before]
                 yield [
                     Kept(key=SCHEME + path, task_id=task_of(path), is_shared=True)
@@ -89,28 +97,35 @@ class BucketOutputs:
                 ]
 
     async def probe(self) -> str:
-        """Write, read and delete a small object; returns where. Raises `OutputStoreUnavailable`."""
+        """Write, read and delete a small object; returns the bucket's name in words.
+
+        Raises `OutputStoreUnavailable`.
+        """
         (kept,) = (await self.save("check-outputs", Result(text="check"))).outputs
-        async with self._opened("give outputs back") as (obstore, store):
+        async with self._open_bucket("give outputs back") as (obstore, store):
             answer = await obstore.get_async(store, _path_of(kept))
             data = bytes(await answer.bytes_async())
         await self.delete([kept])
         if data != b"check":
-            raise OutputStoreUnavailable("The bucket gives back other bytes than it took.")
+            raise OutputStoreUnavailable("The bucket returns other bytes than it got.")
         return f"bucket {self._bucket}"
 
     @contextlib.asynccontextmanager
-    async def _opened(self, doing: str) -> AsyncIterator[tuple[Any, Any]]:
-        """Give out obstore and our store; what goes wrong is told without a key or a link."""
+    async def _open_bucket(self, doing: str) -> AsyncIterator[tuple[Any, Any]]:
+        """Yield (obstore, its store of the bucket).
+
+        Errors become `OutputStoreUnavailable`, without a key or a link in their text; `doing`
+        completes "The bucket cannot …".
+        """
         if self._store is None:
-            self._obstore, self._store = await asyncio.to_thread(_load, self._bucket)
+            self._obstore, self._store = await asyncio.to_thread(_load_obstore, self._bucket)
         errors = (self._obstore.exceptions.BaseError, OSError, ValueError)
-        with _told(f"The bucket {self._bucket} cannot {doing}", errors):
+        with _translate_errors(f"The bucket {self._bucket} cannot {doing}", errors):
             yield self._obstore, self._store
 
 
 @contextlib.contextmanager
-def _told(what: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+def _translate_errors(what: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
     try:
         yield
     except errors as error:
@@ -123,18 +138,19 @@ def _path_of(output: StoredOutput | Kept) -> str:
     return output.key.removeprefix(SCHEME)
 
 
-def _load(bucket: Bucket) -> tuple[Any, Any]:
-    """Import obstore and open the bucket: 9 MB and 50 ms, on no loop."""
+def _load_obstore(bucket: Bucket) -> tuple[Any, Any]:
+    """Import obstore and open the bucket. That takes 9 MB and 50 ms, so call it in a thread."""
     obstore = importlib.import_module("obstore")
     store = importlib.import_module("obstore.store").S3Store(
         bucket.name,
-        # By this name, and the key by a function: else obstore prefers AWS_ENDPOINT_URL_S3 and
-        # AWS_SESSION_TOKEN of the environment to what it is told.
+        # Under this name, and with the key as a function. Otherwise obstore prefers
+        # AWS_ENDPOINT_URL_S3 and AWS_SESSION_TOKEN of the environment to the arguments.
         aws_endpoint_url_s3=bucket.base_url,
-        credential_provider=_Key(bucket),
+        credential_provider=_BucketKey(bucket),
         region=bucket.region,
         virtual_hosted_style_request=bucket.is_in_host,
-        disable_bulk_delete=True,  # not every store has it
+        # Not every store can delete in bulk.
+        disable_bulk_delete=True,
         client_options={
             "allow_http": bucket.endpoint.startswith("http:"),
             "timeout": _REQUEST_S,
@@ -145,8 +161,8 @@ def _load(bucket: Bucket) -> tuple[Any, Any]:
     return obstore, store
 
 
-class _Key:
-    """Tells obstore the bucket's key."""
+class _BucketKey:
+    """Returns the bucket's key to obstore."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._key = {

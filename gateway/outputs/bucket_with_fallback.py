@@ -1,4 +1,7 @@
-"""Outputs in a bucket; on the disk while the bucket is down, and where they were kept before."""
+"""Outputs in a bucket, and on the disk while the bucket is down.
+
+Outputs from before the bucket was set stay on the disk, too.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,39 +15,43 @@ from gateway.domain import Result, StoredOutput, StoredResult
 from gateway.outputs.bucket import SCHEME, BucketOutputs
 from gateway.outputs.disk import DiskOutputs
 
-_REST_S = 60.0  # that a bucket which failed is not asked again
+# A bucket that failed is not asked again for this time.
+_REST_S = 60.0
 _log = structlog.get_logger()
 
 
 @attrs.define
 class BucketWithFallback:
-    """Two places; a key says which. Implements `contracts.OutputStore`.
+    """A bucket and a disk; an output's key tells its place. Implements `contracts.OutputStore`.
 
-    A result that was made and paid for is never lost to a bucket that is down for a while.
+    So a result that was made and paid for is not lost when the bucket is down for a while.
     """
 
     bucket: BucketOutputs
     disk: DiskOutputs
-    _rests_until: float = attrs.field(default=0.0, init=False)  # by the loop's clock
+    rest_s: float = attrs.field(default=_REST_S, kw_only=True)
+    """How long a bucket that failed is not asked again."""
+    # By the loop's clock.
+    _rests_until: float = attrs.field(default=0.0, init=False)
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs to the bucket, or to the disk where it does not take them."""
+        """Write outputs to the bucket, or to the disk where the bucket does not take them."""
         clock = asyncio.get_running_loop().time
         if clock() >= self._rests_until:
             try:
                 return await self.bucket.save(folder, result)
             except OutputStoreUnavailable as error:
-                self._rests_until = clock() + _REST_S
+                self._rests_until = clock() + self.rest_s
                 _log.error("outputs.bucket_failed", reason=str(error), kept="on the disk")
         return await self.disk.save(folder, result)
 
     async def links(
         self, outputs: Sequence[StoredOutput], *, now: float, expires_at: float
     ) -> list[str]:
-        """Return a link each, of the place where it is."""
+        """Return a link to each output, from the place where it is."""
         found = []
         for output in outputs:
-            place = self._place(output)
+            place = self._place_of(output)
             found += await place.links([output], now=now, expires_at=expires_at)
         return found
 
@@ -53,12 +60,12 @@ class BucketWithFallback:
         return self.disk.open(key, expires=expires, signature=signature, now=now)
 
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
-        """Remove outputs, wherever they are."""
+        """Remove outputs, each from its place."""
         for output in outputs:
-            await self._place(output).delete([output])
+            await self._place_of(output).delete([output])
 
     async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
-        """Yield what is old in both places."""
+        """Yield what was written before a time (Unix seconds), of both places."""
         for place in (self.disk, self.bucket):
             async for batch in place.written_before(before):
                 yield batch
@@ -67,5 +74,5 @@ class BucketWithFallback:
         """Write, read and delete a small object in both places."""
         return f"{await self.bucket.probe()}; while it is down, {await self.disk.probe()}"
 
-    def _place(self, output: StoredOutput | Kept) -> OutputStore:
+    def _place_of(self, output: StoredOutput | Kept) -> OutputStore:
         return self.bucket if output.key.startswith(SCHEME) else self.disk

@@ -1,4 +1,4 @@
-"""Outputs on the local disk: written durably, hashed, served by signed links that expire."""
+"""Outputs on the local disk: written durably with their hashes, served by signed links."""
 
 import asyncio
 import contextlib
@@ -16,20 +16,22 @@ from gateway.errors import NotFound
 from gateway.outputs.keys import is_ours, key_of, outputs_of, task_of
 from gateway.private_files import FOLDER_MODE, private_opener
 
-_LINK_S = 3600  # a link works for at least this long after the poll that showed it
-_BATCH = 100  # folders looked into at a time
+# A link works for at least this time after the poll that showed it.
+_LINK_S = 3600
+# So many folders are listed at a time.
+_BATCH = 100
 
 
 class DiskOutputs:
-    """One folder of outputs, one sub-folder a lease. Implements `contracts.OutputStore`."""
+    """Outputs in one folder, a sub-folder for each lease. Implements `contracts.OutputStore`."""
 
     def __init__(self, folder: Path, secret: str) -> None:
         self._folder = folder
         self._signer = Signer(secret, salt="files", digest_method=hashlib.sha256)
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs durably, hashed; text becomes a Markdown output of its own."""
-        with _told("take outputs"):
+        """Write outputs durably with their hashes; text becomes a Markdown output of its own."""
+        with _translate_errors("take outputs"):
             stored = [
                 await asyncio.to_thread(self._write, key_of(folder, number, output), output)
                 for number, output in enumerate(outputs_of(result))
@@ -37,7 +39,7 @@ class DiskOutputs:
         return StoredResult(outputs=tuple(stored), text=result.text)
 
     def _write(self, key: str, output: Output) -> StoredOutput:
-        """Write one file so that it is there whole after a power cut, or not at all."""
+        """Write one file so that after a power cut it is there whole, or not at all."""
         path = self._folder / key
         self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
@@ -49,12 +51,16 @@ class DiskOutputs:
         partial.replace(path)
         for folder in (path.parent, self._folder, self._folder.parent):
             _sync_folder(folder)
-        return stored_as(key, output)
+        return describe_output(key, output)
 
     async def links(
         self, outputs: Sequence[StoredOutput], *, now: float, expires_at: float
     ) -> list[str]:
-        """Return a path under `/files/` each; the same from poll to poll, for an hour or two."""
+        """Return a path below `/files/` for each output.
+
+        A link works for one to two hours, at most until `expires_at`. Polls within the same hour
+        get the same link.
+        """
         until = int(min((now // _LINK_S + 2) * _LINK_S, expires_at))
         return [self._link(output.key, until) for output in outputs]
 
@@ -65,7 +71,8 @@ class DiskOutputs:
     def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:
         """Return the file behind a link.
 
-        Raises `NotFound` for a wrong, expired or deleted one; which of them stays unsaid.
+        Raises `NotFound` where the link is wrong or expired or its file is deleted. The error does
+        not say which, so that a guesser learns nothing.
         """
         try:
             self._signer.unsign(f"{key}:{expires}.{signature}")
@@ -77,23 +84,24 @@ class DiskOutputs:
         raise NotFound("No such file, or its link has expired. Poll the task for a fresh link.")
 
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
-        """Remove outputs; those already gone are fine."""
-        with _told("delete outputs"):
+        """Remove outputs; an output that is gone already is no error."""
+        with _translate_errors("delete outputs"):
             await asyncio.to_thread(self._delete, [self._folder / output.key for output in outputs])
 
     def _delete(self, paths: Sequence[Path]) -> None:
         for path in paths:
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in paths}:
-            with contextlib.suppress(OSError):  # not empty, or gone
+            # The folder is not empty, or it is gone.
+            with contextlib.suppress(OSError):
                 folder.rmdir()
 
     async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
-        """Yield what was last written before a time, halves too, some at a time."""
-        with _told("list outputs"):
+        """Yield what was last written before a time (Unix seconds), in batches; half files too."""
+        with _translate_errors("list outputs"):
             folders = iter(await asyncio.to_thread(self._folders))
             while batch := list(islice(folders, _BATCH)):
-                yield await asyncio.to_thread(_old_files, batch, before)
+                yield await asyncio.to_thread(_find_old_files, batch, before)
 
     def _folders(self) -> list[Path]:
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
@@ -101,18 +109,24 @@ class DiskOutputs:
         return []
 
     async def probe(self) -> str:
-        """Write, read and delete a small file; returns where. Raises `OutputStoreUnavailable`."""
+        """Write, read and delete a small file; returns the folder in words.
+
+        Raises `OutputStoreUnavailable`.
+        """
         (kept,) = (await self.save("check-outputs", Result(text="check"))).outputs
-        with _told("be read"):
+        with _translate_errors("be read"):
             data = await asyncio.to_thread((self._folder / kept.key).read_bytes)
         await self.delete([kept])
         if data != b"check":
-            raise OutputStoreUnavailable("The outputs' folder gives back other bytes than it took.")
+            raise OutputStoreUnavailable("The outputs' folder returns other bytes than it got.")
         return f"the folder {self._folder}"
 
 
-def stored_as(key: str, output: Output) -> StoredOutput:
-    """Return what is written down about an output: tens of milliseconds, so call it in a thread."""
+def describe_output(key: str, output: Output) -> StoredOutput:
+    """Return what the database keeps of an output.
+
+    The hash of a large one takes tens of milliseconds, so call this in a thread.
+    """
     return StoredOutput(
         key=key,
         media_type=output.media_type,
@@ -123,24 +137,26 @@ def stored_as(key: str, output: Output) -> StoredOutput:
     )
 
 
-def _old_files(folders: Iterable[Path], before: float) -> list[Kept]:
+def _find_old_files(folders: Iterable[Path], before: float) -> list[Kept]:
     found = []
     for folder in folders:
-        with contextlib.suppress(OSError):  # deleted meanwhile
+        # The folder or a file may be deleted meanwhile.
+        with contextlib.suppress(OSError):
             old = [path for path in folder.iterdir() if path.stat().st_mtime < before]
-            found += [_kept(path) for path in old if is_ours(path.name)]
+            found += [_kept_file(path) for path in old if is_ours(path.name)]
+            # A crash left the folder empty. It goes with the file that was not written.
             if not old and folder.stat().st_mtime < before and not any(folder.iterdir()):
-                found.append(_kept(folder / "0.partial"))  # the file that a crash prevented
+                found.append(_kept_file(folder / "0.partial"))
     return found
 
 
-def _kept(path: Path) -> Kept:
+def _kept_file(path: Path) -> Kept:
     key = f"{path.parent.name}/{path.name}"
     return Kept(key=key, task_id=task_of(key))
 
 
 @contextlib.contextmanager
-def _told(doing: str) -> Iterator[None]:
+def _translate_errors(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

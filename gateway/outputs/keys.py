@@ -1,7 +1,7 @@
-"""Names of outputs: made by the gateway alone, and what each may be served as.
+"""The keys of outputs, which the gateway makes, and the headers that an output is served with.
 
-A key is `<task>-<16 of the lease's token>/<number>.<ending>`; in a bucket there is more before it.
-No part of it comes from a caller or a provider.
+A key is `<task>-<16 of the lease's token>/<number>.<ending>`; in a bucket, a prefix stands before
+it. No part of it comes from a buyer or a provider.
 """
 
 import re
@@ -18,7 +18,8 @@ _ENDINGS = {
     "application/pdf": "pdf",
 }
 _KINDS = {ending: media_type for media_type, ending in _ENDINGS.items()}
-_INLINE = ("png", "jpg", "webp")  # a browser only shows these; anything else it might run
+# A browser only shows these. It might run anything else.
+_INLINE = ("png", "jpg", "webp")
 _LEASED = re.compile(r"(.+)-[0-9a-f]{16}")
 _OURS = re.compile(r"[0-9]+\.[a-z]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
@@ -27,7 +28,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 def outputs_of(result: Result) -> list[Output]:
     """Return everything to keep of a result; text becomes a Markdown output of its own.
 
-    Raises `TypeError` for what no provider may return.
+    Raises `TypeError` for an output that is not an `Output` with bytes.
     """
     outputs: list[Output] = []
     for output in result.outputs:
@@ -40,24 +41,24 @@ def outputs_of(result: Result) -> list[Output]:
 
 
 def key_of(folder: str, number: int, output: Output) -> str:
-    """Return the key of a folder's output."""
+    """Return the key of the output of a number, from 0, in a folder."""
     return f"{folder}/{number}.{_ENDINGS.get(output.media_type, 'bin')}"
 
 
 def is_ours(file_name: str) -> bool:
-    """Whether a file may be one that the gateway wrote, whole or half."""
+    """Tell whether a file of this name may be one that the gateway wrote, whole or half."""
     return bool(_OURS.fullmatch(file_name))
 
 
 def task_of(key: str) -> str:
-    """Return the task that a key was made for."""
+    """Return the id of the task that a key was made for."""
     folder = key.split("/")[-2]
     match = _LEASED.fullmatch(folder)
     return match[1] if match else folder
 
 
 def headers_of(key: str) -> dict[str, str]:
-    """Return what a key is served with: its kind, and the name a client saves it under."""
+    """Return the headers of an output: its media type, and the name to save it under."""
     number, _, ending = key.rpartition("/")[2].partition(".")
     kind = _KINDS.get(ending, "application/octet-stream")
     name = f"{_UNSAFE.sub('', task_of(key))}-{int(number) + 1}.{ending}"

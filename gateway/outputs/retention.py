@@ -1,4 +1,4 @@
-"""Deletes outputs past their retention, and what no task shows; the tasks themselves stay."""
+"""Deletes outputs past their retention, and files that no task shows. The tasks stay."""
 
 import asyncio
 import itertools
@@ -9,32 +9,41 @@ from gateway.contracts import Clock, OutputStore, Store
 from gateway.contracts.outputs import Kept, OutputStoreUnavailable
 
 _SWEEP_S = 600.0
-_TIDY_EVERY = 36  # sweeps: six hours
-_BATCH = 100  # tasks a step
-_STRAY_S = 86_400.0  # older than this, no lane that lives can still want it
+# In sweeps: every six hours.
+_TIDY_EVERY = 36
+# So many tasks are swept at a time.
+_BATCH = 100
+# A file without a task may belong to an attempt that still runs. A file this old cannot.
+_STRAY_S = 86_400.0
 _log = structlog.get_logger()
 
 
-async def sweep_forever(store: Store, output_store: OutputStore, now: Clock) -> None:
-    """Sweep at once and every ten minutes; tidy ten minutes after the start and every six hours."""
+async def sweep_forever(
+    store: Store, output_store: OutputStore, now: Clock, *, pause_s: float = _SWEEP_S
+) -> None:
+    """Sweep at once and every ten minutes; tidy ten minutes after the start and every six hours.
+
+    `pause_s`: the seconds between two sweeps.
+    """
     for number in itertools.count():
         try:
             while await sweep(store, output_store, now()):
                 pass
             if number % _TIDY_EVERY == 1:
                 await tidy(store, output_store, now())
-        except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
+        except Exception:  # noqa: BLE001 - the next sweep tries again
             _log.exception("retention.failed")
-        await asyncio.sleep(_SWEEP_S)
+        await asyncio.sleep(pause_s)
 
 
 async def sweep(store: Store, output_store: OutputStore, now: float) -> int:
     """Delete a batch of expired outputs; returns of how many tasks.
 
-    Files go first: a crash in between leaves a task to be swept again, never an orphaned file.
+    Files go first: a crash in between leaves a task to be swept again, never a file without a task.
     """
     gone: list[str] = []
-    stuck: set[str] = set()  # they come first again each time, and must keep no other
+    # Outputs that cannot be deleted come first in every query, so the query grows by them.
+    stuck: set[str] = set()
     while not gone:
         expired = await store.expired_outputs(now=now, limit=_BATCH + len(stuck))
         fresh = [(task_id, outputs) for task_id, outputs in expired if task_id not in stuck]
@@ -54,11 +63,11 @@ async def sweep(store: Store, output_store: OutputStore, now: float) -> int:
 
 
 async def tidy(store: Store, output_store: OutputStore, now: float) -> int:
-    """Delete what is kept for nobody; returns how many files.
+    """Delete files that no task shows; returns how many.
 
-    Such files are of lanes that died between saving and completing, and halves of a write. In a
-    bucket, those of a task that the database does not know are left alone: they may be of the
-    gateway that this database is a copy of.
+    They come from attempts that died between saving and completing, and from writes that were cut
+    off. In a bucket, files of a task that the database does not know stay: where this database is a
+    copy, they may belong to the gateway that it was copied from.
     """
     strays = 0
     async for kept in output_store.written_before(now - _STRAY_S):
@@ -72,4 +81,5 @@ async def tidy(store: Store, output_store: OutputStore, now: float) -> int:
 
 
 async def _is_ours(store: Store, kept: Kept) -> bool:
+    """Tell whether a file was surely written for a task of this database."""
     return not kept.is_shared or await store.task(kept.task_id) is not None

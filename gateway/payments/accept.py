@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import attrs
 
 from gateway.chain.signatures import is_signed_by
-from gateway.chain.smart_wallets import is_signed_by_key, unwrapped_authorization
+from gateway.chain.smart_wallets import is_signed_by_key, unwrap_authorization
 from gateway.contracts import (
     AuthorizationVerifier,
     Chain,
@@ -146,7 +146,7 @@ class Payments:
         signed = proof.authorization
         self.authorizations.check_terms(proof, quote, self.now())
         digest = authorization_digest(signed, quote.network)
-        signature = unwrapped_authorization(signed).signature
+        signature = unwrap_authorization(signed).signature
         if await is_signed_by(self.chain, signed.sender, digest, signature):
             return
         if not await self.authorizations.check_chain(signed):  # a wallet not deployed yet may do

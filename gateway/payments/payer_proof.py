@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 from eth_hash.auto import keccak
 
-from gateway.chain.signatures import is_signed_by, recovered
+from gateway.chain.signatures import is_signed_by, recover_signer
 from gateway.contracts import Chain, Quote
 from gateway.domain import Transfer
 from gateway.domain.eip3009 import word
@@ -58,7 +58,7 @@ async def signed_transfers(
     """
     largest_first = sorted(transfers, key=lambda transfer: transfer.amount_units, reverse=True)
     senders = list(dict.fromkeys(transfer.sender for transfer in largest_first))
-    signer = recovered(proof.digest, proof.signature)
+    signer = recover_signer(proof.digest, proof.signature)
     if signer not in senders:
         signer = await _smart_signer(chain, senders[:_MAX_ASKED], proof)
     signed = [transfer for transfer in transfers if transfer.sender == signer]

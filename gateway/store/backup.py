@@ -1,7 +1,8 @@
-"""Copies the database while the gateway runs, and puts a copy back without forgetting the risk.
+"""Copies the database while the gateway runs, and restores a copy.
 
-A restored database does not know what was paid since its copy was made: those transfers would
-pay a second time. So it is born anew, and refuses every transfer that is already on-chain.
+A copy does not know the payments that were made after it, so their transfers could pay a second
+time. A restored database therefore gets a new creation time, and the gateway refuses every
+transfer that was mined before it.
 """
 
 import contextlib
@@ -20,7 +21,10 @@ _SIDE_FILES = ("-wal", "-shm")
 
 
 def back_up(settings: Settings, target: Path) -> int:
-    """Write a consistent copy of the database to a new file; returns its bytes."""
+    """Write a consistent copy of the database to a new file; returns its size in bytes.
+
+    Raises `SettingsError` where the file exists or cannot be written.
+    """
     enter_data(settings)
     source = existing_database(settings)
     try:
@@ -37,22 +41,26 @@ def back_up(settings: Settings, target: Path) -> int:
             db.execute("VACUUM INTO ?", (str(target),))
     except sqlite3.Error as error:
         target.unlink()
-        raise SettingsError(f"The copy {target} cannot be written ({error}).") from None
+        raise SettingsError(
+            f"The copy {target} cannot be written ({error}). Name a file on a disk with more room."
+        ) from None
     return target.stat().st_size
 
 
 def restore(settings: Settings, copy: Path, *, now: float) -> Path | None:
-    """Put a copy in the database's place; returns where the old one lies now, if there was one.
+    """Put a copy in the database's place; returns the path of the replaced one, if there was one.
 
-    Raises `SettingsError` while a gateway runs on the folder, or where the copy is no database
+    Raises `SettingsError` while a gateway runs on the folder, or where the copy is not a database
     of this network.
     """
     enter_data(settings)
     lock = lock_data(settings)
     try:
         fresh = settings.data_dir / "gateway.db.restoring"
-        _copy(copy, fresh)
-        _bear_anew(fresh, settings, now)
+        _copy_database(copy, fresh)
+        with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
+            _check_copy(db, settings)
+            _set_creation_time(db, now)
         old = _put_aside(settings, now)
         fresh.replace(_database(settings))
         return old
@@ -60,7 +68,7 @@ def restore(settings: Settings, copy: Path, *, now: float) -> Path | None:
         lock.close()
 
 
-def _copy(copy: Path, fresh: Path) -> None:
+def _copy_database(copy: Path, fresh: Path) -> None:
     if not os.access(copy, os.R_OK):
         raise SettingsError(
             f"There is no file {copy}, or the owner of {fresh.parent} may not read it. Put "
@@ -76,27 +84,36 @@ def _copy(copy: Path, fresh: Path) -> None:
         ):
             source.backup(target)
     except sqlite3.Error as error:
-        raise SettingsError(f"{copy} is not a database that can be read ({error}).") from None
+        raise SettingsError(
+            f"{copy} is not a database that can be read ({error}). Name a copy that "
+            "`gateway backup` wrote."
+        ) from None
 
 
-def _bear_anew(fresh: Path, settings: Settings, now: float) -> None:
-    """Check the copy, bring it up to date, and raise its floor to this moment."""
-    with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
-        found = db.execute("PRAGMA integrity_check").fetchone()[0]
-        if found != "ok":
-            raise SettingsError(f"The copy is damaged: {found}. Take an older one.")
-        if db.execute("PRAGMA user_version").fetchone()[0] == 0:
-            raise SettingsError("The copy is no gateway's database. Take one of `backup`.")
-        migrate(db)
-        network = db.execute("SELECT value FROM meta WHERE key = 'network'").fetchone()
-        if network is not None and network[0] != settings.network:
-            raise SettingsError(
-                f"The copy is of network {network[0]}, GATEWAY_NETWORK is {settings.network}."
-            )
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("DELETE FROM meta WHERE key IN ('floor_block', 'born_at')")
-        db.execute("INSERT INTO meta (key, value) VALUES ('born_at', ?)", (str(now),))
-        db.execute("COMMIT")
+def _check_copy(db: sqlite3.Connection, settings: Settings) -> None:
+    """Bring the copy's schema up to date; `SettingsError` for a copy that must not be used."""
+    found = db.execute("PRAGMA integrity_check").fetchone()[0]
+    if found != "ok":
+        raise SettingsError(f"The copy is damaged: {found}. Take an older one.")
+    if db.execute("PRAGMA user_version").fetchone()[0] == 0:
+        raise SettingsError(
+            "The copy is no gateway's database. Name a copy that `gateway backup` wrote."
+        )
+    migrate(db)
+    network = db.execute("SELECT value FROM meta WHERE key = 'network'").fetchone()
+    if network is not None and network[0] != settings.network:
+        raise SettingsError(
+            f"The copy is of network {network[0]}, but GATEWAY_NETWORK is {settings.network}. "
+            "Take a copy of this network, or set GATEWAY_NETWORK to the copy's."
+        )
+
+
+def _set_creation_time(db: sqlite3.Connection, now: float) -> None:
+    """Date the database to this moment, and forget the cutoff block of the earlier date."""
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("DELETE FROM meta WHERE key IN ('floor_block', 'born_at')")
+    db.execute("INSERT INTO meta (key, value) VALUES ('born_at', ?)", (str(now),))
+    db.execute("COMMIT")
 
 
 def _put_aside(settings: Settings, now: float) -> Path | None:

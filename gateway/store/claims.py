@@ -1,4 +1,4 @@
-"""What the money transactions share: claims, Idempotency-Keys, and the task's own row."""
+"""What the writes of money share: claims, Idempotency-Keys, and the task's own row."""
 
 import sqlite3
 
@@ -14,12 +14,34 @@ def is_claimed(db: sqlite3.Connection, key: str) -> bool:
 
 
 def claim(db: sqlite3.Connection, key: str, payment_id: int) -> None:
-    """Claim a key; the primary key fails the whole transaction where it is taken."""
+    """Claim a key; where it is taken, the primary key makes the whole write fail."""
     db.execute("INSERT INTO claims (key, payment_id) VALUES (?, ?)", (key, payment_id))
 
 
+def check_own(db: sqlite3.Connection, transfer: Transfer, payment_id: int) -> None:
+    """Raise `RuntimeError` for a transfer whose authorization this payment did not claim."""
+    own = db.execute(
+        "SELECT 1 FROM claims WHERE key = ? AND payment_id = ?",
+        (transfer.authorization_key, payment_id),
+    ).fetchone()
+    if own is None:
+        raise RuntimeError(f"transfer {transfer.tx_hash} is not of payment {payment_id}")
+
+
+def find_idempotent(db: sqlite3.Connection, idempotency_hash: str) -> Task | None:
+    """Return the task that was accepted under an Idempotency-Key."""
+    row = db.execute(f"{SELECT_TASK} WHERE p.idempotency_hash = ?", (idempotency_hash,)).fetchone()
+    return task_of(row) if row else None
+
+
+def check_same_request(known: Task, task: NewTask) -> None:
+    """Raise `IdempotencyConflict` where an Idempotency-Key is used for another request."""
+    if known.payment.request_hash != task.request_hash:
+        raise IdempotencyConflict("This Idempotency-Key was used with another request.")
+
+
 def insert_task(db: sqlite3.Connection, task: NewTask, payment_id: int, status: TaskStatus) -> None:
-    """Write down a task of a payment, with its request's file."""
+    """Write down a task of a payment, with the file of its request."""
     db.execute(
         """INSERT INTO tasks (id, payment_id, slug, capability, status, request, due_at, created_at)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -44,26 +66,3 @@ def insert_task(db: sqlite3.Connection, task: NewTask, payment_id: int, status: 
 def find_task(db: sqlite3.Connection, task_id: str) -> Task:
     """Return a task that is known to exist."""
     return task_of(db.execute(f"{SELECT_TASK} WHERE t.id = ?", (task_id,)).fetchone())
-
-
-def find_idempotent(db: sqlite3.Connection, idempotency_hash: str) -> Task | None:
-    """Return the task accepted under an Idempotency-Key."""
-    row = db.execute(f"{SELECT_TASK} WHERE p.idempotency_hash = ?", (idempotency_hash,)).fetchone()
-    return task_of(row) if row else None
-
-
-def same_request(known: Task, task: NewTask) -> Task:
-    """Return the task of an Idempotency-Key; another request under it is a conflict."""
-    if known.payment.request_hash != task.request_hash:
-        raise IdempotencyConflict("This Idempotency-Key was used with another request.")
-    return known
-
-
-def check_own(db: sqlite3.Connection, transfer: Transfer, payment_id: int) -> None:
-    """Raise `RuntimeError` for a transfer whose authorization this payment did not claim."""
-    own = db.execute(
-        "SELECT 1 FROM claims WHERE key = ? AND payment_id = ?",
-        (transfer.authorization_key, payment_id),
-    ).fetchone()
-    if own is None:
-        raise RuntimeError(f"transfer {transfer.tx_hash} is not of payment {payment_id}")

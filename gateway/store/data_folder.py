@@ -1,4 +1,4 @@
-"""The data folder: whose it is, and one gateway at a time."""
+"""The data folder: its owner, its network, and one gateway at a time."""
 
 import fcntl
 import os
@@ -14,16 +14,16 @@ from gateway.settings import Settings
 
 
 def enter_data(settings: Settings) -> None:
-    """Become the data folder's owner where this runs as root, and keep what it makes private.
+    """Make the folder's files private; a process of root becomes the folder's owner first.
 
-    Called before anything in the folder is opened: of a database that root has opened, the side
-    files are root's, and the gateway's own user cannot write it any more.
+    Call this before anything in the folder is opened. Where root opens a database, its side files
+    are root's, and the gateway's own user can no longer write to it.
 
-    Raises `SettingsError` where it cannot become that user, or may not enter the folder.
+    Raises `SettingsError` where this process cannot become that user, or may not enter the folder.
     """
     os.umask(0o077)
     try:
-        _enter(settings.data_dir)
+        _enter_folder(settings.data_dir)
     except OSError as error:
         raise SettingsError(
             f"The folder {settings.data_dir} cannot be entered ({error.strerror}): only its owner "
@@ -31,22 +31,23 @@ def enter_data(settings: Settings) -> None:
         ) from None
 
 
-def _enter(folder: Path) -> None:
+def _enter_folder(folder: Path) -> None:
     if not folder.is_dir():
         return
     owner = folder.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
-        _become(owner.st_uid, owner.st_gid, folder)
+        _become_user(owner.st_uid, owner.st_gid, folder)
     make_private(folder)
 
 
-def _become(user: int, group: int, folder: Path) -> None:
-    """Give up root for another user, after giving that user what root left in the folder."""
+def _become_user(user: int, group: int, folder: Path) -> None:
+    """Give up root for another user, after giving that user the files that root left."""
     try:
         known = pwd.getpwuid(user)
         groups = os.getgrouplist(known.pw_name, known.pw_gid)
         group = known.pw_gid
-    except KeyError:  # a number without a name, as in many containers
+    except KeyError:
+        # In many containers a user is a number without a name.
         groups = [group]
     try:
         give_to(folder, user, group)
@@ -59,12 +60,12 @@ def _become(user: int, group: int, folder: Path) -> None:
             f"here ({error.strerror}). Run it as that user: "
             f"setpriv --reuid={user} --regid={group} --clear-groups gateway …"
         ) from None
-    # What is imported later, and every child that reads a file, starts as that user.
+    # Later imports, and every child process that reads a file, run as that user.
     if not (os.access(sys.executable, os.X_OK) and os.access(__file__, os.R_OK)):
         raise SettingsError(
-            f"{folder} belongs to user {user}, as whom this runs now, and that user may not run "
-            f"{sys.executable} or read {Path(__file__).parent}. Install the gateway where that "
-            f"user may, or, if root is to run it, give it the folder: chown -R root {folder}"
+            f"{folder} belongs to user {user}, so this now runs as that user, and that user may "
+            f"not run {sys.executable} or read {Path(__file__).parent}. Install the gateway where "
+            f"that user may, or, if root is to run it, give root the folder: chown -R root {folder}"
         )
 
 
@@ -80,7 +81,11 @@ def existing_database(settings: Settings) -> Path:
 
 
 def lock_data(settings: Settings) -> TextIO:
-    """Keep a second gateway off the same data: it would take this one's tasks for a dead one's."""
+    """Lock the folder until the returned file is closed, or this process ends.
+
+    A second gateway on the same data would take the running gateway's tasks for those of a dead
+    one. Raises `SettingsError` where another gateway has the lock, or the folder is not writable.
+    """
     try:
         settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         lock = open(settings.data_dir / "gateway.lock", "w", opener=private_opener)  # noqa: SIM115 - Path.open takes no opener; the caller closes it
@@ -101,10 +106,10 @@ def lock_data(settings: Settings) -> TextIO:
 
 
 async def check_network(settings: Settings, store: Store) -> None:
-    """Refuse the data of another network: its nonces and claims mean nothing here."""
+    """Refuse the data of another network: its nonces and claims mean nothing on this one."""
     known = await store.meta("network", lambda: settings.network)
     if known != settings.network:
         raise SettingsError(
-            f"The data in {settings.data_dir} is of network {known}, GATEWAY_NETWORK is "
-            f"{settings.network}. Give that a folder of its own: GATEWAY_DATA_DIR=/data2"
+            f"The data in {settings.data_dir} is of network {known}, but GATEWAY_NETWORK is "
+            f"{settings.network}. Give this network a folder of its own: GATEWAY_DATA_DIR=/data2"
         )

@@ -1,4 +1,4 @@
-"""What keys of ours signed: nonces that survive a restart, and what is still unmined."""
+"""What the gateway's keys signed: nonces that survive a restart, and what is still unmined."""
 
 import sqlite3
 
@@ -8,10 +8,10 @@ from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
 
 
 def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
-    """Return the signer's first nonce from `chain_nonce` on under which it signed nothing yet.
+    """Return the first nonce from `chain_nonce` on under which the signer has signed nothing yet.
 
-    Not the one after the highest: where an endpoint once said too much, the gap would stay for
-    ever, and nothing above it would ever be mined.
+    The nonce after the highest one would be wrong: where an endpoint once returned too high a
+    number, the gap below would stay, and nothing above a gap is ever mined.
     """
     nonce = chain_nonce
     for (used,) in db.execute(
@@ -25,8 +25,42 @@ def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
     return nonce
 
 
+def check_nonce_free(db: sqlite3.Connection, transaction: SignedTransaction) -> None:
+    """Raise `RuntimeError` where another transaction has taken the signer's nonce meanwhile."""
+    taken = db.execute(
+        "SELECT 1 FROM sent_transactions WHERE signer = ? AND nonce = ?",
+        (transaction.signer, transaction.nonce),
+    ).fetchone()
+    if taken:
+        raise RuntimeError(f"nonce {transaction.nonce} of {transaction.signer} is taken")
+
+
+def insert_transaction(
+    db: sqlite3.Connection, payment_id: int, transaction: SignedTransaction
+) -> None:
+    """Write down a signed transaction; a replacement of the same nonce gets a row of its own.
+
+    Another process of this gateway may have written down the very same bytes already.
+    """
+    db.execute(
+        """INSERT INTO sent_transactions (tx_hash, payment_id, signer, nonce, raw,
+               max_fee_wei, max_priority_wei, sent_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+           ON CONFLICT (tx_hash) DO NOTHING""",
+        (
+            transaction.tx_hash,
+            payment_id,
+            transaction.signer,
+            transaction.nonce,
+            transaction.raw,
+            transaction.max_fee_wei,
+            transaction.max_priority_wei,
+            transaction.sent_at,
+        ),
+    )
+
+
 def unmined_of(db: sqlite3.Connection, payment_id: int, signer: str) -> SignedTransaction | None:
-    """Return a signer's newest transaction of a payment whose nonce is not seen used on-chain."""
+    """Return a signer's newest transaction of a payment whose nonce is not known to be used."""
     row = db.execute(
         """SELECT * FROM sent_transactions WHERE payment_id = ? AND +signer = ? AND +mined = 0
            ORDER BY nonce DESC, max_fee_wei DESC LIMIT 1""",
@@ -36,7 +70,7 @@ def unmined_of(db: sqlite3.Connection, payment_id: int, signer: str) -> SignedTr
 
 
 def nonces_of(db: sqlite3.Connection, payment_id: int, signer: str) -> int:
-    """Return how many nonces of a signer a payment has used up."""
+    """Return how many of a signer's nonces a payment has used up."""
     count: int = db.execute(
         """SELECT count(DISTINCT nonce) FROM sent_transactions
            WHERE payment_id = ? AND +signer = ?""",
@@ -46,7 +80,7 @@ def nonces_of(db: sqlite3.Connection, payment_id: int, signer: str) -> int:
 
 
 def failed_gas(db: sqlite3.Connection, since: float) -> int:
-    """Return the wei that settlements of accounts with code burned by reverting."""
+    """Return the wei that settlements of accounts with code have burned by reverting."""
     wei: int = db.execute(
         """SELECT coalesce(sum(fee_wei), 0) FROM sent_transactions
            WHERE failed_at > ? AND failure = 'wallet'""",
@@ -56,7 +90,7 @@ def failed_gas(db: sqlite3.Connection, since: float) -> int:
 
 
 def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-    """Return (payment, newest transaction) of each nonce that is not seen used, in order."""
+    """Return (payment, newest transaction) of each nonce not known to be used, by nonce."""
     rows = db.execute(
         f"""SELECT s.*, {PAYMENT_COLUMNS}, max(s.max_fee_wei) FROM sent_transactions s
             JOIN payments p ON p.id = s.payment_id
@@ -67,7 +101,10 @@ def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTr
 
 
 def mark_mined(db: sqlite3.Connection, signer: str, below_nonce: int) -> None:
-    """Note that every nonce below is used up on-chain, and no other: blocks may be reorganised."""
+    """Note that every lower nonce is used up on-chain, and that the others are not.
+
+    A nonce that was used can be unused again: blocks may be reorganised.
+    """
     db.execute(
         "UPDATE sent_transactions SET mined = 1 WHERE signer = ? AND mined = 0 AND nonce < ?",
         (signer, below_nonce),

@@ -1,4 +1,4 @@
-"""What payers have open and what they made fail, on SQLite: reads, and writes by the one writer."""
+"""The payer records on SQLite: reads on the reading connection, writes through the one writer."""
 
 import sqlite3
 
@@ -6,15 +6,16 @@ from gateway.contracts import SignedTransaction
 from gateway.contracts.payers import FailedSettlement, OpenPayments
 from gateway.domain import Payment
 from gateway.store import payers
-from gateway.store.rows import PAYMENT_COLUMNS, Rows, Write, payment_of, signed_of
+from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, payment_of, signed_of
 
-_MOST_COUNTED = 64  # payments of one payer: more than any limit asks for
+# So many settled payments of one payer are counted: more than any limit asks for.
+_MOST_COUNTED = 64
 
 
 class SqlitePayers:
     """Open payments and failures by payer. Implements `contracts.payers.PayerRecords`."""
 
-    def __init__(self, write: Write, rows: Rows) -> None:
+    def __init__(self, write: RunWrite, rows: ReadRows) -> None:
         self._write = write
         self._rows = rows
 

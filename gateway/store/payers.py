@@ -1,4 +1,7 @@
-"""What payers have open and what they made fail: plain functions of the write connection."""
+"""What payers have open and made fail: limits and writes, as functions of the write connection.
+
+The reads of the same records, and the class that offers both, are in `payer_records`.
+"""
 
 import sqlite3
 
@@ -6,25 +9,26 @@ from gateway.contracts import NewTask, SignedTransaction
 from gateway.contracts.payers import FailedSettlement, PayerBusy, ReserveLimits
 from gateway.errors import ExecutionError
 
-# A payment of unknown outcome, or one that was given up while a transaction of it may still cost
-# gas: what became of that is not known yet, so it counts as open. Not for ever: what a key signed
-# that is used no more is never mined, and would shut its payer out.
+# After this many seconds a signed transaction that is not mined counts as lost.
+LOST_S = 3600.0
+# A payment is open while its outcome is unknown. A released payment is open, too, while a
+# transaction of it may still be mined and cost gas: its receipt was not looked at yet. That ends
+# after LOST_S. What an abandoned key signed is never mined, and would bar its payer for ever.
 IS_OPEN = """(p.state IN ('reserved', 'settling') OR (p.state = 'released' AND EXISTS (
     SELECT 1 FROM sent_transactions s
     WHERE s.payment_id = p.id AND s.judged = 0 AND s.sent_at > ?)))"""
-# Of settlements that failed, those whose payment did not get its money after all. An unexplained
-# failure may be our own fault, so it bars nobody.
+# Settlements that failed, of payments that did not get their money after all. An unexplained
+# failure may be the gateway's own fault, so it bars no payer.
 BARRING = """payments p JOIN sent_transactions s ON s.payment_id = p.id
     LEFT JOIN lifted_payers l ON l.payer = p.payer
     WHERE p.state IN ('reserved', 'settling', 'released') AND s.failure != 'unexplained'
     AND s.failed_at > ? AND s.failed_at > coalesce(l.at, 0)"""
-LOST_S = 3600.0  # after its signing, a transaction that is not mined is given up
 
 
 def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
-    """Raise where T1 may not add this task: `PayerBusy`, or `ExecutionError` for its file.
+    """Raise `PayerBusy` or, for the task's file, `ExecutionError` where no task may be reserved.
 
-    What is open counts at the full price: a balance pays for all of it or for none.
+    Open payments count at their full prices: the payer's balance must reach all of them.
     """
     if limits.most_open is None:
         return
@@ -64,7 +68,7 @@ def _is_barred(db: sqlite3.Connection, payer: str, since: float) -> bool:
 def judge(
     db: sqlite3.Connection, transaction: SignedTransaction, failure: FailedSettlement | None
 ) -> None:
-    """Note what the receipt of a nonce said; a replacement of the same nonce needs no look."""
+    """Note what the receipt of a nonce said; replacements of the nonce need no look any more."""
     db.execute(
         "UPDATE sent_transactions SET judged = 1 WHERE signer = ? AND nonce = ?",
         (transaction.signer, transaction.nonce),
@@ -78,7 +82,10 @@ def judge(
 
 
 def skip_paid(db: sqlite3.Connection) -> None:
-    """Note that mined transactions of paid payments need no look: theirs settled, or a copy did."""
+    """Note that mined transactions of paid payments need no look.
+
+    Either the transaction settled its payment, or another with the same authorization did.
+    """
     db.execute(
         """UPDATE sent_transactions SET judged = 1
            WHERE mined = 1 AND judged = 0 AND payment_id IN (
@@ -87,7 +94,7 @@ def skip_paid(db: sqlite3.Connection) -> None:
 
 
 def lift(db: sqlite3.Connection, payer: str, note: str, now: float) -> None:
-    """Forgive a payer what failed up to now."""
+    """Forgive a payer the settlements that failed up to now."""
     db.execute(
         """INSERT INTO lifted_payers (payer, at, note) VALUES (?, ?, ?)
            ON CONFLICT (payer) DO UPDATE SET at = excluded.at, note = excluded.note""",

@@ -1,22 +1,27 @@
-"""The money transactions T1, T2, T3 and TR: plain functions of the write connection.
+"""The five writes of money, as functions of the write connection; each is all or nothing.
 
-Each is all or nothing and decides races by the database itself. docs/payments.md explains them.
+They are the steps of docs/payments.md: `reserve` is T1, `accept_direct` T1', `begin_settling` T2,
+`settle` T3, `release` TR. The database itself decides every race between them.
 """
 
 import sqlite3
+from collections.abc import Sequence
 
 from gateway.contracts import NewTask, SignedTransaction
 from gateway.contracts.payers import ReserveLimits
 from gateway.domain import Authorization, Flow, PaymentState, Task, TaskStatus, Transfer
+from gateway.domain.eip3009 import transaction_key
+from gateway.errors import InsufficientPayment, TxAlreadyUsed
 from gateway.store.claims import (
     check_own,
+    check_same_request,
     claim,
     find_idempotent,
     find_task,
     insert_task,
     is_claimed,
-    same_request,
 )
+from gateway.store.nonces import check_nonce_free, insert_transaction
 from gateway.store.payers import check_limits
 from gateway.store.rows import dump
 
@@ -32,11 +37,16 @@ def reserve(
     idempotency_hash: str | None,
     limits: ReserveLimits | None,
 ) -> Task | None:
-    """T1: payment `reserved`, its claim and the task `held`, before anything is signed or sent."""
+    """Write a payment `reserved` with its claim, and its task `held`; nothing is sent before this.
+
+    Returns None where the authorization is claimed already, and the earlier task where the
+    Idempotency-Key is known. Raises `IdempotencyConflict`, `PayerBusy`, `ExecutionError`.
+    """
     if is_claimed(db, key):
         return None
     if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
-        return same_request(known, task)
+        check_same_request(known, task)
+        return known
     if limits is not None:
         check_limits(db, task, authorization.sender, limits)
     payment_id = db.execute(
@@ -61,10 +71,79 @@ def reserve(
     return find_task(db, task.id)
 
 
+def accept_direct(
+    db: sqlite3.Connection,
+    task: NewTask,
+    tx_hash: str,
+    transfers: Sequence[Transfer],
+    idempotency_hash: str | None,
+    is_proven: bool,  # noqa: FBT001 - a fact that is written down
+) -> Task:
+    """Claim a transaction and one of its transfers; write the payment `settled`, the task `queued`.
+
+    Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
+    """
+    if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
+        check_same_request(known, task)
+        return known
+    if is_claimed(db, transaction_key(tx_hash)):
+        raise TxAlreadyUsed("This transaction already paid for a generation.")
+    transfer = _choose_transfer(db, transfers, task.price_units)
+    payment_id = db.execute(
+        """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
+               payer_proven, search_from_block, paid_tx, paid_log_index, paid_units, created_at,
+               updated_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) RETURNING id""",
+        (
+            Flow.DIRECT,
+            PaymentState.SETTLED,
+            task.request_hash,
+            idempotency_hash,
+            task.price_units,
+            transfer.sender,
+            is_proven,
+            transfer.tx_hash,
+            transfer.log_index,
+            transfer.amount_units,
+            task.created_at,
+            task.created_at,
+        ),
+    ).fetchone()[0]
+    claim(db, transaction_key(tx_hash), payment_id)
+    if transfer.authorization_key is not None:
+        claim(db, transfer.authorization_key, payment_id)
+    insert_task(db, task, payment_id, TaskStatus.QUEUED)
+    return find_task(db, task.id)
+
+
+def _choose_transfer(
+    db: sqlite3.Connection, transfers: Sequence[Transfer], price_units: int
+) -> Transfer:
+    """Return the first unused transfer that reaches the price by itself."""
+    unused = [
+        transfer
+        for transfer in transfers
+        if transfer.authorization_key is None or not is_claimed(db, transfer.authorization_key)
+    ]
+    if not unused:
+        raise TxAlreadyUsed("The transfer in this transaction already paid for a generation.")
+    enough = [transfer for transfer in unused if transfer.amount_units >= price_units]
+    if not enough:
+        most = max(transfer.amount_units for transfer in unused)
+        raise InsufficientPayment(
+            "The transfer is below the endpoint's price.",
+            details=f"transferred {most} units, price {price_units} units of 10^-6 USDC",
+        )
+    return enough[0]
+
+
 def begin_settling(
     db: sqlite3.Connection, payment_id: int, transaction: SignedTransaction | None, now: float
 ) -> None:
-    """T2: what is about to be broadcast, its nonce used up, before it is broadcast."""
+    """Write a payment `settling` and the signed transaction, before that is broadcast.
+
+    Raises `RuntimeError` where the payment is closed, or the nonce is taken.
+    """
     changed = db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",
         (PaymentState.SETTLING, now, payment_id, *_OPEN),
@@ -72,48 +151,15 @@ def begin_settling(
     if not changed:
         raise RuntimeError(f"payment {payment_id} is closed")
     if transaction is not None:
-        use_nonce(db, transaction)
+        check_nonce_free(db, transaction)
         insert_transaction(db, payment_id, transaction)
 
 
-def use_nonce(db: sqlite3.Connection, transaction: SignedTransaction) -> None:
-    """Use up a signer's nonce; `RuntimeError` where another transaction took it meanwhile."""
-    taken = db.execute(
-        "SELECT 1 FROM sent_transactions WHERE signer = ? AND nonce = ?",
-        (transaction.signer, transaction.nonce),
-    ).fetchone()
-    if taken:
-        raise RuntimeError(f"nonce {transaction.nonce} of {transaction.signer} is taken")
-
-
-def insert_transaction(
-    db: sqlite3.Connection, payment_id: int, transaction: SignedTransaction
-) -> None:
-    """Write down a signed transaction; a dearer one of the same nonce stands beside the first.
-
-    Another process of ours may have written down the very same bytes.
-    """
-    db.execute(
-        """INSERT INTO sent_transactions (tx_hash, payment_id, signer, nonce, raw,
-               max_fee_wei, max_priority_wei, sent_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-           ON CONFLICT (tx_hash) DO NOTHING""",
-        (
-            transaction.tx_hash,
-            payment_id,
-            transaction.signer,
-            transaction.nonce,
-            transaction.raw,
-            transaction.max_fee_wei,
-            transaction.max_priority_wei,
-            transaction.sent_at,
-        ),
-    )
-
-
 def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: float) -> bool:
-    """T3: the transfer that paid, payment settled, task queued, before the 200 is sent.
+    """Write the transfer that paid, the payment `settled`, the task `queued`, before the 200.
 
-    Raises `RuntimeError` for a transfer whose authorization this payment did not claim.
+    Returns False where the payment is closed already. Raises `RuntimeError` for a transfer whose
+    authorization this payment did not claim.
     """
     changed = db.execute(
         """UPDATE payments SET state = ?, paid_tx = ?, paid_log_index = ?, paid_units = ?,
@@ -138,9 +184,10 @@ def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: flo
 
 
 def release(db: sqlite3.Connection, payment_id: int, now: float) -> bool:
-    """TR: proven that no transfer happened or can happen; the task is dropped with it.
+    """Write a payment `released` and its task `dropped`; returns False where it is closed already.
 
-    Its Idempotency-Key is free again: nothing was taken under it.
+    Call this once it is proven that no transfer happened or can happen. The Idempotency-Key is
+    free again, because no money was taken under it.
     """
     changed = db.execute(
         """UPDATE payments SET state = ?, idempotency_hash = NULL, updated_at = ?

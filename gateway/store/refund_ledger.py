@@ -7,13 +7,13 @@ from gateway.contracts import SignedTransaction
 from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
 from gateway.store import refunds
 from gateway.store.refunds import SELECT_CASE
-from gateway.store.rows import Rows, Write, refund_case_of
+from gateway.store.rows import ReadRows, RunWrite, refund_case_of
 
 
 class SqliteRefunds:
     """Refunds from owed to paid. Implements `contracts.RefundLedger`."""
 
-    def __init__(self, write: Write, rows: Rows) -> None:
+    def __init__(self, write: RunWrite, rows: ReadRows) -> None:
         self._write = write
         self._rows = rows
 
@@ -26,12 +26,12 @@ class SqliteRefunds:
         return [refund_case_of(row) for row in rows]
 
     async def case(self, task_id: str) -> RefundCase | None:
-        return await self._one("t.id = ?", task_id)
+        return await self._find("t.id = ?", task_id)
 
     async def case_of(self, payment_id: int) -> RefundCase | None:
-        return await self._one("p.id = ?", payment_id)
+        return await self._find("p.id = ?", payment_id)
 
-    async def _one(self, where: str, value: object) -> RefundCase | None:
+    async def _find(self, where: str, value: object) -> RefundCase | None:
         rows = await self._rows(f"{SELECT_CASE} WHERE {where}", value)
         return refund_case_of(rows[0]) if rows else None
 
@@ -75,7 +75,8 @@ class SqliteRefunds:
         await self._write(refunds.note_problem, payment_id, problem)
 
     async def unclaimed(self, transfers: Sequence[MinedTransfer]) -> list[MinedTransfer]:
-        # By sender and amount: a log's index changes where its block is replaced.
+        # Transfers are compared by sender and amount: a log gets another index where its block is
+        # replaced.
         paid: Counter[tuple[str, str, int]] = Counter()
         for tx_hash in {transfer.tx_hash for transfer in transfers}:
             rows = await self._rows(

@@ -1,14 +1,15 @@
-"""The refund transactions: decide, begin, end, fail; plain functions of the write connection."""
+"""The writes of refunds (decide, begin, end, fail), as functions of the write connection."""
 
 import sqlite3
 
 from gateway.contracts import SignedTransaction
 from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused
-from gateway.store.payments import insert_transaction, use_nonce
+from gateway.store.nonces import check_nonce_free, insert_transaction
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
 
 _DAY_S = 86_400
+
 SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUMNS},
     r.amount_units, r.recipient, r.reason, r.decision, r.note, r.problem, r.sender, r.tx_hash,
     r.search_from_block AS refund_from_block, r.created_at, r.updated_at
@@ -24,14 +25,18 @@ def decide(
     note: str,
     now: float,
 ) -> RefundCase:
-    """Note a decision; a rejected refund is `refund_failed`, an approved one due (again)."""
-    case = _case(db, task_id)
+    """Note a decision: a rejected refund becomes `refund_failed`, an approved one `refund_due`.
+
+    Raises `RefundRefused` where the refund is unknown, on its way or paid, or where it was signed
+    for another recipient.
+    """
+    case = _find_case(db, task_id)
     if case.payment.state not in (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED):
         raise RefundRefused(f"The refund of task {task_id} is {case.payment.state} already.")
     if case.sender is not None and recipient not in (None, case.recipient):
         raise RefundRefused(
-            f"The refund of task {task_id} was signed for {case.recipient} before, and who has "
-            "that signature may use it. Approve it without --to."
+            f"The refund of task {task_id} was signed for {case.recipient} before, and that "
+            "signature can still be used. Approve the refund without --to."
         )
     is_approved = decision is Decision.APPROVED
     state = PaymentState.REFUND_DUE if is_approved else PaymentState.REFUND_FAILED
@@ -40,8 +45,8 @@ def decide(
                recipient = coalesce(?, recipient) WHERE payment_id = ?""",
         (decision, note, now, recipient, case.payment.id),
     )
-    _change(db, case.payment.id, state, now)
-    return _case(db, task_id)
+    _change_state(db, case.payment.id, state, now)
+    return _find_case(db, task_id)
 
 
 def begin(
@@ -54,7 +59,11 @@ def begin(
     cap_units: int,
     now: float,
 ) -> None:
-    """Write down what is about to be sent, its nonce used up, before it is sent."""
+    """Write a payment `refunding` and the signed transaction, before that is sent.
+
+    Raises `RefundRefused` past the day's cap, and `RuntimeError` where the refund is closed, was
+    begun by another key or for another recipient, or its nonce is taken.
+    """
     row = db.execute(
         """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender,
                   r.recipient FROM refunds r
@@ -75,14 +84,14 @@ def begin(
            WHERE payment_id = ?""",
         (sender, now, search_from_block, now, payment_id),
     )
-    _change(db, payment_id, PaymentState.REFUNDING, now)
+    _change_state(db, payment_id, PaymentState.REFUNDING, now)
     if transaction is not None:
-        use_nonce(db, transaction)
+        check_nonce_free(db, transaction)
         insert_transaction(db, payment_id, transaction)
 
 
 def _check_cap(db: sqlite3.Connection, amount_units: int, cap_units: int, now: float) -> None:
-    """Refuse an automatic refund past what 24 hours may give back."""
+    """Raise `RefundRefused` where an automatic refund exceeds the cap of the last 24 hours."""
     spent: int = db.execute(
         """SELECT coalesce(sum(amount_units), 0) FROM refunds
            WHERE begun_at > ? AND decision IS NULL""",
@@ -90,49 +99,50 @@ def _check_cap(db: sqlite3.Connection, amount_units: int, cap_units: int, now: f
     ).fetchone()[0]
     if spent + amount_units > cap_units:
         raise RefundRefused(
-            f"The day's cap for automatic refunds is used up: {spent} of {cap_units} units."
+            f"Automatic refunds took {spent} of the {cap_units} units that they may take in 24 "
+            f"hours. This one of {amount_units} units waits; approve it to send it now."
         )
 
 
 def end(db: sqlite3.Connection, payment_id: int, tx_hash: str, now: float) -> bool:
-    """Payment `refunded`, by a transfer that was seen on-chain."""
-    if not _is(db, payment_id, PaymentState.REFUNDING):
+    """Write a payment `refunded` by a transfer that was seen on-chain; False where it is closed."""
+    if not _is_in_state(db, payment_id, PaymentState.REFUNDING):
         return False
     db.execute(
         "UPDATE refunds SET tx_hash = ?, problem = NULL, updated_at = ? WHERE payment_id = ?",
         (tx_hash, now, payment_id),
     )
-    _change(db, payment_id, PaymentState.REFUNDED, now)
+    _change_state(db, payment_id, PaymentState.REFUNDED, now)
     return True
 
 
 def fail(db: sqlite3.Connection, payment_id: int, problem: str, now: float) -> bool:
-    """Payment `refund_failed`; only a new approval sends it again."""
-    if not _is(db, payment_id, PaymentState.REFUNDING):
+    """Write a payment `refund_failed`: only a new approval sends it. False where it is closed."""
+    if not _is_in_state(db, payment_id, PaymentState.REFUNDING):
         return False
     note_problem(db, payment_id, problem)
-    _change(db, payment_id, PaymentState.REFUND_FAILED, now)
+    _change_state(db, payment_id, PaymentState.REFUND_FAILED, now)
     return True
 
 
 def note_problem(db: sqlite3.Connection, payment_id: int, problem: str | None) -> None:
-    """Keep why a refund is not sent yet."""
+    """Note why a refund is not sent yet; None where there is no reason any more."""
     db.execute("UPDATE refunds SET problem = ? WHERE payment_id = ?", (problem, payment_id))
 
 
-def _case(db: sqlite3.Connection, task_id: str) -> RefundCase:
+def _find_case(db: sqlite3.Connection, task_id: str) -> RefundCase:
     row = db.execute(f"{SELECT_CASE} WHERE t.id = ?", (task_id,)).fetchone()
     if row is None:
         raise RefundRefused(f"Nothing is owed for task {task_id}.")
     return refund_case_of(row)
 
 
-def _is(db: sqlite3.Connection, payment_id: int, state: PaymentState) -> bool:
+def _is_in_state(db: sqlite3.Connection, payment_id: int, state: PaymentState) -> bool:
     row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
     return bool(row["state"] == state)
 
 
-def _change(db: sqlite3.Connection, payment_id: int, state: PaymentState, now: float) -> None:
+def _change_state(db: sqlite3.Connection, payment_id: int, state: PaymentState, now: float) -> None:
     db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ?", (state, now, payment_id)
     )

@@ -28,8 +28,10 @@ from gateway.domain import (
 )
 
 Kind = TypeVar("Kind")
-Write = Callable[..., Awaitable[Any]]
-Rows = Callable[..., Awaitable[list[sqlite3.Row]]]
+RunWrite = Callable[..., Awaitable[Any]]
+"""Runs a write, given as a function of the connection and its further arguments."""
+ReadRows = Callable[..., Awaitable[list[sqlite3.Row]]]
+"""Returns the rows of a query, given as SQL and its parameters."""
 
 _CONVERTER = cattrs.Converter()
 _CONVERTER.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))
@@ -96,7 +98,7 @@ def refund_case_of(row: sqlite3.Row) -> RefundCase:
 
 
 def lease_of(row: sqlite3.Row, data: bytes | None) -> Lease:
-    """Return the lease in a claimed row; `data` is the request's file."""
+    """Return the lease in a leased row of `tasks`; `data` is the file of its request."""
     return Lease(
         task_id=row["id"],
         token=row["lease_token"],
@@ -111,7 +113,7 @@ def lease_of(row: sqlite3.Row, data: bytes | None) -> Lease:
 
 
 def job_of(row: sqlite3.Row) -> JobRecord:
-    """Return the work at a provider in a row of `tasks`."""
+    """Return the job at a vendor in a row of `tasks`."""
     return JobRecord(
         handle=load(row["handle"], Handle) if row["handle"] is not None else None,
         sent_at=row["sent_at"],
@@ -132,7 +134,7 @@ def outputs_of(result: str) -> list[StoredOutput]:
 
 
 def dump_request(request: GenerationRequest) -> str:
-    """Return a request as JSON; of its file only the name."""
+    """Return a request as JSON; of its file, only the name."""
     facts: dict[str, Any] = attrs.asdict(request, filter=attrs.filters.exclude("attachment"))
     facts["file_name"] = request.attachment.name if request.attachment else None
     return json.dumps(facts)

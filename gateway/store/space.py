@@ -1,7 +1,7 @@
-"""The disk that the database takes: deleted rows and files give it back while it runs.
+"""Gives the disk back what deleted rows and request files took, while the gateway runs.
 
-SQLite keeps freed pages in its file and a grown write-ahead log at its size, so a volume that
-filled up with requests would stay full after all of them are gone.
+By itself SQLite keeps freed pages in its file, and a write-ahead log at the size it has grown to.
+A volume that requests have filled would stay full after all of them are deleted.
 """
 
 import sqlite3
@@ -9,16 +9,20 @@ from pathlib import Path
 
 import structlog
 
-MOST_WAL_BYTES = 4_000_000  # bytes; what SQLite lets it grow to by itself
-_FREE_PAGES_KEPT = 256  # pages; about 1 MB that the next writes use
-_PAGES_AT_ONCE = 1_000  # pages; about 4 MB, so that no other write waits long
-_INCREMENTAL = 2  # SQLite's number for it
-_BUSY_MS = 100  # milliseconds
+# SQLite lets the write-ahead log grow to about this size by itself.
+MOST_WAL_BYTES = 4_000_000
+# The next writes use these pages: about 1 MB.
+_FREE_PAGES_KEPT = 256
+# About 4 MB, so that no other write waits long.
+_PAGES_AT_ONCE = 1_000
+# SQLite's number for auto_vacuum = INCREMENTAL.
+_INCREMENTAL = 2
+_BUSY_MS = 100
 _log = structlog.get_logger()
 
 
 def make_shrinkable(db: sqlite3.Connection) -> None:
-    """Convert a database that an older release made; without room for that it stays as it is."""
+    """Convert a database of an older release; where the disk has no room, leave it as it is."""
     if db.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL:
         return
     try:
@@ -29,10 +33,10 @@ def make_shrinkable(db: sqlite3.Connection) -> None:
 
 
 def cut_free_pages(db: sqlite3.Connection) -> int:
-    """Cut free pages off the end of the file, some at a time; returns how many.
+    """Cut some free pages off the end of the file; returns how many, 0 where none is left.
 
-    Outside of a transaction: only `executescript` steps through all of the pragma, `execute`
-    stops after one page.
+    Call this outside of BEGIN and COMMIT. `executescript` runs the pragma to its end; `execute`
+    would stop after one page.
     """
     free: int = db.execute("PRAGMA freelist_count").fetchone()[0]
     if free <= _FREE_PAGES_KEPT or db.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
@@ -49,7 +53,7 @@ def wal_bytes(path: Path) -> int:
 
 
 def empty_wal(db: sqlite3.Connection) -> None:
-    """Move the write-ahead log into the database and cut it; a reader may keep us from it."""
+    """Move the write-ahead log into the database and cut it, unless a reader is in the way."""
     db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     try:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

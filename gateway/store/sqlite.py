@@ -25,9 +25,7 @@ from gateway.domain import (
 )
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
-from gateway.store import direct_transactions as direct
-from gateway.store import nonces as signers
-from gateway.store import payments, space, tasks
+from gateway.store import meta, nonces, payments, space, tasks
 from gateway.store.migrations import migrate
 from gateway.store.payer_records import SqlitePayers
 from gateway.store.refund_ledger import SqliteRefunds
@@ -39,14 +37,15 @@ Value = TypeVar("Value")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Open the database the way money needs it: a COMMIT that returned survives a power cut."""
+    """Open the database so that a COMMIT that returned survives a power cut."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
-        # Of a new database, before its first page; an older one is converted by `_prepare`.
+        # This counts for a new database, before its first page. `_prepare` converts an older one.
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute("PRAGMA busy_timeout = 5000")
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")  # NORMAL loses commits in a power cut
+        # NORMAL loses commits in a power cut.
+        db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute(f"PRAGMA journal_size_limit = {space.MOST_WAL_BYTES}")
     except sqlite3.Error:
@@ -57,10 +56,11 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(path: Path) -> None:
-    """Make the folder and bring the schema up to date, before any connection is kept."""
+    """Make the folder and bring the schema up to date, before the connections are opened."""
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    # SQLite gives the side files the mode of the database.
     with contextlib.suppress(FileExistsError):
-        create_private(path)  # its side files take its mode
+        create_private(path)
     with contextlib.closing(_connect(path)) as db:
         migrate(db)
         space.make_shrinkable(db)
@@ -107,17 +107,17 @@ class SqliteStore:
     async def _rows(self, sql: str, *parameters: object) -> list[sqlite3.Row]:
         return list(await self._reader.execute_fetchall(sql, parameters))
 
-    async def _task(self, where: str, *parameters: object) -> Task | None:
+    async def _find_task(self, where: str, *parameters: object) -> Task | None:
         rows = await self._rows(f"{SELECT_TASK} {where}", *parameters)
         return task_of(rows[0]) if rows else None
 
     # -- payments
 
     async def find_claim(self, key: str) -> Task | None:
-        return await self._task("JOIN claims c ON c.payment_id = p.id WHERE c.key = ?", key)
+        return await self._find_task("JOIN claims c ON c.payment_id = p.id WHERE c.key = ?", key)
 
     async def find_idempotent(self, idempotency_hash: str) -> Task | None:
-        return await self._task("WHERE p.idempotency_hash = ?", idempotency_hash)
+        return await self._find_task("WHERE p.idempotency_hash = ?", idempotency_hash)
 
     async def reserve(
         self,
@@ -150,7 +150,7 @@ class SqliteStore:
         is_proven: bool = False,
     ) -> Task:
         return await self._write(
-            direct.accept_direct, task, tx_hash, transfers, idempotency_hash, is_proven
+            payments.accept_direct, task, tx_hash, transfers, idempotency_hash, is_proven
         )
 
     async def release(self, payment_id: int, *, now: float) -> bool:
@@ -163,33 +163,33 @@ class SqliteStore:
         )
         return [payment_of(row) for row in rows]
 
-    # -- what the settlement key signed
+    # -- what the gateway's keys signed
 
     async def next_nonce(self, signer: str, chain_nonce: int) -> int:
-        return await self._write(signers.next_nonce, signer, chain_nonce)
+        return await self._write(nonces.next_nonce, signer, chain_nonce)
 
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
-        await self._write(payments.insert_transaction, payment_id, transaction)
+        await self._write(nonces.insert_transaction, payment_id, transaction)
 
     async def unmined_of(self, payment_id: int, signer: str) -> SignedTransaction | None:
-        return await self._write(signers.unmined_of, payment_id, signer)
+        return await self._write(nonces.unmined_of, payment_id, signer)
 
     async def nonces_of(self, payment_id: int, signer: str) -> int:
-        return await self._write(signers.nonces_of, payment_id, signer)
+        return await self._write(nonces.nonces_of, payment_id, signer)
 
     async def failed_gas(self, *, since: float) -> int:
-        return await self._write(signers.failed_gas, since)
+        return await self._write(nonces.failed_gas, since)
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-        return await self._write(signers.unmined, signer)
+        return await self._write(nonces.unmined, signer)
 
     async def mark_mined(self, signer: str, below_nonce: int) -> None:
-        await self._write(signers.mark_mined, signer, below_nonce)
+        await self._write(nonces.mark_mined, signer, below_nonce)
 
     # -- tasks
 
     async def task(self, task_id: str) -> Task | None:
-        return await self._task("WHERE t.id = ?", task_id)
+        return await self._find_task("WHERE t.id = ?", task_id)
 
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None
@@ -233,11 +233,11 @@ class SqliteStore:
 
     async def give_back_space(self) -> None:
         is_cut = False
-        while await self._writer.between(space.cut_free_pages):
+        while await self._writer.run_between_batches(space.cut_free_pages):
             is_cut = True
-        # The file itself shrinks when the log is moved into it.
+        # The file itself shrinks when the write-ahead log is moved into it.
         if is_cut or space.wal_bytes(self._path) > space.MOST_WAL_BYTES:
-            await self._writer.between(space.empty_wal)
+            await self._writer.run_between_batches(space.empty_wal)
 
     async def ping(self) -> None:
         await self._write(lambda db: db.execute("SELECT 1").fetchone())
@@ -247,7 +247,7 @@ class SqliteStore:
         return rows[0][0] if rows else None
 
     async def meta(self, key: str, make: Callable[[], str]) -> str:
-        return await self._write(tasks.meta, key, make())
+        return await self._write(meta.find_or_make, key, make())
 
     async def count_attempt(
         self,
@@ -258,4 +258,4 @@ class SqliteStore:
         total: tuple[int | None, int] = (None, 0),
         now: float,
     ) -> float:
-        return await self._write(tasks.count_attempt, address, limit, window_s, total, now)
+        return await self._write(meta.count_login_attempt, address, limit, window_s, total, now)

@@ -1,25 +1,25 @@
-"""The queue of tasks on SQLite: reads on the reading connection, writes through the one writer."""
+"""The task queue on SQLite: reads on the reading connection, writes through the one writer."""
 
 from collections.abc import Sequence
 
 from gateway.contracts import Lease
 from gateway.domain import Handle, StoredResult
 from gateway.store import tasks
-from gateway.store.rows import Rows, Write
-from gateway.store.tasks import CLAIMABLE, slugs
+from gateway.store.rows import ReadRows, RunWrite
+from gateway.store.tasks import LEASABLE, slugs_parameter
 
 
 class SqliteQueue:
-    """Tasks from waiting to ended. Implements `contracts.TaskQueue`."""
+    """Tasks from queued to ended. Implements `contracts.TaskQueue`."""
 
-    def __init__(self, write: Write, rows: Rows) -> None:
+    def __init__(self, write: RunWrite, rows: ReadRows) -> None:
         self._write = write
         self._rows = rows
 
     async def claim(
         self, limit: int, *, lease_s: float, now: float, resting: Sequence[str] = ()
     ) -> list[Lease]:
-        leases: list[Lease] = await self._write(tasks.claim, limit, lease_s, now, resting)
+        leases: list[Lease] = await self._write(tasks.lease_due, limit, lease_s, now, resting)
         return leases
 
     async def begin_submit(self, lease: Lease, *, now: float) -> bool:
@@ -57,8 +57,8 @@ class SqliteQueue:
         return int(await self._write(tasks.recover, now))
 
     async def next_due(self, resting: Sequence[str] = ()) -> float | None:
-        sql = f"SELECT min(due_at) FROM {CLAIMABLE}"  # noqa: S608 - a constant
-        due: float | None = (await self._rows(sql, slugs(resting)))[0][0]
+        sql = f"SELECT min(due_at) FROM {LEASABLE}"  # noqa: S608 - a constant
+        due: float | None = (await self._rows(sql, slugs_parameter(resting)))[0][0]
         return due
 
     async def depth(self) -> dict[str, int]:

@@ -1,4 +1,7 @@
-"""The queue's transactions T4 and T5: claim, complete, fail, retry; fenced by the lease token."""
+"""The writes of the task queue: lease, complete, fail, retry. The lease's token fences each.
+
+They are the steps of docs/payments.md: `lease_due` is T4, `complete` and `fail` are T5.
+"""
 
 import json
 import sqlite3
@@ -8,31 +11,31 @@ from gateway.contracts import Lease
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.rows import dump, lease_of, load
 
-# Of the slugs that rest, only what was submitted already: it needs no submit.
-# The planner would rather read every unfinished task by its status, and sort.
-CLAIMABLE = """tasks INDEXED BY tasks_due WHERE status IN ('queued', 'processing')
+# The tasks that may be leased. Of a slug that rests, only tasks that were submitted already: they
+# need no submit. Without the hint the planner reads every unfinished task by its status, and sorts.
+LEASABLE = """tasks INDEXED BY tasks_due WHERE status IN ('queued', 'processing')
     AND (handle IS NOT NULL OR sent_at IS NOT NULL
         OR slug NOT IN (SELECT value FROM json_each(?)))"""
 
 
-def slugs(resting: Sequence[str]) -> str:
-    """Return slugs as the parameter of `CLAIMABLE`."""
+def slugs_parameter(resting: Sequence[str]) -> str:
+    """Return the slugs that rest as the parameter of `LEASABLE`."""
     return json.dumps(list(resting))
 
 
-def claim(
+def lease_due(
     db: sqlite3.Connection, limit: int, lease_s: float, now: float, resting: Sequence[str]
 ) -> list[Lease]:
-    """T4: lease the longest-due tasks; a claim counts as an attempt unless a job is under way."""
+    """Lease the longest-due tasks; a lease counts as an attempt unless a job is under way."""
     due = db.execute(
-        f"""SELECT id FROM {CLAIMABLE}
+        f"""SELECT id FROM {LEASABLE}
             AND due_at <= ? ORDER BY due_at LIMIT ?""",  # noqa: S608 - a constant
-        (slugs(resting), now, limit),
+        (slugs_parameter(resting), now, limit),
     ).fetchall()
-    return [_lease(db, row["id"], lease_s, now) for row in due]
+    return [_lease_task(db, row["id"], lease_s, now) for row in due]
 
 
-def _lease(db: sqlite3.Connection, task_id: str, lease_s: float, now: float) -> Lease:
+def _lease_task(db: sqlite3.Connection, task_id: str, lease_s: float, now: float) -> Lease:
     row = db.execute(
         """UPDATE tasks SET status = ?, attempt = attempt + (handle IS NULL),
                lease_token = hex(randomblob(16)), due_at = ?, started_at = coalesce(started_at, ?)
@@ -41,27 +44,27 @@ def _lease(db: sqlite3.Connection, task_id: str, lease_s: float, now: float) -> 
                sent_at""",
         (TaskStatus.PROCESSING, now + lease_s, now, task_id),
     ).fetchone()
-    return lease_of(row, _file(db, task_id))
+    return lease_of(row, _read_file(db, task_id))
 
 
-def _file(db: sqlite3.Connection, task_id: str) -> bytes | None:
+def _read_file(db: sqlite3.Connection, task_id: str) -> bytes | None:
     row = db.execute("SELECT data FROM task_files WHERE task_id = ?", (task_id,)).fetchone()
     return row[0] if row else None
 
 
 def begin_submit(db: sqlite3.Connection, lease: Lease, now: float) -> bool:
-    """Note that a submit is about to go out: whoever finds this mark alone must not submit."""
-    return _changed(db, lease, "sent_at = ?", now)
+    """Note that a submit is about to go out; an attempt that finds only this must not submit."""
+    return _change_leased(db, lease, "sent_at = ?", now)
 
 
 def save_handle(db: sqlite3.Connection, lease: Lease, handle: Handle) -> bool:
-    """Note the job that a submit has begun; a handle that cannot be read back is refused."""
+    """Note the job that a submit has begun; raises for a handle that cannot be read back."""
     load(dump(handle), Handle)
-    return _changed(db, lease, "handle = ?", dump(handle))
+    return _change_leased(db, lease, "handle = ?", dump(handle))
 
 
-def _changed(db: sqlite3.Connection, lease: Lease, change: str, *values: object) -> bool:
-    """Change a leased task; False where the lease was lost."""
+def _change_leased(db: sqlite3.Connection, lease: Lease, change: str, *values: object) -> bool:
+    """Change a leased task; returns False where the lease was lost."""
     sql = f"UPDATE tasks SET {change} WHERE id = ? AND lease_token = ?"  # noqa: S608 - constants
     return bool(db.execute(sql, (*values, lease.task_id, lease.token)).rowcount)
 
@@ -74,29 +77,33 @@ def complete(
     now: float,
     cost_micros: int | None,
 ) -> bool:
-    """T5: the result, before anybody can see it; one that cannot be read back is refused."""
+    """Write a task `completed` with its result; raises for a result that cannot be read back."""
     load(dump(result), StoredResult)
-    changed = _changed(
+    is_leased = _change_leased(
         db,
         lease,
         """status = ?, result = ?, progress = 1, completed_at = ?, expires_at = ?,
            cost_micros = ?, lease_token = NULL""",
         *(TaskStatus.COMPLETED, dump(result), now, expires_at, cost_micros),
     )
-    return _ended(db, lease, int(changed))
+    if is_leased:
+        _delete_file(db, lease.task_id)
+    return is_leased
 
 
 def fail(db: sqlite3.Connection, lease: Lease, details: str, error: str, now: float) -> bool:
-    """T5: the failure, and with it the money owed back."""
+    """Write a task `failed` and its payment `refund_due`."""
     row = db.execute(
         """UPDATE tasks SET status = ?, code = 'GENERATION_FAILED', error = ?, details = ?,
                completed_at = ?, lease_token = NULL WHERE id = ? AND lease_token = ?
            RETURNING payment_id""",
         (TaskStatus.FAILED, error, details, now, lease.task_id, lease.token),
     ).fetchone()
-    if row is not None:
-        _owe_refund(db, row["payment_id"], details, now)
-    return _ended(db, lease, int(row is not None))
+    if row is None:
+        return False
+    _owe_refund(db, row["payment_id"], details, now)
+    _delete_file(db, lease.task_id)
+    return True
 
 
 def _owe_refund(db: sqlite3.Connection, payment_id: int, reason: str, now: float) -> None:
@@ -111,36 +118,37 @@ def _owe_refund(db: sqlite3.Connection, payment_id: int, reason: str, now: float
     )
 
 
-def _ended(db: sqlite3.Connection, lease: Lease, changed: int) -> bool:
-    """Drop the file of a task that has ended."""
-    if changed:
-        db.execute("DELETE FROM task_files WHERE task_id = ?", (lease.task_id,))
-    return bool(changed)
+def _delete_file(db: sqlite3.Connection, task_id: str) -> None:
+    """Delete the file of a request whose task has ended."""
+    db.execute("DELETE FROM task_files WHERE task_id = ?", (task_id,))
 
 
-def retry(db: sqlite3.Connection, lease: Lease, due_at: float, refund_attempts: int) -> bool:
-    """Give a lease back to be submitted anew; `refund_attempts` of 1 takes back what it cost."""
+def retry(db: sqlite3.Connection, lease: Lease, due_at: float, uncounted: int) -> bool:
+    """Give a lease back to be submitted anew; `uncounted` attempts (0 or 1) are taken back."""
     change = """due_at = ?, attempt = attempt - ?, handle = NULL, sent_at = NULL,
         lease_token = NULL, progress = NULL, note = NULL"""
-    return _changed(db, lease, change, due_at, refund_attempts)
+    return _change_leased(db, lease, change, due_at, uncounted)
 
 
 def give_back(db: sqlite3.Connection, lease: Lease) -> bool:
-    """Give a lease back as it is: due by its age, and a claim that began no job cost nothing."""
-    change = """due_at = created_at, attempt = attempt - (handle IS NULL), lease_token = NULL"""
-    return _changed(db, lease, change)
+    """Give a lease back as it is: due by its age. A lease that began no job is not counted."""
+    change = "due_at = created_at, attempt = attempt - (handle IS NULL), lease_token = NULL"
+    return _change_leased(db, lease, change)
 
 
 def extend(
     db: sqlite3.Connection, lease: Lease, until: float, progress: float | None, note: str | None
 ) -> bool:
-    """Prolong a lease and note progress."""
+    """Prolong a lease and note the task's progress."""
     change = "due_at = ?, progress = coalesce(?, progress), note = coalesce(?, note)"
-    return _changed(db, lease, change, until, progress, note)
+    return _change_leased(db, lease, change, until, progress, note)
 
 
 def recover(db: sqlite3.Connection, now: float) -> int:
-    """Make every leased task due, before younger ones: whoever held it has died."""
+    """Make every leased task due, before younger ones; returns how many.
+
+    This is for the start of a gateway: the process that held the leases has ended.
+    """
     return db.execute(
         """UPDATE tasks SET due_at = min(created_at, ?), lease_token = NULL
            WHERE status = 'processing' AND lease_token IS NOT NULL""",
@@ -149,47 +157,7 @@ def recover(db: sqlite3.Connection, now: float) -> int:
 
 
 def forget_outputs(db: sqlite3.Connection, task_ids: Sequence[str]) -> None:
-    """Note that outputs were deleted."""
+    """Note that the outputs of tasks were deleted."""
     db.executemany(
         "UPDATE tasks SET outputs_gone = 1 WHERE id = ?", [(task_id,) for task_id in task_ids]
     )
-
-
-def count_attempt(
-    db: sqlite3.Connection,
-    address: str,
-    limit: int,
-    window_s: int,
-    total: tuple[int | None, int],
-    now: float,
-) -> float:
-    """Count a login attempt; returns 0, or the seconds until the next is allowed.
-
-    What is refused is not written down, so that the rows are as few as the limits allow.
-    """
-    total_limit, total_window_s = total
-    oldest = now - max(window_s, total_window_s)
-    db.execute("DELETE FROM login_attempts WHERE at <= ?", (oldest,))
-    nth_newest = "ORDER BY at DESC LIMIT 1 OFFSET ?"
-    row = db.execute(
-        f"SELECT at FROM login_attempts WHERE address = ? AND at > ? {nth_newest}",  # noqa: S608 - a constant
-        (address, now - window_s, limit - 1),
-    ).fetchone()
-    if row is not None:
-        return float(row[0]) + window_s - now
-    if total_limit is not None:
-        row = db.execute(
-            f"SELECT at FROM login_attempts WHERE at > ? {nth_newest}",  # noqa: S608 - a constant
-            (now - total_window_s, total_limit - 1),
-        ).fetchone()
-        if row is not None:
-            return float(row[0]) + total_window_s - now
-    db.execute("INSERT INTO login_attempts (address, at) VALUES (?, ?)", (address, now))
-    return 0.0
-
-
-def meta(db: sqlite3.Connection, key: str, made: str) -> str:
-    """Return a stored value, keeping `made` where there is none."""
-    db.execute("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING", (key, made))
-    value: str = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0]
-    return value

@@ -1,9 +1,8 @@
-"""The one writer: runs function-shaped transactions in order and commits many at once.
+"""The one writer: runs writes in their order and commits many of them at once.
 
-A transaction is a plain function of the connection. Each runs in a savepoint of its own, so
-one that raises leaves nothing behind and harms no neighbour. Its caller is answered after
-COMMIT, so what a caller has seen is durable. A caller that is cancelled leaves its
-transaction to run to its end.
+A write is a plain function of the connection. Each runs in a savepoint of its own, so a write that
+raises leaves nothing behind and does not harm the others. Its caller is answered after COMMIT, so
+what a caller has seen is durable. The write of a cancelled caller still runs to its end.
 """
 
 import asyncio
@@ -17,17 +16,22 @@ import aiosqlite
 from gateway.errors import ExecutionError
 
 Value = TypeVar("Value")
-Transaction = Callable[[sqlite3.Connection], Value]
+Write = Callable[[sqlite3.Connection], Value]
 
-MAX_BATCH = 64  # transactions a commit; more only adds latency (docs/architecture.md)
+# So many writes share a commit; more only adds latency (docs/architecture.md).
+MAX_BATCH = 64
 
 
 class WriteConnection(aiosqlite.Connection):
-    """An aiosqlite connection that runs a whole function on its thread: one hop, not one a row."""
+    """An aiosqlite connection that runs a whole function on its thread.
+
+    That is one hop between threads, where aiosqlite makes one for each statement and fetch.
+    """
 
     async def run(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
         """Call `function` with the SQLite connection, on the connection's own thread."""
-        execute: Any = self._execute  # untyped in aiosqlite
+        # aiosqlite declares no types for it.
+        execute: Any = self._execute
         return cast(Value, await execute(function, self._conn))
 
 
@@ -36,11 +40,11 @@ class Writer:
 
     def __init__(self, connection: WriteConnection) -> None:
         self._connection = connection
-        self._queue: asyncio.Queue[tuple[Transaction[Any], asyncio.Future[Any]]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[Write[Any], asyncio.Future[Any]]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to serve; transactions queued before that have waited."""
+        """Begin to serve; writes that were queued before have waited."""
         self._task = asyncio.create_task(self._serve(), name="store-writer")
 
     async def close(self) -> None:
@@ -53,19 +57,19 @@ class Writer:
             await asyncio.gather(finished, self._task, return_exceptions=True)
         await self._connection.close()
 
-    async def run(self, transaction: Transaction[Value]) -> Value:
-        """Run a transaction; it is durable when this returns.
+    async def run(self, write: Write[Value]) -> Value:
+        """Run a write; it is durable when this returns.
 
-        Raises whatever the transaction raises, and `ExecutionError` where the disk is full.
+        Raises what the write raises, and `ExecutionError` where the disk is full.
         """
         if self._task is None or self._task.done():
             raise RuntimeError("the store is not open")
         answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
-        self._queue.put_nowait((transaction, answer))
+        self._queue.put_nowait((write, answer))
         return await asyncio.shield(answer)
 
-    async def between(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
-        """Run a function between two batches, outside of any transaction."""
+    async def run_between_batches(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
+        """Run a function between two batches, outside of BEGIN and COMMIT."""
         return await self._connection.run(function)
 
     async def _serve(self) -> None:
@@ -74,42 +78,44 @@ class Writer:
             while len(batch) < MAX_BATCH and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
             try:
-                transactions = [transaction for transaction, _ in batch]
-                outcomes = await self._connection.run(partial(_commit_batch, transactions))
-            except Exception as error:  # noqa: BLE001 - a lane's edge: COMMIT failed, each caller hears why
+                writes = [write for write, _ in batch]
+                outcomes = await self._connection.run(partial(_commit_batch, writes))
+            except Exception as error:  # noqa: BLE001 - COMMIT failed: every caller gets the reason
                 outcomes = [error] * len(batch)
             for (_, answer), outcome in zip(batch, outcomes, strict=True):
-                _answer(answer, outcome)
+                _answer_caller(answer, outcome)
                 self._queue.task_done()
 
 
-def _answer(answer: asyncio.Future[Any], outcome: Any) -> None:
-    """Hand an outcome to its caller, if it still waits."""
+def _answer_caller(answer: asyncio.Future[Any], outcome: Any) -> None:
+    """Hand an outcome to its caller, unless the caller was cancelled."""
     if answer.cancelled():
         return
     if not isinstance(outcome, BaseException):
         answer.set_result(outcome)
         return
     if not isinstance(outcome, Exception) or isinstance(outcome, StopIteration):
-        outcome = RuntimeError(f"a transaction raised {outcome!r}")  # no future takes these
-    if isinstance(outcome, sqlite3.OperationalError) and _is_full(outcome):
+        # A future refuses such an error.
+        outcome = RuntimeError(f"a write raised {outcome!r}")
+    if isinstance(outcome, sqlite3.OperationalError) and _is_disk_full(outcome):
         outcome = ExecutionError("The gateway cannot store anything now; nothing was charged.")
     answer.set_exception(outcome)
-    answer.exception()  # a caller that was cancelled will not fetch it
+    # A caller that is cancelled now will not fetch the error, and asyncio would log it as lost.
+    answer.exception()
 
 
-def _is_full(error: sqlite3.OperationalError) -> bool:
+def _is_disk_full(error: sqlite3.OperationalError) -> bool:
     return getattr(error, "sqlite_errorcode", None) in (
         sqlite3.SQLITE_FULL,
         sqlite3.SQLITE_IOERR_WRITE,
     )
 
 
-def _commit_batch(transactions: list[Transaction[Any]], db: sqlite3.Connection) -> list[Any]:
-    """Run each in its savepoint and commit them together; an outcome may be an error."""
+def _commit_batch(writes: list[Write[Any]], db: sqlite3.Connection) -> list[Any]:
+    """Run each write in its savepoint and commit them together; an outcome may be an error."""
     db.execute("BEGIN IMMEDIATE")
     try:
-        outcomes = [_run_one(db, transaction) for transaction in transactions]
+        outcomes = [_run_in_savepoint(db, write) for write in writes]
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
@@ -118,13 +124,14 @@ def _commit_batch(transactions: list[Transaction[Any]], db: sqlite3.Connection) 
     return outcomes
 
 
-def _run_one(db: sqlite3.Connection, transaction: Transaction[Any]) -> Any:
+def _run_in_savepoint(db: sqlite3.Connection, write: Write[Any]) -> Any:
     db.execute("SAVEPOINT one")
     try:
-        outcome = transaction(db)
+        outcome = write(db)
     except BaseException as error:
         if not db.in_transaction:
-            raise  # SQLite rolled all of it back (disk full): nobody may be told it is durable
+            # On a full disk SQLite has rolled the whole batch back: every write of it failed.
+            raise
         db.execute("ROLLBACK TO one")
         outcome = error
     db.execute("RELEASE one")

@@ -22,7 +22,7 @@ from gateway import (
 )
 from gateway.chain.keys import load_key
 from gateway.chain.signer import Call, Signer
-from gateway.chain.smart_wallets import KEY_GAS, has_code, settlement_call, unwrapped
+from gateway.chain.smart_wallets import KEY_GAS, has_code, settlement_call, unwrap_signature
 
 # For one payment: a nonce taken elsewhere, one overtaken, and one more. An account with code can
 # make each of them revert at its own will, so it gets one. A wallet that is still to be deployed
@@ -105,7 +105,7 @@ class LocalSettler:
         """Return how many nonces a payment may use up; asked only once one was used."""
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
-        if unwrapped(payment.authorization.signature) is not None:
+        if unwrap_signature(payment.authorization.signature) is not None:
             return _MOST_NONCES_UNDEPLOYED
         is_code = await has_code(payment.authorization, self._context.chain)
         return _MOST_NONCES_OF_CODE if is_code else _MOST_NONCES

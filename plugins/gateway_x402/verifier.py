@@ -19,8 +19,8 @@ from gateway.chain.smart_wallets import (
     deployment_call,
     is_signed_by_key,
     key_call,
-    unwrapped,
-    unwrapped_authorization,
+    unwrap_authorization,
+    unwrap_signature,
     wallet_call,
 )
 from gateway.domain.eip3009 import (
@@ -113,7 +113,7 @@ class X402Verifier:
         """
         if await self._chain.code(authorization.sender):
             return wallet_call(authorization, self._network)
-        deployment = unwrapped(authorization.signature)
+        deployment = unwrap_signature(authorization.signature)
         if deployment is None or deployment.factory not in self._factories:
             raise PaymentRequired(_SIGNATURE)
         return deployment_call(authorization, self._network, deployment)
@@ -141,6 +141,6 @@ class X402Verifier:
         That nonce is public: without this, whoever saw it could claim the wallet's payment.
         """
         digest = authorization_digest(authorization, self._network)
-        signature = unwrapped_authorization(authorization).signature
+        signature = unwrap_authorization(authorization).signature
         if not await is_signed_by(self._chain, authorization.sender, digest, signature):
             raise PaymentRequired(_SPENT)

@@ -1,4 +1,7 @@
-"""Numbered schema files, and how they are applied: each once, in order, in one transaction."""
+"""Numbered schema files. Each is applied once, in order, between BEGIN and COMMIT.
+
+A file that was released is never changed, comments included: a change is a new file.
+"""
 
 import sqlite3
 from importlib import resources
@@ -13,7 +16,7 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring the schema up to date; `user_version` is the number of the newest applied.
+    """Bring the schema up to date; `user_version` is the number of the newest applied file.
 
     Raises `SettingsError` for a database that a newer gateway has written.
     """
@@ -21,8 +24,8 @@ def migrate(db: sqlite3.Connection) -> None:
     known = migrations()
     if current > known[-1][0]:
         raise SettingsError(
-            f"The database is of version {current}, this gateway knows {known[-1][0]}. "
-            "Install the newer gateway, or name another GATEWAY_DATA_DIR."
+            f"The database is of version {current}, but this gateway knows only version "
+            f"{known[-1][0]}. Install the newer gateway, or name another GATEWAY_DATA_DIR."
         )
     for number, sql in known:
         if number > current:

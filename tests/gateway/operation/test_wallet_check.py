@@ -95,12 +95,12 @@ async def test_while_the_chain_is_silent_about_the_wallet_the_server_starts_and_
     assert [answer.status_code for answer in answers] == [200, 200]
 
 
-async def test_a_silent_chain_is_asked_again_until_it_answers(settings, provider, monkeypatch):
-    monkeypatch.setattr("gateway.chain.wallet_check._RETRY_S", 0.01)
+async def test_a_silent_chain_is_asked_again_until_it_answers(settings, provider):
     wrong = attrs.evolve(settings, wallet=MULTICALL)
     silent = SilentAboutCode(Web3Chain(wrong))
     with structlog.testing.capture_logs() as lines:
         async with running(wrong, provider, chain=silent) as gateway:
+            gateway.services.wallet.retry_s = 0.01
             async with asyncio.timeout(60):
                 while not any(line["event"] == "wallet.not_checked" for line in lines):
                     await asyncio.sleep(0.01)

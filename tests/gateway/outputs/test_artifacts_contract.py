@@ -85,11 +85,11 @@ async def test_a_large_output_is_hashed_off_the_loop(artifacts, monkeypatch):
     threads = []
     for module in (local_module, bucket_module):
 
-        def recorded(key, output, stored_as=module.stored_as):
+        def recorded(key, output, describe_output=module.describe_output):
             threads.append(threading.get_ident())
-            return stored_as(key, output)
+            return describe_output(key, output)
 
-        monkeypatch.setattr(module, "stored_as", recorded)
+        monkeypatch.setattr(module, "describe_output", recorded)
     data = bytes(6_000_000)  # more than a piece of an upload in pieces
     large = Result(outputs=(Output(data=data, media_type="image/png"),))
     (output,) = (await artifacts.save(LEASE, large)).outputs

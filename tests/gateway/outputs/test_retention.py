@@ -186,12 +186,12 @@ async def test_a_half_written_file_is_deleted_after_a_day(store, local, folder):
     assert [path.name for path in folder.iterdir()] == [shown.key.partition("/")[0]]
 
 
-async def test_tidying_begins_some_time_after_the_start(store, local, folder, monkeypatch):
-    monkeypatch.setattr(retention, "_SWEEP_S", 0.01)
+async def test_tidying_begins_some_time_after_the_start(store, local, folder):
     await local.save(
         "nobody-0123456789abcdef", Result(outputs=(Output(data=b"x", media_type="image/png"),))
     )
-    sweeper = asyncio.create_task(retention.sweep_forever(store, local, lambda: LATER))
+    sweeping = retention.sweep_forever(store, local, lambda: LATER, pause_s=0.01)
+    sweeper = asyncio.create_task(sweeping)
     async with asyncio.timeout(30):
         while await listed(local, LATER):
             await asyncio.sleep(0.01)

@@ -11,7 +11,8 @@ import pytest
 from eth_account import Account
 
 from gateway import Settings
-from gateway.chain.retries import Rest
+from gateway.chain.client import Web3Chain
+from gateway.chain.retries import Rest, RetryTiming
 from gateway.demo.chain import PlayChain
 from tests.conftest import WALLET, Payer, ScriptedProvider, running
 from tests.proof.faults.proxy import FaultProxy
@@ -25,7 +26,7 @@ _FAST = {  # a tenth or less of production's; six time-outs fit into a drive as 
     "settlement._DRIVE_S": 3.0,
     "settlement._SWEEP_S": 0.1,
 }
-_RETRY_S = 0.005  # between two tries of one call
+_TIMING = RetryTiming(first_pause_s=0.005, longest_pause_s=0.005)
 
 
 @contextlib.contextmanager
@@ -34,8 +35,6 @@ def patience(**more: float) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, seconds in _FAST.items():
             patch.setattr(f"gateway.payments.{name}", seconds)
-        for name in ("_FIRST_PAUSE_S", "_PAUSE_S"):
-            patch.setattr(f"gateway.chain.retries.{name}", _RETRY_S)
         for name, seconds in more.items():
             patch.setattr(f"gateway_facilitator_settler.settler.{name}", seconds)
         yield
@@ -84,7 +83,10 @@ class Scene:
             min_free_disk_mb=0,
         )
         settings = attrs.evolve(settings, **changes)
-        self.gateway = await self._stack.enter_async_context(running(settings, self.provider))
+        chain = Web3Chain(settings, timing=_TIMING)
+        self.gateway = await self._stack.enter_async_context(
+            running(settings, self.provider, chain=chain)
+        )
         await self.gateway.services.warmed.wait()
 
     def close(self) -> None:
@@ -102,7 +104,8 @@ class Scene:
         """
         rpc = self.gateway.services.chain._rpc
         first, *others = [
-            attrs.evolve(endpoint, checks_passed=0, rest=Rest()) for endpoint in rpc._endpoints
+            attrs.evolve(endpoint, checks_passed=0, rest=Rest(_TIMING))
+            for endpoint in rpc._endpoints
         ]
         rpc._endpoints = [attrs.evolve(first, timeout_s=timeout_s), *others]
         self.gateway.services.settlements._settler._signer._affordable_until = 0.0

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.chain import retries as retrying
 from gateway.chain.client import Web3Chain
-from gateway.chain.retries import RetryBudget
+from gateway.chain.retries import RetryBudget, RetryTiming
 from gateway.errors import ChainUnavailable
 from tests.conftest import WALLET, Payer, buy, running
 from tests.proof.faults.proxy import EVERY, FaultProxy, half_refused, time_out, too_many
@@ -18,14 +18,10 @@ from tests.proof.faults.proxy import EVERY, FaultProxy, half_refused, time_out, 
 PRICE = 20_000
 BUYERS = 10
 ADDRESS = "0x" + "ab" * 20
-
-
-@pytest.fixture(autouse=True)
-def _fast(monkeypatch):
-    for name in ("_FIRST_PAUSE_S", "_PAUSE_S"):
-        monkeypatch.setattr(f"gateway.chain.retries.{name}", 0.005)
-    for name in ("_REST_S", "_LONGEST_REST_S"):  # no machine is so slow that it would end
-        monkeypatch.setattr(f"gateway.chain.retries.{name}", 600.0)
+# Short pauses, and rests that no machine is slow enough to see end.
+TIMING = RetryTiming(
+    first_pause_s=0.005, longest_pause_s=0.005, first_rest_s=600.0, longest_rest_s=600.0
+)
 
 
 @pytest.fixture
@@ -42,9 +38,9 @@ def proxies(chain):
 async def reader(settings, *proxies, timeout_s=10.0):
     """Yield a chain over these endpoints, each of them checked already."""
     urls = tuple(proxy.url for proxy in proxies)
-    chain = Web3Chain(attrs.evolve(settings, rpc_urls=urls, rpc_timeout=timeout_s))
+    chain = Web3Chain(attrs.evolve(settings, rpc_urls=urls, rpc_timeout=timeout_s), timing=TIMING)
     try:
-        await chain._rpc.answers(lambda endpoint: endpoint.request("eth_chainId"))
+        await chain._rpc.ask_all(lambda endpoint: endpoint.request("eth_chainId"))
         for proxy in proxies:
             proxy.seen.clear()
         yield chain
@@ -62,7 +58,8 @@ async def test_with_half_of_all_calls_refused_everybody_is_sold_at_the_first_try
 ):
     urls = tuple(proxy.url for proxy in proxies[:endpoints])
     settings = attrs.evolve(settings, rpc_urls=urls, rpc_timeout=10.0)
-    async with running(settings, provider) as gateway:
+    base = Web3Chain(settings, timing=TIMING)
+    async with running(settings, provider, chain=base) as gateway:
         await gateway.services.warmed.wait()
         for proxy in proxies:
             proxy.faults[EVERY] = half_refused(random.Random(7))
@@ -180,7 +177,8 @@ async def test_a_refusal_in_the_body_is_asked_again_too(settings, proxies, code,
 async def test_what_could_not_be_sent_is_sent_soon_again(settings, provider, chain, proxies):
     """The reads that a submit needs fail for a while; the driver does not wait for its turn."""
     settings = attrs.evolve(settings, rpc_urls=(proxies[0].url,), rpc_timeout=10.0)
-    async with running(settings, provider) as gateway:
+    base = Web3Chain(settings, timing=TIMING)
+    async with running(settings, provider, chain=base) as gateway:
         await gateway.services.warmed.wait()
         settler = gateway.services.settlements._settler
         tries, submit = 0, settler.submit

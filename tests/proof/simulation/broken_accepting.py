@@ -10,13 +10,13 @@ from gateway.domain.eip3009 import transaction_key, transfer_calldata
 from gateway.errors import PaymentRequired, TxAlreadyUsed
 from gateway.payments import Payments, accept
 from gateway.store import SqliteStore, claims
-from gateway.store import direct_transactions as direct
+from gateway.store import payments as writes
 from gateway_x402.verifier import X402Verifier
 from tests.proof.simulation.mutant import ONE_USE, Mutant, patched
 
 
 def direct_ignores_claims() -> Mutant:
-    original = direct.accept_direct
+    original = writes.accept_direct
 
     def accept_direct(db: Any, task: Any, tx_hash: str, transfers: Any, *rest: Any) -> Any:
         unpaired = [attrs.evolve(transfer, authorization_key=None) for transfer in transfers]
@@ -24,7 +24,7 @@ def direct_ignores_claims() -> Mutant:
 
     return Mutant(
         "the direct flow ignores auth: claims",
-        ((direct, "accept_direct", accept_direct),),
+        ((writes, "accept_direct", accept_direct),),
         (ONE_USE,),
     )
 
@@ -69,7 +69,7 @@ def refuse_on_timeout() -> Mutant:
 
 
 def two_transactions() -> Mutant:
-    original = direct.accept_direct
+    original = writes.accept_direct
 
     def check(db: Any, tx_hash: str) -> None:
         if claims.is_claimed(db, transaction_key(tx_hash)):
@@ -77,8 +77,8 @@ def two_transactions() -> Mutant:
 
     def insert(db: Any, *arguments: Any) -> Any:
         with patched(
-            (direct, "is_claimed", lambda _db, key: False),
-            (direct, "claim", _claim_or_ignore),
+            (writes, "is_claimed", lambda _db, key: False),
+            (writes, "claim", _claim_or_ignore),
         ):
             return original(db, *arguments)
 

@@ -5,8 +5,7 @@ from typing import Any
 from gateway import Transfer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, BASE, word
 from gateway.payments import Reconciler, reconcile, refund_authorization
-from gateway.store import nonces as signers
-from gateway.store import payments, writer
+from gateway.store import nonces, payments, writer
 from gateway_facilitator_settler import FacilitatorSettler
 from tests.proof.simulation.loop import OWNER
 from tests.proof.simulation.mutant import ONE_USE, Mutant
@@ -65,17 +64,17 @@ def nonce_twice() -> Mutant:
     return Mutant(
         "a signer's nonce given out twice",
         (
-            (signers, "next_nonce", lambda db, address, chain_nonce: chain_nonce),
-            (payments, "use_nonce", lambda db, transaction: None),
+            (nonces, "next_nonce", lambda db, address, chain_nonce: chain_nonce),
+            (payments, "check_nonce_free", lambda db, transaction: None),
         ),
     )
 
 
 def late_commit() -> Mutant:
-    def _commit_batch(transactions: Any, db: Any) -> list[Any]:
+    def _commit_batch(writes: Any, db: Any) -> list[Any]:
         if not db.in_transaction:
             db.execute("BEGIN IMMEDIATE")
-        outcomes = [writer._run_one(db, transaction) for transaction in transactions]
+        outcomes = [writer._run_in_savepoint(db, write) for write in writes]
         if db.execute("SELECT abs(random()) % 8").fetchone()[0] == 0:
             db.execute("COMMIT")
         return outcomes

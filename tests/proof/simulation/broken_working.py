@@ -18,7 +18,7 @@ def unmarked_submit() -> Mutant:
 
 def forgotten_handle() -> Mutant:
     def save_handle(db: Any, lease: Any, handle: Any) -> bool:
-        return tasks._changed(db, lease, "sent_at = NULL")
+        return tasks._change_leased(db, lease, "sent_at = NULL")
 
     return Mutant("a handle is not written down", ((tasks, "save_handle", save_handle),))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from gateway import Authorization, CallReverted
-from gateway.chain.signatures import recovered
+from gateway.chain.signatures import recover_signer
 from gateway.domain import Log
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,
@@ -177,8 +177,8 @@ class Token:
             nonce=signed.nonce,
             signature=r + s + v[31:],
         )
-        is_signed = recovered(authorization_digest(authorization, BASE), authorization.signature)
-        if is_signed != signed.sender:
+        digest = authorization_digest(authorization, BASE)
+        if recover_signer(digest, authorization.signature) != signed.sender:
             return False
         self.signatures.add(data)
         return True

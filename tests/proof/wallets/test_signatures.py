@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.chain.client import Web3Chain
-from gateway.chain.signatures import SIGNATURE_CALL_GAS, is_signed_by, recovered
-from gateway.chain.smart_wallets import Deployment, unwrapped
+from gateway.chain.signatures import SIGNATURE_CALL_GAS, is_signed_by, recover_signer
+from gateway.chain.smart_wallets import Deployment, unwrap_signature
 from gateway.demo.chain.server import RpcServer
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import encoded_bytes, transfer_calldata
@@ -42,8 +42,8 @@ def sign(key: bytes, digest: bytes = DIGEST) -> bytes:
 
 def test_a_signature_tells_whose_key_made_it():
     account = Account.create()
-    assert recovered(DIGEST, sign(account.key)) == account.address.lower()
-    assert recovered(bytes(32), sign(account.key)) != account.address.lower()
+    assert recover_signer(DIGEST, sign(account.key)) == account.address.lower()
+    assert recover_signer(bytes(32), sign(account.key)) != account.address.lower()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_signature_tells_whose_key_made_it():
     ids=["none", "64", "66", "v 0", "v 29", "high s", "r 0", "s 0", "r is the order", "r huge"],
 )
 def test_what_the_token_would_not_recover_is_nobodys(change):
-    assert recovered(DIGEST, change(sign(Account.create().key))) is None
+    assert recover_signer(DIGEST, change(sign(Account.create().key))) is None
 
 
 # -- asking an account
@@ -188,13 +188,13 @@ parts = st.tuples(
 def test_a_wrapped_signature_is_taken_apart_as_it_was_wrapped(given_parts):
     factory, calldata, signature = given_parts
     expected = Deployment(factory=factory, calldata=calldata, signature=signature)
-    assert unwrapped(wrap(*given_parts)) == expected
+    assert unwrap_signature(wrap(*given_parts)) == expected
 
 
 @given(st.binary(max_size=400), st.booleans())
 def test_bytes_of_any_kind_are_taken_apart_or_not_but_never_raise(raw, has_magic):
     signature = raw + WRAPPED if has_magic else raw
-    deployment = unwrapped(signature)
+    deployment = unwrap_signature(signature)
     assert deployment is None or deployment.wrapped == signature
 
 
@@ -202,7 +202,7 @@ def test_bytes_of_any_kind_are_taken_apart_or_not_but_never_raise(raw, has_magic
 def test_one_changed_byte_is_never_overlooked(given_parts, place, value):
     wrapped = bytearray(wrap(*given_parts))
     wrapped[place % len(wrapped)] = value
-    deployment = unwrapped(bytes(wrapped))
+    deployment = unwrap_signature(bytes(wrapped))
     if deployment is not None:
         again = (deployment.factory, deployment.calldata, deployment.signature)
         assert wrap(*again) == bytes(wrapped)

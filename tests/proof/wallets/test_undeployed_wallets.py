@@ -4,7 +4,12 @@ import attrs
 import pytest
 from eth_account import Account
 
-from gateway.chain.smart_wallets import DEPLOYMENT_GAS, MULTICALL3, deployment_call, unwrapped
+from gateway.chain.smart_wallets import (
+    DEPLOYMENT_GAS,
+    MULTICALL3,
+    deployment_call,
+    unwrap_signature,
+)
 from gateway.demo.chain import FAUCET_KEY
 from gateway.demo.chain import contracts as chain_contracts
 from gateway.domain import Authorization as Signed
@@ -196,7 +201,7 @@ def test_a_factory_that_fails_cheaply_does_not_stop_a_deployed_wallets_payment(
         nonce="0x" + signed.nonce.hex(),
         signature=wrapped,
     )
-    call = deployment_call(authorization, BASE, unwrapped(wrapped))
+    call = deployment_call(authorization, BASE, unwrap_signature(wrapped))
     tx_hash = chain.send_transaction(FAUCET_KEY, call.to, call.data, gas=call.gas)
     assert chain.receipt(tx_hash)["status"] == "0x1"
     assert chain.usdc_balance(WALLET) == 20_000
