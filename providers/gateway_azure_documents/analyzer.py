@@ -23,8 +23,7 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.documents import base64_of, check_poll, file_of, read
-from gateway.vendors.json_fields import reply
+from gateway.vendors import attached_file, base64_text, check_job, json_object, read_json
 from gateway_azure_documents.settings import PARSER
 
 _VERSION = "2024-11-30"
@@ -75,10 +74,10 @@ class Analyzer:
             f"/documentintelligence/documentModels/{quote(job.endpoint.model, safe='')}:analyze"
             f"?api-version={_VERSION}&outputContentFormat=markdown"
         )
-        attachment = file_of(request)
+        attachment = attached_file(request)
         if request.pages and attachment.extension in _RANGED:
             where += f"&pages=1-{request.pages}"  # whatever it pretends: no page more than was paid
-        order = {"base64Source": await base64_of(attachment)}
+        order = {"base64Source": await base64_text(attachment)}
         answer = await self.outbound.request("POST", where, json=order, timeout_s=_REQUEST_S)
         _check(answer)
         return self._handle(answer.headers.get("operation-location", ""))
@@ -101,8 +100,8 @@ class Analyzer:
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
         """Ask for a job, and for its text once it is there; an empty page is an empty text."""
         answer = await self.outbound.request("GET", handle.urls["poll"], timeout_s=_REQUEST_S)
-        check_poll(answer)
-        operation = await read(answer, _Operation)
+        check_job(answer)
+        operation = await read_json(answer, _Operation)
         if operation is None:
             raise Transient("The answer tells nothing about the job.")
         if operation.status in _WAITING:
@@ -132,7 +131,7 @@ def _check(answer: Answer) -> None:
     """Raise what an answer stands for; nothing for one that should name a job."""
     if answer.status in range(200, 300):
         return
-    codes = set(_codes(reply(answer).get("error")))
+    codes = set(_codes(json_object(answer).get("error")))
     if "NotSupportedApiVersion" in codes:
         raise AccountProblem(f"The resource does not know version {_VERSION} of the API.")
     if "ContentSourceTimeout" in codes:

@@ -4,11 +4,11 @@ import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, secret, setting
-from gateway.vendors.documents import Parser
+from gateway.vendors import DocumentParser
 
 _PAGED = (".pdf", ".pptx", ".tif", ".tiff", ".png", ".jpg", ".jpeg", ".bmp", ".heif")
 _OTHERS = (".docx", ".xlsx", ".html")
-PARSER = Parser(
+PARSER = DocumentParser(
     name="azure_documents",
     slug="azure-documents",
     title="Document to Markdown by Azure Document Intelligence",

@@ -6,7 +6,7 @@ They are billed by the megapixel of the picture, the first one dearer than the n
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors.models import Model
+from gateway.vendors import Model
 
 MODELS = (
     Model(

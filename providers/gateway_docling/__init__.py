@@ -30,17 +30,19 @@ from gateway import (
     secret,
     setting,
 )
-from gateway.vendors import base_url
-from gateway.vendors.documents import (
-    Parser,
-    base64_of,
-    check_poll,
+from gateway.vendors import (
+    DocumentParser,
+    as_object,
+    attached_file,
+    base64_text,
+    base_url,
+    blamed_fields,
+    check_job,
     document_endpoint,
-    file_of,
-    read,
+    json_object,
+    limit_or_none,
+    read_json,
 )
-from gateway.vendors.json_fields import blamed, fields, reply
-from gateway.vendors.models import limit
 
 _SUBMIT_S = 60.0  # of one request: it is answered as soon as the file has arrived
 _POLL_S = 30.0
@@ -51,7 +53,7 @@ _OURS = {"options", "sources", "target", "kind"}  # fields that no buyer sets
 _NOBODYS_JOB = "00000000-0000-0000-0000-000000000000"
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 _ENDINGS = (".pdf", ".docx", ".pptx", ".xlsx", ".html", ".htm", ".md", ".csv", *_PICTURES)
-PARSER = Parser(
+PARSER = DocumentParser(
     name="docling",
     slug="docling",
     title="Document to Markdown by Docling",
@@ -107,7 +109,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
             headers={"X-Api-Key": key} if key else {},
         ),
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="docling_max_concurrency"),
+            max_concurrency=limit_or_none(section.max_concurrency, name="docling_max_concurrency"),
             idempotent_submit=True,  # nobody is billed: the same again only takes its time
         ),
     )
@@ -153,10 +155,10 @@ class Converter:
             "POST", "/v1/convert/source/async", json=await _order(request), timeout_s=_SUBMIT_S
         )
         if answer.status not in range(200, 300):
-            if blamed(reply(answer)) & _OURS:
+            if blamed_fields(json_object(answer)) & _OURS:
                 raise AccountProblem("This version of docling-serve wants other fields.")
             answer.check()
-        task = await read(answer, _Task)
+        task = await read_json(answer, _Task)
         if task is None or not task.task_id:
             raise SubmitUncertain("Answered with success, but without a task.")
         return Handle(id=task.task_id, urls={})
@@ -165,8 +167,8 @@ class Converter:
         """Ask how far a task is, and for its result once it is done."""
         where = quote(handle.id, safe="")
         answer = await self.outbound.request("GET", f"/v1/status/poll/{where}", timeout_s=_POLL_S)
-        check_poll(answer)
-        task = await read(answer, _Task)
+        check_job(answer)
+        task = await read_json(answer, _Task)
         if task is None:
             raise Transient("The answer tells nothing about the task.")
         if task.task_status in _WAITING:
@@ -178,8 +180,8 @@ class Converter:
 
     async def _result(self, where: str) -> Result:
         answer = await self.outbound.request("GET", f"/v1/result/{where}", timeout_s=_SUBMIT_S)
-        check_poll(answer)
-        found = await read(answer, _Conversion)
+        check_job(answer)
+        found = await read_json(answer, _Conversion)
         if found is None:
             raise Transient("The answer is no result.")
         if found.status == "success" and found.document.md_content is not None:
@@ -195,7 +197,7 @@ class Converter:
         answer = await self.outbound.request(
             "GET", f"/v1/status/poll/{_NOBODYS_JOB}", timeout_s=_POLL_S
         )
-        detail = reply(answer).get("detail", "Not Found")
+        detail = json_object(answer).get("detail", "Not Found")
         if answer.status == _NOT_FOUND and detail != "Not Found":
             return  # "Not Found" is what FastAPI says where the whole path is not there
         answer.check()
@@ -207,7 +209,7 @@ class Converter:
 
 def _verdict(task: _Task) -> Exception:
     """Return what a task that ended badly, or in a state nobody has heard of, stands for."""
-    if task.task_status == "skipped" or fields(task.failure).get("category") == "policy":
+    if task.task_status == "skipped" or as_object(task.failure).get("category") == "policy":
         return InvalidInput("The document is not of a kind, or a size, that is converted.")
     if task.task_status == "failure":
         return JobFailed("The conversion failed.")
@@ -215,13 +217,13 @@ def _verdict(task: _Task) -> Exception:
 
 
 async def _order(request: GenerationRequest) -> dict[str, Any]:
-    attachment = file_of(request)
+    attachment = attached_file(request)
     return {
         "options": {"to_formats": ["md"], "image_export_mode": "placeholder"},
         "sources": [
             {
                 "kind": "file",
-                "base64_string": await base64_of(attachment),
+                "base64_string": await base64_text(attachment),
                 "filename": f"document{attachment.extension}",  # the name is the buyer's affair
             }
         ],

@@ -7,7 +7,7 @@ whole one, so 1024 by 1024 pixels cost two.
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors.models import Model
+from gateway.vendors import Model
 
 MODELS = (
     Model(

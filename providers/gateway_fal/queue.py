@@ -18,8 +18,7 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.json_fields import fields, links, number, reply, text
-from gateway.vendors.models import Model
+from gateway.vendors import Model, as_number, as_object, as_text, job_urls, json_object
 from gateway_fal.models import order
 from gateway_fal.refusals import check_outcome, check_status, check_submit
 
@@ -49,10 +48,10 @@ class Queue:
         answer = await self.outbound.request(
             "POST", f"/{job.endpoint.model}", json=asked, headers=headers
         )
-        body = fields(await answer.submit_json())
+        body = as_object(await answer.submit_json())
         check_submit(answer, body)
-        urls = links(body, status="status_url", response="response_url", cancel="cancel_url")
-        if not text(body.get("request_id")) or not urls.keys() >= {"status", "response"}:
+        urls = job_urls(body, status="status_url", response="response_url", cancel="cancel_url")
+        if not as_text(body.get("request_id")) or not urls.keys() >= {"status", "response"}:
             raise SubmitUncertain("fal took the job and did not say where to ask for it.")
         return Handle(id=body["request_id"], urls=urls)
 
@@ -60,11 +59,11 @@ class Queue:
         """Ask for the status; of a job that has ended, fetch how."""
         answer = await self.outbound.request("GET", handle.urls["status"], timeout_s=_POLL_S)
         check_status(answer)
-        status = reply(answer)
+        status = json_object(answer)
         if status.get("status") != _COMPLETED:
             return _pending(status)
         answer = await self.outbound.request("GET", handle.urls["response"], timeout_s=_POLL_S)
-        body = reply(answer)
+        body = json_object(answer)
         check_outcome(answer, body, status)
         return Result(outputs=(_picture(body),))
 
@@ -73,7 +72,7 @@ class Queue:
         if "cancel" not in handle.urls:
             raise Transient("fal gave no address to cancel the job at.")
         answer = await self.outbound.request("PUT", handle.urls["cancel"], bills=False)
-        is_over = reply(answer).get("status") == "ALREADY_COMPLETED"
+        is_over = json_object(answer).get("status") == "ALREADY_COMPLETED"
         if not (answer.status == _BAD_REQUEST and is_over):
             check_status(answer)
 
@@ -92,10 +91,10 @@ class Queue:
 
 def _pending(status: dict[str, Any]) -> Pending:
     """Return what is known of a job that has not ended; one state more than we know is no end."""
-    state = text(status.get("status"))
+    state = as_text(status.get("status"))
     if not state:
         raise Transient("fal's answer names no status.")
-    place = number(status.get("queue_position"))
+    place = as_number(status.get("queue_position"))
     if state == "IN_QUEUE" and place is not None:
         return Pending(note=f"{place:.0f} before it in fal's queue")
     return Pending(note=state)
@@ -105,10 +104,10 @@ def _picture(body: dict[str, Any]) -> Link:
     """Return the first picture: one was asked for. None, or a flagged one, is a filter's work."""
     found = body.get("images")
     images = found if isinstance(found, list) else [body.get("image")]
-    first = fields(images[0]) if images else {}
+    first = as_object(images[0]) if images else {}
     flagged = body.get("has_nsfw_concepts")
     if isinstance(flagged, list) and True in flagged:
         raise ContentPolicy("The provider's filter blacked the picture out.")
-    if not text(first.get("url")):
+    if not as_text(first.get("url")):
         raise ContentPolicy("The provider returned no picture for this prompt.")
-    return Link(url=first["url"], media_type=text(first.get("content_type")) or "image/png")
+    return Link(url=first["url"], media_type=as_text(first.get("content_type")) or "image/png")

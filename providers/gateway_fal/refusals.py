@@ -7,7 +7,7 @@ A model's own errors are a list under `detail`, each with a `type`; those of the
 from typing import Any
 
 from gateway import AccountProblem, Answer, ContentPolicy, HandleLost, InvalidInput, JobFailed
-from gateway.vendors.json_fields import blamed, fields, text
+from gateway.vendors import as_object, as_text, blamed_fields
 
 _POLICY = {"content_policy_violation", "no_media_generated"}
 _FAILED = {
@@ -42,7 +42,7 @@ def check_outcome(answer: Answer, body: dict[str, Any], status: dict[str, Any]) 
     if answer.status in range(200, 300):
         return
     _check_details(body)
-    kind = text(body.get("error_type")) or text(status.get("error_type"))
+    kind = as_text(body.get("error_type")) or as_text(status.get("error_type"))
     kind = kind or answer.headers.get("x-fal-error-type", "")
     if kind == "bad_request":
         raise InvalidInput("The provider cannot work with this input.")
@@ -56,12 +56,12 @@ def _check_details(body: dict[str, Any]) -> None:
     details = body.get("detail")
     if not isinstance(details, list):
         return
-    kinds = {text(fields(entry).get("type")) for entry in details} - {""}
+    kinds = {as_text(as_object(entry).get("type")) for entry in details} - {""}
     if kinds & _POLICY:
         raise ContentPolicy("The provider's filter refused the prompt or its picture.")
     if kinds & _FAILED:
         raise JobFailed("fal's model failed.")
-    for name in sorted(_OURS & blamed(body)):
+    for name in sorted(_OURS & blamed_fields(body)):
         raise AccountProblem(f"fal's model does not take our {name}: change the settings.")
     if kinds:
         raise InvalidInput("The provider cannot work with this input.")

@@ -9,8 +9,7 @@ import attrs
 import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
-from gateway.vendors import base_url
-from gateway.vendors.models import limit, models_on_sale, picture_endpoint
+from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
 from gateway_gemini.models import MODELS
 from gateway_gemini.painter import Painter
 
@@ -62,8 +61,10 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         headers={"x-goog-api-key": str(section.api_key)},
     )
     traits = Traits(
-        max_concurrency=limit(section.max_concurrency, name="gemini_max_concurrency"),
-        submits_per_minute=limit(section.submits_per_minute, name="gemini_submits_per_minute"),
+        max_concurrency=limit_or_none(section.max_concurrency, name="gemini_max_concurrency"),
+        submits_per_minute=limit_or_none(
+            section.submits_per_minute, name="gemini_submits_per_minute"
+        ),
     )
     for model in models_on_sale(MODELS, section.models, prefix="gemini"):
         override = settings.endpoints.get(model.slug)

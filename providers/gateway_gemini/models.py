@@ -4,7 +4,7 @@ Google's prices of one picture, in US dollars (2026-11): 3.1 Flash Lite 0.034; 3
 1K, 0.101 at 2K, 0.151 at 4K; 3 Pro 0.134 at 1K and 2K, 0.24 at 4K. The prompt costs little more.
 """
 
-from gateway.vendors.models import Model
+from gateway.vendors import Model
 
 _TIMEOUT_S = 240.0
 

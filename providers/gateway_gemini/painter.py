@@ -17,7 +17,7 @@ from gateway import (
     Result,
     Traits,
 )
-from gateway.vendors.json_fields import fields, reply, text
+from gateway.vendors import as_object, as_text, json_object
 from gateway_gemini.refusals import check, entries, refusal
 
 TIMEOUT_S = 220.0  # of one request
@@ -45,18 +45,18 @@ class Painter:
             json=_order(request, job.endpoint),
             timeout_s=self.timeout_s,
         )
-        body = fields(await answer.submit_json())
+        body = as_object(await answer.submit_json())
         check(answer, body)
         for picture in _pictures(body):
-            data = await Answer.decoded(text(picture["data"]))
-            media_type = text(picture.get("mimeType")) or "image/png"
+            data = await Answer.decoded(as_text(picture["data"]))
+            media_type = as_text(picture.get("mimeType")) or "image/png"
             return Result(outputs=(Output(data=data, media_type=media_type),))
         raise ContentPolicy(f"The provider returned no picture: {refusal(body)}.")
 
     async def health(self) -> None:
         """Ask what the model is: it costs nothing, and names a wrong key or a retired model."""
         answer = await self.outbound.request("GET", _path(self.model), timeout_s=_PROBE_S)
-        check(answer, reply(answer))
+        check(answer, json_object(answer))
 
     async def close(self) -> None:
         """Hang up."""
@@ -84,7 +84,7 @@ def _order(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
 def _pictures(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the pictures of an answer; a thought's are drafts."""
     for candidate in entries(body.get("candidates")):
-        for part in entries(fields(candidate.get("content")).get("parts")):
-            picture = fields(part.get("inlineData"))
-            if text(picture.get("data")) and not part.get("thought"):
+        for part in entries(as_object(candidate.get("content")).get("parts")):
+            picture = as_object(part.get("inlineData"))
+            if as_text(picture.get("data")) and not part.get("thought"):
                 yield picture

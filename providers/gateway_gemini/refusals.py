@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gateway import AccountProblem, Answer, InvalidInput, NotAccepted, RateLimited
-from gateway.vendors.json_fields import fields, text
+from gateway.vendors import as_object, as_text
 
 _ACCOUNT = ("FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND")
 _OURS = ("generation_config", "generationconfig", "model")  # the buyer sets none of them
@@ -20,8 +20,8 @@ _NAME = re.compile(r"[A-Z][A-Z_]{1,39}")
 
 def check(answer: Answer, body: dict[str, Any]) -> None:
     """Raise what an answer stands for; nothing for one that should hold a picture."""
-    error = fields(body.get("error"))
-    status = text(error.get("status"))
+    error = as_object(body.get("error"))
+    status = as_text(error.get("status"))
     if status in _ACCOUNT:
         raise AccountProblem(f"The provider answers {answer.status} {status}.")
     if status == "INVALID_ARGUMENT":
@@ -35,25 +35,27 @@ def check(answer: Answer, body: dict[str, Any]) -> None:
 
 def refusal(body: dict[str, Any]) -> str:
     """Return the API's name for why an answer holds no picture, such as IMAGE_SAFETY."""
-    blocked = text(fields(body.get("promptFeedback")).get("blockReason"))
-    ended = [text(candidate.get("finishReason")) for candidate in entries(body.get("candidates"))]
+    blocked = as_text(as_object(body.get("promptFeedback")).get("blockReason"))
+    ended = [
+        as_text(candidate.get("finishReason")) for candidate in entries(body.get("candidates"))
+    ]
     return next(filter(_NAME.fullmatch, (blocked, *ended)), "it gave no reason")
 
 
 def entries(value: object) -> list[dict[str, Any]]:
     """Return a list's objects; none for anything else."""
-    return [fields(entry) for entry in value] if isinstance(value, list) else []
+    return [as_object(entry) for entry in value] if isinstance(value, list) else []
 
 
 def _check_argument(error: dict[str, Any]) -> None:
     """Raise `AccountProblem` for a wrong key, or for what the settings ask the model for."""
     for detail in _details(error, "ErrorInfo"):
-        if text(detail.get("reason")).startswith("API_KEY_"):
+        if as_text(detail.get("reason")).startswith("API_KEY_"):
             raise AccountProblem("The provider does not take the API key.")
     for violation in _violations(error, "BadRequest", "fieldViolations"):
-        if text(violation.get("field")).lower().startswith(_OURS):
+        if as_text(violation.get("field")).lower().startswith(_OURS):
             raise AccountProblem("The model does not take our ratio or size: change the settings.")
-    if text(error.get("message")).lower().startswith(_OUR_WORDS):
+    if as_text(error.get("message")).lower().startswith(_OUR_WORDS):
         raise AccountProblem("The provider does not take the API key, our ratio or our size.")
     raise InvalidInput("The provider cannot work with this input.")
 
@@ -64,13 +66,13 @@ def _check_quota(error: dict[str, Any]) -> None:
     With a quota of a day, the wait it names is often a few seconds: it is wrong.
     """
     for violation in _violations(error, "QuotaFailure", "violations"):
-        is_daily = "PerDay" in text(violation.get("quotaId"))
-        if is_daily or text(violation.get("quotaValue")) == "0":
+        is_daily = "PerDay" in as_text(violation.get("quotaId"))
+        if is_daily or as_text(violation.get("quotaValue")) == "0":
             raise AccountProblem("The provider's quota of the day is used up, or is zero.")
-    if _SPENT.search(text(error.get("message")).lower()):
+    if _SPENT.search(as_text(error.get("message")).lower()):
         raise AccountProblem("The provider's credit or quota is used up.")
     for detail in _details(error, "RetryInfo"):
-        wait = _SECONDS.fullmatch(text(detail.get("retryDelay")))
+        wait = _SECONDS.fullmatch(as_text(detail.get("retryDelay")))
         if wait is not None:
             raise RateLimited("The provider asks to wait.", retry_after_s=float(wait[1]))
 
@@ -78,7 +80,7 @@ def _check_quota(error: dict[str, Any]) -> None:
 def _details(error: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
     """Yield the details of one of google.rpc's types."""
     for detail in entries(error.get("details")):
-        if text(detail.get("@type")).endswith(f"google.rpc.{kind}"):
+        if as_text(detail.get("@type")).endswith(f"google.rpc.{kind}"):
             yield detail
 
 

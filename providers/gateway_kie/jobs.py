@@ -21,8 +21,7 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.json_fields import fields, number, reply, text
-from gateway.vendors.models import Model
+from gateway.vendors import Model, as_number, as_object, as_text, json_object
 from gateway_kie.models import order
 from gateway_kie.refusals import UNPROCESSABLE, check_poll, check_submit, failure
 
@@ -46,9 +45,9 @@ class Jobs:
             "/api/v1/jobs/createTask",
             json={"model": job.endpoint.model, "input": asked},
         )
-        body = fields(await answer.submit_json())
+        body = as_object(await answer.submit_json())
         check_submit(answer, body)
-        task_id = text(fields(body.get("data")).get("taskId"))
+        task_id = as_text(as_object(body.get("data")).get("taskId"))
         if not task_id:
             raise SubmitUncertain("kie.ai took the task and did not say its id.")
         return Handle(id=task_id)
@@ -58,9 +57,9 @@ class Jobs:
         answer = await self.outbound.request(
             "GET", f"/api/v1/jobs/recordInfo?taskId={quote(handle.id, safe='')}"
         )
-        body = reply(answer)
-        task = fields(body.get("data"))
-        state = text(task.get("state"))
+        body = json_object(answer)
+        task = as_object(body.get("data"))
+        state = as_text(task.get("state"))
         if not state and _is_not_written_down(body):
             return Pending(note="created, and not in kie.ai's records yet")
         if not state:
@@ -70,15 +69,15 @@ class Jobs:
             raise failure(task)
         if state == "success":
             return Result(outputs=(_picture(task),))
-        done = number(task.get("progress"))
+        done = as_number(task.get("progress"))
         return Pending(progress=None if done is None else done / _PERCENT, note=state)
 
     async def health(self) -> None:
         """Ask how many credits are left."""
         answer = await self.outbound.request("GET", "/api/v1/chat/credit")
-        body = reply(answer)
+        body = json_object(answer)
         check_submit(answer, body)
-        left = number(body.get("data"))
+        left = as_number(body.get("data"))
         if left is None:
             raise Transient("kie.ai does not say how many credits are left.")
         if left <= 0:
@@ -100,11 +99,11 @@ def _is_not_written_down(body: dict[str, Any]) -> bool:
 def _picture(task: dict[str, Any]) -> Link:
     """Return the first picture; it stands in JSON that stands in a text of the JSON."""
     try:
-        made = fields(json.loads(text(task.get("resultJson")) or "{}"))
+        made = as_object(json.loads(as_text(task.get("resultJson")) or "{}"))
     except (ValueError, RecursionError):
         raise Transient("kie.ai's resultJson is not JSON.") from None
     urls = made.get("resultUrls")
-    url = text(urls[0]) if isinstance(urls, list) and urls else ""
+    url = as_text(urls[0]) if isinstance(urls, list) and urls else ""
     if not url:
         raise ContentPolicy("The provider returned no picture for this prompt.")
     return Link(url=url, media_type="image/png")

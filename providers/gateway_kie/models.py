@@ -6,7 +6,7 @@ Its prices are credits, of which 200 cost a dollar, and change often: see kie.ai
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors.models import Model
+from gateway.vendors import Model
 
 MODELS = (
     Model(

@@ -18,7 +18,7 @@ from gateway import (
     Transient,
 )
 from gateway.errors import ProviderError
-from gateway.vendors.json_fields import text
+from gateway.vendors import as_text
 
 OK = 200
 NOT_FOUND = 404
@@ -51,7 +51,7 @@ def check_submit(answer: Answer, body: dict[str, Any]) -> None:
     if code == NOT_FOUND:
         raise AccountProblem("kie.ai does not know the model, or the address is wrong.")
     if isinstance(code, int) and code != OK:
-        raise _refusal(code, text(body.get("msg")))
+        raise _refusal(code, as_text(body.get("msg")))
     answer.check()
 
 
@@ -63,13 +63,13 @@ def check_poll(answer: Answer, body: dict[str, Any]) -> None:
     if code in _INPUT:
         raise Transient(f"kie.ai answers with code {code}.")  # to a question about a task
     if isinstance(code, int) and code != OK:
-        raise _refusal(code, text(body.get("msg")))
+        raise _refusal(code, as_text(body.get("msg")))
     answer.check_poll()
 
 
 def failure(task: dict[str, Any]) -> ProviderError:
     """Return the error that a task with state `fail` ended with."""
-    message = text(task.get("failMsg")).lower()
+    message = as_text(task.get("failMsg")).lower()
     code = str(task.get("failCode") or "")
     if any(word in message for word in _POLICY):
         return ContentPolicy("The provider's filter refused the prompt or its picture.")

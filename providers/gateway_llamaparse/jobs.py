@@ -19,8 +19,14 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.documents import check_poll, file_of, media_type, read
-from gateway.vendors.json_fields import blamed, reply
+from gateway.vendors import (
+    attached_file,
+    blamed_fields,
+    check_job,
+    json_object,
+    media_type,
+    read_json,
+)
 from gateway_llamaparse.settings import PARSER
 
 _REQUEST_S = 60.0
@@ -91,17 +97,17 @@ class Jobs:
             "POST", "/api/v2/parse", json=order, timeout_s=_REQUEST_S
         )
         if answer.status not in range(200, 300):
-            if blamed(reply(answer)) & _OURS:
+            if blamed_fields(json_object(answer)) & _OURS:
                 raise AccountProblem("The provider does not know the tier or its version.")
             answer.check()
-        created = await read(answer, _Created)
+        created = await read_json(answer, _Created)
         if created is None or not created.id:
             raise SubmitUncertain("Answered with success, but without a job.")
         return Handle(id=created.id)
 
     async def _uploaded(self, request: GenerationRequest) -> str:
         """Return the id of the file; whatever becomes of an upload, nothing is billed."""
-        attachment = file_of(request)
+        attachment = attached_file(request)
         name = f"document{attachment.extension}"  # the real one is the buyer's affair
         files = {
             "purpose": ("", b"parse", "text/plain"),  # no name: a field of the form, not a file
@@ -111,7 +117,7 @@ class Jobs:
             "POST", "/api/v1/beta/files", files=files, timeout_s=_REQUEST_S, bills=False
         )
         answer.check()
-        created = await read(answer, _Created)
+        created = await read_json(answer, _Created)
         if created is None or not created.id:
             raise Transient("The upload was answered without a file.")
         return created.id
@@ -120,8 +126,8 @@ class Jobs:
         """Ask for a job, and for its pages once they are there."""
         where = f"/api/v2/parse/{quote(handle.id, safe='')}?expand=markdown"
         answer = await self.outbound.request("GET", where, timeout_s=_REQUEST_S)
-        check_poll(answer)
-        state = await read(answer, _State)
+        check_job(answer)
+        state = await read_json(answer, _State)
         if state is None:
             raise Transient("The answer tells nothing about the job.")
         if state.job.status in ("PENDING", "RUNNING"):

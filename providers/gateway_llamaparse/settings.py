@@ -4,12 +4,12 @@ import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, secret, setting
-from gateway.vendors.documents import Parser
+from gateway.vendors import DocumentParser
 
 _TIERS = ("cost_effective", "agentic", "agentic_plus")  # `fast` makes no Markdown
 _PAGED = (".pdf", ".pptx", ".tiff", ".png", ".jpg", ".jpeg", ".webp", ".bmp")  # counted, or one
 _OFFICE = (".docx", ".doc", ".ppt", ".xlsx", ".xls", ".rtf", ".txt", ".epub", ".html")
-PARSER = Parser(
+PARSER = DocumentParser(
     name="llamaparse",
     slug="llamaparse",
     title="Document to Markdown by LlamaParse",

@@ -27,22 +27,26 @@ from gateway import (
     secret,
     setting,
 )
-from gateway.vendors import base_url
-from gateway.vendors.documents import (
-    Parser,
-    base64_of,
+from gateway.vendors import (
+    DocumentParser,
+    as_number,
+    as_object,
+    as_text,
+    attached_file,
+    base64_text,
+    base_url,
+    blamed_fields,
     document_endpoint,
-    file_of,
+    json_object,
+    limit_or_none,
     media_type,
     page_cost_micros,
-    read,
+    read_json,
 )
-from gateway.vendors.json_fields import blamed, fields, number, reply, text
-from gateway.vendors.models import limit
 
 _TIMEOUT_S = 240.0  # of one request; it answers when the last page is read
 _PICTURES = (".png", ".jpg", ".jpeg", ".avif")
-PARSER = Parser(
+PARSER = DocumentParser(
     name="mistral",
     slug="mistral-ocr",
     title="Document to Markdown by Mistral OCR",
@@ -99,7 +103,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         Outbound(address, headers={"Authorization": f"Bearer {key}"}),
         page_cost_micros=page_cost_micros(PARSER, section.page_cost),
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="mistral_max_concurrency")
+            max_concurrency=limit_or_none(section.max_concurrency, name="mistral_max_concurrency")
         ),
     )
     register(document_endpoint(PARSER, section, model=section.model), reader)
@@ -134,14 +138,14 @@ class Reader:
         order = await _order(request, job.endpoint)
         answer = await self.outbound.request("POST", "/ocr", json=order, timeout_s=self.timeout_s)
         _check(answer)
-        reading = await read(answer, _Reading)
+        reading = await read_json(answer, _Reading)
         if reading is None or not reading.pages:
             raise SubmitUncertain("Answered with success, but without a page.")
         markdown = "\n\n".join(page.markdown for page in reading.pages)
         return Result(text=markdown, cost_micros=self._cost_micros(reading.usage_info))
 
     def _cost_micros(self, usage: object) -> int | None:
-        pages = number(fields(usage).get("pages_processed"))
+        pages = as_number(as_object(usage).get("pages_processed"))
         if self.page_cost_micros is None or pages is None:
             return None
         return int(pages) * self.page_cost_micros
@@ -156,7 +160,7 @@ class Reader:
 
 
 async def _order(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
-    attachment = file_of(request)
+    attachment = attached_file(request)
     order = {
         "model": endpoint.model,
         "document": await _document(attachment),
@@ -171,7 +175,7 @@ async def _order(request: GenerationRequest, endpoint: Endpoint) -> dict[str, An
 
 async def _document(attachment: Attachment) -> dict[str, str]:
     kind = "image_url" if attachment.extension in _PICTURES else "document_url"
-    data = f"data:{media_type(attachment)};base64,{await base64_of(attachment)}"
+    data = f"data:{media_type(attachment)};base64,{await base64_text(attachment)}"
     return {"type": kind, kind: data}
 
 
@@ -179,9 +183,9 @@ def _check(answer: Answer) -> None:
     """Raise what an answer stands for; nothing for one that should hold pages."""
     if answer.status in range(200, 300):
         return
-    error = reply(answer)
-    kind = text(error.get("type"))
-    if kind == "invalid_model" or "model" in blamed(error):
+    error = json_object(answer)
+    kind = as_text(error.get("type"))
+    if kind == "invalid_model" or "model" in blamed_fields(error):
         raise AccountProblem("The provider does not know the model: change the settings.")
     if kind == "document_parser_too_many_pages":
         raise InvalidInput("The document has more pages than the provider takes.")

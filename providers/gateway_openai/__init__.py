@@ -6,8 +6,7 @@ On sale once `GATEWAY_OPENAI_API_KEY` is set, or `GATEWAY_OPENAI_BASE_URL` names
 from collections.abc import Callable
 
 from gateway import Endpoint, Outbound, Provider, Settings, hookimpl
-from gateway.vendors import base_url
-from gateway.vendors.models import picture_endpoint
+from gateway.vendors import base_url, picture_endpoint
 from gateway_openai.painter import Painter
 from gateway_openai.settings import OPENAI, OpenAISettings, model_on_sale, traits
 

@@ -4,7 +4,7 @@ import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, Traits, secret, setting, usdc
-from gateway.vendors.models import Model, limit
+from gateway.vendors import Model, limit_or_none
 from gateway_openai.sizes import PRICE_FACTORS, RESOLUTIONS
 
 OPENAI = "https://api.openai.com/v1"
@@ -76,7 +76,9 @@ def model_on_sale(section: OpenAISettings) -> Model:
 
 def traits(section: OpenAISettings) -> Traits:
     """Return the provider's limits; no submit of this API is idempotent."""
-    return Traits(max_concurrency=limit(section.max_concurrency, name="openai_max_concurrency"))
+    return Traits(
+        max_concurrency=limit_or_none(section.max_concurrency, name="openai_max_concurrency")
+    )
 
 
 def _prices(section: OpenAISettings) -> dict[str, str]:

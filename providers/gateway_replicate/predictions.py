@@ -21,8 +21,7 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.json_fields import fields, links, reply, text
-from gateway.vendors.models import Model
+from gateway.vendors import Model, as_object, as_text, job_urls, json_object
 from gateway_replicate.models import order
 from gateway_replicate.refusals import check_poll, check_submit, failure
 
@@ -49,19 +48,19 @@ class Predictions:
         answer = await self.outbound.request(
             "POST", where, json=asked, headers={"Cancel-After": f"{deadline_s}s"}
         )
-        body = fields(await answer.submit_json())
+        body = as_object(await answer.submit_json())
         check_submit(answer, body)
-        urls = links(fields(body.get("urls")), poll="get", cancel="cancel")
-        if not text(body.get("id")) or "poll" not in urls:
+        urls = job_urls(as_object(body.get("urls")), poll="get", cancel="cancel")
+        if not as_text(body.get("id")) or "poll" not in urls:
             raise SubmitUncertain("Replicate took the job and did not say where to ask for it.")
         return Handle(id=body["id"], urls=urls)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
         """Ask for the prediction."""
         answer = await self.outbound.request("GET", handle.urls["poll"])
-        prediction = reply(answer)
+        prediction = json_object(answer)
         check_poll(answer, prediction)
-        status = text(prediction.get("status"))
+        status = as_text(prediction.get("status"))
         if not status:
             raise Transient("Replicate's answer names no status.")
         if status == "failed":
@@ -79,7 +78,7 @@ class Predictions:
         if "cancel" not in handle.urls:
             raise Transient("Replicate gave no address to cancel the prediction at.")
         answer = await self.outbound.request("POST", handle.urls["cancel"], bills=False)
-        check_poll(answer, reply(answer))
+        check_poll(answer, json_object(answer))
 
     async def health(self) -> None:
         """Ask whose the token is; Replicate has no address that tells the credit left."""
@@ -95,8 +94,8 @@ def _picture(prediction: dict[str, Any]) -> Link:
     """Return the first picture of an output, which is an address or a list of some."""
     output = prediction.get("output")
     first = output[0] if isinstance(output, list) and output else output
-    if text(first):
-        return Link(url=text(first), media_type="image/png")
+    if as_text(first):
+        return Link(url=as_text(first), media_type="image/png")
     if prediction.get("data_removed") is True:  # an hour after the end
         raise HandleLost("Replicate has removed the picture.")
     raise ContentPolicy("The provider returned no picture for this prompt.")

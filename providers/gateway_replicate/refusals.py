@@ -13,7 +13,7 @@ from gateway import (
     RateLimited,
 )
 from gateway.errors import ProviderError
-from gateway.vendors.json_fields import fields, text
+from gateway.vendors import as_object, as_text
 
 _NOT_FOUND = 404
 _UNPROCESSABLE = 422
@@ -40,7 +40,7 @@ def check_poll(answer: Answer, body: dict[str, Any]) -> None:
 
 def failure(prediction: dict[str, Any]) -> ProviderError:
     """Return the error that a prediction with status `failed` ended with."""
-    message = text(prediction.get("error")).lower()
+    message = as_text(prediction.get("error")).lower()
     if any(word.lower() in message for word in _POLICY):
         return ContentPolicy("The provider's filter refused the prompt or its picture.")
     return JobFailed("Replicate's prediction failed.")
@@ -48,7 +48,7 @@ def failure(prediction: dict[str, Any]) -> ProviderError:
 
 def _check(answer: Answer, body: dict[str, Any]) -> None:
     """Raise what a status stands for; how long to wait stands in a sentence."""
-    waiting = _RESETS.search(text(body.get("detail")))
+    waiting = _RESETS.search(as_text(body.get("detail")))
     if answer.status == _TOO_MANY and waiting and "retry-after" not in answer.headers:
         raise RateLimited("Replicate asks to wait.", retry_after_s=float(waiting[1]))
     answer.check()
@@ -58,10 +58,10 @@ def _unprocessable(body: dict[str, Any]) -> ProviderError:
     """Return whose the mistake is: the buyer words the prompt, and nothing else."""
     invalid = body.get("invalid_fields")
     entries = invalid if isinstance(invalid, list) else []
-    names = [text(fields(entry).get("field")) for entry in entries]
+    names = [as_text(as_object(entry).get("field")) for entry in entries]
     ours = [name for name in names if name not in ("", "input.prompt")]
     if ours:
         return AccountProblem(f"Replicate's model does not take our {ours[0][:60]}.")
-    if "version" in text(body.get("title")).lower():
+    if "version" in as_text(body.get("title")).lower():
         return AccountProblem("Replicate does not know the model's version, or keeps it private.")
     return InvalidInput("The provider cannot work with this input.")

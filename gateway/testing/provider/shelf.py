@@ -8,7 +8,7 @@ import attrs
 from gateway.errors import Transient
 from gateway.testing.fakes.server import FakeServer
 from gateway.vendors import Answer, Outbound
-from gateway.vendors.transport import Sending, Transport, read
+from gateway.vendors.transport import SendTrace, Transport, read_answer
 
 _MAX_BYTES = 4_000_000  # the real one's is sixteen times as much
 
@@ -24,12 +24,12 @@ class Shelf(Outbound):
         """Return the shelf of one fake API."""
         return cls(server.url, max_bytes=_MAX_BYTES, host=server.api.output_host)
 
-    async def _followed(self, transport: Transport, url: str, timeout_s: float) -> Answer:
+    async def _fetch_link(self, transport: Transport, url: str, timeout_s: float) -> Answer:
         """Return what the fake API keeps under a link; `download` judges it as the real one."""
         link = urlsplit(url)
         if link.scheme != "https" or link.hostname != self.host:
             raise Transient("The link is none that the API gave.")
         where = transport.url(self.base_url + link.path)
-        order = transport.order("GET", {}, timeout_s)
-        async with transport.direct(where, order, Sending()) as response:
-            return await read(response, max_bytes=self.max_bytes)
+        options = transport.request_options("GET", {}, timeout_s)
+        async with transport.direct(where, options, SendTrace()) as response:
+            return await read_answer(response, max_bytes=self.max_bytes)
