@@ -1,17 +1,17 @@
-"""Scenes of the provider contract: a submit whose answer never came is not sent again."""
+"""Scenes of the provider contract: a submit without an answer is not sent again."""
 
 import pytest
 
 from gateway.domain import PaymentState
-from gateway.testing.provider.judging import (
+from gateway.testing.provider.checks import (
+    accepting_answer,
     api_of,
     check_completed,
     check_failed,
     check_submits,
-    good,
     is_idempotent,
 )
-from gateway.testing.provider.stage import Stage
+from gateway.testing.provider.gateway_under_test import GatewayUnderTest
 
 _ADVICE = (
     "Where a submit went out and nobody knows what came of it, `submit` raises SubmitUncertain: "
@@ -19,26 +19,28 @@ _ADVICE = (
     "`Traits(idempotent_submit=True)` has it sent again."
 )
 _ERRORS = ("error 500", "error 502", "error 504", "error 524")
-_TAKEN = (
+_SERVER_ERROR_ADVICE = (
     "A server, or a proxy before it, may answer so after the order was taken and billed: leave it "
     "to `answer.check()`, which raises SubmitUncertain. NotAccepted, RateLimited and JobFailed are "
     "for answers of which the vendor documents that nothing is billed."
 )
-_ODD = (
+_UNKNOWN_SHAPE_ADVICE = (
     "What was answered with success was made and billed, whatever the answer looks like: raise "
     "SubmitUncertain for a shape that you do not know."
 )
 
 
-class SubmittingScenes:
-    """Nothing is made, and billed, twice."""
+class SubmitScenes:
+    """The vendor makes and bills nothing twice."""
 
     @pytest.mark.parametrize("answer", ["dropped", "garbage", "endless"])
-    async def test_a_submit_without_a_whole_answer(self, stage: Stage, answer: str) -> None:
-        server = api_of(stage)
-        server.plays(answer, good(stage), jobs=("made",))
-        task = await stage.bought()
-        if is_idempotent(stage):
+    async def test_a_submit_without_a_whole_answer(
+        self, gateway: GatewayUnderTest, answer: str
+    ) -> None:
+        server = api_of(gateway)
+        server.set_answers(answer, accepting_answer(gateway), jobs=("made",))
+        task = await gateway.buy_and_wait()
+        if is_idempotent(gateway):
             check_completed(task)
             check_submits(server, 2, advice="An idempotent submit is simply sent again.")
         else:
@@ -47,41 +49,43 @@ class SubmittingScenes:
 
     @pytest.mark.parametrize("answer", ["broken", *_ERRORS])
     async def test_a_submit_that_is_answered_with_an_error_of_the_server(
-        self, stage: Stage, answer: str
+        self, gateway: GatewayUnderTest, answer: str
     ) -> None:
-        server = api_of(stage, answer)
-        server.plays(answer, good(stage), jobs=("made",))
-        task = await stage.bought()
-        if is_idempotent(stage):
+        server = api_of(gateway, answer)
+        server.set_answers(answer, accepting_answer(gateway), jobs=("made",))
+        task = await gateway.buy_and_wait()
+        if is_idempotent(gateway):
             check_completed(task)
             check_submits(server, 2, advice="An idempotent submit is simply sent again.")
         else:
-            check_submits(server, 1, advice=_TAKEN)
-            check_failed(task, "uncertain_submit", advice=_TAKEN)
+            check_submits(server, 1, advice=_SERVER_ERROR_ADVICE)
+            check_failed(task, "uncertain_submit", advice=_SERVER_ERROR_ADVICE)
 
     @pytest.mark.parametrize("answer", ["null", "[]", "7", '{"id": [null]}'])
     async def test_a_success_of_another_shape_is_not_asked_for_again(
-        self, stage: Stage, answer: str
+        self, gateway: GatewayUnderTest, answer: str
     ) -> None:
-        server = api_of(stage)
-        server.plays(f"json {answer}")
-        task = await stage.bought()
+        server = api_of(gateway)
+        server.set_answers(f"json {answer}")
+        task = await gateway.buy_and_wait()
         assert task.payment.state is PaymentState.REFUND_DUE, "The buyer's money is not owed back."
-        if not is_idempotent(stage):
-            check_submits(server, 1, advice=_ODD)
+        if not is_idempotent(gateway):
+            check_submits(server, 1, advice=_UNKNOWN_SHAPE_ADVICE)
 
     @pytest.mark.parametrize("end", ["stop", "power cut"])
-    async def test_a_gateway_that_ends_in_mid_submit(self, stage: Stage, end: str) -> None:
-        server = api_of(stage)
-        server.plays("held", good(stage), jobs=("made",))
-        task_id = await stage.buy()
-        async for _ in stage.looks("the provider to submit"):
+    async def test_a_gateway_that_ends_in_mid_submit(
+        self, gateway: GatewayUnderTest, end: str
+    ) -> None:
+        server = api_of(gateway)
+        server.set_answers("held", accepting_answer(gateway), jobs=("made",))
+        task_id = await gateway.buy()
+        async for _ in gateway.wait_for("the provider to submit"):
             if server.submitted:
                 break
-        await (stage.restart() if end == "stop" else stage.die_and_start())
+        await (gateway.restart() if end == "stop" else gateway.crash_and_restart())
         server.end()
-        task = await stage.ended(task_id)
-        if is_idempotent(stage):
+        task = await gateway.wait_for_end(task_id)
+        if is_idempotent(gateway):
             check_completed(task)
             check_submits(server, 2, advice="An idempotent submit is simply sent again.")
         else:

@@ -1,4 +1,4 @@
-"""Where the kit's gateway fetches files from: the fake API's, under the https links it gave."""
+"""Fetches results for the gateway under test: from the fake API, under the https links it gave."""
 
 from typing import Self
 from urllib.parse import urlsplit
@@ -10,22 +10,23 @@ from gateway.testing.fakes.server import FakeServer
 from gateway.vendors import Answer, Outbound
 from gateway.vendors.transport import SendTrace, Transport, read_answer
 
-_MAX_BYTES = 4_000_000  # the real one's is sixteen times as much
+# A sixteenth of the real client's limit.
+_MAX_BYTES = 4_000_000
 
 
 @attrs.define
-class Shelf(Outbound):
-    """Stands in for the gateway's own client of links, which would want a certificate."""
+class FileServer(Outbound):
+    """Replaces the gateway's client for links, which needs a server with a certificate."""
 
     host: str = attrs.field(default="", kw_only=True)
 
     @classmethod
-    def at(cls, server: FakeServer) -> Self:
-        """Return the shelf of one fake API."""
+    def of(cls, server: FakeServer) -> Self:
+        """Return the file server of one fake API."""
         return cls(server.url, max_bytes=_MAX_BYTES, host=server.api.output_host)
 
     async def _fetch_link(self, transport: Transport, url: str, timeout_s: float) -> Answer:
-        """Return what the fake API keeps under a link; `download` judges it as the real one."""
+        """Return what the fake API has under a link; `download` checks it as in production."""
         link = urlsplit(url)
         if link.scheme != "https" or link.hostname != self.host:
             raise Transient("The link is none that the API gave.")
