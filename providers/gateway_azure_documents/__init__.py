@@ -10,18 +10,19 @@ from gateway.vendors import base_url, document_endpoint, limit_or_none, page_cos
 from gateway_azure_documents.analyzer import Analyzer
 from gateway_azure_documents.settings import PARSER, AzureDocumentsSettings, is_on_sale
 
-_MAX_BYTES = 200_000_000  # every word of an answer has a polygon: half a megabyte a page
+# An answer has a polygon for every word: half a megabyte a page.
+_MAX_BYTES = 200_000_000
 
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings."""
+    """Register the settings."""
     register(PARSER.name, AzureDocumentsSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the model on sale where there are an endpoint and its key."""
+    """Put the model on sale if there are an endpoint and its key."""
     section = settings.section(PARSER.name, AzureDocumentsSettings)
     if not is_on_sale(section):
         return

@@ -16,7 +16,7 @@ from gateway_bfl.tasks import Tasks
 
 @attrs.frozen(kw_only=True)
 class BflSettings:
-    """What an operator may set about Black Forest Labs."""
+    """The operator's settings for Black Forest Labs."""
 
     api_key: ts.SecretStr = secret(
         "API key of Black Forest Labs; puts its models on sale.", example="bfl_0123456789abcdef"
@@ -39,13 +39,13 @@ class BflSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name our settings: `GATEWAY_BFL_…`."""
+    """Register the settings `GATEWAY_BFL_…`."""
     register("bfl", BflSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key."""
+    """Put the chosen models on sale if there is a key."""
     section = settings.section("bfl", BflSettings)
     if not str(section.api_key):
         return

@@ -1,4 +1,4 @@
-"""The provider: begins a task, and asks for it at the address that the API gave."""
+"""The provider: begins a task and polls it at the address that the API gave."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,15 +33,17 @@ from gateway.vendors import (
     job_urls,
     json_object,
 )
-from gateway_bfl.models import order
+from gateway_bfl.models import request_body
 
 _MODERATED = ("Request Moderated", "Content Moderated")
 _FAILED = ("Error", "Failed")
 _LOST = "Task not found"
 _NOT_FOUND = 404
 _TOO_MANY = 429
-_OURS = {"width", "height", "output_format"}  # no buyer words them
-_CREDIT_MICROS = 10_000  # a credit is a cent
+# Fields that the adapter fills in, not the buyer.
+_ADAPTER_FIELDS = {"width", "height", "output_format"}
+# 10⁻⁶ US dollars of one credit, which is a cent.
+_CREDIT_MICROS = 10_000
 
 
 @attrs.define
@@ -49,13 +51,14 @@ class Tasks:
     """Asks `POST {base}/v1/{model}`; there is no way to stop a task."""
 
     outbound: Outbound
-    models: Mapping[str, Model] = attrs.field(kw_only=True)  # by slug
+    models: Mapping[str, Model] = attrs.field(kw_only=True)
+    """The models on sale, by slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "bfl"
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
         """Begin one task, once."""
-        asked = order(self.models[job.endpoint.slug], request)
+        asked = request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request("POST", f"/v1/{job.endpoint.model}", json=asked)
         body = as_object(await answer.submit_json())
         _check(answer, body)
@@ -65,7 +68,7 @@ class Tasks:
         return Handle(id=body["id"], urls=urls)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask for the task; its picture can be fetched for ten minutes."""
+        """Get the task; its picture can be fetched for ten minutes."""
         answer = await self.outbound.request("GET", handle.urls["poll"])
         task = json_object(answer)
         status = as_text(task.get("status"))
@@ -79,7 +82,7 @@ class Tasks:
         if status in _MODERATED:
             raise ContentPolicy("The provider's filter refused the prompt or its picture.")
         if status in _FAILED:
-            raise _failure(task)
+            raise _task_error(task)
         if status == "Ready":
             return Result(outputs=(_picture(task),), cost_micros=_cost_micros(task))
         return Pending(progress=as_number(task.get("progress")), note=status)
@@ -94,13 +97,13 @@ class Tasks:
             raise AccountProblem("Black Forest Labs has no credits left.")
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
 def _check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what a status stands for; how long to wait may stand in the body."""
-    for name in sorted(_OURS & blamed_fields(body)):
+    """Raise the error that a status stands for; the body may say how long to wait."""
+    for name in sorted(_ADAPTER_FIELDS & blamed_fields(body)):
         raise AccountProblem(f"The model does not take our {name}: change the settings.")
     wait_s = as_number(body.get("retry_after"))
     if answer.status == _TOO_MANY and wait_s is not None and "retry-after" not in answer.headers:
@@ -108,8 +111,8 @@ def _check(answer: Answer, body: dict[str, Any]) -> None:
     answer.check()
 
 
-def _failure(task: dict[str, Any]) -> ContentPolicy | InvalidInput | JobFailed:
-    """Return the error that a task ended with; its name stands in `error`, or in `details`."""
+def _task_error(task: dict[str, Any]) -> ContentPolicy | InvalidInput | JobFailed:
+    """Return the error that a task ended with; its name is in `error` or in `details`."""
     reason = as_text(task.get("error")) or as_text(as_object(task.get("details")).get("error"))
     if reason == "content_policy_violation":
         return ContentPolicy("The provider's filter refused the prompt or its picture.")
@@ -126,6 +129,6 @@ def _picture(task: dict[str, Any]) -> Link:
 
 
 def _cost_micros(task: dict[str, Any]) -> int | None:
-    """Return what the answer says that the task cost, in 10⁻⁶ US dollars."""
+    """Return the task's cost from the answer, in 10⁻⁶ US dollars; None if it names none."""
     credits_spent = as_number(task.get("cost"))
     return None if credits_spent is None else round(credits_spent * _CREDIT_MICROS)

@@ -16,7 +16,7 @@ from gateway_fal.queue import Queue
 
 @attrs.frozen(kw_only=True)
 class FalSettings:
-    """What an operator may set about fal."""
+    """The operator's settings for fal."""
 
     api_key: ts.SecretStr = secret(
         "API key of fal.ai; puts its models on sale.", example="id:secret"
@@ -39,13 +39,13 @@ class FalSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name our settings: `GATEWAY_FAL_…`."""
+    """Register the settings `GATEWAY_FAL_…`."""
     register("fal", FalSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key."""
+    """Put the chosen models on sale if there is a key."""
     section = settings.section("fal", FalSettings)
     if not str(section.api_key):
         return

@@ -1,4 +1,4 @@
-"""The provider: puts a job into fal's queue, and asks for it at the addresses that fal gave."""
+"""The provider: puts a job into fal's queue and polls it at the addresses that fal gave."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,22 +19,25 @@ from gateway import (
     Transient,
 )
 from gateway.vendors import Model, as_number, as_object, as_text, job_urls, json_object
-from gateway_fal.models import order
+from gateway_fal.models import request_body
 from gateway_fal.refusals import check_outcome, check_status, check_submit
 
-_COMPLETED = "COMPLETED"  # there is no failed state: an error comes with the response
+# fal has no state for failures: the response of a completed job may be an error.
+_COMPLETED = "COMPLETED"
 _BAD_REQUEST = 400
 _NOT_FOUND = 404
-_POLL_S = 25.0  # of one of the two requests that the last poll makes
+# The time-out of one request; the last poll makes two.
+_POLL_S = 25.0
 
 
 @attrs.define
 class Queue:
-    """Asks `POST {base}/{model}`; a poll asks for the status, and at the end for the response."""
+    """Submits by `POST {base}/{model}`; a poll gets the status, and at the end the response."""
 
     outbound: Outbound
     platform: Outbound = attrs.field(kw_only=True)
-    models: Mapping[str, Model] = attrs.field(kw_only=True)  # by slug
+    models: Mapping[str, Model] = attrs.field(kw_only=True)
+    """The models on sale, by slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "fal"
 
@@ -42,9 +45,10 @@ class Queue:
         """Put one job into the queue, once: fal's own ten retries are switched off."""
         headers = {
             "x-fal-no-retry": "1",
-            "x-fal-request-timeout": str(int(job.endpoint.timeout_s)),  # nobody waits longer
+            # The attempt ends after this time.
+            "x-fal-request-timeout": str(int(job.endpoint.timeout_s)),
         }
-        asked = order(self.models[job.endpoint.slug], request)
+        asked = request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request(
             "POST", f"/{job.endpoint.model}", json=asked, headers=headers
         )
@@ -56,7 +60,7 @@ class Queue:
         return Handle(id=body["request_id"], urls=urls)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask for the status; of a job that has ended, fetch how."""
+        """Get the status of a job, and its response if the job has ended."""
         answer = await self.outbound.request("GET", handle.urls["status"], timeout_s=_POLL_S)
         check_status(answer)
         status = json_object(answer)
@@ -68,7 +72,7 @@ class Queue:
         return Result(outputs=(_picture(body),))
 
     async def cancel(self, handle: Handle) -> None:
-        """Ask fal to stop a job; one that runs already may still be made, and billed."""
+        """Ask fal to stop a job; fal may still finish and bill a job that runs already."""
         if "cancel" not in handle.urls:
             raise Transient("fal gave no address to cancel the job at.")
         answer = await self.outbound.request("PUT", handle.urls["cancel"], bills=False)
@@ -77,20 +81,21 @@ class Queue:
             check_status(answer)
 
     async def health(self) -> None:
-        """Ask what a model costs, which takes a working key; the balance is for admin keys only."""
+        """Ask for a model's price, which needs a valid key; the balance needs an admin key."""
         model = next(iter(self.models.values()))
         answer = await self.platform.request("GET", f"/v1/models/pricing?endpoint_id={model.id}")
-        if answer.status != _NOT_FOUND:  # the key was taken; one retired model stops no other
+        # A 404 means that fal took the key and has retired this model; the others are on sale.
+        if answer.status != _NOT_FOUND:
             answer.check()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
         await self.platform.close()
 
 
 def _pending(status: dict[str, Any]) -> Pending:
-    """Return what is known of a job that has not ended; one state more than we know is no end."""
+    """Return the state of a job that has not ended; an unknown state does not end a job."""
     state = as_text(status.get("status"))
     if not state:
         raise Transient("fal's answer names no status.")
@@ -101,7 +106,7 @@ def _pending(status: dict[str, Any]) -> Pending:
 
 
 def _picture(body: dict[str, Any]) -> Link:
-    """Return the first picture: one was asked for. None, or a flagged one, is a filter's work."""
+    """Return the first picture; raise `ContentPolicy` if there is none or it is flagged."""
     found = body.get("images")
     images = found if isinstance(found, list) else [body.get("image")]
     first = as_object(images[0]) if images else {}

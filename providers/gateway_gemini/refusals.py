@@ -1,4 +1,4 @@
-"""What an error of the Gemini API means: the buyer's, the operator's, or the moment's."""
+"""What the Gemini API's errors mean: for the buyer or the operator, or that a retry may help."""
 
 import re
 from collections.abc import Iterator
@@ -8,10 +8,12 @@ from gateway import AccountProblem, Answer, InvalidInput, NotAccepted, RateLimit
 from gateway.vendors import as_object, as_text
 
 _ACCOUNT = ("FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND")
-_OURS = ("generation_config", "generationconfig", "model")  # the buyer sets none of them
-_OUR_WORDS = ("aspect ratio", "image size", "api key")  # how messages without details begin
-# ai.google.dev/gemini-api/docs/billing: a request that fails with 500 is not charged. It says
-# nothing about 503, and a proxy's 500 has no such name in it.
+# Fields that the adapter fills in, not the buyer.
+_ADAPTER_FIELDS = ("generation_config", "generationconfig", "model")
+# Messages without details that blame such a field begin with one of these.
+_ADAPTER_MESSAGES = ("aspect ratio", "image size", "api key")
+# ai.google.dev/gemini-api/docs/billing says that a request that fails with 500 is not charged. It
+# says nothing about 503, and a proxy's 500 does not have the name INTERNAL.
 _NOT_CHARGED = (500, "INTERNAL")
 _SPENT = re.compile(r"prepayment|credits are depleted|spending cap|limit: 0(?![\d.])")
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
@@ -19,7 +21,7 @@ _NAME = re.compile(r"[A-Z][A-Z_]{1,39}")
 
 
 def check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what an answer stands for; nothing for one that should hold a picture."""
+    """Raise the error that an answer stands for; do nothing for one that should hold a picture."""
     error = as_object(body.get("error"))
     status = as_text(error.get("status"))
     if status in _ACCOUNT:
@@ -43,27 +45,28 @@ def refusal(body: dict[str, Any]) -> str:
 
 
 def entries(value: object) -> list[dict[str, Any]]:
-    """Return a list's objects; none for anything else."""
+    """Return the objects of a list; an empty list for a value of another type."""
     return [as_object(entry) for entry in value] if isinstance(value, list) else []
 
 
 def _check_argument(error: dict[str, Any]) -> None:
-    """Raise `AccountProblem` for a wrong key, or for what the settings ask the model for."""
+    """Raise `AccountProblem` for a wrong key or a refused setting, otherwise `InvalidInput`."""
     for detail in _details(error, "ErrorInfo"):
         if as_text(detail.get("reason")).startswith("API_KEY_"):
             raise AccountProblem("The provider does not take the API key.")
     for violation in _violations(error, "BadRequest", "fieldViolations"):
-        if as_text(violation.get("field")).lower().startswith(_OURS):
+        if as_text(violation.get("field")).lower().startswith(_ADAPTER_FIELDS):
             raise AccountProblem("The model does not take our ratio or size: change the settings.")
-    if as_text(error.get("message")).lower().startswith(_OUR_WORDS):
+    if as_text(error.get("message")).lower().startswith(_ADAPTER_MESSAGES):
         raise AccountProblem("The provider does not take the API key, our ratio or our size.")
     raise InvalidInput("The provider cannot work with this input.")
 
 
 def _check_quota(error: dict[str, Any]) -> None:
-    """Raise `RateLimited` with the wait that the API names; what a wait does not cure is no pause.
+    """Raise `RateLimited` with the wait that the API names, if waiting helps.
 
-    With a quota of a day, the wait it names is often a few seconds: it is wrong.
+    A used-up daily quota or credit is an `AccountProblem`. The API often names a wait of a few
+    seconds for it, which is wrong.
     """
     for violation in _violations(error, "QuotaFailure", "violations"):
         is_daily = "PerDay" in as_text(violation.get("quotaId"))

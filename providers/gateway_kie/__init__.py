@@ -16,7 +16,7 @@ from gateway_kie.models import MODELS
 
 @attrs.frozen(kw_only=True)
 class KieSettings:
-    """What an operator may set about kie.ai."""
+    """The operator's settings for kie.ai."""
 
     api_key: ts.SecretStr = secret(
         "API key of kie.ai; puts its models on sale.", example="0123456789abcdef"
@@ -36,13 +36,13 @@ class KieSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name our settings: `GATEWAY_KIE_…`."""
+    """Register the settings `GATEWAY_KIE_…`."""
     register("kie", KieSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key."""
+    """Put the chosen models on sale if there is a key."""
     section = settings.section("kie", KieSettings)
     if not str(section.api_key):
         return

@@ -1,4 +1,4 @@
-"""The provider: creates a task, and asks for its record."""
+"""The provider: creates a task and polls its record."""
 
 import json
 from collections.abc import Mapping
@@ -22,24 +22,25 @@ from gateway import (
     Transient,
 )
 from gateway.vendors import Model, as_number, as_object, as_text, json_object
-from gateway_kie.models import order
-from gateway_kie.refusals import UNPROCESSABLE, check_poll, check_submit, failure
+from gateway_kie.models import request_body
+from gateway_kie.refusals import UNPROCESSABLE, check_poll, check_submit, task_error
 
 _PERCENT = 100
 
 
 @attrs.define
 class Jobs:
-    """Asks `POST {base}/api/v1/jobs/createTask`; kie.ai has no way to stop a task."""
+    """Submits by `POST {base}/api/v1/jobs/createTask`; kie.ai has no way to stop a task."""
 
     outbound: Outbound
-    models: Mapping[str, Model] = attrs.field(kw_only=True)  # by slug
+    models: Mapping[str, Model] = attrs.field(kw_only=True)
+    """The models on sale, by slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "kie"
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
         """Create one task, once."""
-        asked = order(self.models[job.endpoint.slug], request)
+        asked = request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request(
             "POST",
             "/api/v1/jobs/createTask",
@@ -53,20 +54,20 @@ class Jobs:
         return Handle(id=task_id)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask for the task's record."""
+        """Get the task's record."""
         answer = await self.outbound.request(
             "GET", f"/api/v1/jobs/recordInfo?taskId={quote(handle.id, safe='')}"
         )
         body = json_object(answer)
         task = as_object(body.get("data"))
         state = as_text(task.get("state"))
-        if not state and _is_not_written_down(body):
+        if not state and _is_not_recorded_yet(body):
             return Pending(note="created, and not in kie.ai's records yet")
         if not state:
             check_poll(answer, body)
             raise Transient("kie.ai's answer names no state.")
         if state == "fail":
-            raise failure(task)
+            raise task_error(task)
         if state == "success":
             return Result(outputs=(_picture(task),))
         done = as_number(task.get("progress"))
@@ -84,20 +85,20 @@ class Jobs:
             raise AccountProblem("kie.ai has no credits left.")
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
-def _is_not_written_down(body: dict[str, Any]) -> bool:
-    """Whether this is what kie.ai says of a task that was created a moment ago.
+def _is_not_recorded_yet(body: dict[str, Any]) -> bool:
+    """Whether kie.ai answers that it has no record yet, as it does just after creating a task.
 
-    It says the same of a task that never was; the deadline of the attempt ends that.
+    kie.ai says the same of a task that does not exist; there, the attempt's deadline ends the wait.
     """
     return body.get("code") == UNPROCESSABLE and body.get("msg") == "recordInfo is null"
 
 
 def _picture(task: dict[str, Any]) -> Link:
-    """Return the first picture; it stands in JSON that stands in a text of the JSON."""
+    """Return the first picture; its address is in JSON inside a text field of the JSON."""
     try:
         made = as_object(json.loads(as_text(task.get("resultJson")) or "{}"))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Documents to Markdown by LlamaParse (version 2): a file is uploaded, then a job parses it.
+"""Documents to Markdown by LlamaParse (version 2): an upload, then a job that parses the file.
 
 On sale once `GATEWAY_LLAMAPARSE_API_KEY` is set.
 """
@@ -13,13 +13,13 @@ from gateway_llamaparse.settings import PARSER, LlamaParseSettings, tier
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings."""
+    """Register the settings."""
     register(PARSER.name, LlamaParseSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the parser on sale where there is a key."""
+    """Put the parser on sale if there is a key."""
     section = settings.section(PARSER.name, LlamaParseSettings)
     if not (key := str(section.api_key)):
         return

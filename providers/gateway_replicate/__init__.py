@@ -16,7 +16,7 @@ from gateway_replicate.predictions import Predictions
 
 @attrs.frozen(kw_only=True)
 class ReplicateSettings:
-    """What an operator may set about Replicate."""
+    """The operator's settings for Replicate."""
 
     api_key: ts.SecretStr = secret(
         "API token of Replicate; puts its models on sale.", example="r8_…"
@@ -36,13 +36,13 @@ class ReplicateSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name our settings: `GATEWAY_REPLICATE_…`."""
+    """Register the settings `GATEWAY_REPLICATE_…`."""
     register("replicate", ReplicateSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key."""
+    """Put the chosen models on sale if there is a key."""
     section = settings.section("replicate", ReplicateSettings)
     if not str(section.api_key):
         return
