@@ -61,7 +61,7 @@ def check_failed(task: Task, *details: str, advice: str) -> None:
     assert task.details in details, (
         f"{describe_task(task)} Expected: {' or '.join(details)}. {advice}"
     )
-    assert task.payment.state is PaymentState.REFUND_DUE, "The buyer's money is not owed back."
+    assert task.payment.state is PaymentState.REFUND_DUE, "No refund is due to the buyer."
 
 
 def check_submits(server: FakeServer, expected: int, *, advice: str) -> None:

@@ -44,7 +44,7 @@ class JobScenes:
         server.set_answers("accepted", jobs=("broken dropped limited garbage waiting made",))
         advice = (
             "`poll` raises Transient or RateLimited for a moment's trouble, and JobFailed, "
-            "ContentPolicy, InvalidInput or HandleLost only where the API says so of the job."
+            "ContentPolicy, InvalidInput or HandleLost only if the API says so of the job."
         )
         check_completed(await gateway.buy_and_wait(), advice=advice)
         check_submits(server, 1, advice=advice)
@@ -52,7 +52,7 @@ class JobScenes:
     async def test_a_job_that_failed_is_submitted_anew(self, gateway: GatewayUnderTest) -> None:
         server = job_api_of(gateway, "failed")
         server.set_answers("accepted", jobs=("failed", "made"))
-        advice = "`poll` raises JobFailed where the job itself failed."
+        advice = "`poll` raises JobFailed if the job itself failed."
         check_completed(await gateway.buy_and_wait(), advice=advice)
         check_submits(server, 2, advice=advice)
 
@@ -61,7 +61,7 @@ class JobScenes:
     ) -> None:
         server = job_api_of(gateway, "lost")
         server.set_answers("accepted", jobs=("waiting lost", "made"))
-        advice = "`poll` raises HandleLost where the API does not know its own job."
+        advice = "`poll` raises HandleLost if the API does not know its own job."
         if is_idempotent(gateway):
             check_completed(await gateway.buy_and_wait(), advice=advice)
             check_submits(server, 2, advice="An idempotent submit is simply sent again.")
@@ -81,9 +81,9 @@ class JobScenes:
         if isinstance(provider, Cancelling) and traits.cancellable:
             server.set_answers(jobs=("made",))
             check_completed(await gateway.wait_for_end(task_id))
-            check_submits(server, 2, advice="A job that was stopped for certain is begun anew.")
+            check_submits(server, 2, advice="A job that was certainly stopped is submitted again.")
             return
-        advice = "A job that may still be made and billed is not begun anew."
+        advice = "A job that may still be made and billed is not submitted again."
         check_failed(await gateway.wait_for_end(task_id), "timed_out", advice=advice)
         check_submits(server, 1, advice=advice)
 

@@ -23,8 +23,8 @@ from gateway.testing.provider.gateway_under_test import GatewayUnderTest
 
 _PROBED_AFTER_S = 3600.0
 _RETRY_ADVICE = (
-    '`submit` raises NotAccepted where the vendor documents that an answer means "not taken", and '
-    "Transient only where nothing went out."
+    '`submit` raises NotAccepted if the vendor documents that an answer means "not taken", and '
+    "Transient only if the request did not go out."
 )
 
 
@@ -72,7 +72,7 @@ class RefusalScenes:
         server.set_answers(*_answers_ending_in(gateway, "nothing"), jobs=("waiting nothing",))
         is_document = gateway.sold.endpoint.capability == DOCUMENT_PARSING
         reasons = ("uncertain_submit", "invalid_input") if is_document else ("content_policy",)
-        advice = "Raise ContentPolicy for an answer without a picture: a filter took it."
+        advice = "Raise ContentPolicy for an answer without a picture: a filter removed it."
         if is_document:
             advice = "Raise SubmitUncertain, HandleLost or InvalidInput for one without a text."
         check_failed(await gateway.buy_and_wait(), *reasons, advice=advice)
@@ -90,7 +90,7 @@ class RefusalScenes:
         problem = gateway.sold.upstream.circuit.problem or ""
         private = [*secrets, gateway.fields.get("prompt") or "no prompt"]
         assert not any(text in problem for text in private), (
-            f"The operator's log gets {problem!r}: say neither key nor prompt."
+            f"The operator's log gets {problem!r}: it must contain neither key nor prompt."
         )
         server.set_answers(accepting_answer(gateway), jobs=("made",), others="other")
         gateway.clock.ahead_s += _PROBED_AFTER_S

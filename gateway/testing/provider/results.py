@@ -34,7 +34,9 @@ class ResultScenes:
         _set_good_answers(gateway)
         task = await gateway.buy_and_wait()
         check_completed(task)
-        assert task.attempt == 1, f"It took {task.attempt} attempts against an API that works."
+        assert task.attempt == 1, (
+            f"The task took {task.attempt} attempts against an API that works."
+        )
         _check_result(gateway, task)
         if gateway.server is not None:
             check_submits(gateway.server, 1, advice="One generation is one submit.")
@@ -77,7 +79,9 @@ class ResultScenes:
         await _check_links(gateway, server)
         server.files = files
         check_completed(await gateway.buy_and_wait())
-        check_submits(server, 2, advice=f"A dead link is asked for anew by `poll`. {_LINK_ADVICE}")
+        check_submits(
+            server, 2, advice=f"`poll` asks for a new link if the old one is dead. {_LINK_ADVICE}"
+        )
 
     @pytest.mark.parametrize("files", ["gone", "page", "endless"])
     async def test_a_file_that_cannot_be_had_is_paid_back(
@@ -93,7 +97,7 @@ class ResultScenes:
         )
         if is_idempotent(gateway):
             return
-        check_submits(server, 2, advice="What was made is not made again for a dead link.")
+        check_submits(server, 2, advice="A dead link does not have the result made again.")
 
     async def test_a_picture_that_is_none_is_not_made_again(
         self, gateway: GatewayUnderTest
@@ -103,7 +107,7 @@ class ResultScenes:
             pytest.skip("the endpoint sells no pictures")
         _set_good_answers(gateway)
         server.made.picture, server.files = b"<html>Log in</html>", "page"
-        advice = "What was made is billed: return it, and leave looking at it to the gateway."
+        advice = "The result is billed: return it, and let the gateway check it."
         check_failed(await gateway.buy_and_wait(), "provider_error", advice=advice)
         if not is_idempotent(gateway):
             check_submits(server, 1, advice=advice)

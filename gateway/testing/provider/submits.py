@@ -14,9 +14,9 @@ from gateway.testing.provider.checks import (
 from gateway.testing.provider.gateway_under_test import GatewayUnderTest
 
 _ADVICE = (
-    "Where a submit went out and nobody knows what came of it, `submit` raises SubmitUncertain: "
+    "If a submit went out and its outcome is not known, `submit` raises SubmitUncertain, as "
     "`Outbound.request` does, and `Answer.submit_json` for a success that cannot be read. Only "
-    "`Traits(idempotent_submit=True)` has it sent again."
+    "with `Traits(idempotent_submit=True)` is it sent again."
 )
 _ERRORS = ("error 500", "error 502", "error 504", "error 524")
 _SERVER_ERROR_ADVICE = (
@@ -68,7 +68,7 @@ class SubmitScenes:
         server = api_of(gateway)
         server.set_answers(f"json {answer}")
         task = await gateway.buy_and_wait()
-        assert task.payment.state is PaymentState.REFUND_DUE, "The buyer's money is not owed back."
+        assert task.payment.state is PaymentState.REFUND_DUE, "No refund is due to the buyer."
         if not is_idempotent(gateway):
             check_submits(server, 1, advice=_UNKNOWN_SHAPE_ADVICE)
 
