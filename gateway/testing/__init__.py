@@ -1,8 +1,9 @@
-"""For authors of plugins and stores: contracts as tests.
+"""The test kit for authors of plugins and stores: what a plugin must do, as tests to subclass.
 
     from gateway.testing import FakeApi, ProviderContract, Reply
 
-Needs `pip install 'generation-gateway[testing]'`; the server never imports it.
+Needs `pip install 'generation-gateway[testing]'`. The server never imports it; tests of this
+repository alone are in `tests/`.
 """
 
 import importlib
@@ -41,7 +42,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a contract when it is asked for: each brings pytest, and more, with it."""
+    """Import a contract when its name is asked for: each one imports pytest and more."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"gateway.testing.{_PLACES[name]}"), name)

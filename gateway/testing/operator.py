@@ -1,4 +1,4 @@
-"""What the operator of a kit's gateway has set."""
+"""The operator's settings of a gateway under test."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from gateway.settings import Settings
 
 
 def settings_of(values: Mapping[str, Any], *, wallet: str, data_dir: Path) -> Settings:
-    """Return settings; `values` are the gateway's own and plugins', as gateway.toml names them."""
+    """Return settings; `values` are the gateway's and the plugins', by their gateway.toml names."""
     names = attrs.fields_dict(Settings)
     ours: dict[str, Any] = {name: value for name, value in values.items() if name in names}
     others = {name: value for name, value in values.items() if name not in names}

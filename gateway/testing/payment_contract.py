@@ -20,24 +20,25 @@ from gateway.contracts import AuthorizationVerifier, Proof, Quote
 from gateway.domain import Endpoint, Flow, Payment, PaymentState
 from gateway.domain.eip3009 import BASE, BASE_SEPOLIA
 from gateway.errors import ChainUnavailable, PaymentRequired
-from gateway.testing.damage import GARBAGE, damaged
 from gateway.testing.fakes.chain import NOW, TX_HASH, WALLET, FakeChain, context_of, registered
+from gateway.testing.malformed_headers import GARBAGE, damaged
 
 _HOOK = "register_authorization_verifier"
-_MAX_HEADERS_BYTES = 8192  # what proxies take
+# The headers that proxies pass on.
+_MAX_HEADERS_BYTES = 8192
 _YEAR_S = 31_536_000
 _TOKEN = set(string.ascii_letters + string.digits + "-")
 _OTHER = "0x" + "c3" * 20
 
 
 class PaymentVerifierContract:
-    """Challenges, payment headers, terms, receipts; nothing here asks a chain."""
+    """Challenges, payment headers, terms and receipts; none of these tests needs a chain."""
 
     plugin: Any
     """The module with the hook `register_authorization_verifier`."""
 
     def header(self, quote: Quote, now: int) -> str:
-        """Return a header that pays a quote; whose signature is in it does not matter here."""
+        """Return a header that pays a quote; its signature is not checked here."""
         raise NotImplementedError("override `header`: return a payment header for the quote")
 
     @pytest.fixture
@@ -75,7 +76,7 @@ class PaymentVerifierContract:
 
     @pytest.fixture
     def proof(self, verifier: AuthorizationVerifier, quote: Quote) -> Proof:
-        """Return a good header, read."""
+        """Return the proof of a valid header."""
         return verifier.read(self.header(quote, NOW))
 
     def test_its_headers_have_names(self, verifier: AuthorizationVerifier) -> None:
@@ -116,7 +117,7 @@ class PaymentVerifierContract:
                 verifier.check_terms(proof, quote, NOW)
             except PaymentRequired as error:
                 check_reason(error)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it would be a 500
+            except Exception as error:  # noqa: BLE001 - any other error would be a 500
                 pytest.fail(
                     f"{type(error).__name__}: {error} for the header {header[:200]!r}. Whatever "
                     "a stranger sends, `read` and `check_terms` raise PaymentRequired."
@@ -209,7 +210,7 @@ def refused(verifier: AuthorizationVerifier, proof: Proof, quote: Quote, what: s
 
 
 def check_reason(error: PaymentRequired) -> None:
-    """Fail unless a refusal has one of x402's reasons, which are words joined by `_`."""
+    """Fail unless a refusal has a reason in x402's form: words joined by `_`."""
     assert re.fullmatch(r"[a-z][a-z0-9_]*", error.reason or ""), (
         f"PaymentRequired({error.reason!r}): give it a standard reason, such as invalid_payload."
     )
@@ -226,7 +227,7 @@ def check_headers(headers: Any) -> None:
 
 
 def payment_of(proof: Proof, paid_tx: str | None) -> Payment:
-    """Return the payment that a proof has become."""
+    """Return the payment that was made of a proof."""
     return Payment(
         id=1,
         flow=Flow.X402,

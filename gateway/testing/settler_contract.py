@@ -1,11 +1,11 @@
-"""What every settler must do while nobody answers: subclass `SettlerContract`.
+"""What every settler must do while its service does not answer: subclass `SettlerContract`.
 
     class TestMine(SettlerContract):
         plugin = gateway_mine
         name = "mine"
-        values = {"mine_url": "http://127.0.0.1:9"}  # where nobody answers
+        values = {"mine_url": "http://127.0.0.1:9"}  # a closed port
 
-That it makes transfers happen once, only a chain can show: see tests/gateway/settlement.
+Only a chain can show that a settler transfers exactly once: see tests/gateway/settlement.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -33,7 +33,7 @@ class SettlerContract:
     """The module with the hook `register_settlers`."""
 
     name: ClassVar[str] = ""
-    """What an operator writes into `GATEWAY_SETTLEMENT`."""
+    """The name that an operator sets in `GATEWAY_SETTLEMENT`."""
 
     values: ClassVar[Mapping[str, Any]] = {}
     """The settings that the settler needs, by their names in gateway.toml."""
@@ -46,13 +46,13 @@ class SettlerContract:
 
     @pytest.fixture
     def context(self, store: SqliteStore, tmp_path: Path) -> PluginContext:
-        """Return what the plugin is handed."""
+        """Return the plugin's context."""
         silent = context_of(FakeChain(is_silent=True), tmp_path, self.values)
         return attrs.evolve(silent, journal=store)
 
     @pytest_asyncio.fixture
     async def settler(self, context: PluginContext) -> AsyncIterator[Settler]:
-        """Yield the settler, set up."""
+        """Yield the settler with its settings."""
         settler = self._offered(context)[self.name]()
         yield settler
         await settler.close()
@@ -82,26 +82,26 @@ class SettlerContract:
         task = await reserved(store)
         for _ in range(2):
             payment = (await known(store, task.id)).payment
-            await _unless_silent(settler.submit(payment))
-            await _unless_silent(settler.tend())
+            await _await_unless_silent(settler.submit(payment))
+            await _await_unless_silent(settler.tend())
         state = (await known(store, task.id)).payment.state
         assert state in _OPEN, f"It is {state.value}; what became of a payment, the chain decides."
 
     @pytest.mark.asyncio
     async def test_it_tends_and_closes_with_nothing_to_do(self, settler: Settler) -> None:
-        await _unless_silent(settler.tend())
+        await _await_unless_silent(settler.tend())
         await settler.close()
         await settler.close()
 
     def _offered(self, context: PluginContext) -> dict[str, Callable[[], Settler]]:
-        """Return the plugin's settlers, asked as the gateway asks."""
+        """Return the plugin's settlers by name, registered as in the gateway."""
         offered: dict[str, Callable[[], Settler]] = {}
         call_hook(self.plugin, "register_settlers", offered.__setitem__, context)
         return offered
 
 
-async def _unless_silent(doing: Any) -> None:
-    """Wait for a settler that may say that nobody answers, and raise nothing else."""
+async def _await_unless_silent(doing: Any) -> None:
+    """Await a settler's call that may raise `ChainUnavailable` and nothing else."""
     try:
         await doing
     except ChainUnavailable:

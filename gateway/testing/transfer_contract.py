@@ -32,11 +32,12 @@ from gateway.testing.fakes.chain import (
 )
 
 _HOOK = "register_transfer_verifier"
-_BIRTH = 10  # the block at which these records begin
+# The cutoff block: transfers up to it may have paid before this database existed.
+_CUTOFF_BLOCK = 10
 
 
 class TransferVerifierContract:
-    """Mined transactions, and what may pay among them."""
+    """Which mined transactions a verifier accepts as payment."""
 
     pytestmark = pytest.mark.asyncio
 
@@ -59,18 +60,18 @@ class TransferVerifierContract:
     ) -> None:
         chain.receipts[TX_HASH] = mined(transfer_log(4, units=20_000))
         paid = Transfer(tx_hash=TX_HASH, log_index=4, sender=PAYER, amount_units=20_000)
-        assert await _found(verifier) == [paid]
+        assert await _find(verifier) == [paid]
 
     async def test_every_transfer_of_a_transaction_counts_for_itself(
         self, chain: FakeChain, verifier: TransferVerifier
     ) -> None:
         chain.receipts[TX_HASH] = mined(transfer_log(4, units=1), transfer_log(6, units=2))
-        assert [(one.log_index, one.amount_units) for one in await _found(verifier)] == [
+        assert [(one.log_index, one.amount_units) for one in await _find(verifier)] == [
             (4, 1),
             (6, 2),
         ]
 
-    async def test_what_no_endpoint_knows_is_not_found(self, verifier: TransferVerifier) -> None:
+    async def test_what_no_endpoint_knows_is_not_find(self, verifier: TransferVerifier) -> None:
         await _refused(verifier, TxNotFound)
 
     async def test_a_reverted_transaction_pays_nothing(
@@ -98,8 +99,8 @@ class TransferVerifierContract:
     async def test_what_may_have_paid_before_is_refused(
         self, chain: FakeChain, verifier: TransferVerifier
     ) -> None:
-        """A new database cannot know what was spent under an older one."""
-        chain.receipts[TX_HASH] = mined(transfer_log(), at=_BIRTH)
+        """A new database does not know which transfers an older one accepted."""
+        chain.receipts[TX_HASH] = mined(transfer_log(), at=_CUTOFF_BLOCK)
         await _refused(verifier, InvalidPayment)
         chain.receipts[TX_HASH] = mined(transfer_log(), at=HEAD - 1)
         await _refused(verifier, InvalidPayment, born_at=float(NOW))
@@ -110,31 +111,31 @@ class TransferVerifierContract:
         chain.receipts[TX_HASH] = mined(transfer_log())
         await _refused(verifier, InvalidPayment, now=NOW + 25 * 3600.0)
 
-    async def test_a_transfer_that_is_not_deep_enough_is_not_found(
+    async def test_a_transfer_that_is_not_deep_enough_is_not_find(
         self, chain: FakeChain, tmp_path: Path
     ) -> None:
         patient = registered(self.plugin, _HOOK, context_of(chain, tmp_path, {"confirmations": 3}))
         chain.receipts[TX_HASH] = mined(transfer_log(), at=HEAD - 1)
         await _refused(patient, TxNotFound)
         chain.receipts[TX_HASH] = mined(transfer_log(), at=HEAD - 2)
-        assert len(await _found(patient)) == 1
+        assert len(await _find(patient)) == 1
 
     async def test_a_silent_chain_is_said_to_be_silent(
         self, chain: FakeChain, verifier: TransferVerifier
     ) -> None:
         chain.is_silent = True
         with pytest.raises(ChainUnavailable):
-            await _found(verifier)
+            await _find(verifier)
 
 
-async def _found(verifier: TransferVerifier, **changes: float) -> list[Transfer]:
+async def _find(verifier: TransferVerifier, **changes: float) -> list[Transfer]:
     when: dict[str, Any] = {"born_at": 0.0, "now": float(NOW), **changes}
-    return await verifier.find_transfers(TX_HASH, floor_block=_BIRTH, **when)
+    return await verifier.find_transfers(TX_HASH, floor_block=_CUTOFF_BLOCK, **when)
 
 
 async def _refused(verifier: TransferVerifier, error: type[PaymentError], **changes: float) -> None:
     with pytest.raises(PaymentError) as raised:
-        await _found(verifier, **changes)
+        await _find(verifier, **changes)
     assert type(raised.value) is error, (
         f"{type(raised.value).__name__} where {error.__name__} tells the buyer what to do."
     )

@@ -1,7 +1,112 @@
-"""The HTTP client that providers are given, and where it may go."""
+"""What an adapter of a vendor's API needs: HTTP client, model tables, page prices, JSON readers.
+
+Adapters import these names from here and not from the modules below. The engine, the store and
+anything that knows about payments do not belong into this folder.
+
+An adapter that sells two models of a made-up vendor, each answered with one picture:
+
+    MODELS = (
+        Model(slug="acme-fast", id="fast-1", title="Acme Fast", price="0.05"),
+        Model(slug="acme-large", id="large-1", title="Acme Large", price="0.12"),
+    )
+
+    async def submit(self, request: GenerationRequest, job: Job) -> Result:
+        order = {"model": job.endpoint.model, "prompt": request.prompt}
+        answer = await self.outbound.request("POST", "/v1/pictures", json=order)
+        body = as_object(await answer.submit_json())
+        answer.check()
+        if not (url := as_text(body.get("url"))):
+            raise ContentPolicy("Acme returned no picture for this prompt.")
+        return Result(outputs=(Link(url=url, media_type="image/png"),))
+
+    @hookimpl
+    def register_endpoints(register: Callable[..., None], settings: Settings) -> None:
+        mine = settings.section("acme", AcmeSettings)
+        address = base_url(mine.base_url, name="acme_base_url")
+        provider = AcmeProvider(Outbound(address, headers={"X-Acme-Key": str(mine.api_key)}))
+        for model in models_on_sale(MODELS, mine.models, prefix="acme"):
+            register(picture_endpoint(model, provider="acme"), provider)
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from gateway.vendors.answer import Answer
-from gateway.vendors.base_url import base_url
 from gateway.vendors.client import Outbound
 
-__all__ = ["Answer", "Outbound", "base_url"]
+if TYPE_CHECKING:
+    from gateway.vendors.documents import (
+        DocumentParser,
+        DocumentSettings,
+        attached_file,
+        base64_text,
+        check_job,
+        document_endpoint,
+        media_type,
+        page_cost_micros,
+        read_json,
+    )
+    from gateway.vendors.json_fields import (
+        as_number,
+        as_object,
+        as_text,
+        blamed_fields,
+        job_urls,
+        json_object,
+    )
+    from gateway.vendors.models import Model, models_on_sale, picture_endpoint
+    from gateway.vendors.settings import base_url, limit_or_none
+
+_PLACES = {
+    "DocumentParser": "documents",
+    "DocumentSettings": "documents",
+    "Model": "models",
+    "as_number": "json_fields",
+    "as_object": "json_fields",
+    "as_text": "json_fields",
+    "attached_file": "documents",
+    "base64_text": "documents",
+    "base_url": "settings",
+    "blamed_fields": "json_fields",
+    "check_job": "documents",
+    "document_endpoint": "documents",
+    "job_urls": "json_fields",
+    "json_object": "json_fields",
+    "limit_or_none": "settings",
+    "media_type": "documents",
+    "models_on_sale": "models",
+    "page_cost_micros": "documents",
+    "picture_endpoint": "models",
+    "read_json": "documents",
+}
+__all__ = [
+    "Answer",
+    "DocumentParser",
+    "DocumentSettings",
+    "Model",
+    "Outbound",
+    "as_number",
+    "as_object",
+    "as_text",
+    "attached_file",
+    "base64_text",
+    "base_url",
+    "blamed_fields",
+    "check_job",
+    "document_endpoint",
+    "job_urls",
+    "json_object",
+    "limit_or_none",
+    "media_type",
+    "models_on_sale",
+    "page_cost_micros",
+    "picture_endpoint",
+    "read_json",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a module when one of its names is asked for: few adapters need all of them."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"gateway.vendors.{_PLACES[name]}"), name)

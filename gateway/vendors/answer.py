@@ -1,4 +1,4 @@
-"""What an API answered, and the error that its status stands for."""
+"""A vendor's HTTP answer, and the error that its status stands for."""
 
 import asyncio
 import base64
@@ -18,34 +18,43 @@ from gateway.errors import (
 )
 
 REDIRECTS = range(300, 400)
-_PIECE = 1 << 20  # characters of Base64 at once: whole fours; between two, the loop has its turn
-_RETRY_AFTER_S = 10.0  # where a "too many requests" names no time
-_ACCOUNT = (401, 402, 403, 404, 405)  # 404: the model or the address in the settings is wrong
+# Characters of Base64 that are decoded at once; a multiple of four. Between two pieces the event
+# loop's thread gets its turn.
+_PIECE = 1 << 20
+# The wait for a 429 whose Retry-After is missing or unreadable.
+_RETRY_AFTER_S = 10.0
+# A 404 means that the model or the address in the settings is wrong.
+_ACCOUNT = (401, 402, 403, 404, 405)
 _INPUT = (400, 413, 415, 422)
 _TOO_MANY = 429
+# 99,999,999 seconds are three years.
+_MAX_RETRY_AFTER_DIGITS = 8
 
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """An answer with whatever status."""
+    """A vendor's answer to one request, with any status."""
 
     status: int
-    headers: Mapping[str, str] = attrs.field(repr=False)  # names in lower case
+    headers: Mapping[str, str] = attrs.field(repr=False)
+    """Values by name; names are in lower case."""
     body: bytes = attrs.field(repr=lambda body: f"<{len(body)} bytes>")
-    may_be_billed: bool = False  # what was asked: a request that may have something made
+    may_be_billed: bool = False
+    """Whether the request may have made the vendor produce something that costs money."""
 
     def json(self) -> Any:
-        """Return the body as JSON; raises `Transient` where it is none."""
+        """Return the body as JSON; raises `Transient` if it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
             raise Transient("The provider's answer is not JSON.") from None
 
     async def submit_json(self) -> Any:
-        """Return the JSON that a submit was answered with; None for an error without any.
+        """Return the JSON of a submit's answer; None for an error status without JSON.
 
-        It is read in a thread: a large picture is 45 MB of it. Raises `SubmitUncertain` for a
-        success that is not JSON: something was made, and is out of reach.
+        A thread reads it, because an answer with a large picture has 45 MB. Raises
+        `SubmitUncertain` for a 2xx that is not JSON: the vendor made something that cannot be
+        reached.
         """
         try:
             return await asyncio.to_thread(self.json)
@@ -56,38 +65,40 @@ class Answer:
 
     @staticmethod
     async def decoded(encoded: str) -> bytes:
-        """Return a file that stood in the JSON as Base64.
+        """Return the bytes of a file that the JSON holds as Base64.
 
-        Raises `SubmitUncertain` for what is none: something was made, and is out of reach.
+        Raises `SubmitUncertain` for a text that is not Base64: the vendor made something that
+        cannot be reached.
         """
         try:
-            return await asyncio.to_thread(_decoded, encoded)
+            return await asyncio.to_thread(_decode_base64, encoded)
         except ValueError:
             raise SubmitUncertain("The provider's file is not Base64.") from None
 
     def check(self) -> None:
-        """Raise the error that the status stands for; nothing for 2xx.
+        """Raise the error that the status stands for; do nothing for a 2xx.
 
-        A 5xx, or a status that is not listed here, is no clear refusal: it raises
-        `SubmitUncertain` of a request that may be billed, `Transient` of any other. An adapter
-        that knows its API better looks at the body first.
+        A 5xx, or any status without a meaning of its own here, leaves open whether the vendor
+        acted: it raises `SubmitUncertain` if the request may be billed and `Transient` otherwise.
+        An adapter that knows more about its vendor's errors reads the body first.
         """
-        error = _refusal(self)
+        error = _status_error(self)
         if error is not None:
             raise error
 
     def check_poll(self) -> None:
-        """Raise the error of a question about a job, which holds nothing of the buyer's.
+        """Raise the error that the status of a poll stands for; do nothing for a 2xx.
 
-        "Your input is wrong" is then no word about the job: it goes on, and is asked for again.
+        A poll holds nothing of the buyer's. So a 400 says nothing about the job: it counts as
+        `Transient`, and the job is polled again.
         """
         if self.status in _INPUT:
             raise Transient(f"The provider answers with status {self.status}.")
         self.check()
 
 
-def _decoded(encoded: str) -> bytes:
-    """Decode piece by piece: at once, 45 MB would keep every other thread waiting 0.1 s."""
+def _decode_base64(encoded: str) -> bytes:
+    """Decode in pieces: decoding 45 MB at once would block every other thread for 0.1 s."""
     data = bytearray()
     for start in range(0, len(encoded), _PIECE):
         if len(data) * 4 != start * 3:
@@ -96,7 +107,7 @@ def _decoded(encoded: str) -> bytes:
     return bytes(data)
 
 
-def _refusal(answer: Answer) -> ProviderError | None:
+def _status_error(answer: Answer) -> ProviderError | None:
     status = answer.status
     if status in range(200, 300):
         return None
@@ -105,13 +116,13 @@ def _refusal(answer: Answer) -> ProviderError | None:
     if status in _INPUT:
         return InvalidInput("The provider cannot work with this input.")
     if status == _TOO_MANY:
-        wait_s = _seconds(answer.headers.get("retry-after", ""))
+        wait_s = _retry_after_s(answer.headers.get("retry-after", ""))
         return RateLimited("The provider asks to wait.", retry_after_s=wait_s)
     kind = SubmitUncertain if answer.may_be_billed else Transient
     return kind(f"The provider answers with status {status}.")
 
 
-def _seconds(text: str) -> float:
-    """Return the seconds of a Retry-After; a date, which few send, counts as none named."""
-    is_number = text.isascii() and text.isdigit() and len(text) < 9  # noqa: PLR2004 - three years
+def _retry_after_s(text: str) -> float:
+    """Return the seconds of a Retry-After header; a date, which is rare, counts as missing."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_RETRY_AFTER_DIGITS
     return float(text) if is_number else _RETRY_AFTER_S

@@ -1,7 +1,8 @@
-"""The HTTP client that providers are given: nothing repeated, everything capped, no way inside.
+"""The HTTP client for a vendor's API: nothing is repeated, sizes and times are capped.
 
-An API's own address is the operator's choice. A link that an API returned is a stranger's: it is
-resolved, checked, and connected to at the very address that was checked.
+The operator chose the API's own address, so it may be anywhere. A link in the API's answer comes
+from a stranger: its host is resolved, the address checked, and the connection made to exactly the
+address that was checked.
 """
 
 import asyncio
@@ -17,26 +18,38 @@ import attrs
 from gateway.errors import AccountProblem, LinkDead, ResultUnusable, SubmitUncertain, Transient
 from gateway.vendors.answer import REDIRECTS, Answer
 from gateway.vendors.links import check_link
-from gateway.vendors.transport import Sending, TooLarge, Transport, opened, read
+from gateway.vendors.transport import (
+    SendTrace,
+    TooLarge,
+    Transport,
+    open_transport,
+    read_answer,
+)
 
-_HOPS = 3  # redirects of a download
-_SENDABLE = re.compile(r"[!-~]+([ \t]+[!-~]+)*")  # what HTTP can send as a header's value
-_SAFE = ("GET", "HEAD", "DELETE")  # methods that mostly may be sent again without harm
+# Redirects that one download follows.
+_MAX_REDIRECTS = 3
+# The values that HTTP can send as a header.
+_SENDABLE = re.compile(r"[!-~]+([ \t]+[!-~]+)*")
+# Methods that usually cost nothing, so that they may be sent again.
+_SAFE = ("GET", "HEAD", "DELETE")
 Files = Mapping[str, tuple[str, bytes, str]]
 
 
 @attrs.define
 class Outbound:
-    """One API's HTTP client; connections are kept between requests, so close it at the end.
+    """The HTTP client for one vendor's API; it keeps connections, so close it at the end."""
 
-    The base URL is the operator's, so it may be plain http and on a private network.
-    """
-
-    base_url: str = attrs.field(repr=False)  # some put a key into it
+    base_url: str = attrs.field(repr=False)
+    """The operator's address of the API. Plain http and private networks are allowed. It is left
+    out of the repr, because some operators put a key into it."""
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, kw_only=True)
-    hosts: tuple[str, ...] = attrs.field(default=(), kw_only=True)  # also its: "*.example.com"
-    max_bytes: int = attrs.field(default=64_000_000, kw_only=True)  # a 4K PNG in Base64 has 45
+    """Sent with every request to the API, such as its key; never with a download."""
+    hosts: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    """Further hosts that may have the API's key, such as "*.example.com"."""
+    max_bytes: int = attrs.field(default=64_000_000, kw_only=True)
+    """The longest answer. A 4K PNG in Base64 has 45,000,000 bytes."""
     tls: ssl.SSLContext | None = attrs.field(default=None, repr=False, kw_only=True)
+    """The trusted certificates. None: those of the system."""
     _transport: Transport | None = attrs.field(default=None, init=False, repr=False)
     _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, repr=False)
 
@@ -51,46 +64,51 @@ class Outbound:
         timeout_s: float = 60.0,
         bills: bool | None = None,
     ) -> Answer:
-        """Ask the API once, at a path below `base_url` or an address it gave; any status.
+        """Send one request to the API and return its answer, whatever its status.
 
-        Such an address must be below `base_url` too, or of one of `hosts`: the API's key goes
-        there. `files` are sent as a form: field to (name, bytes, media type). `bills` says
-        whether the request may have something made that costs money: unless told, a GET, HEAD or
-        DELETE may not and any other may, although an upload or a login does not.
-        Raises `Transient` where the request did not go out, or may be sent again without harm;
-        `SubmitUncertain` where it went out and no whole answer came back; `AccountProblem` for a
-        key that cannot be sent. `Answer.check` tells a status that leaves open what was made.
+        `where` is a path below `base_url`, or an address that the API gave. Such an address must
+        be below `base_url` too, or of one of `hosts`, because the API's key goes there.
+        `files` are sent as a form: field to (name, bytes, media type). `bills` says whether the
+        vendor may make something that costs money. Its default is False for GET, HEAD and DELETE
+        and True for other methods; an upload or a login says False.
+        Raises `Transient` if the request did not go out, or may be sent again without harm;
+        `SubmitUncertain` if it may be billed, went out, and no whole answer came back;
+        `AccountProblem` for a key that HTTP cannot send. `Answer.check` raises the error for a
+        status.
         """
         if not all(map(_SENDABLE.fullmatch, self.headers.values())):
             raise AccountProblem("The key cannot be sent: is there a line break or an odd letter?")
         transport = await self._open()
-        order = transport.order(method, {**self.headers, **(headers or {})}, timeout_s)
-        sending = Sending(method not in _SAFE if bills is None else bills)
+        options = transport.request_options(method, {**self.headers, **(headers or {})}, timeout_s)
+        options |= {"json": json, "files": files}
+        trace = SendTrace(method not in _SAFE if bills is None else bills)
         try:
-            asked = self._asked(transport, where, order | {"json": json, "files": files}, sending)
-            async with asyncio.timeout(timeout_s), asked as response:
-                answer = await read(response, max_bytes=self.max_bytes)
-                return attrs.evolve(answer, may_be_billed=sending.may_be_billed)
+            sent = self._send(transport, where, options, trace)
+            async with asyncio.timeout(timeout_s), sent as response:
+                answer = await read_answer(response, max_bytes=self.max_bytes)
+                return attrs.evolve(answer, may_be_billed=trace.may_be_billed)
         except (transport.httpx.HTTPError, Transient, OSError, UnicodeError) as error:
             what = str(error) if isinstance(error, Transient) else type(error).__name__
-            if sending.is_uncertain:
+            if trace.is_uncertain:
                 raise SubmitUncertain(f"Sent, and no answer came back: {what}") from None
             raise Transient(f"No answer: {what}") from None
-        except asyncio.CancelledError:  # by the attempt's time-out, or because the gateway stops
-            if sending.is_uncertain:
+        except asyncio.CancelledError:
+            # The attempt has timed out, or the gateway stops.
+            if trace.is_uncertain:
                 raise SubmitUncertain("Sent, and cut off before an answer came.") from None
             raise
 
     async def download(self, url: str, *, timeout_s: float = 60.0) -> bytes:
-        """Fetch what an API's answer links to, without this API's headers; https only.
+        """Return the file that an API's answer links to; https only, without the API's headers.
 
-        Raises `ResultUnusable` for a file beyond `max_bytes`, `LinkDead` for every other failure,
-        also where the link leads to a private address or is redirected to another host.
+        Redirects are followed within the link's host. Raises `ResultUnusable` for a file of more
+        than `max_bytes`, and `LinkDead` for every other failure, such as a link to a private
+        address or a redirect to another host.
         """
         transport = await self._open()
         try:
             async with asyncio.timeout(timeout_s):
-                answer = await self._followed(transport, url, timeout_s)
+                answer = await self._fetch_link(transport, url, timeout_s)
         except TooLarge:
             raise ResultUnusable("The result was made, but is larger than what is sold.") from None
         except Transient as error:
@@ -104,47 +122,47 @@ class Outbound:
             )
         return answer.body
 
-    async def _followed(self, transport: Transport, url: str, timeout_s: float) -> Answer:
-        """Return what a link answers, after redirects within its host."""
+    async def _fetch_link(self, transport: Transport, url: str, timeout_s: float) -> Answer:
+        """Return the answer of a link after redirects within its host."""
         link = transport.url(url)
         host = link.host
-        order = transport.order("GET", {}, timeout_s)
-        for _ in range(1 + _HOPS):
+        options = transport.request_options("GET", {}, timeout_s)
+        for _ in range(1 + _MAX_REDIRECTS):
             check_link(link, host)
-            async with transport.pinned(link, order, Sending()) as response:
+            async with transport.pinned(link, options, SendTrace()) as response:
                 if response.status_code not in REDIRECTS:
-                    return await read(response, max_bytes=self.max_bytes)
+                    return await read_answer(response, max_bytes=self.max_bytes)
                 try:
                     link = link.join(response.headers.get("location", ""))
                 except transport.httpx.InvalidURL:
                     raise Transient("The link to the result leads nowhere.") from None
         raise Transient("The link to the result is redirected too often.")
 
-    def _asked(
-        self, transport: Transport, where: str, order: Mapping[str, Any], sending: Sending
+    def _send(
+        self, transport: Transport, where: str, options: Mapping[str, Any], trace: SendTrace
     ) -> contextlib.AbstractAsyncContextManager[Any]:
-        """Send to the API itself, or to the address of one of its hosts."""
+        """Send a request below `base_url`, or to an address of one of the API's hosts."""
         base = self.base_url.rstrip("/")
         if where.startswith("/"):
-            return transport.direct(transport.url(base + where), order, sending)
+            return transport.direct(transport.url(base + where), options, trace)
         if where == base or where.startswith((f"{base}/", f"{base}?")):
-            return transport.direct(transport.url(where), order, sending)
+            return transport.direct(transport.url(where), options, trace)
         link = transport.url(where)
         check_link(link, link.host)
         own = transport.url(base).host
         if link.host != own and not any(fnmatchcase(link.host, host) for host in self.hosts):
             raise Transient("The provider gave an address of a host that is not its own.")
-        return transport.pinned(link, order, sending)
+        return transport.pinned(link, options, trace)
 
     async def _open(self) -> Transport:
-        """Return the connections, opened at the first request."""
+        """Return the transport, which the first request opens."""
         async with self._opening:
             if self._transport is None:
-                self._transport = await opened(self.tls)
+                self._transport = await open_transport(self.tls)
             return self._transport
 
     async def close(self) -> None:
-        """Hang up; a later request opens new connections."""
+        """Close all connections; a later request opens new ones."""
         transport, self._transport = self._transport, None
         if transport is not None:
             await transport.close()

@@ -1,11 +1,11 @@
-"""Document parsers of other people's APIs: their price by pages, their files, their answers.
+"""The documents that an adapter parses: prices by pages, the buyer's file, the vendor's answers.
 
-A provider's section of settings has the fields of `DocumentSettings`, each with defaults of its
-own. The operator writes, for example, `GATEWAY_ACME_PRICE=0.02` and
+An adapter's settings have the fields of `DocumentSettings`, each with the adapter's own default.
+The operator writes, for example, `GATEWAY_ACME_PRICE=0.02` and
 `GATEWAY_ACME_PAGE_PRICES=6:0.06,21:0.15`: 0.06 USDC from the 6th page on, 0.15 from the 21st.
-`gateway.sandbox.pages` counts the pages of PDF, .pptx and TIFF files. Any other file has the lowest
-price, however long it is: where pages are billed, such endings are sold only if the operator names
-them.
+`gateway.sandbox.pages` counts the pages of PDF, .pptx and TIFF files. Pages of any other file are
+not counted, and it has the lowest price. So a vendor that bills pages sells such endings only if
+the operator names them.
 """
 
 import asyncio
@@ -21,12 +21,13 @@ from gateway.domain import Attachment, Endpoint, GenerationRequest, PriceStep, u
 from gateway.domain.offers import DOCUMENT_PARSING
 from gateway.errors import HandleLost, InvalidInput, SettingsError
 from gateway.settings.sections import variable
-from gateway.vendors import Answer
+from gateway.vendors.answer import Answer
 
 Kind = TypeVar("Kind")
 _LOST = (404, 410)
 _PAGES = re.compile("[1-9][0-9]{0,5}")
-_LOOP_BYTES = 100_000  # of JSON, a millisecond; more is read in a thread
+# JSON of this size is decoded in a millisecond. A longer body is decoded in a thread.
+_LOOP_BYTES = 100_000
 _MEDIA_TYPES = {
     ".pdf": "application/pdf",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -51,7 +52,7 @@ _MEDIA_TYPES = {
 
 
 class DocumentSettings(Protocol):
-    """What an operator may set of every document parser."""
+    """The settings that every document parser has."""
 
     @property
     def price(self) -> str:
@@ -60,40 +61,44 @@ class DocumentSettings(Protocol):
 
     @property
     def page_prices(self) -> tuple[str, ...]:
-        """USDC of longer ones, as `pages:price`: from so many pages on."""
+        """USDC of longer documents, each as `pages:price`: the price from that many pages on."""
         ...
 
     @property
     def max_pages(self) -> int:
-        """Of one document."""
+        """Pages of the longest document that is sold."""
         ...
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """Endings of the file names that are taken."""
+        """Endings of the file names that are sold, with or without the dot."""
         ...
 
 
 @attrs.frozen(kw_only=True)
-class Parser:
-    """What the author of a provider says about it."""
+class DocumentParser:
+    """What the author of an adapter says about its document parser."""
 
-    name: str  # the provider's; also the prefix of its settings
+    name: str
+    """The provider's name, which is also the prefix of its settings."""
     slug: str
+    """The endpoint's name in the address: `/api/x402/<slug>`."""
     title: str
     description: str
-    extensions: tuple[str, ...]  # that the API documents: lower-case with the dot
-    timeout_s: float  # of one attempt
+    extensions: tuple[str, ...]
+    """Endings that the vendor documents, in lower case with the dot, such as ".pdf"."""
+    timeout_s: float
+    """Seconds of one attempt."""
 
 
-def document_endpoint(parser: Parser, section: DocumentSettings, *, model: str) -> Endpoint:
-    """Return what is for sale.
+def document_endpoint(parser: DocumentParser, section: DocumentSettings, *, model: str) -> Endpoint:
+    """Return the endpoint that sells a document parser; `model` is the vendor's name of it.
 
-    Raises `SettingsError` for a price, an ending, or a number of pages that is not right.
+    Raises `SettingsError` for a price, an ending or a number of pages that cannot be right.
     """
     name = parser.name
     if section.max_pages < 1:
-        raise _wrong(f"{name}_max_pages", "is not right: 1 or more", "100")
+        raise _settings_error(f"{name}_max_pages", "is not right: 1 or more", "100")
     return Endpoint(
         slug=parser.slug,
         title=parser.title,
@@ -101,103 +106,108 @@ def document_endpoint(parser: Parser, section: DocumentSettings, *, model: str) 
         model=model,
         provider=name,
         capability=DOCUMENT_PARSING,
-        price_units=_units(f"{name}_price", section.price, example="0.02"),
-        price_steps=_steps(f"{name}_page_prices", section),
+        price_units=_price_units(f"{name}_price", section.price, example="0.02"),
+        price_steps=_price_steps(f"{name}_page_prices", section),
         required_fields=("fileBase64", "fileName"),
-        file_extensions=_extensions(parser, section.extensions),
+        file_extensions=_chosen_extensions(parser, section.extensions),
         max_pages=section.max_pages,
         timeout_s=parser.timeout_s,
     )
 
 
-def page_cost_micros(parser: Parser, page_cost: str) -> int | None:
-    """Return in 10⁻⁶ US dollars what a page costs the operator, who wrote it in US dollars.
+def page_cost_micros(parser: DocumentParser, page_cost: str) -> int | None:
+    """Return what one page costs the operator, in 10⁻⁶ US dollars; None for an empty setting.
 
-    None where it is empty; raises `SettingsError` where it is no amount.
+    `page_cost` is the operator's setting in US dollars, such as "0.004". Raises `SettingsError` for
+    a text that is not an amount.
     """
     if not page_cost:
         return None
-    return _units(f"{parser.name}_page_cost", page_cost, example="0.002")
+    return _price_units(f"{parser.name}_page_cost", page_cost, example="0.002")
 
 
-def file_of(request: GenerationRequest) -> Attachment:
-    """Return the file of a request, which every request for a document has."""
+def attached_file(request: GenerationRequest) -> Attachment:
+    """Return the file of a request; raises `InvalidInput` if it has none.
+
+    Every request of a `document_endpoint` has one.
+    """
     if request.attachment is None:
         raise InvalidInput("A file is needed.")
     return request.attachment
 
 
 def media_type(attachment: Attachment) -> str:
-    """Return the media type that a file's name stands for."""
+    """Return the media type for the ending of a file's name; `application/octet-stream` if none."""
     return _MEDIA_TYPES.get(attachment.extension, "application/octet-stream")
 
 
-async def base64_of(attachment: Attachment) -> str:
-    """Return a file as Base64, made in a thread: it may have 7.5 MB."""
+async def base64_text(attachment: Attachment) -> str:
+    """Return a file as Base64; a thread encodes it, because a file may have 7.5 MB."""
     return await asyncio.to_thread(lambda: base64.b64encode(attachment.data).decode("ascii"))
 
 
-async def read(answer: Answer, kind: type[Kind]) -> Kind | None:
-    """Return the JSON of an answer as an attrs class, or None where it is nothing of the kind.
+async def read_json(answer: Answer, kind: type[Kind]) -> Kind | None:
+    """Return the JSON of an answer as an attrs class; None if the body does not fit the class.
 
-    Fields that the class does not have are skipped unread, so a body may be far larger than what
-    is wanted of it; a large one is read in a thread.
+    Fields that the class lacks are skipped without being built, so the body may be much larger
+    than what is read of it. A thread reads a body of 100,000 bytes or more.
     """
     if len(answer.body) < _LOOP_BYTES:
-        return _decoded(answer.body, kind)
-    return await asyncio.to_thread(_decoded, answer.body, kind)
+        return _decode(answer.body, kind)
+    return await asyncio.to_thread(_decode, answer.body, kind)
 
 
-def check_poll(answer: Answer) -> None:
-    """Raise what the status of an answer about a job stands for; nothing for 2xx.
+def check_job(answer: Answer) -> None:
+    """Raise the error that the status of a poll stands for; do nothing for a 2xx.
 
-    No status but "not found" ends a job: the job was taken, so it is asked for again.
+    404 and 410 raise `HandleLost`, which ends the job; every other status what
+    `Answer.check_poll` raises.
     """
     if answer.status in _LOST:
         raise HandleLost(f"The provider does not know the job any more: {answer.status}.")
     answer.check_poll()
 
 
-def _decoded(body: bytes, kind: type[Kind]) -> Kind | None:
+def _decode(body: bytes, kind: type[Kind]) -> Kind | None:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 
 
-def _steps(name: str, section: DocumentSettings) -> tuple[PriceStep, ...]:
-    """Return the prices by length, the longest last: the last that holds is the price."""
+def _price_steps(name: str, section: DocumentSettings) -> tuple[PriceStep, ...]:
+    """Return the prices by length, sorted: the last step that applies is the price."""
     steps = []
     for entry in section.page_prices:
         pages, colon, price = (part.strip() for part in entry.partition(":"))
         if not colon or not _PAGES.fullmatch(pages):
-            raise _wrong(
+            raise _settings_error(
                 name,
                 f"is not right: {entry!r} is no number of pages, a colon, and the USDC from there",
                 "6:0.06,21:0.15",
             )
-        units = _units(name, price, example="6:0.06,21:0.15")
+        units = _price_units(name, price, example="6:0.06,21:0.15")
         steps.append(PriceStep(price_units=units, min_pages=int(pages)))
     return tuple(sorted(steps, key=lambda step: step.min_pages or 0))
 
 
-def _units(name: str, amount: str, *, example: str) -> int:
+def _price_units(name: str, amount: str, *, example: str) -> int:
     try:
         return usdc(amount)
     except ValueError as error:
-        raise _wrong(name, f"is not right: {error}", example) from None
+        raise _settings_error(name, f"is not right: {error}", example) from None
 
 
-def _extensions(parser: Parser, chosen: Sequence[str]) -> tuple[str, ...]:
-    asked = tuple(dict.fromkeys(f".{ending.strip().lower().lstrip('.')}" for ending in chosen))
-    if not asked or not set(asked) <= set(parser.extensions):
-        raise _wrong(
+def _chosen_extensions(parser: DocumentParser, chosen: Sequence[str]) -> tuple[str, ...]:
+    endings = tuple(dict.fromkeys(f".{ending.strip().lower().lstrip('.')}" for ending in chosen))
+    if not endings or not set(endings) <= set(parser.extensions):
+        raise _settings_error(
             f"{parser.name}_extensions",
             f"is not right: one or more of {', '.join(parser.extensions)}",
             ",".join(parser.extensions[:2]),
         )
-    return asked
+    return endings
 
 
-def _wrong(name: str, state: str, example: str) -> SettingsError:
+def _settings_error(name: str, state: str, example: str) -> SettingsError:
     return SettingsError(f"{variable(name)} {state}. Example: {variable(name)}={example}")

@@ -1,43 +1,48 @@
-"""What a vendor's JSON says, read without trust: a wrong shape is a missing fact, never a crash."""
+"""Readers for a vendor's JSON: a value of an unexpected type counts as absent, never as a crash."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from gateway.errors import Transient
-from gateway.vendors import Answer
+from gateway.vendors.answer import Answer
 
 
-def reply(answer: Answer) -> dict[str, Any]:
-    """Return the JSON object that an API answered with; an empty one where it sent none."""
+def json_object(answer: Answer) -> dict[str, Any]:
+    """Return the JSON object of an answer; an empty one if the body is anything else."""
     try:
-        return fields(answer.json())
+        return as_object(answer.json())
     except Transient:
         return {}
 
 
-def fields(value: object) -> dict[str, Any]:
-    """Return an object as it is; an empty one for anything else."""
+def as_object(value: object) -> dict[str, Any]:
+    """Return a JSON object unchanged; an empty one for a value of another type."""
     return value if isinstance(value, dict) else {}
 
 
-def text(value: object) -> str:
-    """Return a text as it is; an empty one for anything else."""
+def as_text(value: object) -> str:
+    """Return a text unchanged; an empty one for a value of another type."""
     return value if isinstance(value, str) else ""
 
 
-def number(value: object) -> float | None:
-    """Return a number, None for anything else."""
+def as_number(value: object) -> float | None:
+    """Return a number unchanged; None for a value of another type, true and false included."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def links(body: Mapping[str, object], **names: str) -> dict[str, str]:
-    """Return the addresses that an API gave, by use: `links(body, poll="polling_url")`."""
-    found = {use: text(body.get(name)) for use, name in names.items()}
+def job_urls(body: Mapping[str, object], **names: str) -> dict[str, str]:
+    """Return a job's addresses by use, as `Handle.urls` wants them.
+
+    Each argument is a use and the field of `body` with its address:
+    `job_urls(body, poll="polling_url")`. A field that is absent or empty is left out.
+    """
+    found = {use: as_text(body.get(name)) for use, name in names.items()}
     return {use: url for use, url in found.items() if url}
 
 
-def blamed(body: Mapping[str, object]) -> set[str]:
-    """Return the fields that a FastAPI server's `detail` finds fault with."""
+def blamed_fields(body: Mapping[str, object]) -> set[str]:
+    """Return the names of the fields that a FastAPI server refuses, read from its `detail`."""
     details = body.get("detail")
-    places = [fields(entry).get("loc") for entry in details] if isinstance(details, list) else []
-    return {text(name) for place in places if isinstance(place, list) for name in place} - {""}
+    entries = details if isinstance(details, list) else []
+    places = [as_object(entry).get("loc") for entry in entries]
+    return {as_text(name) for place in places if isinstance(place, list) for name in place} - {""}

@@ -1,15 +1,33 @@
-"""Where an address that somebody else wrote may lead: https, and nowhere inside."""
+"""Which links may be fetched: https links that lead to public addresses.
+
+Links come from a vendor's answer, so they must not reach the gateway's own network.
+"""
 
 import asyncio
+import ipaddress
 import socket
 from typing import Any
 
 from gateway.errors import Transient
-from gateway.vendors.public_addresses import is_public
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# All addresses that IANA has assigned for unicast on the internet.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+_TUNNELS = (ipaddress.IPv6Network("2001::/32"), ipaddress.IPv6Network("2002::/16"))
+# A network without IPv4 reaches IPv4 addresses under this prefix.
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_SPECIAL_NETWORKS = (
+    # Azure's internal service has a public number.
+    ipaddress.IPv4Network("168.63.129.16/32"),
+    # Reserved for protocols; Oracle's metadata service is in this network.
+    ipaddress.IPv4Network("192.0.0.0/24"),
+    # The entrance of a tunnel (6to4).
+    ipaddress.IPv4Network("192.88.99.0/24"),
+)
 
 
 def check_link(link: Any, host: str) -> None:
-    """Raise `Transient` where a parsed address is not plain https, or of another host."""
+    """Raise `Transient` unless a parsed link is https, without a login, and of this host."""
     if link.scheme != "https" or not link.host or link.userinfo:
         raise Transient("The link is not plain https.")
     if link.host != host:
@@ -17,9 +35,31 @@ def check_link(link: Any, host: str) -> None:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host; raises `Transient` where any of them is not public."""
+    """Return the addresses of a host; raises `Transient` if any of them is not public."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not addresses or not all(map(is_public, addresses)):
         raise Transient("The link leads to an address that is not public.")
     return addresses
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is on the internet: not private, local, metadata or multicast."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return _is_public(address)
+
+
+def _is_public(address: _Address) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        is_special = address.is_multicast or any(address in net for net in _SPECIAL_NETWORKS)
+        return address.is_global and not is_special
+    inner = address.ipv4_mapped
+    if inner is None and address in _NAT64:
+        inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if inner is not None:
+        return _is_public(inner)
+    is_tunnel = any(address in tunnel for tunnel in _TUNNELS)
+    return address.is_global and address in _GLOBAL_UNICAST and not is_tunnel

@@ -1,14 +1,14 @@
-"""Models that a provider sells: its own table of them, and what the operator made of it.
+"""The picture models that an adapter sells: its table of them, and the operator's choice.
 
-A provider keeps a table of `Model`s. Its section of settings has a field `models`, by default the
-slugs that are on sale without a word from the operator, and its hook says:
+An adapter keeps a table of `Model`s. Its settings have a field `models`, whose default is the slugs
+that are on sale unless the operator says otherwise, and its hook registers the chosen ones:
 
     for model in models_on_sale(TABLE, section.models, prefix="acme"):
         register(picture_endpoint(model, provider="acme"), provider)
 
 The operator writes `GATEWAY_ACME_MODELS=acme-fast,acme/new-model=0.08 like acme-fast`: slugs of
-the table, and models that are not in it yet, with their price in USDC and the model of the table
-that is asked the same way. Prices and titles per slug are changed in `[endpoints.<slug>]`.
+the table, and models that the table lacks, with their price in USDC and the model of the table
+that takes the same request. Prices and titles of one slug are changed in `[endpoints.<slug>]`.
 """
 
 import re
@@ -32,39 +32,55 @@ _ADDED = re.compile(r"(?P<id>[^\s=]+)\s*=\s*(?P<price>\S+)(?:\s+like\s+(?P<like>
 
 @attrs.frozen(kw_only=True)
 class Model:
-    """One model, and the slug it is sold under."""
+    """One picture model of a vendor, and the endpoint that sells it."""
 
     slug: str
-    id: str  # as the API calls it
+    """The endpoint's name in the address: `/api/x402/<slug>`."""
+    id: str
+    """The vendor's name of the model; `job.endpoint.model` in `submit`."""
     title: str
-    price: str  # USDC of one picture
-    prices: Mapping[str, str] = attrs.field(factory=dict)  # of resolutions that cost another
-    resolutions: tuple[str, ...] = ()  # the first is the default; empty: there is one size
+    price: str
+    """USDC of one picture, such as "0.05"."""
+    prices: Mapping[str, str] = attrs.field(factory=dict)
+    """USDC by resolution, for the resolutions whose price differs from `price`."""
+    resolutions: tuple[str, ...] = ()
+    """The first is the default. Empty: the model makes one size only."""
     aspect_ratios: tuple[str, ...] = ASPECT_RATIOS
+    """The first is the default."""
     description: str = "Makes a picture from a description in words."
     max_prompt_chars: int = MAX_PROMPT_CHARS
-    cost_micros: int | None = None  # what one costs the operator, in 10⁻⁶ US dollars
-    timeout_s: float = 300.0  # of one attempt
-    details: Mapping[str, Any] = attrs.field(factory=dict)  # how it is asked: the provider knows
+    cost_micros: int | None = None
+    """What one picture costs the operator, in 10⁻⁶ US dollars. None: not known."""
+    timeout_s: float = 300.0
+    """Seconds of one attempt."""
+    details: Mapping[str, Any] = attrs.field(factory=dict)
+    """What the adapter needs to write a request for this model; only the adapter reads it."""
 
 
 def models_on_sale(
     table: Sequence[Model], chosen: Sequence[str], *, prefix: str
 ) -> tuple[Model, ...]:
-    """Return the models an operator chose, those of the table and those added to it.
+    """Return the models that the operator chose: those of the table and those added to it.
 
-    Raises `SettingsError` for an entry that is neither, and for no entry at all.
+    `chosen` is the operator's setting and `prefix` the adapter's, such as `acme`. Raises
+    `SettingsError` for an entry that is neither a slug of the table nor a model with a price, and
+    for a setting without entries.
     """
     entries = [entry.strip() for entry in chosen if entry.strip()]
     if not entries:
-        raise _wrong("is empty", table, prefix)
+        raise _settings_error("is empty", table, prefix)
     known = {model.slug: model for model in table}
-    models = [known[entry] if entry in known else _added(entry, table, prefix) for entry in entries]
+    models = [
+        known[entry] if entry in known else _added_model(entry, table, prefix) for entry in entries
+    ]
     return tuple({model.slug: model for model in models}.values())
 
 
 def picture_endpoint(model: Model, *, provider: str) -> Endpoint:
-    """Return what is for sale: every format is, because the gateway converts."""
+    """Return the endpoint that sells a model; `provider` is the provider's name.
+
+    It offers every output format, because the gateway converts pictures.
+    """
     return Endpoint(
         slug=model.slug,
         title=model.title,
@@ -86,29 +102,17 @@ def picture_endpoint(model: Model, *, provider: str) -> Endpoint:
     )
 
 
-def limit(value: int, *, name: str) -> int | None:
-    """Return a limit that an operator set, None for 0, which means: none.
-
-    Raises `SettingsError` for a negative one; `name` is the setting's, such as
-    `acme_max_concurrency`.
-    """
-    if value < 0:
-        raise SettingsError(
-            f"{variable(name)} is not right: a whole number, 0 for no limit. "
-            f"Example: {variable(name)}=4"
-        )
-    return value or None
-
-
-def _added(entry: str, table: Sequence[Model], prefix: str) -> Model:
-    """Return a model that the table does not know, asked like one that it does."""
+def _added_model(entry: str, table: Sequence[Model], prefix: str) -> Model:
+    """Return a model that the table lacks; it takes the same request as one of the table."""
     parts = _ADDED.fullmatch(entry)
     if parts is None:
-        raise _wrong(f"names {entry!r}, which is not known and has no price", table, prefix)
+        raise _settings_error(
+            f"names {entry!r}, which is not known and has no price", table, prefix
+        )
     like = parts["like"] or table[0].slug
     pattern = next((model for model in table if model.slug == like), None)
     if pattern is None:
-        raise _wrong(f"names {like!r} after `like`, which is not known", table, prefix)
+        raise _settings_error(f"names {like!r} after `like`, which is not known", table, prefix)
     slug = _slug(parts["id"], prefix)
     if any(model.slug == slug for model in table):
         raise SettingsError(
@@ -118,7 +122,7 @@ def _added(entry: str, table: Sequence[Model], prefix: str) -> Model:
     try:
         usdc(parts["price"])
     except ValueError as error:
-        raise _wrong(f"is not right: {error}", table, prefix) from None
+        raise _settings_error(f"is not right: {error}", table, prefix) from None
     return attrs.evolve(
         pattern,
         slug=slug,
@@ -126,7 +130,8 @@ def _added(entry: str, table: Sequence[Model], prefix: str) -> Model:
         title=parts["id"],
         price=parts["price"],
         prices={},
-        resolutions=pattern.resolutions[:1],  # one price: so the size that it was named for
+        # The operator named one price, so only the default size is sold.
+        resolutions=pattern.resolutions[:1],
         cost_micros=None,
     )
 
@@ -136,7 +141,7 @@ def _slug(model_id: str, prefix: str) -> str:
     return plain if plain.startswith(f"{prefix}-") else f"{prefix}-{plain}"
 
 
-def _wrong(state: str, table: Sequence[Model], prefix: str) -> SettingsError:
+def _settings_error(state: str, table: Sequence[Model], prefix: str) -> SettingsError:
     name = f"{variable(prefix)}_MODELS"
     known = ", ".join(model.slug for model in table)
     return SettingsError(

@@ -1,4 +1,7 @@
-"""What went out during one submit: the engine looks here before it has a submit sent again."""
+"""A record of whether one submit sent a request that the vendor may bill.
+
+The engine reads the record before it submits the same task again.
+"""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,14 +14,15 @@ _CURRENT: ContextVar["Sent | None"] = ContextVar("sent", default=None)
 
 @attrs.define
 class Sent:
-    """The requests of one submit that a vendor may bill."""
+    """The requests of one submit that the vendor may bill."""
 
-    is_billable: bool = False  # whether the body of at least one may have gone out
+    is_billable: bool = False
+    """Whether the body of at least one such request may have gone out."""
 
 
 @contextlib.contextmanager
 def recorded() -> Iterator[Sent]:
-    """Yield the record of what is sent in here, tasks that are started in here included."""
+    """Yield the record of the requests inside the block, those of tasks started in it included."""
     sent = Sent()
     before = _CURRENT.set(sent)
     try:
@@ -28,7 +32,7 @@ def recorded() -> Iterator[Sent]:
 
 
 def note_billable() -> None:
-    """Write down that the body of a request that may be billed begins to go out."""
+    """Record that the body of a request that may be billed begins to go out."""
     sent = _CURRENT.get()
     if sent is not None:
         sent.is_billable = True

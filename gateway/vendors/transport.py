@@ -1,4 +1,7 @@
-"""How a request is sent and its answer read: httpx2, without anything it would do on its own."""
+"""Sends one request by httpx2 and reads its answer.
+
+Cookies, redirects, proxies and compression are switched off, and nothing is sent twice.
+"""
 
 import asyncio
 import contextlib
@@ -17,23 +20,27 @@ from gateway.vendors.sent import note_billable
 from gateway.version import VERSION
 
 _CONNECT_S = 10.0
-_IDLE_S = 4.0  # that a connection is kept; many servers hang up after 5, and then nobody knows
+# An idle connection is closed after this time. Many servers close theirs after 5 seconds, and a
+# request that meets a closing connection leaves open whether the server read it.
+_IDLE_S = 4.0
 _CONNECTIONS = 32
 
 
 class TooLarge(Transient):
-    """An answer goes beyond the limit."""
+    """An answer has more bytes than the limit."""
 
 
 @attrs.define
-class Sending:
-    """Hears from the connection whether any of the body may have gone out."""
+class SendTrace:
+    """Listens to httpcore's events and records whether a part of the body may have gone out."""
 
-    may_be_billed: bool = False  # what is sent
+    may_be_billed: bool = False
+    """Whether the vendor may bill the request that is sent."""
     has_begun: bool = False
+    """Whether the body may have begun to go out."""
 
     async def __call__(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """Take down one event, as httpcore names it."""
+        """Record one event, under its name in httpcore."""
         if not event.endswith("send_request_body.started"):
             return
         self.has_begun = True
@@ -42,59 +49,65 @@ class Sending:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether something may be made and billed without an answer that says so."""
+        """Whether the vendor may make and bill something even if no answer arrives."""
         return self.has_begun and self.may_be_billed
 
 
 @attrs.frozen
 class Transport:
-    """The connections to one API, and those to addresses that it gave."""
+    """Connections to one API, and connections to addresses that the API gave."""
 
     httpx: Any
     _api: Any = attrs.field(repr=False)
     _links: Any = attrs.field(repr=False)
 
     def url(self, text: str) -> Any:
-        """Return an address in its parts; raises `Transient` where it is none."""
+        """Return a parsed address; raises `Transient` for a text that is not an address."""
         try:
             return self.httpx.URL(text)
         except (self.httpx.InvalidURL, TypeError):
             raise Transient("The link is no address.") from None
 
-    def order(self, method: str, headers: Mapping[str, str], timeout_s: float) -> dict[str, Any]:
-        """Return what every request has."""
+    def request_options(
+        self, method: str, headers: Mapping[str, str], timeout_s: float
+    ) -> dict[str, Any]:
+        """Return the arguments of `build_request` that every request has."""
         return {
             "method": method,
-            "headers": _always() | dict(headers),
+            "headers": _default_headers() | dict(headers),
             "timeout": self.httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
         }
 
     @contextlib.asynccontextmanager
     async def direct(
-        self, url: Any, order: Mapping[str, Any], sending: Sending
+        self, url: Any, options: Mapping[str, Any], trace: SendTrace
     ) -> AsyncIterator[Any]:
-        """Send to an address of the operator's choice."""
-        request = self._api.build_request(url=url, extensions={"trace": sending}, **order)
-        async with _sent(self._api, request) as response:
+        """Send a request to an address that the operator chose."""
+        request = self._api.build_request(url=url, extensions={"trace": trace}, **options)
+        async with _send(self._api, request) as response:
             yield response
 
     @contextlib.asynccontextmanager
     async def pinned(
-        self, link: Any, order: Mapping[str, Any], sending: Sending
+        self, link: Any, options: Mapping[str, Any], trace: SendTrace
     ) -> AsyncIterator[Any]:
-        """Connect to an address that was checked; the certificate must still be the name's."""
+        """Send a request to a link: connect to the address that was checked, and no other.
+
+        The certificate must be that of the link's host. The host's further addresses are tried
+        in turn if a connection fails.
+        """
         addresses = await resolve(link.host, link.port or 443)
         host = {"Host": link.netloc.decode("ascii")}
         sni = link.raw_host.decode("ascii")
         async with contextlib.AsyncExitStack() as stack:
             for number, address in enumerate(addresses, start=1):
                 request = self._links.build_request(
-                    **{**order, "headers": order["headers"] | host},
+                    **{**options, "headers": options["headers"] | host},
                     url=link.copy_with(host=address),
-                    extensions={"sni_hostname": sni, "trace": sending},
+                    extensions={"sni_hostname": sni, "trace": trace},
                 )
                 try:
-                    response = await stack.enter_async_context(_sent(self._links, request))
+                    response = await stack.enter_async_context(_send(self._links, request))
                     break
                 except (self.httpx.ConnectError, self.httpx.ConnectTimeout):
                     if number == len(addresses):
@@ -102,16 +115,17 @@ class Transport:
             yield response
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self._api.aclose()
         await self._links.aclose()
 
 
-async def opened(tls: ssl.SSLContext | None) -> Transport:
-    """Load httpx2 and the trusted certificates in a thread: both take a while."""
+async def open_transport(tls: ssl.SSLContext | None) -> Transport:
+    """Load httpx2 and the trusted certificates in a thread, because both are slow to load."""
     httpx, trusted = await asyncio.to_thread(_load)
-    # A kept connection is known by its address alone; another name's certificate may have opened
-    # it. So links share none.
+    # httpx2 reuses a kept connection for every request to the same address, whatever host it is
+    # for, and the connection may have been opened with another host's certificate. So connections
+    # to links are not kept.
     return Transport(
         httpx,
         _client(httpx, tls or trusted, kept=_CONNECTIONS),
@@ -119,8 +133,12 @@ async def opened(tls: ssl.SSLContext | None) -> Transport:
     )
 
 
-async def read(response: Any, *, max_bytes: int) -> Answer:
-    """Read a body up to the limit; a packed one, which nobody asked for, may swell past it."""
+async def read_answer(response: Any, *, max_bytes: int) -> Answer:
+    """Return the answer with its whole body.
+
+    Raises `TooLarge` for a body of more than `max_bytes`, and `Transient` for a compressed body:
+    it was not asked for, and its size after decompression is not known.
+    """
     if response.headers.get("content-encoding", "identity") not in ("", "identity"):
         raise Transient("The answer is packed, though that was not asked for.")
     body = bytearray()
@@ -132,7 +150,7 @@ async def read(response: Any, *, max_bytes: int) -> Answer:
 
 
 @contextlib.asynccontextmanager
-async def _sent(client: Any, request: Any) -> AsyncIterator[Any]:
+async def _send(client: Any, request: Any) -> AsyncIterator[Any]:
     response = await client.send(request, stream=True)
     try:
         yield response
@@ -141,12 +159,14 @@ async def _sent(client: Any, request: Any) -> AsyncIterator[Any]:
 
 
 def _client(httpx: Any, tls: ssl.SSLContext, *, kept: int) -> Any:
+    # A cookie of one buyer's request must not go out with the next buyer's.
     no_cookies = http.cookiejar.DefaultCookiePolicy(allowed_domains=[])
     return httpx.AsyncClient(
         verify=tls,
-        trust_env=False,  # no proxies; SSL_CERT_FILE counts
+        # Proxies of the environment are ignored; `_load` reads SSL_CERT_FILE all the same.
+        trust_env=False,
         follow_redirects=False,
-        cookies=http.cookiejar.CookieJar(no_cookies),  # one buyer's are not the next one's
+        cookies=http.cookiejar.CookieJar(no_cookies),
         limits=httpx.Limits(
             max_connections=_CONNECTIONS,
             max_keepalive_connections=kept,
@@ -155,10 +175,11 @@ def _client(httpx: Any, tls: ssl.SSLContext, *, kept: int) -> Any:
     )
 
 
-def _always() -> dict[str, str]:
+def _default_headers() -> dict[str, str]:
     return {
         "Accept": "*/*",
-        "Accept-Encoding": "identity",  # what is not packed cannot swell past the limit
+        # A compressed body could grow past the limit when it is decompressed.
+        "Accept-Encoding": "identity",
         "User-Agent": f"generation-gateway/{VERSION}",
     }
 

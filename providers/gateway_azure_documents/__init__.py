@@ -6,24 +6,23 @@ On sale once `GATEWAY_AZURE_DOCUMENTS_ENDPOINT` and `GATEWAY_AZURE_DOCUMENTS_KEY
 from collections.abc import Callable
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
-from gateway.vendors import base_url
-from gateway.vendors.documents import document_endpoint, page_cost_micros
-from gateway.vendors.models import limit
+from gateway.vendors import base_url, document_endpoint, limit_or_none, page_cost_micros
 from gateway_azure_documents.analyzer import Analyzer
 from gateway_azure_documents.settings import PARSER, AzureDocumentsSettings, is_on_sale
 
-_MAX_BYTES = 200_000_000  # every word of an answer has a polygon: half a megabyte a page
+# An answer has a polygon for every word: half a megabyte a page.
+_MAX_BYTES = 200_000_000
 
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings."""
+    """Register the settings."""
     register(PARSER.name, AzureDocumentsSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the model on sale where there are an endpoint and its key."""
+    """Put the model on sale if there are an endpoint and its key."""
     section = settings.section(PARSER.name, AzureDocumentsSettings)
     if not is_on_sale(section):
         return
@@ -36,7 +35,9 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
         page_cost_micros=page_cost_micros(PARSER, section.page_cost),
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="azure_documents_max_concurrency")
+            max_concurrency=limit_or_none(
+                section.max_concurrency, name="azure_documents_max_concurrency"
+            )
         ),
     )
     register(document_endpoint(PARSER, section, model=section.model), analyzer)

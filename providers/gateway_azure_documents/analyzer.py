@@ -1,4 +1,4 @@
-"""The provider: what is asked, where its jobs may be, and what their errors mean."""
+"""The provider: begins a job on the operator's resource and polls it there."""
 
 import re
 from collections.abc import Iterator
@@ -23,16 +23,17 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.documents import base64_of, check_poll, file_of, read
-from gateway.vendors.json_fields import reply
+from gateway.vendors import attached_file, base64_text, check_job, json_object, read_json
 from gateway_azure_documents.settings import PARSER
 
 _VERSION = "2024-11-30"
 _REQUEST_S = 60.0
 _WAITING = ("notStarted", "running")
 _ENDED = ("failed", "canceled", "skipped")
-_RANGED = (".pdf", ".tif", ".tiff")  # of these, some pages can be asked for
-_MAX_DEPTH = 4  # of errors in errors
+# The API takes a range of pages for these files.
+_RANGED = (".pdf", ".tif", ".tiff")
+# The depth to which errors inside errors are read.
+_MAX_DEPTH = 4
 _FILE_FAULTS = (
     "InvalidContent",
     "InvalidContentDimensions",
@@ -44,7 +45,7 @@ _FILE_FAULTS = (
 
 @attrs.frozen
 class _Page:
-    """Counted, and not looked into: every word on it has a polygon."""
+    """A page, which is counted but not read: it has a polygon for every word."""
 
 
 @attrs.frozen
@@ -62,7 +63,7 @@ class _Operation:
 
 @attrs.define
 class Analyzer:
-    """Asks `POST {endpoint}/documentintelligence/documentModels/{model}:analyze`, then polls."""
+    """Submits by `POST {endpoint}/documentintelligence/documentModels/{model}:analyze`."""
 
     outbound: Outbound
     page_cost_micros: int | None = attrs.field(kw_only=True)
@@ -75,16 +76,17 @@ class Analyzer:
             f"/documentintelligence/documentModels/{quote(job.endpoint.model, safe='')}:analyze"
             f"?api-version={_VERSION}&outputContentFormat=markdown"
         )
-        attachment = file_of(request)
+        attachment = attached_file(request)
         if request.pages and attachment.extension in _RANGED:
-            where += f"&pages=1-{request.pages}"  # whatever it pretends: no page more than was paid
-        order = {"base64Source": await base64_of(attachment)}
+            # Ask for the paid pages only, whatever the file claims.
+            where += f"&pages=1-{request.pages}"
+        order = {"base64Source": await base64_text(attachment)}
         answer = await self.outbound.request("POST", where, json=order, timeout_s=_REQUEST_S)
         _check(answer)
         return self._handle(answer.headers.get("operation-location", ""))
 
     def _handle(self, location: str) -> Handle:
-        """Return the job at an address that must be on the operator's own endpoint."""
+        """Return the job's handle; raise `SubmitUncertain` for an address on another host."""
         job_id = urlsplit(location).path.rpartition("/")[2] if self._is_own(location) else ""
         if not job_id:
             raise SubmitUncertain("Taken, but the address of the job is not on your endpoint.")
@@ -94,21 +96,22 @@ class Analyzer:
         own = urlsplit(self.outbound.base_url)
         try:
             given = urlsplit(location)
-        except ValueError:  # such as an unclosed bracket
+        except ValueError:
+            # An unclosed bracket, for example.
             return False
         return (given.scheme, given.netloc.lower()) == (own.scheme, own.netloc.lower())
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask for a job, and for its text once it is there; an empty page is an empty text."""
+        """Get a job, with its text if it is done; an empty page has an empty text."""
         answer = await self.outbound.request("GET", handle.urls["poll"], timeout_s=_REQUEST_S)
-        check_poll(answer)
-        operation = await read(answer, _Operation)
+        check_job(answer)
+        operation = await read_json(answer, _Operation)
         if operation is None:
             raise Transient("The answer tells nothing about the job.")
         if operation.status in _WAITING:
             return Pending(note=operation.status, poll_after_s=_pause_s(answer))
         if operation.status in _ENDED:
-            raise _verdict(operation)
+            raise _job_error(operation)
         if operation.status != "succeeded" or operation.analyzeResult is None:
             raise Transient(f"The job is {operation.status[:40]!r}, and its text is not there.")
         return self._result(operation.analyzeResult)
@@ -119,20 +122,20 @@ class Analyzer:
         return Result(text=analysis.content, cost_micros=cost)
 
     async def health(self) -> None:
-        """Look whether endpoint and key belong together, which costs nothing."""
+        """Check that endpoint and key belong together, which is free."""
         where = f"/documentintelligence/info?api-version={_VERSION}"
         (await self.outbound.request("GET", where, timeout_s=10.0)).check()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
 def _check(answer: Answer) -> None:
-    """Raise what an answer stands for; nothing for one that should name a job."""
+    """Raise the error that an answer stands for; do nothing for one that should name a job."""
     if answer.status in range(200, 300):
         return
-    codes = set(_codes(reply(answer).get("error")))
+    codes = set(_codes(json_object(answer).get("error")))
     if "NotSupportedApiVersion" in codes:
         raise AccountProblem(f"The resource does not know version {_VERSION} of the API.")
     if "ContentSourceTimeout" in codes:
@@ -141,20 +144,20 @@ def _check(answer: Answer) -> None:
 
 
 def _pause_s(answer: Answer) -> float | None:
-    """Return the seconds that the API asks to wait before the next poll, where it does."""
+    """Return the seconds that the API asks to wait before the next poll; None if it does not."""
     told = answer.headers.get("retry-after", "")
     return float(told) if re.fullmatch("[0-9]{1,4}", told) else None
 
 
-def _verdict(operation: _Operation) -> Exception:
-    """Return what a job that ended without a text stands for."""
+def _job_error(operation: _Operation) -> Exception:
+    """Return the error of a job that ended without a text."""
     if set(_FILE_FAULTS).intersection(_codes(operation.error)):
         return InvalidInput("The provider cannot read this document.")
     return JobFailed(f"The job ended as {operation.status!r}.")
 
 
 def _codes(error: Any, depth: int = 0) -> Iterator[str]:
-    """Yield the codes of an error, and of those in it: the innermost says what it is."""
+    """Yield the codes of an error and of the errors inside it; the innermost is the cause."""
     if not isinstance(error, dict) or depth > _MAX_DEPTH:
         return
     if isinstance(code := error.get("code"), str):

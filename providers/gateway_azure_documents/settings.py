@@ -1,14 +1,14 @@
-"""What the operator sets: endpoint, key, model, and what documents cost."""
+"""The operator's settings: endpoint, key, model and prices."""
 
 import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, secret, setting
-from gateway.vendors.documents import Parser
+from gateway.vendors import DocumentParser
 
 _PAGED = (".pdf", ".pptx", ".tif", ".tiff", ".png", ".jpg", ".jpeg", ".bmp", ".heif")
 _OTHERS = (".docx", ".xlsx", ".html")
-PARSER = Parser(
+PARSER = DocumentParser(
     name="azure_documents",
     slug="azure-documents",
     title="Document to Markdown by Azure Document Intelligence",
@@ -20,7 +20,7 @@ PARSER = Parser(
 
 @attrs.frozen(kw_only=True)
 class AzureDocumentsSettings:
-    """What an operator may set."""
+    """The operator's settings."""
 
     endpoint: str = setting(
         "",
@@ -51,7 +51,7 @@ class AzureDocumentsSettings:
 
 
 def is_on_sale(section: AzureDocumentsSettings) -> bool:
-    """Whether there are an endpoint and its key; raises `SettingsError` for one alone."""
+    """Whether both endpoint and key are set; raises `SettingsError` if only one is."""
     key = str(section.key)
     if bool(section.endpoint) != bool(key):
         missing = "ENDPOINT" if key else "KEY"

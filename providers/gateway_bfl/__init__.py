@@ -9,15 +9,14 @@ import attrs
 import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
-from gateway.vendors import base_url
-from gateway.vendors.models import limit, models_on_sale, picture_endpoint
+from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
 from gateway_bfl.models import MODELS
 from gateway_bfl.tasks import Tasks
 
 
 @attrs.frozen(kw_only=True)
 class BflSettings:
-    """What an operator may set about Black Forest Labs."""
+    """The operator's settings for Black Forest Labs."""
 
     api_key: ts.SecretStr = secret(
         "API key of Black Forest Labs; puts its models on sale.", example="bfl_0123456789abcdef"
@@ -40,13 +39,13 @@ class BflSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name our settings: `GATEWAY_BFL_…`."""
+    """Register the settings `GATEWAY_BFL_…`."""
     register("bfl", BflSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key."""
+    """Put the chosen models on sale if there is a key."""
     section = settings.section("bfl", BflSettings)
     if not str(section.api_key):
         return
@@ -59,8 +58,10 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
         models={model.slug: model for model in models},
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="bfl_max_concurrency"),
-            submits_per_minute=limit(section.submits_per_minute, name="bfl_submits_per_minute"),
+            max_concurrency=limit_or_none(section.max_concurrency, name="bfl_max_concurrency"),
+            submits_per_minute=limit_or_none(
+                section.submits_per_minute, name="bfl_submits_per_minute"
+            ),
         ),
     )
     for model in models:

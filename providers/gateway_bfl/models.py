@@ -1,12 +1,12 @@
-"""The models of Black Forest Labs that we know how to ask, and how.
+"""The models of Black Forest Labs on sale, and the request that they take.
 
-They are billed by the megapixel of the picture, the first one dearer than the next.
+The vendor bills by the megapixel; the first costs more than each further one.
 """
 
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors.models import Model
+from gateway.vendors import Model
 
 MODELS = (
     Model(
@@ -37,7 +37,8 @@ MODELS = (
         cost_micros=15_000,
     ),
 )
-SIZES = {  # width, height: multiples of 16, at most 4,000,000 pixels
+# Width and height in pixels: multiples of 16, at most 4,000,000 pixels together.
+SIZES = {
     ("1:1", "1K"): (1024, 1024),
     ("4:3", "1K"): (1152, 864),
     ("3:4", "1K"): (864, 1152),
@@ -49,11 +50,12 @@ SIZES = {  # width, height: multiples of 16, at most 4,000,000 pixels
     ("16:9", "2K"): (2560, 1440),
     ("9:16", "2K"): (1440, 2560),
 }
-_FORMATS = {"png": "png", "jpg": "jpeg", "webp": "png"}  # webp is not among theirs
+# The vendor has no webp: the gateway converts a png.
+_FORMATS = {"png": "png", "jpg": "jpeg", "webp": "png"}
 
 
-def order(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return what a model is asked: every size is named in pixels."""
+def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return the request of a model, with the size in pixels."""
     resolution = request.resolution or next(iter(model.resolutions), "1K")
     width, height = SIZES[request.aspect_ratio or "1:1", resolution]
     return {

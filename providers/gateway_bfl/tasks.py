@@ -1,4 +1,4 @@
-"""The provider: begins a task, and asks for it at the address that the API gave."""
+"""The provider: begins a task and polls it at the address that the API gave."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,17 +24,26 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.json_fields import blamed, fields, links, number, reply, text
-from gateway.vendors.models import Model
-from gateway_bfl.models import order
+from gateway.vendors import (
+    Model,
+    as_number,
+    as_object,
+    as_text,
+    blamed_fields,
+    job_urls,
+    json_object,
+)
+from gateway_bfl.models import request_body
 
 _MODERATED = ("Request Moderated", "Content Moderated")
 _FAILED = ("Error", "Failed")
 _LOST = "Task not found"
 _NOT_FOUND = 404
 _TOO_MANY = 429
-_OURS = {"width", "height", "output_format"}  # no buyer words them
-_CREDIT_MICROS = 10_000  # a credit is a cent
+# Fields that the adapter fills in, not the buyer.
+_ADAPTER_FIELDS = {"width", "height", "output_format"}
+# 10⁻⁶ US dollars of one credit, which is a cent.
+_CREDIT_MICROS = 10_000
 
 
 @attrs.define
@@ -42,26 +51,27 @@ class Tasks:
     """Asks `POST {base}/v1/{model}`; there is no way to stop a task."""
 
     outbound: Outbound
-    models: Mapping[str, Model] = attrs.field(kw_only=True)  # by slug
+    models: Mapping[str, Model] = attrs.field(kw_only=True)
+    """The models on sale, by slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "bfl"
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
         """Begin one task, once."""
-        asked = order(self.models[job.endpoint.slug], request)
+        asked = request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request("POST", f"/v1/{job.endpoint.model}", json=asked)
-        body = fields(await answer.submit_json())
+        body = as_object(await answer.submit_json())
         _check(answer, body)
-        urls = links(body, poll="polling_url")
-        if not text(body.get("id")) or "poll" not in urls:
+        urls = job_urls(body, poll="polling_url")
+        if not as_text(body.get("id")) or "poll" not in urls:
             raise SubmitUncertain("The provider took the job and did not say where to ask for it.")
         return Handle(id=body["id"], urls=urls)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask for the task; its picture can be fetched for ten minutes."""
+        """Get the task; its picture can be fetched for ten minutes."""
         answer = await self.outbound.request("GET", handle.urls["poll"])
-        task = reply(answer)
-        status = text(task.get("status"))
+        task = json_object(answer)
+        status = as_text(task.get("status"))
         if status == _LOST or answer.status == _NOT_FOUND:
             raise HandleLost("The provider does not know its own task.")
         if answer.status != _TOO_MANY:
@@ -72,38 +82,38 @@ class Tasks:
         if status in _MODERATED:
             raise ContentPolicy("The provider's filter refused the prompt or its picture.")
         if status in _FAILED:
-            raise _failure(task)
+            raise _task_error(task)
         if status == "Ready":
             return Result(outputs=(_picture(task),), cost_micros=_cost_micros(task))
-        return Pending(progress=number(task.get("progress")), note=status)
+        return Pending(progress=as_number(task.get("progress")), note=status)
 
     async def health(self) -> None:
         """Ask how many credits are left."""
         answer = await self.outbound.request("GET", "/v1/credits")
-        body = reply(answer)
+        body = json_object(answer)
         _check(answer, body)
-        left = number(body.get("credits"))
+        left = as_number(body.get("credits"))
         if left is not None and left <= 0:
             raise AccountProblem("Black Forest Labs has no credits left.")
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
 def _check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what a status stands for; how long to wait may stand in the body."""
-    for name in sorted(_OURS & blamed(body)):
+    """Raise the error that a status stands for; the body may say how long to wait."""
+    for name in sorted(_ADAPTER_FIELDS & blamed_fields(body)):
         raise AccountProblem(f"The model does not take our {name}: change the settings.")
-    wait_s = number(body.get("retry_after"))
+    wait_s = as_number(body.get("retry_after"))
     if answer.status == _TOO_MANY and wait_s is not None and "retry-after" not in answer.headers:
         raise RateLimited("The provider asks to wait.", retry_after_s=wait_s)
     answer.check()
 
 
-def _failure(task: dict[str, Any]) -> ContentPolicy | InvalidInput | JobFailed:
-    """Return the error that a task ended with; its name stands in `error`, or in `details`."""
-    reason = text(task.get("error")) or text(fields(task.get("details")).get("error"))
+def _task_error(task: dict[str, Any]) -> ContentPolicy | InvalidInput | JobFailed:
+    """Return the error that a task ended with; its name is in `error` or in `details`."""
+    reason = as_text(task.get("error")) or as_text(as_object(task.get("details")).get("error"))
     if reason == "content_policy_violation":
         return ContentPolicy("The provider's filter refused the prompt or its picture.")
     if reason == "validation_error":
@@ -112,13 +122,13 @@ def _failure(task: dict[str, Any]) -> ContentPolicy | InvalidInput | JobFailed:
 
 
 def _picture(task: dict[str, Any]) -> Link:
-    url = text(fields(task.get("result")).get("sample"))
+    url = as_text(as_object(task.get("result")).get("sample"))
     if not url:
         raise ContentPolicy("The provider returned no picture for this prompt.")
     return Link(url=url, media_type="image/png")
 
 
 def _cost_micros(task: dict[str, Any]) -> int | None:
-    """Return what the answer says that the task cost, in 10⁻⁶ US dollars."""
-    credits_spent = number(task.get("cost"))
+    """Return the task's cost from the answer, in 10⁻⁶ US dollars; None if it names none."""
+    credits_spent = as_number(task.get("cost"))
     return None if credits_spent is None else round(credits_spent * _CREDIT_MICROS)

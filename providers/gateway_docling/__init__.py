@@ -1,4 +1,4 @@
-"""Documents to Markdown by a docling-serve of the operator's: jobs on a machine of their own.
+"""Documents to Markdown by the operator's own docling-serve, in jobs.
 
 On sale once `GATEWAY_DOCLING_BASE_URL` is set.
 """
@@ -30,28 +30,33 @@ from gateway import (
     secret,
     setting,
 )
-from gateway.vendors import base_url
-from gateway.vendors.documents import (
-    Parser,
-    base64_of,
-    check_poll,
+from gateway.vendors import (
+    DocumentParser,
+    as_object,
+    attached_file,
+    base64_text,
+    base_url,
+    blamed_fields,
+    check_job,
     document_endpoint,
-    file_of,
-    read,
+    json_object,
+    limit_or_none,
+    read_json,
 )
-from gateway.vendors.json_fields import blamed, fields, reply
-from gateway.vendors.models import limit
 
-_SUBMIT_S = 60.0  # of one request: it is answered as soon as the file has arrived
+# The time-out of one request; docling-serve answers as soon as the file has arrived.
+_SUBMIT_S = 60.0
 _POLL_S = 30.0
 _WAITING = ("pending", "started")
-_DONE = ("success", "partial_success")  # how well it went, the result says
+# The result tells whether the conversion is complete.
+_DONE = ("success", "partial_success")
 _NOT_FOUND = 404
-_OURS = {"options", "sources", "target", "kind"}  # fields that no buyer sets
-_NOBODYS_JOB = "00000000-0000-0000-0000-000000000000"
+# Fields that the adapter fills in, not the buyer.
+_ADAPTER_FIELDS = {"options", "sources", "target", "kind"}
+_UNKNOWN_JOB = "00000000-0000-0000-0000-000000000000"
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 _ENDINGS = (".pdf", ".docx", ".pptx", ".xlsx", ".html", ".htm", ".md", ".csv", *_PICTURES)
-PARSER = Parser(
+PARSER = DocumentParser(
     name="docling",
     slug="docling",
     title="Document to Markdown by Docling",
@@ -63,14 +68,15 @@ PARSER = Parser(
 
 @attrs.frozen(kw_only=True)
 class DoclingSettings:
-    """What an operator may set."""
+    """The operator's settings."""
 
     base_url: str = setting(
         "",
         "Address of your docling-serve. It puts `docling` on sale.",
         example="http://127.0.0.1:5001",
         switches_on=True,
-        shown=False,  # some put a key into the path
+        # Some operators put a key into the path.
+        shown=False,
     )
     api_key: ts.SecretStr = secret("Its DOCLING_SERVE_API_KEY, where it has one.")
     price: str = setting("0.02", "USDC of a document of up to 20 pages.")
@@ -90,13 +96,13 @@ class DoclingSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings."""
+    """Register the settings."""
     register(PARSER.name, DoclingSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the converter on sale where there is a server."""
+    """Put the converter on sale if there is a server."""
     section = settings.section(PARSER.name, DoclingSettings)
     if not section.base_url:
         return
@@ -107,8 +113,9 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
             headers={"X-Api-Key": key} if key else {},
         ),
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="docling_max_concurrency"),
-            idempotent_submit=True,  # nobody is billed: the same again only takes its time
+            max_concurrency=limit_or_none(section.max_concurrency, name="docling_max_concurrency"),
+            # The operator's own server bills nothing, so a second submit only costs time.
+            idempotent_submit=True,
         ),
     )
     register(document_endpoint(PARSER, section, model="docling"), converter)
@@ -119,7 +126,8 @@ class _Task:
     task_id: str
     task_status: str
     task_position: int | None = None
-    failure: Any = None  # why, with a category, where the server is new enough to say it
+    failure: Any = None
+    """The reason with its category; only new servers name one."""
 
 
 @attrs.frozen
@@ -141,7 +149,7 @@ class _Conversion:
 
 @attrs.define
 class Converter:
-    """Asks `POST {base}/v1/convert/source/async`, then for the task's status and its result."""
+    """Submits by `POST {base}/v1/convert/source/async`, then gets the task's status and result."""
 
     outbound: Outbound
     traits: Traits = attrs.field(kw_only=True)
@@ -150,23 +158,26 @@ class Converter:
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:  # noqa: ARG002
         """Begin to convert one document."""
         answer = await self.outbound.request(
-            "POST", "/v1/convert/source/async", json=await _order(request), timeout_s=_SUBMIT_S
+            "POST",
+            "/v1/convert/source/async",
+            json=await _request_body(request),
+            timeout_s=_SUBMIT_S,
         )
         if answer.status not in range(200, 300):
-            if blamed(reply(answer)) & _OURS:
+            if blamed_fields(json_object(answer)) & _ADAPTER_FIELDS:
                 raise AccountProblem("This version of docling-serve wants other fields.")
             answer.check()
-        task = await read(answer, _Task)
+        task = await read_json(answer, _Task)
         if task is None or not task.task_id:
             raise SubmitUncertain("Answered with success, but without a task.")
         return Handle(id=task.task_id, urls={})
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask how far a task is, and for its result once it is done."""
+        """Get a task's status, and its result if the task is done."""
         where = quote(handle.id, safe="")
         answer = await self.outbound.request("GET", f"/v1/status/poll/{where}", timeout_s=_POLL_S)
-        check_poll(answer)
-        task = await read(answer, _Task)
+        check_job(answer)
+        task = await read_json(answer, _Task)
         if task is None:
             raise Transient("The answer tells nothing about the task.")
         if task.task_status in _WAITING:
@@ -174,12 +185,12 @@ class Converter:
             return Pending(note="" if place is None else f"{place} in the queue")
         if task.task_status in _DONE:
             return await self._result(where)
-        raise _verdict(task)
+        raise _job_error(task)
 
     async def _result(self, where: str) -> Result:
         answer = await self.outbound.request("GET", f"/v1/result/{where}", timeout_s=_SUBMIT_S)
-        check_poll(answer)
-        found = await read(answer, _Conversion)
+        check_job(answer)
+        found = await read_json(answer, _Conversion)
         if found is None:
             raise Transient("The answer is no result.")
         if found.status == "success" and found.document.md_content is not None:
@@ -188,41 +199,44 @@ class Converter:
             fault.component_type == "user_input" for fault in found.errors
         ):
             raise InvalidInput("The document cannot be read: is it what its name says?")
-        raise JobFailed(f"The conversion ended as {found.status[:40]!r}.")  # in part: not sold
+        # A document of which a part is missing is not sold.
+        raise JobFailed(f"The conversion ended as {found.status[:40]!r}.")
 
     async def health(self) -> None:
-        """Ask for a task that cannot be: who knows none has looked at the key before."""
+        """Poll a task that cannot exist: docling-serve checks the key before it looks for it."""
         answer = await self.outbound.request(
-            "GET", f"/v1/status/poll/{_NOBODYS_JOB}", timeout_s=_POLL_S
+            "GET", f"/v1/status/poll/{_UNKNOWN_JOB}", timeout_s=_POLL_S
         )
-        detail = reply(answer).get("detail", "Not Found")
+        detail = json_object(answer).get("detail", "Not Found")
         if answer.status == _NOT_FOUND and detail != "Not Found":
-            return  # "Not Found" is what FastAPI says where the whole path is not there
+            # FastAPI says exactly "Not Found" if the path itself does not exist.
+            return
         answer.check()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
-def _verdict(task: _Task) -> Exception:
-    """Return what a task that ended badly, or in a state nobody has heard of, stands for."""
-    if task.task_status == "skipped" or fields(task.failure).get("category") == "policy":
+def _job_error(task: _Task) -> Exception:
+    """Return the error of a task that failed or is in an unknown state."""
+    if task.task_status == "skipped" or as_object(task.failure).get("category") == "policy":
         return InvalidInput("The document is not of a kind, or a size, that is converted.")
     if task.task_status == "failure":
         return JobFailed("The conversion failed.")
     return Transient(f"The task is {task.task_status[:40]!r}.")
 
 
-async def _order(request: GenerationRequest) -> dict[str, Any]:
-    attachment = file_of(request)
+async def _request_body(request: GenerationRequest) -> dict[str, Any]:
+    attachment = attached_file(request)
     return {
         "options": {"to_formats": ["md"], "image_export_mode": "placeholder"},
         "sources": [
             {
                 "kind": "file",
-                "base64_string": await base64_of(attachment),
-                "filename": f"document{attachment.extension}",  # the name is the buyer's affair
+                "base64_string": await base64_text(attachment),
+                # The buyer's own file name is not sent.
+                "filename": f"document{attachment.extension}",
             }
         ],
     }

@@ -1,9 +1,9 @@
 """The embedded document parser: PDF, Office, HTML, EPUB, CSV and text to Markdown, without a key.
 
-Parts, from the outside in: `provider` is what the gateway sees; `kinds`, `archives` and `text` tell
-before payment what a file is; `reading` names the two sandboxes, one of them for pictures of text
-where the extra `ocr` is installed; `recognising` puts what that one reads in its place; `child` is
-what runs over there, and never imports the gateway.
+`provider` is the provider. `kinds`, `archives` and `text` find out before payment what a file is.
+`sandboxes` makes the two sandboxes; one of them reads pictures of text, if the extra `ocr` is
+installed. `page_reader` puts that text into its pages. `child` runs inside the sandboxes and never
+imports the gateway.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,8 @@ ENDPOINT = gateway.Endpoint(
     required_fields=("fileBase64", "fileName"),
     file_extensions=(*KINDS, *PICTURES),
     max_pages=1000,
-    timeout_s=60.0,  # a normal file takes 0.4 s, a hostile one 10 s of processor; the rest is queue
+    # A normal file takes 0.4 s and a hostile one 10 s of processor; the rest is for waiting.
+    timeout_s=60.0,
 )
 READING_PICTURES = attrs.evolve(
     ENDPOINT,
@@ -38,7 +39,8 @@ READING_PICTURES = attrs.evolve(
         "pictures of text, up to 50 a file, as plain text."
     ),
     model="markitdown+pdf-inspector+rapidocr",
-    timeout_s=600.0,  # a page takes 3 s of processor
+    # A page takes 3 s of processor.
+    timeout_s=600.0,
 )
 
 
@@ -46,6 +48,6 @@ READING_PICTURES = attrs.evolve(
 def register_endpoints(
     register: Callable[[gateway.Endpoint, gateway.Provider], None],
 ) -> None:
-    """Offer the parser; it needs no key, so it is always on sale."""
+    """Put the parser on sale; it needs no key."""
     parser = DocumentParser()
     register(READING_PICTURES if parser.reads_pictures else ENDPOINT, parser)

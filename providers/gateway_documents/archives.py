@@ -1,4 +1,4 @@
-"""What the directory of a ZIP file tells about it, without unpacking a byte."""
+"""Finds out what a ZIP file is by its directory, without unpacking it."""
 
 import io
 import struct
@@ -6,13 +6,18 @@ import zipfile
 
 from gateway_documents.errors import Unreadable
 
-MAX_UNPACKED_BYTES = 200_000_000  # declared by the directory; parsers need 3 to 7 times as much
-MAX_RATIO = 250  # unpacked to packed; real Office files stay under 100, a bomb reaches 1,000
-_RATIO_FROM_BYTES = 10_000_000  # below that even a bomb is harmless
-_MAX_DIRECTORY_BYTES = 1_000_000  # some 10,000 members; a longer one takes long to read
+# As declared by the directory; parsers need 3 to 7 times as much memory.
+MAX_UNPACKED_BYTES = 200_000_000
+# Unpacked to packed: real Office files stay under 100, a bomb reaches 1,000.
+MAX_RATIO = 250
+# A bomb that unpacks to less is harmless.
+_RATIO_FROM_BYTES = 10_000_000
+# About 10,000 members; a longer directory takes long to read.
+_MAX_DIRECTORY_BYTES = 1_000_000
 _ENCRYPTED_FLAG = 0x1
 
-_END = struct.Struct("<4s4H2LH")  # end of central directory record, APPNOTE.TXT §4.3.16
+# The end of central directory record, APPNOTE.TXT §4.3.16.
+_END = struct.Struct("<4s4H2LH")
 _END_MAGIC = b"PK\x05\x06"
 _MAX_COMMENT_BYTES = 0xFFFF
 _DAMAGED = "The file is damaged or incomplete: the directory of its ZIP container cannot be read."
@@ -56,7 +61,7 @@ def _members(data: bytes) -> list[zipfile.ZipInfo]:
 
 
 def _refuse_bombs(members: list[zipfile.ZipInfo], packed_bytes: int) -> None:
-    """Judge by what the directory declares: zipfile never unpacks more of a member than that."""
+    """Refuse a file by its declared sizes; zipfile never unpacks more of a member than declared."""
     unpacked_bytes = sum(member.file_size for member in members)
     ratio_is_absurd = unpacked_bytes > max(_RATIO_FROM_BYTES, MAX_RATIO * packed_bytes)
     if unpacked_bytes > MAX_UNPACKED_BYTES or ratio_is_absurd:

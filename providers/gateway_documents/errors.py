@@ -1,7 +1,7 @@
-"""What may be wrong with a document, on either side of the process border."""
+"""The error for a document that cannot be parsed, raised in the gateway and in the child."""
 
 from gateway.sandbox.errors import SandboxRefusal
 
 
 class Unreadable(SandboxRefusal):
-    """The file cannot be parsed, however often it is tried; the message is for its owner."""
+    """The file can never be parsed; the message is for the buyer."""

@@ -1,4 +1,4 @@
-"""What a file is, told by its bytes, and whether that agrees with its name."""
+"""Finds out the kind of a file by its bytes, and checks that its name agrees."""
 
 import re
 
@@ -20,9 +20,11 @@ KINDS = {
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 
 _PDF_HEADER = b"%PDF-"
-_PDF_HEADER_WITHIN = 1024  # bytes; Acrobat forgives that much in front of it, and so do all others
+# Bytes that may precede the header: Acrobat and all other readers accept so many.
+_PDF_HEADER_WITHIN = 1024
 _ZIP_HEADERS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
-_PICTURE_HEADER = re.compile(  # PNG, JPEG, WebP, TIFF, BigTIFF, BMP
+# PNG, JPEG, WebP, TIFF, BigTIFF and BMP.
+_PICTURE_HEADER = re.compile(
     rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|RIFF....WEBP|II[*+]\0|MM\0[*+]|BM....\0\0\0\0", re.DOTALL
 )
 _OLE_HEADER = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -41,8 +43,8 @@ _NAMES = {
 def recognise(extension: str, data: bytes) -> str:
     """Return the kind of a file: a value of `KINDS`, or "picture".
 
-    Looks at headers, ZIP directories and charsets only; up to 50 ms for the largest file.
-    Raises `Unreadable` for an empty, locked or damaged file, and one that its name belies.
+    Reads headers, ZIP directories and charsets only, in up to 50 ms for the largest file.
+    Raises `Unreadable` for an empty, locked or damaged file, and for one with a wrong name.
     """
     kind = "picture" if extension in PICTURES else KINDS.get(extension)
     if kind is None:
@@ -61,7 +63,7 @@ def recognise(extension: str, data: bytes) -> str:
 
 
 def _binary_kind(data: bytes) -> str | None:
-    """Return what the first bytes say, or None where they say nothing."""
+    """Return the kind that the first bytes name; None if they name none."""
     if data.startswith(_PDF_HEADER):
         return "pdf"
     if data.startswith(_ZIP_HEADERS):

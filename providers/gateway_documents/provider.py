@@ -1,4 +1,4 @@
-"""The provider `documents`: refuses doomed files before payment, parses the others elsewhere."""
+"""The provider `documents`: refuses unreadable files before payment, parses in a sandbox."""
 
 import asyncio
 import json
@@ -11,10 +11,10 @@ import structlog
 
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
-from gateway_documents import reading
+from gateway_documents import sandboxes
 from gateway_documents.errors import Unreadable
 from gateway_documents.kinds import recognise
-from gateway_documents.recognising import MAX_PAGES, PageReader
+from gateway_documents.page_reader import MAX_PAGES, PageReader
 
 _SENTENCES = {
     "out of time": "The file takes too much time to parse.",
@@ -34,13 +34,13 @@ class DocumentParser:
 
     traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True)
     name: str = "documents"
-    _texts: Sandbox = attrs.field(factory=reading.text_reader)
-    _pictures: Sandbox | None = attrs.field(factory=reading.picture_reader)
-    _has_told_the_operator: bool = attrs.field(default=False, init=False)
+    _texts: Sandbox = attrs.field(factory=sandboxes.text_reader)
+    _pictures: Sandbox | None = attrs.field(factory=sandboxes.picture_reader)
+    _has_warned: bool = attrs.field(default=False, init=False)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the operator should know, for `gateway plugins`."""
+        """Sentences for the operator, which `gateway plugins` shows."""
         return () if self._pictures else (f"pictures of text are refused: {_WAY_OUT}",)
 
     @property
@@ -51,12 +51,12 @@ class DocumentParser:
     async def validate(
         self,
         request: gateway.GenerationRequest,
-        endpoint: gateway.Endpoint,  # noqa: ARG002 - the protocol's
+        endpoint: gateway.Endpoint,  # noqa: ARG002 - of the protocol
     ) -> None:
-        """Refuse a file that is empty, locked, no document, or not what its name says.
+        """Refuse a file that is empty, locked, not a document, or not what its name says.
 
-        Of a PDF it is also looked up whether it can be opened, and whether it holds text or
-        pictures that can be read here; a sandboxed process tells.
+        A sandboxed process also checks that a PDF can be opened, and that it holds text or
+        pictures that this gateway can read.
         """
         kind, data = await self._recognise(request)
         with suppress(gateway.Transient), _errors_of_the_gateway():
@@ -66,7 +66,7 @@ class DocumentParser:
                 self._check_pages(*await self._read("look", kind, data))
 
     async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
-        """Parse the file; cancelling kills the child that does it."""
+        """Parse the file; a cancellation kills the child process."""
         kind, data = await self._recognise(request)
         with _errors_of_the_gateway():
             is_picture = kind == "picture"
@@ -81,17 +81,17 @@ class DocumentParser:
         return gateway.Result(text=text)
 
     async def warm_up(self) -> None:
-        """Start the parsing process ahead of the first document, which then is 0.3 s faster."""
+        """Start the parsing process early, which makes the first document 0.3 s faster."""
         await self._texts.start()
 
     async def close(self) -> None:
-        """End the processes; the next document starts others."""
+        """End the processes; the next document starts new ones."""
         self._texts.close()
         if self._pictures is not None:
             self._pictures.close()
 
     async def _recognise(self, request: gateway.GenerationRequest) -> tuple[str, bytes]:
-        """Return what kind of file this is, and its bytes; up to 50 ms of work, so in a thread."""
+        """Return the kind of the file and its bytes; a thread works for up to 50 ms."""
         attachment = request.attachment
         if attachment is None:
             raise gateway.InvalidInput("There is no file to parse: send fileBase64 and fileName.")
@@ -100,11 +100,11 @@ class DocumentParser:
         return kind, attachment.data
 
     async def _read(
-        self, deed: str, kind: str, data: bytes
+        self, action: str, kind: str, data: bytes
     ) -> tuple[Mapping[int, bool], Sequence[str]]:
-        """Return the pages without text (is each surely a picture?), and all pages' Markdown."""
-        told, *pages = await self._texts.call_parts(deed, kind, data)
-        textless = {int(page): is_picture for page, is_picture in json.loads(told).items()}
+        """Return the pages without text, as in `Parsed.textless`, and the Markdown of all pages."""
+        facts, *pages = await self._texts.call_parts(action, kind, data)
+        textless = {int(page): is_picture for page, is_picture in json.loads(facts).items()}
         return textless, [page.decode() for page in pages]
 
     def _check_pages(self, textless: Mapping[int, bool], pages: Sequence[str]) -> None:
@@ -117,24 +117,24 @@ class DocumentParser:
             )
 
     def _check_pictures_can_be_read(self) -> None:
-        """Raise `Unreadable` where the OCR extra is missing; once, tell the operator of it."""
+        """Raise `Unreadable` if the OCR extra is missing, and log that once for the operator."""
         if self._pictures is not None:
             return
-        if not self._has_told_the_operator:
+        if not self._has_warned:
             _log.warning("documents.cannot_read_pictures", way_out=_WAY_OUT)
-            self._has_told_the_operator = True
+            self._has_warned = True
         raise Unreadable(_NO_OCR)
 
 
 def _frames(request: gateway.GenerationRequest) -> tuple[Mapping[int, bool], Sequence[str]]:
-    """Return of a picture what `_read` does of other files: as many pages as it has frames."""
+    """Return for a picture what `_read` returns for other files; every frame is a page."""
     frames = range(request.pages or 1)
     return dict.fromkeys(frames, True), ["" for _ in frames]
 
 
 @contextmanager
 def _errors_of_the_gateway() -> Iterator[None]:
-    """Say in the gateway's terms what a sandbox, which does not know them, has found."""
+    """Convert the sandbox's errors inside the block into the gateway's."""
     try:
         yield
     except SandboxRefusal as error:

@@ -1,4 +1,4 @@
-"""How the bytes of a text file become characters, and when they are no text at all."""
+"""Decodes text files, and refuses files that are not text."""
 
 import codecs
 import encodings.aliases
@@ -6,7 +6,8 @@ import re
 
 from gateway_documents.errors import Unreadable
 
-DECLARED_CHARSETS = (  # modules of `encodings` that an HTML page may name; loaded ahead
+# Modules of `encodings` that an HTML page may name; the child loads them before the fork.
+DECLARED_CHARSETS = (
     *(f"iso8859_{number}" for number in (*range(2, 12), 13, 14, 15, 16)),
     *(f"cp{number}" for number in (*range(1250, 1259), 932, 949)),
     *("ascii", "latin_1", "utf_8", "koi8_r", "koi8_u", "mac_roman"),
@@ -21,15 +22,17 @@ _BYTE_ORDER_MARKS = (
 _DECLARATION = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]{0,200}?(?:charset|encoding)=["']?([\w.:-]+)""", re.IGNORECASE
 )
-_DECLARATION_BYTES = 1024  # the HTML standard looks no further
-_NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # tab to \r, and escape, are text
+# The HTML standard searches no further.
+_DECLARATION_BYTES = 1024
+# Control characters that text does not have; tab to \r and escape are allowed.
+_NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def decode(data: bytes, *, declares_charset: bool = False) -> str:
     """Return the text of a UTF-8, UTF-16 (with byte order mark) or Windows-1252 file.
 
     An HTML page (`declares_charset`) may name another charset in its first kilobyte.
-    Raises `Unreadable` where none of them fits, or control characters show that it is no text.
+    Raises `Unreadable` if none of them fits, or if control characters show that it is not text.
     """
     declared = _declared_charset(data) if declares_charset else None
     for charset in filter(None, (_marked_charset(data), "utf-8", declared, "cp1252")):
@@ -37,7 +40,7 @@ def decode(data: bytes, *, declares_charset: bool = False) -> str:
             text = data.decode(charset)
         except UnicodeDecodeError:
             continue
-        return _without_controls(text)
+        return _checked_text(text)
     raise Unreadable("The file is not text in UTF-8, UTF-16 or Windows-1252: save it as UTF-8.")
 
 
@@ -46,7 +49,7 @@ def _marked_charset(data: bytes) -> str | None:
 
 
 def _declared_charset(data: bytes) -> str | None:
-    """Return the charset that an HTML page names, if it is one that is safe to decode."""
+    """Return the charset that an HTML page names, if it is one of `DECLARED_CHARSETS`."""
     found = _DECLARATION.search(data[:_DECLARATION_BYTES])
     if found is None:
         return None
@@ -55,8 +58,8 @@ def _declared_charset(data: bytes) -> str | None:
     return module if module in DECLARED_CHARSETS else None
 
 
-def _without_controls(text: str) -> str:
-    """Return the text as it is, once it is known to be one."""
+def _checked_text(text: str) -> str:
+    """Return the text unchanged; raise `Unreadable` if it has control characters."""
     found = _NOT_TEXT.search(text)
     if found is None:
         return text

@@ -9,15 +9,14 @@ import attrs
 import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
-from gateway.vendors import base_url
-from gateway.vendors.models import limit, models_on_sale, picture_endpoint
+from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
 from gateway_fal.models import MODELS
 from gateway_fal.queue import Queue
 
 
 @attrs.frozen(kw_only=True)
 class FalSettings:
-    """What an operator may set about fal."""
+    """The operator's settings for fal."""
 
     api_key: ts.SecretStr = secret(
         "API key of fal.ai; puts its models on sale.", example="id:secret"
@@ -40,13 +39,13 @@ class FalSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name our settings: `GATEWAY_FAL_…`."""
+    """Register the settings `GATEWAY_FAL_…`."""
     register("fal", FalSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key."""
+    """Put the chosen models on sale if there is a key."""
     section = settings.section("fal", FalSettings)
     if not str(section.api_key):
         return
@@ -59,8 +58,10 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         platform=Outbound(base_url(section.platform_url, name="fal_platform_url"), headers=key),
         models={model.slug: model for model in models},
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="fal_max_concurrency"),
-            submits_per_minute=limit(section.submits_per_minute, name="fal_submits_per_minute"),
+            max_concurrency=limit_or_none(section.max_concurrency, name="fal_max_concurrency"),
+            submits_per_minute=limit_or_none(
+                section.submits_per_minute, name="fal_submits_per_minute"
+            ),
         ),
     )
     for model in models:

@@ -1,13 +1,13 @@
-"""The models of fal.ai that we know how to ask, and how.
+"""The models of fal.ai on sale, and the request that each takes.
 
-Prices of fal itself: its model pages, 2026. Some bill by megapixel, where a part counts as a
-whole one, so 1024 by 1024 pixels cost two.
+fal's own prices are those of its model pages in 2026. Some models bill by the megapixel and round
+up, so 1024 by 1024 pixels cost two.
 """
 
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors.models import Model
+from gateway.vendors import Model
 
 MODELS = (
     Model(
@@ -55,8 +55,8 @@ _IMAGE_SIZES = {
 }
 
 
-def order(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return what a model is asked; a format it does not have is asked as png and converted."""
+def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return the request of a model; a format that it lacks is requested as png and converted."""
     ratio = request.aspect_ratio or "1:1"
     wanted = _FORMATS[request.output_format or "png"]
     asked: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The provider: puts a job into fal's queue, and asks for it at the addresses that fal gave."""
+"""The provider: puts a job into fal's queue and polls it at the addresses that fal gave."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,24 +18,26 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.json_fields import fields, links, number, reply, text
-from gateway.vendors.models import Model
-from gateway_fal.models import order
+from gateway.vendors import Model, as_number, as_object, as_text, job_urls, json_object
+from gateway_fal.models import request_body
 from gateway_fal.refusals import check_outcome, check_status, check_submit
 
-_COMPLETED = "COMPLETED"  # there is no failed state: an error comes with the response
+# fal has no state for failures: the response of a completed job may be an error.
+_COMPLETED = "COMPLETED"
 _BAD_REQUEST = 400
 _NOT_FOUND = 404
-_POLL_S = 25.0  # of one of the two requests that the last poll makes
+# The time-out of one request; the last poll makes two.
+_POLL_S = 25.0
 
 
 @attrs.define
 class Queue:
-    """Asks `POST {base}/{model}`; a poll asks for the status, and at the end for the response."""
+    """Submits by `POST {base}/{model}`; a poll gets the status, and at the end the response."""
 
     outbound: Outbound
     platform: Outbound = attrs.field(kw_only=True)
-    models: Mapping[str, Model] = attrs.field(kw_only=True)  # by slug
+    models: Mapping[str, Model] = attrs.field(kw_only=True)
+    """The models on sale, by slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "fal"
 
@@ -43,72 +45,74 @@ class Queue:
         """Put one job into the queue, once: fal's own ten retries are switched off."""
         headers = {
             "x-fal-no-retry": "1",
-            "x-fal-request-timeout": str(int(job.endpoint.timeout_s)),  # nobody waits longer
+            # The attempt ends after this time.
+            "x-fal-request-timeout": str(int(job.endpoint.timeout_s)),
         }
-        asked = order(self.models[job.endpoint.slug], request)
+        asked = request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request(
             "POST", f"/{job.endpoint.model}", json=asked, headers=headers
         )
-        body = fields(await answer.submit_json())
+        body = as_object(await answer.submit_json())
         check_submit(answer, body)
-        urls = links(body, status="status_url", response="response_url", cancel="cancel_url")
-        if not text(body.get("request_id")) or not urls.keys() >= {"status", "response"}:
+        urls = job_urls(body, status="status_url", response="response_url", cancel="cancel_url")
+        if not as_text(body.get("request_id")) or not urls.keys() >= {"status", "response"}:
             raise SubmitUncertain("fal took the job and did not say where to ask for it.")
         return Handle(id=body["request_id"], urls=urls)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask for the status; of a job that has ended, fetch how."""
+        """Get the status of a job, and its response if the job has ended."""
         answer = await self.outbound.request("GET", handle.urls["status"], timeout_s=_POLL_S)
         check_status(answer)
-        status = reply(answer)
+        status = json_object(answer)
         if status.get("status") != _COMPLETED:
             return _pending(status)
         answer = await self.outbound.request("GET", handle.urls["response"], timeout_s=_POLL_S)
-        body = reply(answer)
+        body = json_object(answer)
         check_outcome(answer, body, status)
         return Result(outputs=(_picture(body),))
 
     async def cancel(self, handle: Handle) -> None:
-        """Ask fal to stop a job; one that runs already may still be made, and billed."""
+        """Ask fal to stop a job; fal may still finish and bill a job that runs already."""
         if "cancel" not in handle.urls:
             raise Transient("fal gave no address to cancel the job at.")
         answer = await self.outbound.request("PUT", handle.urls["cancel"], bills=False)
-        is_over = reply(answer).get("status") == "ALREADY_COMPLETED"
+        is_over = json_object(answer).get("status") == "ALREADY_COMPLETED"
         if not (answer.status == _BAD_REQUEST and is_over):
             check_status(answer)
 
     async def health(self) -> None:
-        """Ask what a model costs, which takes a working key; the balance is for admin keys only."""
+        """Ask for a model's price, which needs a valid key; the balance needs an admin key."""
         model = next(iter(self.models.values()))
         answer = await self.platform.request("GET", f"/v1/models/pricing?endpoint_id={model.id}")
-        if answer.status != _NOT_FOUND:  # the key was taken; one retired model stops no other
+        # A 404 means that fal took the key and has retired this model; the others are on sale.
+        if answer.status != _NOT_FOUND:
             answer.check()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
         await self.platform.close()
 
 
 def _pending(status: dict[str, Any]) -> Pending:
-    """Return what is known of a job that has not ended; one state more than we know is no end."""
-    state = text(status.get("status"))
+    """Return the state of a job that has not ended; an unknown state does not end a job."""
+    state = as_text(status.get("status"))
     if not state:
         raise Transient("fal's answer names no status.")
-    place = number(status.get("queue_position"))
+    place = as_number(status.get("queue_position"))
     if state == "IN_QUEUE" and place is not None:
         return Pending(note=f"{place:.0f} before it in fal's queue")
     return Pending(note=state)
 
 
 def _picture(body: dict[str, Any]) -> Link:
-    """Return the first picture: one was asked for. None, or a flagged one, is a filter's work."""
+    """Return the first picture; raise `ContentPolicy` if there is none or it is flagged."""
     found = body.get("images")
     images = found if isinstance(found, list) else [body.get("image")]
-    first = fields(images[0]) if images else {}
+    first = as_object(images[0]) if images else {}
     flagged = body.get("has_nsfw_concepts")
     if isinstance(flagged, list) and True in flagged:
         raise ContentPolicy("The provider's filter blacked the picture out.")
-    if not text(first.get("url")):
+    if not as_text(first.get("url")):
         raise ContentPolicy("The provider returned no picture for this prompt.")
-    return Link(url=first["url"], media_type=text(first.get("content_type")) or "image/png")
+    return Link(url=first["url"], media_type=as_text(first.get("content_type")) or "image/png")

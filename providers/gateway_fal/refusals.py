@@ -1,4 +1,4 @@
-"""What an error of fal means: the buyer's, the operator's, the job's, or the moment's.
+"""What fal's errors mean: for the buyer, the operator or the job, or that a retry may help.
 
 A model's own errors are a list under `detail`, each with a `type`; those of the platform have an
 `error_type` (fal.ai/docs: "Model Errors", "Request Error Types").
@@ -7,7 +7,7 @@ A model's own errors are a list under `detail`, each with a `type`; those of the
 from typing import Any
 
 from gateway import AccountProblem, Answer, ContentPolicy, HandleLost, InvalidInput, JobFailed
-from gateway.vendors.json_fields import blamed, fields, text
+from gateway.vendors import as_object, as_text, blamed_fields
 
 _POLICY = {"content_policy_violation", "no_media_generated"}
 _FAILED = {
@@ -16,33 +16,35 @@ _FAILED = {
     "downstream_service_error",
     "downstream_service_unavailable",
 }
-_OURS = {"aspect_ratio", "image_size", "resolution", "output_format"}  # no buyer words them
+# Fields that the adapter fills in, not the buyer.
+_ADAPTER_FIELDS = {"aspect_ratio", "image_size", "resolution", "output_format"}
 _NOT_FOUND = 404
 _NOT_THE_JOBS = (401, 403, _NOT_FOUND, 429)
 
 
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what the answer to a submit stands for; nothing for a job that was begun."""
+    """Raise the error that a submit's answer stands for; do nothing for a job that was begun."""
     _check_details(body)
     answer.check()
 
 
 def check_status(answer: Answer) -> None:
-    """Raise what the answer to a question about a job stands for; nothing for a success."""
+    """Raise the error that a poll's answer stands for; do nothing for a success."""
     if answer.status == _NOT_FOUND:
         raise HandleLost("fal does not know its own job.")
     answer.check_poll()
 
 
 def check_outcome(answer: Answer, body: dict[str, Any], status: dict[str, Any]) -> None:
-    """Raise how a job ended, of which `status` says that it did; nothing for a result.
+    """Raise the error of a job that `status` calls completed; do nothing for a result.
 
-    An error that carries a mark of fal is the job's: asking again would not change it.
+    An error that has one of fal's marks is the end of the job, and polling again would not change
+    it.
     """
     if answer.status in range(200, 300):
         return
     _check_details(body)
-    kind = text(body.get("error_type")) or text(status.get("error_type"))
+    kind = as_text(body.get("error_type")) or as_text(status.get("error_type"))
     kind = kind or answer.headers.get("x-fal-error-type", "")
     if kind == "bad_request":
         raise InvalidInput("The provider cannot work with this input.")
@@ -56,12 +58,12 @@ def _check_details(body: dict[str, Any]) -> None:
     details = body.get("detail")
     if not isinstance(details, list):
         return
-    kinds = {text(fields(entry).get("type")) for entry in details} - {""}
+    kinds = {as_text(as_object(entry).get("type")) for entry in details} - {""}
     if kinds & _POLICY:
         raise ContentPolicy("The provider's filter refused the prompt or its picture.")
     if kinds & _FAILED:
         raise JobFailed("fal's model failed.")
-    for name in sorted(_OURS & blamed(body)):
+    for name in sorted(_ADAPTER_FIELDS & blamed_fields(body)):
         raise AccountProblem(f"fal's model does not take our {name}: change the settings.")
     if kinds:
         raise InvalidInput("The provider cannot work with this input.")

@@ -9,15 +9,14 @@ import attrs
 import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
-from gateway.vendors import base_url
-from gateway.vendors.models import limit, models_on_sale, picture_endpoint
+from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
 from gateway_gemini.models import MODELS
 from gateway_gemini.painter import Painter
 
 
 @attrs.frozen(kw_only=True)
 class GeminiSettings:
-    """What the operator may set about the Gemini API."""
+    """The operator's settings for the Gemini API."""
 
     api_key: ts.SecretStr = secret(
         "Key of the Gemini API. It puts Google's picture models on sale.", example="AIza..."
@@ -31,7 +30,8 @@ class GeminiSettings:
     base_url: str = setting(
         "https://generativelanguage.googleapis.com",
         "Address of the API, without its version.",
-        shown=False,  # some put a key into the path
+        # Some operators put a key into the path.
+        shown=False,
     )
     max_concurrency: int = setting(
         0, "Pictures that one model is asked for at the same time; 0: as many as workers."
@@ -43,7 +43,7 @@ class GeminiSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings."""
+    """Register the settings."""
     register("gemini", GeminiSettings)
 
 
@@ -51,8 +51,8 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
     """Put the chosen models on sale where there is a key.
 
-    Each is a provider of its own, because Google counts requests by model and retires models one
-    by one.
+    Each model is a provider of its own, because Google counts requests by model and retires models
+    one by one.
     """
     section = settings.section("gemini", GeminiSettings)
     if not str(section.api_key):
@@ -62,8 +62,10 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         headers={"x-goog-api-key": str(section.api_key)},
     )
     traits = Traits(
-        max_concurrency=limit(section.max_concurrency, name="gemini_max_concurrency"),
-        submits_per_minute=limit(section.submits_per_minute, name="gemini_submits_per_minute"),
+        max_concurrency=limit_or_none(section.max_concurrency, name="gemini_max_concurrency"),
+        submits_per_minute=limit_or_none(
+            section.submits_per_minute, name="gemini_submits_per_minute"
+        ),
     )
     for model in models_on_sale(MODELS, section.models, prefix="gemini"):
         override = settings.endpoints.get(model.slug)

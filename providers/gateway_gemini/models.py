@@ -1,10 +1,10 @@
-"""The models of the Gemini API that make pictures, and what they are sold for.
+"""The Gemini API's picture models and their prices.
 
 Google's prices of one picture, in US dollars (2026-11): 3.1 Flash Lite 0.034; 3.1 Flash 0.067 at
 1K, 0.101 at 2K, 0.151 at 4K; 3 Pro 0.134 at 1K and 2K, 0.24 at 4K. The prompt costs little more.
 """
 
-from gateway.vendors.models import Model
+from gateway.vendors import Model
 
 _TIMEOUT_S = 240.0
 

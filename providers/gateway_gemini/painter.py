@@ -1,4 +1,4 @@
-"""The provider: one request, one picture; the API has no jobs, so nothing can be asked later."""
+"""The provider: one request returns one picture. The API has no jobs, so there is no `poll`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,49 +17,51 @@ from gateway import (
     Result,
     Traits,
 )
-from gateway.vendors.json_fields import fields, reply, text
+from gateway.vendors import as_object, as_text, json_object
 from gateway_gemini.refusals import check, entries, refusal
 
-TIMEOUT_S = 220.0  # of one request
+# The time-out of one request.
+TIMEOUT_S = 220.0
 _PROBE_S = 15.0
 
 
 @attrs.define
 class Painter:
-    """Asks one model by `generateContent`; the gateway itself looks at the picture."""
+    """Submits to one model by `generateContent`; the gateway itself checks the picture."""
 
     outbound: Outbound
-    model: str = attrs.field(kw_only=True)  # whose health is asked for
+    model: str = attrs.field(kw_only=True)
+    """The model that `health` asks about."""
     traits: Traits = attrs.field(default=Traits(), kw_only=True)
     name: str = "gemini"
     timeout_s: float = TIMEOUT_S
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Have one picture made.
+        """Ask for one picture.
 
-        Raises `SubmitUncertain` where it was, or may have been, made and is out of reach.
+        Raises `SubmitUncertain` if a picture was made, or may have been, and cannot be reached.
         """
         answer = await self.outbound.request(
             "POST",
             f"{_path(job.endpoint.model)}:generateContent",
-            json=_order(request, job.endpoint),
+            json=_request_body(request, job.endpoint),
             timeout_s=self.timeout_s,
         )
-        body = fields(await answer.submit_json())
+        body = as_object(await answer.submit_json())
         check(answer, body)
         for picture in _pictures(body):
-            data = await Answer.decoded(text(picture["data"]))
-            media_type = text(picture.get("mimeType")) or "image/png"
+            data = await Answer.decoded(as_text(picture["data"]))
+            media_type = as_text(picture.get("mimeType")) or "image/png"
             return Result(outputs=(Output(data=data, media_type=media_type),))
         raise ContentPolicy(f"The provider returned no picture: {refusal(body)}.")
 
     async def health(self) -> None:
-        """Ask what the model is: it costs nothing, and names a wrong key or a retired model."""
+        """Ask for the model's description, which is free and fails for a wrong key or model."""
         answer = await self.outbound.request("GET", _path(self.model), timeout_s=_PROBE_S)
-        check(answer, reply(answer))
+        check(answer, json_object(answer))
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
@@ -67,8 +69,8 @@ def _path(model: str) -> str:
     return f"/v1beta/models/{quote(model, safe='')}"
 
 
-def _order(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
-    """Return the request; a model that makes one size only may refuse to be asked for a size."""
+def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
+    """Return the request; it names a size only for a model that has several."""
     picture = {"aspectRatio": request.aspect_ratio}
     if len(endpoint.resolution.values) > 1:
         picture["imageSize"] = request.resolution
@@ -82,9 +84,9 @@ def _order(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _pictures(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the pictures of an answer; a thought's are drafts."""
+    """Yield the pictures of an answer, without the drafts in its thoughts."""
     for candidate in entries(body.get("candidates")):
-        for part in entries(fields(candidate.get("content")).get("parts")):
-            picture = fields(part.get("inlineData"))
-            if text(picture.get("data")) and not part.get("thought"):
+        for part in entries(as_object(candidate.get("content")).get("parts")):
+            picture = as_object(part.get("inlineData"))
+            if as_text(picture.get("data")) and not part.get("thought"):
                 yield picture

@@ -1,17 +1,19 @@
-"""What an error of the Gemini API means: the buyer's, the operator's, or the moment's."""
+"""What the Gemini API's errors mean: for the buyer or the operator, or that a retry may help."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from gateway import AccountProblem, Answer, InvalidInput, NotAccepted, RateLimited
-from gateway.vendors.json_fields import fields, text
+from gateway.vendors import as_object, as_text
 
 _ACCOUNT = ("FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND")
-_OURS = ("generation_config", "generationconfig", "model")  # the buyer sets none of them
-_OUR_WORDS = ("aspect ratio", "image size", "api key")  # how messages without details begin
-# ai.google.dev/gemini-api/docs/billing: a request that fails with 500 is not charged. It says
-# nothing about 503, and a proxy's 500 has no such name in it.
+# Fields that the adapter fills in, not the buyer.
+_ADAPTER_FIELDS = ("generation_config", "generationconfig", "model")
+# Messages without details that blame such a field begin with one of these.
+_ADAPTER_MESSAGES = ("aspect ratio", "image size", "api key")
+# ai.google.dev/gemini-api/docs/billing says that a request that fails with 500 is not charged. It
+# says nothing about 503, and a proxy's 500 does not have the name INTERNAL.
 _NOT_CHARGED = (500, "INTERNAL")
 _SPENT = re.compile(r"prepayment|credits are depleted|spending cap|limit: 0(?![\d.])")
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
@@ -19,9 +21,9 @@ _NAME = re.compile(r"[A-Z][A-Z_]{1,39}")
 
 
 def check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what an answer stands for; nothing for one that should hold a picture."""
-    error = fields(body.get("error"))
-    status = text(error.get("status"))
+    """Raise the error that an answer stands for; do nothing for one that should hold a picture."""
+    error = as_object(body.get("error"))
+    status = as_text(error.get("status"))
     if status in _ACCOUNT:
         raise AccountProblem(f"The provider answers {answer.status} {status}.")
     if status == "INVALID_ARGUMENT":
@@ -35,42 +37,45 @@ def check(answer: Answer, body: dict[str, Any]) -> None:
 
 def refusal(body: dict[str, Any]) -> str:
     """Return the API's name for why an answer holds no picture, such as IMAGE_SAFETY."""
-    blocked = text(fields(body.get("promptFeedback")).get("blockReason"))
-    ended = [text(candidate.get("finishReason")) for candidate in entries(body.get("candidates"))]
+    blocked = as_text(as_object(body.get("promptFeedback")).get("blockReason"))
+    ended = [
+        as_text(candidate.get("finishReason")) for candidate in entries(body.get("candidates"))
+    ]
     return next(filter(_NAME.fullmatch, (blocked, *ended)), "it gave no reason")
 
 
 def entries(value: object) -> list[dict[str, Any]]:
-    """Return a list's objects; none for anything else."""
-    return [fields(entry) for entry in value] if isinstance(value, list) else []
+    """Return the objects of a list; an empty list for a value of another type."""
+    return [as_object(entry) for entry in value] if isinstance(value, list) else []
 
 
 def _check_argument(error: dict[str, Any]) -> None:
-    """Raise `AccountProblem` for a wrong key, or for what the settings ask the model for."""
+    """Raise `AccountProblem` for a wrong key or a refused setting, otherwise `InvalidInput`."""
     for detail in _details(error, "ErrorInfo"):
-        if text(detail.get("reason")).startswith("API_KEY_"):
+        if as_text(detail.get("reason")).startswith("API_KEY_"):
             raise AccountProblem("The provider does not take the API key.")
     for violation in _violations(error, "BadRequest", "fieldViolations"):
-        if text(violation.get("field")).lower().startswith(_OURS):
+        if as_text(violation.get("field")).lower().startswith(_ADAPTER_FIELDS):
             raise AccountProblem("The model does not take our ratio or size: change the settings.")
-    if text(error.get("message")).lower().startswith(_OUR_WORDS):
+    if as_text(error.get("message")).lower().startswith(_ADAPTER_MESSAGES):
         raise AccountProblem("The provider does not take the API key, our ratio or our size.")
     raise InvalidInput("The provider cannot work with this input.")
 
 
 def _check_quota(error: dict[str, Any]) -> None:
-    """Raise `RateLimited` with the wait that the API names; what a wait does not cure is no pause.
+    """Raise `RateLimited` with the wait that the API names, if waiting helps.
 
-    With a quota of a day, the wait it names is often a few seconds: it is wrong.
+    A used-up daily quota or credit is an `AccountProblem`. The API often names a wait of a few
+    seconds for it, which is wrong.
     """
     for violation in _violations(error, "QuotaFailure", "violations"):
-        is_daily = "PerDay" in text(violation.get("quotaId"))
-        if is_daily or text(violation.get("quotaValue")) == "0":
+        is_daily = "PerDay" in as_text(violation.get("quotaId"))
+        if is_daily or as_text(violation.get("quotaValue")) == "0":
             raise AccountProblem("The provider's quota of the day is used up, or is zero.")
-    if _SPENT.search(text(error.get("message")).lower()):
+    if _SPENT.search(as_text(error.get("message")).lower()):
         raise AccountProblem("The provider's credit or quota is used up.")
     for detail in _details(error, "RetryInfo"):
-        wait = _SECONDS.fullmatch(text(detail.get("retryDelay")))
+        wait = _SECONDS.fullmatch(as_text(detail.get("retryDelay")))
         if wait is not None:
             raise RateLimited("The provider asks to wait.", retry_after_s=float(wait[1]))
 
@@ -78,7 +83,7 @@ def _check_quota(error: dict[str, Any]) -> None:
 def _details(error: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
     """Yield the details of one of google.rpc's types."""
     for detail in entries(error.get("details")):
-        if text(detail.get("@type")).endswith(f"google.rpc.{kind}"):
+        if as_text(detail.get("@type")).endswith(f"google.rpc.{kind}"):
             yield detail
 
 

@@ -9,15 +9,14 @@ import attrs
 import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
-from gateway.vendors import base_url
-from gateway.vendors.models import limit, models_on_sale, picture_endpoint
+from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
 from gateway_kie.jobs import Jobs
 from gateway_kie.models import MODELS
 
 
 @attrs.frozen(kw_only=True)
 class KieSettings:
-    """What an operator may set about kie.ai."""
+    """The operator's settings for kie.ai."""
 
     api_key: ts.SecretStr = secret(
         "API key of kie.ai; puts its models on sale.", example="0123456789abcdef"
@@ -37,13 +36,13 @@ class KieSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name our settings: `GATEWAY_KIE_…`."""
+    """Register the settings `GATEWAY_KIE_…`."""
     register("kie", KieSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key."""
+    """Put the chosen models on sale if there is a key."""
     section = settings.section("kie", KieSettings)
     if not str(section.api_key):
         return
@@ -55,8 +54,10 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
         models={model.slug: model for model in models},
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="kie_max_concurrency"),
-            submits_per_minute=limit(section.submits_per_minute, name="kie_submits_per_minute"),
+            max_concurrency=limit_or_none(section.max_concurrency, name="kie_max_concurrency"),
+            submits_per_minute=limit_or_none(
+                section.submits_per_minute, name="kie_submits_per_minute"
+            ),
         ),
     )
     for model in models:

@@ -1,4 +1,4 @@
-"""The provider: creates a task, and asks for its record."""
+"""The provider: creates a task and polls its record."""
 
 import json
 from collections.abc import Mapping
@@ -21,90 +21,90 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.json_fields import fields, number, reply, text
-from gateway.vendors.models import Model
-from gateway_kie.models import order
-from gateway_kie.refusals import UNPROCESSABLE, check_poll, check_submit, failure
+from gateway.vendors import Model, as_number, as_object, as_text, json_object
+from gateway_kie.models import request_body
+from gateway_kie.refusals import UNPROCESSABLE, check_poll, check_submit, task_error
 
 _PERCENT = 100
 
 
 @attrs.define
 class Jobs:
-    """Asks `POST {base}/api/v1/jobs/createTask`; kie.ai has no way to stop a task."""
+    """Submits by `POST {base}/api/v1/jobs/createTask`; kie.ai has no way to stop a task."""
 
     outbound: Outbound
-    models: Mapping[str, Model] = attrs.field(kw_only=True)  # by slug
+    models: Mapping[str, Model] = attrs.field(kw_only=True)
+    """The models on sale, by slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "kie"
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
         """Create one task, once."""
-        asked = order(self.models[job.endpoint.slug], request)
+        asked = request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request(
             "POST",
             "/api/v1/jobs/createTask",
             json={"model": job.endpoint.model, "input": asked},
         )
-        body = fields(await answer.submit_json())
+        body = as_object(await answer.submit_json())
         check_submit(answer, body)
-        task_id = text(fields(body.get("data")).get("taskId"))
+        task_id = as_text(as_object(body.get("data")).get("taskId"))
         if not task_id:
             raise SubmitUncertain("kie.ai took the task and did not say its id.")
         return Handle(id=task_id)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask for the task's record."""
+        """Get the task's record."""
         answer = await self.outbound.request(
             "GET", f"/api/v1/jobs/recordInfo?taskId={quote(handle.id, safe='')}"
         )
-        body = reply(answer)
-        task = fields(body.get("data"))
-        state = text(task.get("state"))
-        if not state and _is_not_written_down(body):
+        body = json_object(answer)
+        task = as_object(body.get("data"))
+        state = as_text(task.get("state"))
+        if not state and _is_not_recorded_yet(body):
             return Pending(note="created, and not in kie.ai's records yet")
         if not state:
             check_poll(answer, body)
             raise Transient("kie.ai's answer names no state.")
         if state == "fail":
-            raise failure(task)
+            raise task_error(task)
         if state == "success":
             return Result(outputs=(_picture(task),))
-        done = number(task.get("progress"))
+        done = as_number(task.get("progress"))
         return Pending(progress=None if done is None else done / _PERCENT, note=state)
 
     async def health(self) -> None:
         """Ask how many credits are left."""
         answer = await self.outbound.request("GET", "/api/v1/chat/credit")
-        body = reply(answer)
+        body = json_object(answer)
         check_submit(answer, body)
-        left = number(body.get("data"))
+        left = as_number(body.get("data"))
         if left is None:
             raise Transient("kie.ai does not say how many credits are left.")
         if left <= 0:
             raise AccountProblem("kie.ai has no credits left.")
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
-def _is_not_written_down(body: dict[str, Any]) -> bool:
-    """Whether this is what kie.ai says of a task that was created a moment ago.
+def _is_not_recorded_yet(body: dict[str, Any]) -> bool:
+    """Whether kie.ai answers that it has no record yet, as it does just after creating a task.
 
-    It says the same of a task that never was; the deadline of the attempt ends that.
+    kie.ai says the same of a task that does not exist; there, the attempt's deadline ends the wait.
     """
     return body.get("code") == UNPROCESSABLE and body.get("msg") == "recordInfo is null"
 
 
 def _picture(task: dict[str, Any]) -> Link:
-    """Return the first picture; it stands in JSON that stands in a text of the JSON."""
+    """Return the first picture; its address is in JSON inside a text field of the JSON."""
     try:
-        made = fields(json.loads(text(task.get("resultJson")) or "{}"))
+        made = as_object(json.loads(as_text(task.get("resultJson")) or "{}"))
     except (ValueError, RecursionError):
         raise Transient("kie.ai's resultJson is not JSON.") from None
     urls = made.get("resultUrls")
-    url = text(urls[0]) if isinstance(urls, list) and urls else ""
+    url = as_text(urls[0]) if isinstance(urls, list) and urls else ""
     if not url:
         raise ContentPolicy("The provider returned no picture for this prompt.")
     return Link(url=url, media_type="image/png")

@@ -1,12 +1,12 @@
-"""The models of kie.ai that we know how to ask, and how.
+"""The models of kie.ai on sale, and the request that each takes.
 
-Its prices are credits, of which 200 cost a dollar, and change often: see kie.ai/pricing.
+kie.ai bills credits, of which 200 cost a dollar. Its prices change often: see kie.ai/pricing.
 """
 
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors.models import Model
+from gateway.vendors import Model
 
 MODELS = (
     Model(
@@ -39,11 +39,12 @@ MODELS = (
         details={"fields": ("resolution",)},
     ),
 )
-_FORMATS = {"png": "png", "jpg": "jpg", "webp": "png"}  # webp is not among kie's
+# kie.ai has no webp: the gateway converts a png.
+_FORMATS = {"png": "png", "jpg": "jpg", "webp": "png"}
 
 
-def order(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return what a model is asked: every one takes a ratio, not every one the rest."""
+def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return the request of a model; every model takes a ratio, some a resolution or a format."""
     asked = {"prompt": request.prompt, "aspect_ratio": request.aspect_ratio or "1:1"}
     if "resolution" in model.details["fields"]:
         asked["resolution"] = request.resolution or model.resolutions[0]

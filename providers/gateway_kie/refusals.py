@@ -1,7 +1,7 @@
-"""What a `code` of kie.ai means, which comes with HTTP status 200; and how a failed task failed.
+"""What kie.ai's error codes mean, which come with HTTP status 200, and why a task failed.
 
-Its documentation names the codes 401, 402, 404, 422, 429, 433, 455, 500, 501 and 505, and says
-of a failed task that it has a `failCode` and a `failMsg`, without a list of them.
+The documentation names the codes 401, 402, 404, 422, 429, 433, 455, 500, 501 and 505. It says that
+a failed task has a `failCode` and a `failMsg`, but does not list them.
 """
 
 from typing import Any
@@ -18,13 +18,14 @@ from gateway import (
     Transient,
 )
 from gateway.errors import ProviderError
-from gateway.vendors.json_fields import text
+from gateway.vendors import as_text
 
 OK = 200
 NOT_FOUND = 404
 UNPROCESSABLE = 422
 _MAINTENANCE = 455
-_WAIT_S = 10.0  # the window in which kie counts submits
+# The window in which kie.ai counts submits.
+_WAIT_S = 10.0
 _ACCOUNT = {
     401: "kie.ai does not take the key",
     402: "kie.ai has no credits left",
@@ -33,7 +34,8 @@ _ACCOUNT = {
     505: "kie.ai has switched the model off",
 }
 _INPUT = (400, 413, UNPROCESSABLE)
-_POLICY = (  # words of a failMsg, in small letters: there is no code for it
+# Words of a failMsg in lower case; kie.ai has no code for refused content.
+_POLICY = (
     "sensitive",
     "nsfw",
     "content polic",
@@ -46,30 +48,31 @@ _POLICY = (  # words of a failMsg, in small letters: there is no code for it
 
 
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what the answer to a submit stands for; nothing for a task that was begun."""
+    """Raise the error that a submit's answer stands for; do nothing for a task that was begun."""
     code = body.get("code")
     if code == NOT_FOUND:
         raise AccountProblem("kie.ai does not know the model, or the address is wrong.")
     if isinstance(code, int) and code != OK:
-        raise _refusal(code, text(body.get("msg")))
+        raise _refusal(code, as_text(body.get("msg")))
     answer.check()
 
 
 def check_poll(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what the answer to a question about a task stands for; nothing for a success."""
+    """Raise the error that a poll's answer stands for; do nothing for a success."""
     code = body.get("code")
     if NOT_FOUND in (code, answer.status):
         raise HandleLost("kie.ai does not know its own task.")
     if code in _INPUT:
-        raise Transient(f"kie.ai answers with code {code}.")  # to a question about a task
+        # A poll holds nothing of the buyer's, so this says nothing about the task.
+        raise Transient(f"kie.ai answers with code {code}.")
     if isinstance(code, int) and code != OK:
-        raise _refusal(code, text(body.get("msg")))
+        raise _refusal(code, as_text(body.get("msg")))
     answer.check_poll()
 
 
-def failure(task: dict[str, Any]) -> ProviderError:
+def task_error(task: dict[str, Any]) -> ProviderError:
     """Return the error that a task with state `fail` ended with."""
-    message = text(task.get("failMsg")).lower()
+    message = as_text(task.get("failMsg")).lower()
     code = str(task.get("failCode") or "")
     if any(word in message for word in _POLICY):
         return ContentPolicy("The provider's filter refused the prompt or its picture.")

@@ -1,4 +1,4 @@
-"""Documents to Markdown by LlamaParse (version 2): a file is uploaded, then a job parses it.
+"""Documents to Markdown by LlamaParse (version 2): an upload, then a job that parses the file.
 
 On sale once `GATEWAY_LLAMAPARSE_API_KEY` is set.
 """
@@ -6,22 +6,20 @@ On sale once `GATEWAY_LLAMAPARSE_API_KEY` is set.
 from collections.abc import Callable
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
-from gateway.vendors import base_url
-from gateway.vendors.documents import document_endpoint, page_cost_micros
-from gateway.vendors.models import limit
+from gateway.vendors import base_url, document_endpoint, limit_or_none, page_cost_micros
 from gateway_llamaparse.jobs import Jobs
 from gateway_llamaparse.settings import PARSER, LlamaParseSettings, tier
 
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings."""
+    """Register the settings."""
     register(PARSER.name, LlamaParseSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the parser on sale where there is a key."""
+    """Put the parser on sale if there is a key."""
     section = settings.section(PARSER.name, LlamaParseSettings)
     if not (key := str(section.api_key)):
         return
@@ -33,7 +31,9 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         version=section.version,
         page_cost_micros=page_cost_micros(PARSER, section.page_cost),
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="llamaparse_max_concurrency")
+            max_concurrency=limit_or_none(
+                section.max_concurrency, name="llamaparse_max_concurrency"
+            )
         ),
     )
     register(document_endpoint(PARSER, section, model=tier(section)), jobs)

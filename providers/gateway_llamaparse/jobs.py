@@ -1,4 +1,4 @@
-"""The provider: what is uploaded, begun, and asked for."""
+"""The provider: uploads a file, begins a job that parses it, and polls the job."""
 
 from typing import Any
 from urllib.parse import quote
@@ -19,12 +19,19 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.documents import check_poll, file_of, media_type, read
-from gateway.vendors.json_fields import blamed, reply
+from gateway.vendors import (
+    attached_file,
+    blamed_fields,
+    check_job,
+    json_object,
+    media_type,
+    read_json,
+)
 from gateway_llamaparse.settings import PARSER
 
 _REQUEST_S = 60.0
-_OURS = {"tier", "version", "page_ranges", "processing_control"}  # fields that no buyer sets
+# Fields that the adapter fills in, not the buyer.
+_ADAPTER_FIELDS = {"tier", "version", "page_ranges", "processing_control"}
 _FILE_FAULTS = (
     "UNSUPPORTED_FILE_TYPE",
     "PDF_IS_PROTECTED",
@@ -68,7 +75,7 @@ class _State:
 
 @attrs.define
 class Jobs:
-    """Asks `POST /api/v1/beta/files`, `POST /api/v2/parse`, then `GET /api/v2/parse/{id}`."""
+    """Uses `POST /api/v1/beta/files`, `POST /api/v2/parse`, then `GET /api/v2/parse/{id}`."""
 
     outbound: Outbound
     version: str = attrs.field(kw_only=True)
@@ -77,57 +84,58 @@ class Jobs:
     name: str = PARSER.name
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Upload one document, which costs nothing, and begin to parse it, which is billed."""
+        """Upload one document, which is free, and begin a job, which is billed."""
         order = {
-            "file_id": await self._uploaded(request),
+            "file_id": await self._upload(request),
             "tier": job.endpoint.model,
             "version": self.version,
             "page_ranges": {"max_pages": request.pages or job.endpoint.max_pages},
-            "processing_control": {  # a document without some of its pages is not sold
-                "job_failure_conditions": {"allowed_page_failure_ratio": 0}
-            },
+            # A document without some of its pages is not sold.
+            "processing_control": {"job_failure_conditions": {"allowed_page_failure_ratio": 0}},
         }
         answer = await self.outbound.request(
             "POST", "/api/v2/parse", json=order, timeout_s=_REQUEST_S
         )
         if answer.status not in range(200, 300):
-            if blamed(reply(answer)) & _OURS:
+            if blamed_fields(json_object(answer)) & _ADAPTER_FIELDS:
                 raise AccountProblem("The provider does not know the tier or its version.")
             answer.check()
-        created = await read(answer, _Created)
+        created = await read_json(answer, _Created)
         if created is None or not created.id:
             raise SubmitUncertain("Answered with success, but without a job.")
         return Handle(id=created.id)
 
-    async def _uploaded(self, request: GenerationRequest) -> str:
-        """Return the id of the file; whatever becomes of an upload, nothing is billed."""
-        attachment = file_of(request)
-        name = f"document{attachment.extension}"  # the real one is the buyer's affair
+    async def _upload(self, request: GenerationRequest) -> str:
+        """Upload the file and return its id; LlamaParse bills no upload."""
+        attachment = attached_file(request)
+        # The buyer's own file name is not sent.
+        name = f"document{attachment.extension}"
         files = {
-            "purpose": ("", b"parse", "text/plain"),  # no name: a field of the form, not a file
+            # Without a name, this is a field of the form and not a file.
+            "purpose": ("", b"parse", "text/plain"),
             "file": (name, attachment.data, media_type(attachment)),
         }
         answer = await self.outbound.request(
             "POST", "/api/v1/beta/files", files=files, timeout_s=_REQUEST_S, bills=False
         )
         answer.check()
-        created = await read(answer, _Created)
+        created = await read_json(answer, _Created)
         if created is None or not created.id:
             raise Transient("The upload was answered without a file.")
         return created.id
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask for a job, and for its pages once they are there."""
+        """Get a job, with its pages if it is done."""
         where = f"/api/v2/parse/{quote(handle.id, safe='')}?expand=markdown"
         answer = await self.outbound.request("GET", where, timeout_s=_REQUEST_S)
-        check_poll(answer)
-        state = await read(answer, _State)
+        check_job(answer)
+        state = await read_json(answer, _State)
         if state is None:
             raise Transient("The answer tells nothing about the job.")
         if state.job.status in ("PENDING", "RUNNING"):
             return Pending(note=state.job.status.lower())
         if state.job.status != "COMPLETED":
-            raise _verdict(state.job)
+            raise _job_error(state.job)
         if state.markdown is None:
             raise Transient("The job is done, and its Markdown is not there.")
         return self._result(state.markdown.pages)
@@ -135,22 +143,23 @@ class Jobs:
     def _result(self, pages: list[_Page]) -> Result:
         texts = [page.markdown for page in pages if page.success and page.markdown is not None]
         if not texts or len(texts) < len(pages):
-            # Billed all the same, so not parsed anew: half a document is not sold, but owed back.
+            # LlamaParse bills this job, so it is not repeated. An incomplete document is not sold:
+            # the task fails and a refund is due.
             raise InvalidInput("The provider could not read every page of this document.")
         cost = None if self.page_cost_micros is None else self.page_cost_micros * len(texts)
         return Result(text="\n\n".join(texts), cost_micros=cost)
 
     async def health(self) -> None:
-        """Look whether the key is taken: the list of jobs costs nothing."""
+        """Check the key by asking for the list of jobs, which is free."""
         (await self.outbound.request("GET", "/api/v2/parse?page_size=1", timeout_s=10.0)).check()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
-def _verdict(job: _Job) -> Exception:
-    """Return what a job that ended badly, or is in a state nobody has heard of, stands for."""
+def _job_error(job: _Job) -> Exception:
+    """Return the error of a job that failed or is in an unknown state."""
     if job.status not in ("FAILED", "CANCELLED"):
         return Transient(f"The job is {job.status[:40]!r}.")
     told = f"{job.error_code} {job.error_message}"

@@ -1,34 +1,38 @@
-"""What the operator sets: key, address, tier, and what documents cost."""
+"""The operator's settings: key, address, tier and prices."""
 
 import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, secret, setting
-from gateway.vendors.documents import Parser
+from gateway.vendors import DocumentParser
 
-_TIERS = ("cost_effective", "agentic", "agentic_plus")  # `fast` makes no Markdown
-_PAGED = (".pdf", ".pptx", ".tiff", ".png", ".jpg", ".jpeg", ".webp", ".bmp")  # counted, or one
+# The tier `fast` is left out, because it makes no Markdown.
+_TIERS = ("cost_effective", "agentic", "agentic_plus")
+# Files whose pages the gateway counts, or that have one page.
+_PAGED = (".pdf", ".pptx", ".tiff", ".png", ".jpg", ".jpeg", ".webp", ".bmp")
 _OFFICE = (".docx", ".doc", ".ppt", ".xlsx", ".xls", ".rtf", ".txt", ".epub", ".html")
-PARSER = Parser(
+PARSER = DocumentParser(
     name="llamaparse",
     slug="llamaparse",
     title="Document to Markdown by LlamaParse",
     description="Reads PDFs and scans into Markdown, with their tables and layout.",
     extensions=(*_PAGED, *_OFFICE),
-    timeout_s=900.0,  # of a hundred pages, the queue included
+    # A hundred pages take this long, the vendor's queue included.
+    timeout_s=900.0,
 )
 
 
 @attrs.frozen(kw_only=True)
 class LlamaParseSettings:
-    """What an operator may set."""
+    """The operator's settings."""
 
     api_key: ts.SecretStr = secret("API key of LlamaCloud. It puts `llamaparse` on sale.")
     base_url: str = setting(
         "https://api.cloud.llamaindex.ai",
         "Address of the API; that of the region your key is of.",
         example="https://api.cloud.eu.llamaindex.ai",
-        shown=False,  # some put a key into the path
+        # Some operators put a key into the path.
+        shown=False,
     )
     tier: str = setting(
         "cost_effective",

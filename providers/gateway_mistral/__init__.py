@@ -1,4 +1,4 @@
-"""Documents and pictures of text to Markdown, by Mistral's OCR: one request, no jobs.
+"""Documents and pictures of text to Markdown by Mistral's OCR, in one request without jobs.
 
 On sale once `GATEWAY_MISTRAL_API_KEY` is set.
 """
@@ -27,22 +27,27 @@ from gateway import (
     secret,
     setting,
 )
-from gateway.vendors import base_url
-from gateway.vendors.documents import (
-    Parser,
-    base64_of,
+from gateway.vendors import (
+    DocumentParser,
+    as_number,
+    as_object,
+    as_text,
+    attached_file,
+    base64_text,
+    base_url,
+    blamed_fields,
     document_endpoint,
-    file_of,
+    json_object,
+    limit_or_none,
     media_type,
     page_cost_micros,
-    read,
+    read_json,
 )
-from gateway.vendors.json_fields import blamed, fields, number, reply, text
-from gateway.vendors.models import limit
 
-_TIMEOUT_S = 240.0  # of one request; it answers when the last page is read
+# The time-out of one request, which Mistral answers after the last page.
+_TIMEOUT_S = 240.0
 _PICTURES = (".png", ".jpg", ".jpeg", ".avif")
-PARSER = Parser(
+PARSER = DocumentParser(
     name="mistral",
     slug="mistral-ocr",
     title="Document to Markdown by Mistral OCR",
@@ -54,13 +59,14 @@ PARSER = Parser(
 
 @attrs.frozen(kw_only=True)
 class MistralSettings:
-    """What an operator may set."""
+    """The operator's settings."""
 
     api_key: ts.SecretStr = secret("API key of Mistral. It puts `mistral-ocr` on sale.")
     base_url: str = setting(
         "https://api.mistral.ai/v1",
         "Address of the API.",
-        shown=False,  # some put a key into the path
+        # Some operators put a key into the path.
+        shown=False,
     )
     model: str = setting("mistral-ocr-latest", "Model that reads the documents.")
     price: str = setting("0.02", "USDC of a document of up to 5 pages.")
@@ -84,13 +90,13 @@ class MistralSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings."""
+    """Register the settings."""
     register(PARSER.name, MistralSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the model on sale where there is a key."""
+    """Put the model on sale if there is a key."""
     section = settings.section(PARSER.name, MistralSettings)
     if not (key := str(section.api_key)):
         return
@@ -99,7 +105,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         Outbound(address, headers={"Authorization": f"Bearer {key}"}),
         page_cost_micros=page_cost_micros(PARSER, section.page_cost),
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="mistral_max_concurrency")
+            max_concurrency=limit_or_none(section.max_concurrency, name="mistral_max_concurrency")
         ),
     )
     register(document_endpoint(PARSER, section, model=section.model), reader)
@@ -118,7 +124,7 @@ class _Reading:
 
 @attrs.define
 class Reader:
-    """Asks `POST {base}/ocr`."""
+    """Submits by `POST {base}/ocr`."""
 
     outbound: Outbound
     page_cost_micros: int | None = attrs.field(kw_only=True)
@@ -127,61 +133,63 @@ class Reader:
     name: str = PARSER.name
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Have one document read; an empty page is an empty text.
+        """Ask for the text of one document; an empty page has an empty text.
 
-        Raises `SubmitUncertain` where it was read and billed, and what was read is out of reach.
+        Raises `SubmitUncertain` if Mistral read and billed it and the text cannot be reached.
         """
-        order = await _order(request, job.endpoint)
+        order = await _request_body(request, job.endpoint)
         answer = await self.outbound.request("POST", "/ocr", json=order, timeout_s=self.timeout_s)
         _check(answer)
-        reading = await read(answer, _Reading)
+        reading = await read_json(answer, _Reading)
         if reading is None or not reading.pages:
             raise SubmitUncertain("Answered with success, but without a page.")
         markdown = "\n\n".join(page.markdown for page in reading.pages)
         return Result(text=markdown, cost_micros=self._cost_micros(reading.usage_info))
 
     def _cost_micros(self, usage: object) -> int | None:
-        pages = number(fields(usage).get("pages_processed"))
+        pages = as_number(as_object(usage).get("pages_processed"))
         if self.page_cost_micros is None or pages is None:
             return None
         return int(pages) * self.page_cost_micros
 
     async def health(self) -> None:
-        """Look whether the key is taken: the list of models costs nothing."""
+        """Check the key by asking for the list of models, which is free."""
         (await self.outbound.request("GET", "/models", timeout_s=10.0)).check()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
-async def _order(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
-    attachment = file_of(request)
+async def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
+    attachment = attached_file(request)
     order = {
         "model": endpoint.model,
         "document": await _document(attachment),
         "include_image_base64": False,
     }
-    if attachment.extension == ".pdf":  # whatever the file pretends: no page more than was paid
+    if attachment.extension == ".pdf":
+        # Ask for the paid pages only, whatever the file claims.
         order["pages"] = f"0-{(request.pages or endpoint.max_pages or 1) - 1}"
     elif attachment.extension not in _PICTURES:
-        order["image_limit"] = 0  # of Office files, pictures come in Base64 or not at all
+        # Mistral returns the pictures of Office files in Base64 unless the limit is 0.
+        order["image_limit"] = 0
     return order
 
 
 async def _document(attachment: Attachment) -> dict[str, str]:
     kind = "image_url" if attachment.extension in _PICTURES else "document_url"
-    data = f"data:{media_type(attachment)};base64,{await base64_of(attachment)}"
+    data = f"data:{media_type(attachment)};base64,{await base64_text(attachment)}"
     return {"type": kind, kind: data}
 
 
 def _check(answer: Answer) -> None:
-    """Raise what an answer stands for; nothing for one that should hold pages."""
+    """Raise the error that an answer stands for; do nothing for one that should hold pages."""
     if answer.status in range(200, 300):
         return
-    error = reply(answer)
-    kind = text(error.get("type"))
-    if kind == "invalid_model" or "model" in blamed(error):
+    error = json_object(answer)
+    kind = as_text(error.get("type"))
+    if kind == "invalid_model" or "model" in blamed_fields(error):
         raise AccountProblem("The provider does not know the model: change the settings.")
     if kind == "document_parser_too_many_pages":
         raise InvalidInput("The document has more pages than the provider takes.")

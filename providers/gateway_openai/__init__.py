@@ -6,21 +6,20 @@ On sale once `GATEWAY_OPENAI_API_KEY` is set, or `GATEWAY_OPENAI_BASE_URL` names
 from collections.abc import Callable
 
 from gateway import Endpoint, Outbound, Provider, Settings, hookimpl
-from gateway.vendors import base_url
-from gateway.vendors.models import picture_endpoint
+from gateway.vendors import base_url, picture_endpoint
 from gateway_openai.painter import Painter
 from gateway_openai.settings import OPENAI, OpenAISettings, model_on_sale, traits
 
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings."""
+    """Register the settings."""
     register("openai", OpenAISettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the model on sale where there is a key, or a server that may need none."""
+    """Put the model on sale if there is a key, or another server, which may need no key."""
     section = settings.section("openai", OpenAISettings)
     address = base_url(section.base_url, name="openai_base_url")
     key, is_openai = str(section.api_key), address == OPENAI

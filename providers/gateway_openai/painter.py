@@ -1,4 +1,4 @@
-"""The provider: one request, one picture; the API has no jobs, so nothing can be asked later."""
+"""The provider: one request returns one picture. The API has no jobs, so there is no `poll`."""
 
 from typing import Any
 
@@ -18,7 +18,8 @@ from gateway import (
 from gateway_openai.refusals import check
 from gateway_openai.sizes import SIZES
 
-TIMEOUT_S = 240.0  # of one request; a large picture takes two minutes
+# The time-out of one request; a large picture takes two minutes.
+TIMEOUT_S = 240.0
 _PROBE_S = 15.0
 _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "webp"}
 _NO_ROUTE = (404, 405)
@@ -26,24 +27,25 @@ _NO_ROUTE = (404, 405)
 
 @attrs.define
 class Painter:
-    """Asks `POST {base}/images/generations`; the gateway itself looks at the picture."""
+    """Submits by `POST {base}/images/generations`; the gateway itself checks the picture."""
 
     outbound: Outbound
     quality: str | None = attrs.field(kw_only=True)
-    response_format: str | None = attrs.field(kw_only=True)  # OpenAI's own models refuse the field
+    response_format: str | None = attrs.field(kw_only=True)
+    """None for OpenAI's own models, which refuse the field."""
     traits: Traits = attrs.field(default=Traits(), kw_only=True)
     name: str = "openai"
     timeout_s: float = TIMEOUT_S
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Have one picture made.
+        """Ask for one picture.
 
-        Raises `SubmitUncertain` where it was, or may have been, made and is out of reach.
+        Raises `SubmitUncertain` if a picture was made, or may have been, and cannot be reached.
         """
         answer = await self.outbound.request(
             "POST",
             "/images/generations",
-            json=self._order(request, job.endpoint.model),
+            json=self._request_body(request, job.endpoint.model),
             timeout_s=self.timeout_s,
         )
         body = await answer.submit_json()
@@ -52,12 +54,12 @@ class Painter:
         return Result(outputs=(await _picture(body, media_type),))
 
     async def health(self) -> None:
-        """Ask which models there are: it costs nothing. A server without that list is up, too."""
+        """Ask for the list of models, which is free; a server without the list counts as up."""
         answer = await self.outbound.request("GET", "/models", timeout_s=_PROBE_S)
         if answer.status not in _NO_ROUTE:
             answer.check()
 
-    def _order(self, request: GenerationRequest, model: str) -> dict[str, Any]:
+    def _request_body(self, request: GenerationRequest, model: str) -> dict[str, Any]:
         order = {
             "model": model,
             "prompt": request.prompt,
@@ -70,14 +72,14 @@ class Painter:
         return {name: value for name, value in order.items() if value is not None}
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
 async def _picture(body: Any, media_type: str) -> Output | Link:
-    """Return the first picture of an answer: one was asked for and paid.
+    """Return the first picture of an answer; one was requested and paid.
 
-    An answer without any means that a filter took it.
+    Raises `ContentPolicy` for an answer without a picture, because a filter removed it.
     """
     found = body.get("data") if isinstance(body, dict) else None
     for entry in found if isinstance(found, list) else []:

@@ -1,20 +1,21 @@
-"""What the operator sets: key, address, model, and what its pictures cost."""
+"""The operator's settings: key, address, model and prices."""
 
 import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, Traits, secret, setting, usdc
-from gateway.vendors.models import Model, limit
+from gateway.vendors import Model, limit_or_none
 from gateway_openai.sizes import PRICE_FACTORS, RESOLUTIONS
 
 OPENAI = "https://api.openai.com/v1"
 QUALITIES = ("low", "medium", "high", "xhigh", "max", "auto")
-_TIMEOUT_S = 300.0  # a large picture takes two minutes
+# The time-out of one attempt; a large picture takes two minutes.
+_TIMEOUT_S = 300.0
 
 
 @attrs.frozen(kw_only=True)
 class OpenAISettings:
-    """What the operator may set about OpenAI's images API, and servers that speak it."""
+    """The operator's settings for OpenAI's images API, and servers that speak it."""
 
     api_key: ts.SecretStr = secret(
         "Key of OpenAI, or of a server with the same images API. It puts `openai-image` on sale.",
@@ -24,7 +25,8 @@ class OpenAISettings:
         OPENAI,
         "Address of that API. Another than OpenAI's own is on sale without a key, too.",
         example="http://127.0.0.1:8000/v1",
-        shown=False,  # some put a key into the path
+        # Some operators put a key into the path.
+        shown=False,
     )
     image_model: str = setting(
         "gpt-image-2", "Model that is asked; it must take any size whose sides divide by 16."
@@ -50,7 +52,7 @@ class OpenAISettings:
 
 
 def model_on_sale(section: OpenAISettings) -> Model:
-    """Return the one model; raises `SettingsError` with one sentence that names what is wrong."""
+    """Return the model on sale; raises `SettingsError` for a setting that cannot be right."""
     resolutions = tuple(value for value in RESOLUTIONS if value in section.image_resolutions)
     if not resolutions:
         raise SettingsError(
@@ -75,22 +77,24 @@ def model_on_sale(section: OpenAISettings) -> Model:
 
 
 def traits(section: OpenAISettings) -> Traits:
-    """Return the provider's limits; no submit of this API is idempotent."""
-    return Traits(max_concurrency=limit(section.max_concurrency, name="openai_max_concurrency"))
+    """Return the provider's limits; submits of this API are not idempotent."""
+    return Traits(
+        max_concurrency=limit_or_none(section.max_concurrency, name="openai_max_concurrency")
+    )
 
 
 def _prices(section: OpenAISettings) -> dict[str, str]:
-    """Return the USDC of every resolution: what is set, or so many times that of 1K."""
-    first = _price("openai_image_price", section.image_price)
+    """Return USDC by resolution: the operator's price, or a multiple of the price at 1K."""
+    first = _checked_price("openai_image_price", section.image_price)
     given = {"2K": section.image_price_2k, "4K": section.image_price_4k}
     prices = {"1K": section.image_price}
     for resolution, text in given.items():
         prices[resolution] = text or f"{first * PRICE_FACTORS[resolution] / 1_000_000:f}"
-        _price(f"openai_image_price_{resolution.lower()}", prices[resolution])
+        _checked_price(f"openai_image_price_{resolution.lower()}", prices[resolution])
     return prices
 
 
-def _price(name: str, text: str) -> int:
+def _checked_price(name: str, text: str) -> int:
     try:
         return usdc(text)
     except ValueError as error:

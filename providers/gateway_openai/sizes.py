@@ -1,7 +1,8 @@
-"""How many pixels a ratio and a resolution stand for; sides are multiples of 16, as models want."""
+"""The pixels of each ratio and resolution; sides are multiples of 16, as the models want."""
 
 RESOLUTIONS = ("1K", "2K", "4K")
-PRICE_FACTORS = {"1K": 1, "2K": 2, "4K": 3}  # what gpt-image-2 costs grows 2.0 and 2.6 times
+# The cost of gpt-image-2 grows 2.0 times at 2K and 2.6 times at 4K.
+PRICE_FACTORS = {"1K": 1, "2K": 2, "4K": 3}
 SIZES = {
     ("1:1", "1K"): "1024x1024",
     ("4:3", "1K"): "1152x864",

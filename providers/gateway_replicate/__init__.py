@@ -9,15 +9,14 @@ import attrs
 import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
-from gateway.vendors import base_url
-from gateway.vendors.models import limit, models_on_sale, picture_endpoint
+from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
 from gateway_replicate.models import MODELS
 from gateway_replicate.predictions import Predictions
 
 
 @attrs.frozen(kw_only=True)
 class ReplicateSettings:
-    """What an operator may set about Replicate."""
+    """The operator's settings for Replicate."""
 
     api_key: ts.SecretStr = secret(
         "API token of Replicate; puts its models on sale.", example="r8_…"
@@ -37,13 +36,13 @@ class ReplicateSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name our settings: `GATEWAY_REPLICATE_…`."""
+    """Register the settings `GATEWAY_REPLICATE_…`."""
     register("replicate", ReplicateSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key."""
+    """Put the chosen models on sale if there is a key."""
     section = settings.section("replicate", ReplicateSettings)
     if not str(section.api_key):
         return
@@ -56,8 +55,10 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
         models={model.slug: model for model in models},
         traits=Traits(
-            max_concurrency=limit(section.max_concurrency, name="replicate_max_concurrency"),
-            submits_per_minute=limit(
+            max_concurrency=limit_or_none(
+                section.max_concurrency, name="replicate_max_concurrency"
+            ),
+            submits_per_minute=limit_or_none(
                 section.submits_per_minute, name="replicate_submits_per_minute"
             ),
         ),

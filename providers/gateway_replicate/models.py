@@ -1,13 +1,13 @@
-"""The models on Replicate that we know how to ask, and how.
+"""The models of Replicate on sale, and the request that each takes.
 
-Prices of Replicate itself stand on the models' pages; that of FLUX.2 [pro] is 0.015 dollars for
-a run and as much for each megapixel.
+Replicate's own prices are on the models' pages. FLUX.2 [pro] costs 0.015 dollars a run and as much
+for each megapixel.
 """
 
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors.models import Model
+from gateway.vendors import Model
 
 MODELS = (
     Model(
@@ -37,8 +37,8 @@ MODELS = (
 )
 
 
-def order(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return what a model is asked: its formats and ratios have the names of ours."""
+def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return the request of a model; Replicate names formats and ratios as the gateway does."""
     asked = {
         "prompt": request.prompt,
         "aspect_ratio": request.aspect_ratio or "1:1",

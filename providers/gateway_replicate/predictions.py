@@ -1,4 +1,4 @@
-"""The provider: creates a prediction, and asks for it at the address that Replicate gave."""
+"""The provider: creates a prediction and polls it at the address that Replicate gave."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,27 +21,28 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.json_fields import fields, links, reply, text
-from gateway.vendors.models import Model
-from gateway_replicate.models import order
-from gateway_replicate.refusals import check_poll, check_submit, failure
+from gateway.vendors import Model, as_object, as_text, job_urls, json_object
+from gateway_replicate.models import request_body
+from gateway_replicate.refusals import check_poll, check_submit, prediction_error
 
-_LEAST_DEADLINE_S = 5  # that Replicate takes
+# The shortest deadline that Replicate takes.
+_LEAST_DEADLINE_S = 5
 
 
 @attrs.define
 class Predictions:
-    """Asks `POST {base}/v1/models/{model}/predictions`, or `/v1/predictions` for a version."""
+    """Submits by `POST /v1/models/{model}/predictions`, or `/v1/predictions` for a version."""
 
     outbound: Outbound
-    models: Mapping[str, Model] = attrs.field(kw_only=True)  # by slug
+    models: Mapping[str, Model] = attrs.field(kw_only=True)
+    """The models on sale, by slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "replicate"
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Create one prediction, once; Replicate stops it when nobody waits for it any more."""
+        """Create one prediction, once; Replicate stops it at the end of the attempt."""
         model = job.endpoint.model
-        asked: dict[str, Any] = {"input": order(self.models[job.endpoint.slug], request)}
+        asked: dict[str, Any] = {"input": request_body(self.models[job.endpoint.slug], request)}
         where = f"/v1/models/{model}/predictions"
         if ":" in model:
             where, asked["version"] = "/v1/predictions", model
@@ -49,54 +50,57 @@ class Predictions:
         answer = await self.outbound.request(
             "POST", where, json=asked, headers={"Cancel-After": f"{deadline_s}s"}
         )
-        body = fields(await answer.submit_json())
+        body = as_object(await answer.submit_json())
         check_submit(answer, body)
-        urls = links(fields(body.get("urls")), poll="get", cancel="cancel")
-        if not text(body.get("id")) or "poll" not in urls:
+        urls = job_urls(as_object(body.get("urls")), poll="get", cancel="cancel")
+        if not as_text(body.get("id")) or "poll" not in urls:
             raise SubmitUncertain("Replicate took the job and did not say where to ask for it.")
         return Handle(id=body["id"], urls=urls)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Ask for the prediction."""
+        """Get the prediction."""
         answer = await self.outbound.request("GET", handle.urls["poll"])
-        prediction = reply(answer)
+        prediction = json_object(answer)
         check_poll(answer, prediction)
-        status = text(prediction.get("status"))
+        status = as_text(prediction.get("status"))
         if not status:
             raise Transient("Replicate's answer names no status.")
         if status == "failed":
-            raise failure(prediction)
-        if status == "canceled":  # while it ran: what ran until then is billed
+            raise prediction_error(prediction)
+        if status == "canceled":
+            # It was stopped while it ran, and Replicate bills the time until then.
             raise ResultUnusable("The provider stopped before the picture was done.")
-        if status == "aborted":  # before it ran: nothing is billed
+        if status == "aborted":
+            # It was stopped before it ran, and Replicate bills nothing.
             raise JobFailed("Replicate's prediction was aborted.")
         if status == "succeeded":
             return Result(outputs=(_picture(prediction),))
         return Pending(note=status)
 
     async def cancel(self, handle: Handle) -> None:
-        """Ask Replicate to stop a prediction; what ran until then is billed."""
+        """Ask Replicate to stop a prediction; Replicate bills the time that it ran."""
         if "cancel" not in handle.urls:
             raise Transient("Replicate gave no address to cancel the prediction at.")
         answer = await self.outbound.request("POST", handle.urls["cancel"], bills=False)
-        check_poll(answer, reply(answer))
+        check_poll(answer, json_object(answer))
 
     async def health(self) -> None:
-        """Ask whose the token is; Replicate has no address that tells the credit left."""
+        """Ask for the token's account; Replicate has no request for the remaining credit."""
         answer = await self.outbound.request("GET", "/v1/account")
         answer.check()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         await self.outbound.close()
 
 
 def _picture(prediction: dict[str, Any]) -> Link:
-    """Return the first picture of an output, which is an address or a list of some."""
+    """Return the first picture of an output, which is an address or a list of addresses."""
     output = prediction.get("output")
     first = output[0] if isinstance(output, list) and output else output
-    if text(first):
-        return Link(url=text(first), media_type="image/png")
-    if prediction.get("data_removed") is True:  # an hour after the end
+    if as_text(first):
+        return Link(url=as_text(first), media_type="image/png")
+    # Replicate removes outputs an hour after the end.
+    if prediction.get("data_removed") is True:
         raise HandleLost("Replicate has removed the picture.")
     raise ContentPolicy("The provider returned no picture for this prompt.")

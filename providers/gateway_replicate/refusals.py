@@ -1,4 +1,4 @@
-"""What an error of Replicate means: the buyer's, the operator's, the job's, or the moment's."""
+"""What Replicate's errors mean: for the buyer, the operator or the job, or to retry later."""
 
 import re
 from typing import Any
@@ -13,24 +13,26 @@ from gateway import (
     RateLimited,
 )
 from gateway.errors import ProviderError
-from gateway.vendors.json_fields import fields, text
+from gateway.vendors import as_object, as_text
 
 _NOT_FOUND = 404
 _UNPROCESSABLE = 422
 _TOO_MANY = 429
-_RESETS = re.compile(r"resets in ~?([0-9]{1,6})s")  # "Your rate limit resets in ~30s."
-_POLICY = ("E005", "sensitive", "nsfw", "content policy", "moderation")  # E005: of the filter
+# Matches "Your rate limit resets in ~30s."
+_RESETS = re.compile(r"resets in ~?([0-9]{1,6})s")
+# E005 is the filter's code.
+_POLICY = ("E005", "sensitive", "nsfw", "content policy", "moderation")
 
 
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what the answer to a submit stands for; nothing for a prediction."""
+    """Raise the error that a submit's answer stands for; do nothing for a prediction."""
     if answer.status == _UNPROCESSABLE:
-        raise _unprocessable(body)
+        raise _unprocessable_error(body)
     _check(answer, body)
 
 
 def check_poll(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what the answer to a question about a prediction stands for; nothing for a success."""
+    """Raise the error that a poll's answer stands for; do nothing for a success."""
     if answer.status == _NOT_FOUND:
         raise HandleLost("Replicate does not know its own prediction.")
     if answer.status != _TOO_MANY:
@@ -38,30 +40,30 @@ def check_poll(answer: Answer, body: dict[str, Any]) -> None:
     _check(answer, body)
 
 
-def failure(prediction: dict[str, Any]) -> ProviderError:
+def prediction_error(prediction: dict[str, Any]) -> ProviderError:
     """Return the error that a prediction with status `failed` ended with."""
-    message = text(prediction.get("error")).lower()
+    message = as_text(prediction.get("error")).lower()
     if any(word.lower() in message for word in _POLICY):
         return ContentPolicy("The provider's filter refused the prompt or its picture.")
     return JobFailed("Replicate's prediction failed.")
 
 
 def _check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise what a status stands for; how long to wait stands in a sentence."""
-    waiting = _RESETS.search(text(body.get("detail")))
+    """Raise the error that a status stands for; a sentence in the body says how long to wait."""
+    waiting = _RESETS.search(as_text(body.get("detail")))
     if answer.status == _TOO_MANY and waiting and "retry-after" not in answer.headers:
         raise RateLimited("Replicate asks to wait.", retry_after_s=float(waiting[1]))
     answer.check()
 
 
-def _unprocessable(body: dict[str, Any]) -> ProviderError:
-    """Return whose the mistake is: the buyer words the prompt, and nothing else."""
+def _unprocessable_error(body: dict[str, Any]) -> ProviderError:
+    """Return the error of a 422: the buyer writes the prompt, the adapter all other fields."""
     invalid = body.get("invalid_fields")
     entries = invalid if isinstance(invalid, list) else []
-    names = [text(fields(entry).get("field")) for entry in entries]
+    names = [as_text(as_object(entry).get("field")) for entry in entries]
     ours = [name for name in names if name not in ("", "input.prompt")]
     if ours:
         return AccountProblem(f"Replicate's model does not take our {ours[0][:60]}.")
-    if "version" in text(body.get("title")).lower():
+    if "version" in as_text(body.get("title")).lower():
         return AccountProblem("Replicate does not know the model's version, or keeps it private.")
     return InvalidInput("The provider cannot work with this input.")

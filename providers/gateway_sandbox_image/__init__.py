@@ -1,4 +1,4 @@
-"""Sandbox images for the Generation Gateway: drawn by a program from the prompt's words, no AI."""
+"""Sandbox images: pictures that a program, not an AI, draws from the words of the prompt."""
 
 from collections.abc import Callable
 
@@ -26,6 +26,6 @@ ENDPOINT = Endpoint(
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the renderer on sale where the operator asked for it."""
+    """Put the renderer on sale if the operator has set `sandbox`."""
     if settings.sandbox:
         register(ENDPOINT, Renderer())

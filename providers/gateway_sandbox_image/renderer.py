@@ -1,6 +1,6 @@
-"""The provider: hands each request to a child process, which draws and is gone.
+"""The provider: each request is drawn by a child process, which then exits.
 
-The gateway itself never imports Pillow or resvg, so its memory stays small.
+The gateway itself never imports Pillow or resvg, which keeps its memory small.
 """
 
 import asyncio
@@ -17,10 +17,13 @@ from gateway import Endpoint, GenerationRequest, Job, Output, Result, Traits, Tr
 from gateway.sandbox.child import boot
 from gateway_sandbox_image.sizes import MEDIA_TYPES, size_of
 
-TIMEOUT_S = 60.0  # the largest picture takes 5 s of one ordinary core
-_NICENESS = 10  # the gateway's own loop goes first
-# The path, whose first entry is our own, stands behind the gateway's process id. The packages are
-# announced, so that of the gateway nothing runs in the child but its confinement.
+# The largest picture takes 5 s of one ordinary core.
+TIMEOUT_S = 60.0
+# The gateway's own process has a higher priority.
+_NICENESS = 10
+# The child's arguments are the gateway's process id, the boot script, and the import path with this
+# folder first. The boot script announces the packages, so that the child runs nothing of the
+# gateway but its confinement.
 _START = f"""
 import os, runpy, sys
 parent, boot, sys.path[:] = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
@@ -33,29 +36,31 @@ os.nice({_NICENESS})
 confinement.filter_calls(may_read=True)
 runpy.run_module("studio", run_name="__main__")
 """
-_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "SYSTEMROOT")  # without them Python may not even start
+# Python may not start without these variables.
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "SYSTEMROOT")
 
 
-def _processors() -> asyncio.Semaphore:
+def _slots() -> asyncio.Semaphore:
     return asyncio.Semaphore(os.cpu_count() or 1)
 
 
 @attrs.define
 class Renderer:
-    """Draws pictures out of words, without any AI."""
+    """Draws pictures from the words of a prompt, without AI."""
 
-    traits: ClassVar[Traits] = Traits(idempotent_submit=True)  # the same prompt, the same picture
+    # The same prompt always gives the same picture.
+    traits: ClassVar[Traits] = Traits(idempotent_submit=True)
     name: str = "sandbox"
     timeout_s: float = TIMEOUT_S
-    _free: asyncio.Semaphore = attrs.field(factory=_processors, init=False)
+    _free: asyncio.Semaphore = attrs.field(factory=_slots, init=False)
 
     async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
-        """Accept everything: whatever the endpoint allows can be drawn."""
+        """Accept every request that the endpoint allows."""
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
         """Draw the prompt.
 
-        Raises `Transient` where the child process fails or takes too long.
+        Raises `Transient` if the child process fails or takes too long.
         """
         size = size_of(request.aspect_ratio or "1:1", request.resolution or "1K")
         output_format = request.output_format or "png"
@@ -81,7 +86,7 @@ class Renderer:
 
 
 async def draw(order: Mapping[str, object], *, timeout_s: float) -> bytes:
-    """Have a child process draw one order; it is killed with whoever waits for it."""
+    """Draw one order in a child process; a cancellation kills the child."""
     process = await asyncio.create_subprocess_exec(
         *_command(),
         stdin=asyncio.subprocess.PIPE,
@@ -91,7 +96,7 @@ async def draw(order: Mapping[str, object], *, timeout_s: float) -> bytes:
     )
     try:
         async with asyncio.timeout(timeout_s):
-            data, complaint = await process.communicate(json.dumps(order).encode())
+            data, stderr = await process.communicate(json.dumps(order).encode())
     except TimeoutError:
         raise Transient(f"Drawing took longer than {timeout_s:g} seconds.") from None
     finally:
@@ -99,19 +104,19 @@ async def draw(order: Mapping[str, object], *, timeout_s: float) -> bytes:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        raise Transient(f"Drawing failed: {_cause(complaint, process.returncode)}.")
+        raise Transient(f"Drawing failed: {_cause(stderr, process.returncode)}.")
     return data
 
 
 def _command() -> list[str]:
-    """Return the child's command: isolated, yet it finds what we find, installed or not."""
+    """Return the child's command: an isolated Python with the gateway's import path."""
     here = str(Path(__file__).parent)
     path = (entry for entry in sys.path if entry)
     return [sys.executable, "-I", "-c", _START, str(os.getpid()), boot.__file__, here, *path]
 
 
-def _cause(complaint: bytes, code: int | None) -> str:
-    """Return the name of the child's error; its text might quote the prompt."""
-    lines = complaint.decode(errors="replace").strip().splitlines()
+def _cause(stderr: bytes, code: int | None) -> str:
+    """Return the class name of the child's error, because its text might quote the prompt."""
+    lines = stderr.decode(errors="replace").strip().splitlines()
     name = lines[-1].partition(":")[0] if lines else ""
     return name if name.isidentifier() else f"exit code {code}"

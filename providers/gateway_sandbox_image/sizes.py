@@ -1,21 +1,23 @@
-"""How large a picture becomes; every side is a multiple of 16."""
+"""The sizes of pictures; every side is a multiple of 16 pixels."""
 
 import attrs
 
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
-_SIZES = {  # pixels at 1K; each has exactly the ratio it is named after
+# Width and height in pixels at 1K; each pair has exactly the ratio of its name.
+_SIZES = {
     "1:1": (1024, 1024),
     "4:3": (1152, 864),
     "3:4": (864, 1152),
     "16:9": (1280, 720),
     "9:16": (720, 1280),
 }
-_SCALES = {"1K": (1, 1), "2K": (2, 1), "4K": (2, 2)}  # drawn at, then enlarged by
+# The scale at which a picture is drawn, and the factor by which it is then enlarged.
+_SCALES = {"1K": (1, 1), "2K": (2, 1), "4K": (2, 2)}
 
 
 @attrs.frozen
 class Size:
-    """The measures of one picture: drawn `scale` times its 1K size, then enlarged."""
+    """The size of one picture: drawn at `scale` times its 1K size, then enlarged."""
 
     width_1k: int
     height_1k: int

@@ -1,5 +1,5 @@
-"""How an author describes a vendor's API to the kit: which request submits, what each answer is."""
-# ruff: noqa: ARG002 - authors override these, and use what they are given
+"""The description of a vendor's API for the kit: which request submits, and every answer."""
+# ruff: noqa: ARG002 - overrides use the arguments
 
 import base64
 import json
@@ -35,25 +35,27 @@ class Reply:
 
 @attrs.define
 class Made:
-    """What the fake API made; take it in whichever form the real one gives it."""
+    """The fake API's result; put it into your answers in the form that the vendor gives it."""
 
     host: str
-    links: int = 0  # given so far; each is another address
-    picture: bytes = PNG  # in some scenes it is none
+    links: int = 0
+    """Links given so far; each has another address."""
+    picture: bytes = PNG
+    """A PNG; in some scenes it is not a picture."""
 
     @property
     def data(self) -> bytes:
-        """A picture, as bytes: a PNG."""
+        """The picture as bytes."""
         return self.picture
 
     @property
     def base64(self) -> str:
-        """The same, as Base64."""
+        """The picture as Base64."""
         return base64.b64encode(self.picture).decode()
 
     @property
     def link(self) -> str:
-        """An https address that leads to the picture; asked for again, a fresh one."""
+        """An https address of the picture; a new one every time."""
         self.links += 1
         return f"https://{self.host}/made/{self.links}.png"
 
@@ -70,10 +72,13 @@ class Ask:
     method: str
     path: str
     query: Mapping[str, str]
-    headers: Mapping[str, str]  # names in lower case
+    headers: Mapping[str, str]
+    """Values by name; names are in lower case."""
     body: bytes = attrs.field(repr=False)
-    url: str  # of the fake API, without a slash at its end: for addresses that it gives
-    job: str  # the job that this asks about; for a submit, the one it may begin
+    url: str
+    """The fake API's address, without a slash at its end, for the addresses in its answers."""
+    job: str
+    """The id of the job that the request names; of a submit, the job that it may begin."""
     made: Made
 
     @property
@@ -89,27 +94,28 @@ class FakeApi:
     """
 
     submit: str = ""
-    """Which request has something made, and billed: `"POST /v1/pictures"`, a regular expression."""
+    """The request that makes the vendor produce and bill: `"POST /v1/pictures"`, a regular
+    expression."""
 
     cancel: str = ""
-    """Which request stops a job, in the same form; empty where there is none."""
+    """The request that stops a job, in the same form. Empty: there is none."""
 
     output_host: str = "outputs.example"
-    """The host in `ask.made.link`, where the API's own matters to the provider."""
+    """The host in `ask.made.link`, for a provider that expects a certain host."""
 
     lacks: tuple[str, ...] = ()
     """The answers that the API does not have: `("nothing", "failed")`."""
 
     def settings(self, url: str) -> dict[str, str]:
-        """Return what an operator sets, by the names in gateway.toml: a key, and this address."""
+        """Return the operator's settings by their gateway.toml names: a key, and this address."""
         raise Undescribed("settings")
 
     def job_id(self, number: int) -> str:
-        """Return the name of the n-th job, as the API would write it."""
+        """Return the id of the n-th job, in the API's format."""
         return f"00000000-0000-4000-8000-{number:012d}"
 
     def made(self, ask: Ask) -> Reply:
-        """Answer with the result: a submit, or in a job API what asks about a job that is done."""
+        """Answer with the result: to a submit, or in a job API to a poll of a job that is done."""
         raise Undescribed("made")
 
     def accepted(self, ask: Ask) -> Reply:
@@ -121,19 +127,19 @@ class FakeApi:
         raise Undescribed("waiting")
 
     def moderated(self, ask: Ask) -> Reply:
-        """Refuse the content; of a job API, this is what became of the job."""
+        """Refuse the content; in a job API, as the end of the job."""
         raise Undescribed("moderated")
 
     def nothing(self, ask: Ask) -> Reply:
-        """Answer with success and without a result, as many do where a filter struck."""
+        """Answer with success but without a result, as many vendors do after a filter."""
         raise Undescribed("nothing")
 
     def failed(self, ask: Ask) -> Reply:
-        """Of a job API: answer that `ask.job` ended without a result, and not for its content."""
+        """Of a job API: answer that `ask.job` failed for a reason other than its content."""
         raise Undescribed("failed")
 
     def lost(self, ask: Ask) -> Reply:
-        """Of a job API: answer that it knows no such job."""
+        """Of a job API: answer that the job is not known."""
         return Reply({}, 404)
 
     def cancelled(self, ask: Ask) -> Reply:
@@ -141,7 +147,7 @@ class FakeApi:
         return Reply({})
 
     def limited(self, ask: Ask) -> Reply:
-        """Ask to wait."""
+        """Ask the provider to wait, as after too many requests."""
         return Reply({}, 429, headers={"Retry-After": "7"})
 
     def account(self, ask: Ask) -> Reply:
@@ -149,23 +155,23 @@ class FakeApi:
         return Reply({}, 401)
 
     def broken(self, ask: Ask) -> Reply:
-        """Be down for a moment, which leaves open whether a submit was taken."""
+        """Answer with a server error, which leaves open whether the vendor took a submit."""
         return Reply("Service Unavailable", 503)
 
     def busy(self, ask: Ask) -> Reply:
-        """Refuse a submit for a moment, in the way that the vendor documents as "not taken".
+        """Refuse a submit with an answer that the vendor documents as "not taken".
 
         The provider raises `NotAccepted`; few vendors have such an answer.
         """
         raise Undescribed("busy")
 
     def other(self, ask: Ask) -> Reply:
-        """Answer what neither submits nor asks about a job: health, uploads."""
+        """Answer a request that neither submits nor names a job: health, uploads."""
         return Reply({})
 
 
 class Undescribed(Exception):
-    """The author has not said what the API answers here."""
+    """The author's FakeApi lacks an answer that a scene needs."""
 
     def __init__(self, name: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""A chain for tests of payment plugins: a few transactions, a few blocks, and else silence."""
+"""A chain for tests of payment plugins: it knows a few transactions and blocks."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -18,13 +18,15 @@ NOW = 1_800_000_000
 WALLET = "0x" + "b2" * 20
 PAYER = "0x" + "a1" * 20
 TX_HASH = "0x" + "7a" * 32
-HEAD = 1000  # the number of the newest block; they are two seconds apart
+# The number of the newest block.
+HEAD = 1000
+# Seconds between two blocks.
 _BLOCK_S = 2
 
 
 @attrs.define
 class FakeChain:
-    """Answers from what a test has put in; counts whatever is asked."""
+    """Answers with the receipts that a test put in, and counts the calls."""
 
     receipts: dict[str, Receipt] = attrs.field(factory=dict)
     is_silent: bool = False
@@ -63,7 +65,7 @@ class FakeChain:
         return await self.block_at(int(block_hash, 16))
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        """Return anything else that a chain can be asked: nobody answers."""
+        """Return a call that raises `ChainUnavailable`, for every other method of a chain."""
         if name.startswith("__"):
             raise AttributeError(name)
 
@@ -85,17 +87,17 @@ def block_hash(number: int) -> str:
 
 
 def context_of(chain: FakeChain, folder: Path, values: Mapping[str, Any]) -> PluginContext:
-    """Return what a payment plugin is handed; `values` are settings, as gateway.toml names them."""
+    """Return a payment plugin's context; `values` are settings by their gateway.toml names."""
     return PluginContext(
         settings=settings_of({"tx_patience": 0.0, **values}, wallet=WALLET, data_dir=folder),
         chain=cast(Chain, chain),
-        journal=cast(SettlementJournal, None),  # verifiers write nothing
+        journal=cast(SettlementJournal, None),  # verifiers do not write
         now=lambda: float(NOW),
     )
 
 
 def call_hook(plugin: Any, hook: str, register: Any, context: PluginContext) -> None:
-    """Call a hook of one plugin, as the gateway calls it."""
+    """Call a hook of one plugin as the gateway does."""
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     manager.register(plugin)
@@ -103,7 +105,7 @@ def call_hook(plugin: Any, hook: str, register: Any, context: PluginContext) -> 
 
 
 def registered(plugin: Any, hook: str, context: PluginContext) -> Any:
-    """Return the one thing that a plugin registers."""
+    """Return the one object that a plugin registers."""
     found: list[Any] = []
     call_hook(plugin, hook, found.append, context)
     if len(found) != 1:
@@ -117,7 +119,7 @@ def registered(plugin: Any, hook: str, context: PluginContext) -> Any:
 def transfer_log(
     index: int = 0, *, to: str = WALLET, units: int = 20_000, token: str = BASE.token
 ) -> Log:
-    """Return the event of one transfer of tokens."""
+    """Return the log of one token transfer."""
     return Log(
         address=token,
         topics=(TRANSFER_TOPIC, topic(PAYER), topic(to)),
@@ -127,7 +129,7 @@ def transfer_log(
 
 
 def mined(*logs: Log, succeeded: bool = True, at: int = HEAD) -> Receipt:
-    """Return a transaction that is in a block."""
+    """Return the receipt of a mined transaction."""
     return Receipt(
         tx_hash=TX_HASH,
         succeeded=succeeded,

@@ -1,4 +1,4 @@
-"""The fake API on this machine: plays a script, and keeps what it was asked."""
+"""The server of a fake API: answers as a scene says, and records the requests."""
 
 import re
 import socket
@@ -13,41 +13,50 @@ from werkzeug import Request, Response
 from gateway.testing.fakes.api import PNG, Ask, FakeApi, Made, Reply, Undescribed
 
 _PIECE = b"\0" * 1_000_000
-_PIECES = 200  # an answer without a reasonable end; whoever reads it all has no limit
-_HOLD_S = 30.0  # that a held answer is held at most
-_NAMED_IN_BYTES = 100_000  # a job is named early, or not at all
+# Pieces of an endless answer: 200 MB, more than a client with a limit reads.
+_PIECES = 200
+# The longest that a held answer is held.
+_HOLD_S = 30.0
+# The bytes of a body in which a job's id is searched.
+_NAMED_IN_BYTES = 100_000
 _SOCKET = "werkzeug.socket"
 
 
 @attrs.define
 class Turns:
-    """What comes next, in turn; the last for ever."""
+    """Answers in turn; the last one is repeated."""
 
     left: list[str]
 
     def take(self) -> str:
-        """Return the next one."""
+        """Return the next answer."""
         return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
 
 @attrs.define
 class FakeServer:
-    """Answers a provider as one scene wants it."""
+    """Answers a provider as one scene says."""
 
     server: HTTPServer
     api: FakeApi
     submits: Turns = attrs.field(factory=lambda: Turns(["made"]))
-    lives: tuple[str, ...] = ("made",)  # of jobs, in turn: "waiting waiting made"
+    lives: tuple[str, ...] = ("made",)
+    """The answers to polls of each job, in turn, such as "waiting waiting made"."""
     others: str = "other"
     files: str = "whole"
-    seen: list[str] = attrs.field(factory=list)  # every request, in a line
+    seen: list[str] = attrs.field(factory=list)
+    """Method and path of every request."""
     submitted: list[Ask] = attrs.field(factory=list)
     polled: list[Ask] = attrs.field(factory=list)
     cancelled: list[Ask] = attrs.field(factory=list)
-    fetched: list[str] = attrs.field(factory=list)  # files
-    retry_after: str | None = None  # that the last answer named
-    sent_bytes: int = 0  # of the last endless answer
-    mistakes: list[str] = attrs.field(factory=list)  # of the author's FakeApi
+    fetched: list[str] = attrs.field(factory=list)
+    """Paths of the files that were fetched."""
+    retry_after: str | None = None
+    """The Retry-After of the last answer."""
+    sent_bytes: int = 0
+    """Bytes sent of the last endless answer."""
+    mistakes: list[str] = attrs.field(factory=list)
+    """Mistakes of the author's FakeApi, each in a sentence."""
     gate: threading.Event = attrs.field(factory=threading.Event)
     made: Made = attrs.field(init=False)
     _living: dict[int, Turns] = attrs.field(factory=dict, init=False)
@@ -63,16 +72,16 @@ class FakeServer:
         return self.server.url_for("").rstrip("/")
 
     def begin(self) -> None:
-        """Take over the server."""
+        """Answer all requests to the server."""
         self.server.clear()
         self.server.expect_request(re.compile(".*")).respond_with_handler(self._answer)
 
     def end(self) -> None:
-        """Let go of whoever still waits for an answer."""
+        """Release the answers that are still held."""
         self.gate.set()
 
-    def plays(self, *submits: str, jobs: tuple[str, ...] = (), others: str = "") -> None:
-        """Write down what the next requests are answered with; a job's life begins anew."""
+    def set_answers(self, *submits: str, jobs: tuple[str, ...] = (), others: str = "") -> None:
+        """Set the answers to the next requests; `jobs` starts every job's answers again."""
         with self._lock:
             if submits:
                 self.submits = Turns(list(submits))
@@ -87,10 +96,10 @@ class FakeServer:
             if request.path.startswith("/made/"):
                 self.fetched.append(request.path)
                 return self._file(request.path)
-            ask, name = self._understood(request)
+            ask, name = self._record(request)
         return self._reply(name, ask, request)
 
-    def _understood(self, request: Request) -> tuple[Ask, str]:
+    def _record(self, request: Request) -> tuple[Ask, str]:
         line = f"{request.method} {request.path}"
         self.seen.append(line)
         is_submit = re.fullmatch(self.api.submit, line) is not None
@@ -118,7 +127,7 @@ class FakeServer:
         return ask, self.others
 
     def _job_in(self, request: Request, body: bytes) -> int:
-        """Return the number of the job that a request names; 0 where it names none."""
+        """Return the number of the job that a request names; 0 if it names none."""
         text = f"{request.full_path} {body[:_NAMED_IN_BYTES]!r}"
         submits = range(len(self.submitted), 0, -1)
         return next((number for number in submits if self.api.job_id(number) in text), 0)
@@ -136,24 +145,24 @@ class FakeServer:
             return Response()
         if name == "endless":
             return Response(self._endless(), 200, content_type="application/json")
-        return _common(name) or self._told(name, ask)
+        return _generic_reply(name) or self._author_reply(name, ask)
 
-    def _told(self, name: str, ask: Ask) -> Response:
-        """Answer as the author's FakeApi says."""
+    def _author_reply(self, name: str, ask: Ask) -> Response:
+        """Return the answer of the author's FakeApi."""
         try:
             reply: Reply = getattr(self.api, name)(ask)
         except Undescribed as error:
-            return self._mistaken(str(error))
-        except Exception as error:  # noqa: BLE001 - the author's; told as the test's failure
+            return self._record_mistake(str(error))
+        except Exception as error:  # noqa: BLE001 - reported as the test's failure
             where = f"{ask.method} {ask.path}"
-            return self._mistaken(
+            return self._record_mistake(
                 f"Your FakeApi's `{name}` raised {type(error).__name__}: {error} (for {where})."
             )
         self.retry_after = reply.headers.get("Retry-After")
         headers = {"Content-Type": "application/json", **reply.headers}
         return Response(reply.data, reply.status, headers)
 
-    def _mistaken(self, sentence: str) -> Response:
+    def _record_mistake(self, sentence: str) -> Response:
         self.mistakes.append(sentence)
         return Response(sentence, 500)
 
@@ -176,10 +185,11 @@ class FakeServer:
             yield _PIECE
 
 
-def _common(name: str) -> Response | None:
-    """Return an answer that any server may give; None for one of the author's."""
+def _generic_reply(name: str) -> Response | None:
+    """Return an answer that any server may give; None if the author's FakeApi answers."""
     kind, _, rest = name.partition(" ")
-    if kind == "error":  # also of a server that has taken the order all the same
+    if kind == "error":
+        # A server may answer so although it took the request.
         return Response("<html>Error</html>", int(rest), content_type="text/html")
     if kind == "json":
         return Response(rest, 200, content_type="application/json")
@@ -190,6 +200,6 @@ def _common(name: str) -> Response | None:
 
 @contextmanager
 def serving() -> Iterator[HTTPServer]:
-    """Run the server; stopping one takes half a second, so many scenes share it."""
+    """Run the server; many scenes share one, because stopping it takes half a second."""
     with HTTPServer(threaded=True) as server:
         yield server

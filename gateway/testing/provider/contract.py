@@ -4,9 +4,9 @@
         plugin = gateway_acme
         api = AcmeApi
 
-The plugin is driven from outside: a real gateway sells it, with its queue on a real disk, against
-a fake API on this machine that answers as `AcmeApi` says. Scenes that cannot be are skipped, and
-say why. Needs pytest, pytest-asyncio and pytest-httpserver.
+The tests use the plugin from outside: a real gateway sells it, with its queue on a real disk, and a
+fake API on this machine answers as `AcmeApi` says. A scene that does not apply is skipped with its
+reason. Needs pytest, pytest-asyncio and pytest-httpserver.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -24,23 +24,29 @@ from gateway.settings import Settings, names_of
 from gateway.testing.fakes.api import FakeApi
 from gateway.testing.fakes.server import FakeServer, serving
 from gateway.testing.operator import settings_of
-from gateway.testing.provider.making import MakingScenes
+from gateway.testing.provider.gateway_under_test import (
+    GatewayUnderTest,
+    is_of,
+    manager_with,
+    problem_in,
+    shortened_sleeps,
+)
+from gateway.testing.provider.jobs import JobScenes
+from gateway.testing.provider.log_capture import CapturedLogs, capture_logs
+from gateway.testing.provider.logs import LogScenes
 from gateway.testing.provider.offers import OfferScenes
-from gateway.testing.provider.overheard import Overheard, overhearing
-from gateway.testing.provider.refusing import RefusingScenes
+from gateway.testing.provider.refusals import RefusalScenes
+from gateway.testing.provider.results import ResultScenes
 from gateway.testing.provider.samples import sample_for
-from gateway.testing.provider.stage import Stage, hurried, is_of, loaded, problem_in
-from gateway.testing.provider.submitting import SubmittingScenes
-from gateway.testing.provider.telling import TellingScenes
-from gateway.testing.provider.waiting import WaitingScenes
+from gateway.testing.provider.submits import SubmitScenes
 
 _WALLET = "0x" + "b2" * 20
 
 
 class ProviderContract(
-    OfferScenes, MakingScenes, WaitingScenes, SubmittingScenes, RefusingScenes, TellingScenes
+    OfferScenes, ResultScenes, JobScenes, SubmitScenes, RefusalScenes, LogScenes
 ):
-    """Every scene of a provider's life."""
+    """All scenes of the contract: offers, results, jobs, submits, refusals and logs."""
 
     pytestmark = pytest.mark.asyncio(loop_scope="class")
 
@@ -48,38 +54,38 @@ class ProviderContract(
     """The module with the hooks."""
 
     api: type[FakeApi] | None
-    """The vendor's API; None for a provider that asks none."""
+    """The vendor's API; None for a provider without one."""
 
     slug: ClassVar[str] = ""
-    """The endpoint that the scenes buy from; empty: the first that the plugin registers."""
+    """The endpoint that the scenes buy from. Empty: the first that the plugin registers."""
 
     values: ClassVar[Mapping[str, Any]] = {}
     """More settings, by their names in gateway.toml."""
 
     prompt: ClassVar[str] = "a lighthouse-keeper's boat"
-    """What is asked for."""
+    """The buyer's prompt."""
 
     file: ClassVar[tuple[str, bytes] | None] = None
-    """What is sent to an endpoint that takes a file: its name and its bytes; None: a small one."""
+    """The buyer's file, as name and bytes, for an endpoint that takes one. None: a small sample."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def http_server(cls) -> Iterator[HTTPServer]:
-        """Yield the one server of all scenes."""
+        """Yield the server that all scenes share."""
         with serving() as server:
             yield server
 
     @pytest.fixture(scope="class")
     @classmethod
     def pictures(cls) -> Iterator[Pictures]:
-        """Yield who looks at pictures; its process is shared, because starting it takes a while."""
+        """Yield the picture checker; all scenes share its process, which is slow to start."""
         pictures = Pictures()
         yield pictures
         pictures.close()
 
     @pytest.fixture
     def server(self, http_server: HTTPServer) -> Iterator[FakeServer | None]:
-        """Yield the fake API, or None where there is none."""
+        """Yield the fake API, or None if the provider asks no API."""
         if not hasattr(type(self), "api"):
             pytest.fail(
                 "Say which API the provider asks: `api = AcmeApi`, a subclass of "
@@ -100,7 +106,7 @@ class ProviderContract(
 
     @pytest.fixture
     def settings(self, server: FakeServer | None, tmp_path: Path) -> Settings:
-        """Return what the operator has set."""
+        """Return the operator's settings."""
         values = dict(self.values)
         if server is not None:
             values |= server.api.settings(server.url)
@@ -108,10 +114,10 @@ class ProviderContract(
 
     @pytest.fixture
     def secrets(self, settings: Settings) -> tuple[str, ...]:
-        """Return the values of the settings that `gateway.secret` made."""
+        """Return the values of all settings that are secrets."""
         fields = {
             name: field
-            for prefix, (_, kind) in loaded(self.plugin).sections().items()
+            for prefix, (_, kind) in manager_with(self.plugin).sections().items()
             for name, field in names_of(prefix, kind).items()
         }
         given = settings.plugin_values.items()
@@ -122,22 +128,22 @@ class ProviderContract(
         )
 
     @pytest.fixture
-    def overheard(self) -> Iterator[Overheard]:
-        """Yield what is logged."""
-        with overhearing() as heard:
+    def logs(self) -> Iterator[CapturedLogs]:
+        """Yield the captured log."""
+        with capture_logs() as heard:
             yield heard
 
     @pytest_asyncio.fixture(loop_scope="class")
-    async def stage(
+    async def gateway(
         self,
         settings: Settings,
         server: FakeServer | None,
         pictures: Pictures,
-        overheard: Overheard,  # noqa: ARG002 - it must listen before anything speaks
-    ) -> AsyncIterator[Stage]:
+        logs: CapturedLogs,  # noqa: ARG002 - captures from the start
+    ) -> AsyncIterator[GatewayUnderTest]:
         """Yield a running gateway that sells the plugin's endpoints."""
         endpoint = self._endpoint(settings)
-        stage = Stage(
+        gateway = GatewayUnderTest(
             plugin=self.plugin,
             settings=settings,
             slug=endpoint.slug,
@@ -145,19 +151,19 @@ class ProviderContract(
             pictures=pictures,
             server=server,
         )
-        with hurried():
-            await stage.start()
+        with shortened_sleeps():
+            await gateway.start()
             try:
-                yield stage
+                yield gateway
             finally:
-                await stage.stop()
-                stage.rebirth.undo()
+                await gateway.stop()
+                gateway.reimporter.restore()
 
     def _endpoint(self, settings: Settings) -> Endpoint:
         """Return the endpoint that the scenes buy from."""
         name = self.plugin.__name__
         try:
-            manager = loaded(self.plugin)
+            manager = manager_with(self.plugin)
             everything = manager.catalog(settings).everything()
             problem = problem_in(manager, self.plugin)
         except Exception as error:  # noqa: BLE001 - a hook may raise anything
@@ -176,7 +182,7 @@ class ProviderContract(
         return found[0]
 
     def _fields(self, endpoint: Endpoint) -> dict[str, Any]:
-        """Return the fields of a request."""
+        """Return the fields of a buyer's request."""
         fields: dict[str, Any] = {}
         if endpoint.capability != DOCUMENT_PARSING or "prompt" in endpoint.required_fields:
             fields["prompt"] = self.prompt

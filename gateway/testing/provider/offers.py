@@ -1,4 +1,4 @@
-"""Scenes of the provider contract: what is on sale, and for how much."""
+"""Scenes of the provider contract: endpoints and their prices."""
 
 import itertools
 from typing import Any, cast
@@ -12,28 +12,30 @@ from gateway.domain import (
     GenerationRequest,
 )
 from gateway.settings import Settings
-from gateway.testing.provider.stage import Stage, loaded, problem_in
+from gateway.testing.provider.gateway_under_test import GatewayUnderTest, manager_with, problem_in
 
 
 class OfferScenes:
-    """A plugin's endpoints, before anybody buys."""
+    """A plugin's endpoints before a purchase."""
 
     plugin: Any
 
     async def test_a_gateway_starts_before_the_operator_has_set_it_up(self) -> None:
         try:
-            manager = loaded(self.plugin)
+            manager = manager_with(self.plugin)
             manager.catalog(Settings())
             problem = problem_in(manager, self.plugin)
-        except Exception as error:  # noqa: BLE001 - whatever the hook raises
+        except Exception as error:  # noqa: BLE001 - a hook may raise anything
             problem = f"{type(error).__name__}: {error}"
         assert problem is None, (
             f"A hook raised {problem} Without its settings a plugin registers nothing, and every "
             "other one goes on selling."
         )
 
-    async def test_what_it_sells_is_something_that_buyers_know(self, stage: Stage) -> None:
-        for endpoint in offered(stage):
+    async def test_what_it_sells_is_something_that_buyers_know(
+        self, gateway: GatewayUnderTest
+    ) -> None:
+        for endpoint in offered(gateway):
             where = f"Endpoint {endpoint.slug!r}"
             assert endpoint.capability in (TEXT_TO_IMAGE, DOCUMENT_PARSING), (
                 f"{where}: capability is {TEXT_TO_IMAGE!r} or {DOCUMENT_PARSING!r}."
@@ -43,30 +45,34 @@ class OfferScenes:
                 "default='png'); the gateway converts."
             )
 
-    async def test_the_402_quotes_a_price_for_every_request(self, stage: Stage) -> None:
+    async def test_the_402_quotes_a_price_for_every_request(
+        self, gateway: GatewayUnderTest
+    ) -> None:
         context = PluginContext(
-            settings=stage.settings,
-            chain=cast(Chain, None),  # a challenge asks no chain
-            journal=stage.store,
-            now=stage.clock,
+            settings=gateway.settings,
+            chain=cast(Chain, None),  # a challenge does not use the chain
+            journal=gateway.store,
+            now=gateway.clock,
         )
-        verifier = loaded(stage.plugin).authorization_verifier(context)
-        for endpoint in offered(stage):
+        verifier = manager_with(gateway.plugin).authorization_verifier(context)
+        for endpoint in offered(gateway):
             for request in requests_of(endpoint):
                 price = endpoint.price_of(request)
                 quote = Quote(
                     endpoint=endpoint,
                     price_units=price,
-                    wallet=stage.settings.wallet,
-                    network=stage.settings.chain,
+                    wallet=gateway.settings.wallet,
+                    network=gateway.settings.chain,
                     resource_url=f"https://gateway.example/api/x402/{endpoint.slug}",
                 )
                 quoted = verifier.challenge(quote, None, 2).body["accepts"][0]["amount"]
                 assert price > 0, f"{endpoint.slug!r} is free for {request}."
                 assert quoted == str(price), f"The 402 says {quoted}, the price is {price}."
 
-    async def test_its_key_shows_nowhere(self, stage: Stage, secrets: tuple[str, ...]) -> None:
-        shown = f"{stage.sold!r} {stage.sold.upstream.provider} {stage.settings!r}"
+    async def test_its_key_shows_nowhere(
+        self, gateway: GatewayUnderTest, secrets: tuple[str, ...]
+    ) -> None:
+        shown = f"{gateway.sold!r} {gateway.sold.upstream.provider} {gateway.settings!r}"
         for secret in secrets:
             assert secret not in shown, (
                 "Printing the provider shows its key. Give the key to `gateway.Outbound`, which "
@@ -75,14 +81,14 @@ class OfferScenes:
             )
 
 
-def offered(stage: Stage) -> list[Endpoint]:
+def offered(gateway: GatewayUnderTest) -> list[Endpoint]:
     """Return the plugin's endpoints."""
-    name = stage.sold.upstream.plugin
-    return [one.endpoint for one in stage.catalog.everything() if one.upstream.plugin == name]
+    name = gateway.sold.upstream.plugin
+    return [one.endpoint for one in gateway.catalog.everything() if one.upstream.plugin == name]
 
 
 def requests_of(endpoint: Endpoint) -> list[GenerationRequest]:
-    """Return one request for each combination of what an endpoint offers."""
+    """Return one request for each combination of an endpoint's choices."""
     return [
         GenerationRequest(
             prompt="a boat",

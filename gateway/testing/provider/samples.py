@@ -1,4 +1,4 @@
-"""Small files to sell generations of, for endpoints that take one."""
+"""Sample files for endpoints that take a file."""
 
 import pytest
 
@@ -21,7 +21,7 @@ _SAMPLES = {
 
 
 def sample_for(endpoint: Endpoint) -> tuple[str, bytes]:
-    """Return name and bytes of a file of a kind that the endpoint takes."""
+    """Return the name and bytes of a sample that the endpoint takes."""
     for ending, data in _SAMPLES.items():
         if ending in endpoint.file_extensions:
             return f"letter{ending}", data

@@ -6,7 +6,7 @@
             async with MyStore() as store:
                 yield store
 
-Needs pytest and pytest-asyncio. T1 to TR are the transactions of docs/payments.md.
+Needs pytest and pytest-asyncio. docs/payments.md has the law that they test.
 """
 
 from collections.abc import AsyncIterator
@@ -15,9 +15,9 @@ import pytest
 
 from gateway.contracts import Store
 from gateway.testing.store.payers import PayersContract
-from gateway.testing.store.settling import SettlingContract
-from gateway.testing.store.taking import TakingContract
-from gateway.testing.store.working import WorkingContract
+from gateway.testing.store.payments import TakingContract
+from gateway.testing.store.settlements import SettlingContract
+from gateway.testing.store.tasks import WorkingContract
 
 
 class StoreContract(TakingContract, PayersContract, SettlingContract, WorkingContract):

@@ -1,4 +1,4 @@
-"""Tasks, transfers and payments to test a store with, each in one line."""
+"""Sample tasks, transfers and payments for tests, and the store calls that create them."""
 
 import itertools
 from collections.abc import Sequence
@@ -116,7 +116,7 @@ def signed_transaction(nonce: int, fee: int = 100, *, signer: str = SIGNER) -> S
 
 
 async def reserved(store: Store, nonce: int = 1, **changes: Any) -> Task:
-    """T1 for a new authorization."""
+    """Reserve a task for a new authorization."""
     signed = authorization(nonce)
     task = await store.reserve(new_task(**changes), signed, key_of(signed), 7)
     assert task is not None
@@ -124,7 +124,7 @@ async def reserved(store: Store, nonce: int = 1, **changes: Any) -> Task:
 
 
 async def settling(store: Store, nonce: int = 1, chain_nonce: int = 0) -> Task:
-    """T1 and T2."""
+    """Reserve a task, and mark its payment as settling."""
     task = await reserved(store, nonce)
     number = await store.next_nonce(SIGNER, chain_nonce)
     await store.begin_settling(task.payment.id, signed_transaction(number), now=NOW)
@@ -132,25 +132,25 @@ async def settling(store: Store, nonce: int = 1, chain_nonce: int = 0) -> Task:
 
 
 async def queued(store: Store, tx: int = 1, **changes: Any) -> Task:
-    """T1': a paid task that waits for a lane."""
+    """Accept a direct transfer: a paid task that waits for a worker."""
     task = new_task(**changes)
     return await store.accept_direct(task, tx_hash(tx), [transfer(tx)], None)
 
 
 async def leased(store: Store, tx: int = 1, **changes: Any) -> Lease:
-    """T1' and T4."""
+    """Accept a direct transfer, and lease its task to a worker."""
     await queued(store, tx, **changes)
     (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
     return lease
 
 
 async def known(store: Store, task_id: str) -> Task:
-    """Return a task that must exist."""
+    """Return a task; fail if there is none."""
     task = await store.task(task_id)
     assert task is not None
     return task
 
 
 def kinds(outcomes: Sequence[object]) -> list[type]:
-    """Return the types of what `asyncio.gather` gave."""
+    """Return the types of the results of `asyncio.gather`."""
     return [type(outcome) for outcome in outcomes]

@@ -1,4 +1,4 @@
-"""What every store must do with jobs at providers: marks, handles, rests and leases given back."""
+"""What every store must do with vendors' jobs: submit marks, handles, rests, returned leases."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ async def claimed(store: Store, now: float, *resting: str) -> Lease:
 
 
 async def paper(store: Store, tx: int) -> str:
-    """T1' for another slug than `queued` uses; returns the task's name."""
+    """Accept a direct transfer for a slug that `queued` does not use; return the task's id."""
     endpoint = attrs.evolve(ENDPOINT, slug="paper", capability="document-parsing")
     task = new_task(endpoint=endpoint)
     await store.accept_direct(task, tx_hash(tx), [transfer(tx)], None)
@@ -37,7 +37,7 @@ async def paper(store: Store, tx: int) -> str:
 
 
 class JobsContract:
-    """What a restart finds of submits and jobs, and who is not claimed meanwhile."""
+    """What a restart finds of submits and jobs, and which tasks are not leased meanwhile."""
 
     # -- marks and handles
 
@@ -106,7 +106,7 @@ class JobsContract:
         assert not await store.queue.save_handle(lease, HANDLE)
         assert not await store.queue.give_back(lease)
 
-    # -- given back
+    # -- returned leases
 
     async def test_a_lease_given_back_cost_nothing_and_comes_first(self, store: Store) -> None:
         old = await leased(store, 1, created_at=NOW - 10)
@@ -143,7 +143,7 @@ class JobsContract:
         order = [lease.task_id for lease in await store.queue.claim(9, lease_s=60, now=NOW)]
         assert order == [tasks[age].id for age in sorted(ages, reverse=True)]
 
-    # -- resting
+    # -- rests
 
     async def test_what_rests_is_not_handed_out(self, store: Store) -> None:
         picture, other = await queued(store, 1), await paper(store, 2)
@@ -176,7 +176,7 @@ class JobsContract:
         assert await store.queue.next_due(["picture", "paper"]) == NOW + 60
 
     async def test_a_mark_and_a_lost_lease_at_once_have_one_order(self, store: Store) -> None:
-        """Whoever claims next either finds the mark, or keeps the first from submitting."""
+        """The next lease either finds the mark, or keeps the first worker from submitting."""
         lease = await leased(store)
         is_marked, _, found = await asyncio.gather(
             store.queue.begin_submit(lease, now=NOW + 1),

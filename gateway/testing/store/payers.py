@@ -1,4 +1,4 @@
-"""What every store must know of payers: what they have open, and what they made fail."""
+"""What every store must record of payers: open payments and failed settlements."""
 
 import asyncio
 from typing import Any
@@ -61,7 +61,7 @@ async def _mined(store: Store, task: Task, nonce: int = 0) -> SignedTransaction:
 
 
 class PayersContract:
-    """Limits that T1 checks, and failures that bar a payer until they are lifted or forgiven."""
+    """Limits that `reserve` checks, and failures that bar a payer until lifted or forgiven."""
 
     async def test_of_fifty_at_once_a_payer_has_as_many_open_as_he_may(self, store: Store) -> None:
         three = attrs.evolve(_ROOMY, most_open=3)
@@ -102,7 +102,7 @@ class PayersContract:
     async def test_what_is_never_mined_shuts_its_payer_out_for_an_hour_only(
         self, store: Store
     ) -> None:
-        """Its key was replaced: no settlement of the new one says what became of it."""
+        """The key was replaced: settlements of the new key do not decide an old payment."""
         one = attrs.evolve(_ROOMY, most_open=1)
         task = await _reserve(store, 1, one)
         await store.begin_settling(task.payment.id, _sent(), now=NOW)
@@ -124,7 +124,7 @@ class PayersContract:
             await store.reserve(
                 new_task(request=_FILE), signed[1], key_of(signed[1]), 0, None, limits
             )
-        await _reserve(store, 2, limits)  # it has no file
+        await _reserve(store, 2, limits)  # without a file
         await store.release(held.payment.id, now=NOW)
         again = new_task(request=_FILE)
         assert await store.reserve(again, signed[1], key_of(signed[1]), 0, None, limits)

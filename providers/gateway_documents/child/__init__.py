@@ -1,1 +1,1 @@
-"""What runs in the sandboxed processes; knows nothing of the gateway but its sandbox."""
+"""The code that runs in the sandboxed processes; it imports only `gateway.sandbox`."""

@@ -1,16 +1,18 @@
-"""From boxes with text in them to lines and paragraphs."""
+"""Puts recognised boxes of text into lines and paragraphs."""
 
 from collections.abc import Iterable, Sequence
 
 import attrs
 
-_SAME_LINE = 0.5  # of the smaller box's height that two boxes share
-_NEW_PARAGRAPH = 0.9  # of a line's height that the gap above it measures
+# Two boxes are on one line if they share this part of the smaller box's height.
+_SAME_LINE = 0.5
+# A gap of this part of a line's height begins a paragraph.
+_NEW_PARAGRAPH = 0.9
 
 
 @attrs.frozen
 class Box:
-    """A piece of text and where it stands, in pixels from the top left."""
+    """A piece of text and its place in pixels from the top left."""
 
     left: float
     top: float
@@ -26,17 +28,17 @@ class Box:
 
     @property
     def height(self) -> float:
-        """In pixels, never nothing."""
+        """The height in pixels, at least 1."""
         return max(self.bottom - self.top, 1.0)
 
     def stands_beside(self, other: "Box") -> bool:
-        """Whether both belong to one line."""
+        """Whether both boxes are on one line."""
         shared = min(self.bottom, other.bottom) - max(self.top, other.top)
         return shared > _SAME_LINE * min(self.height, other.height)
 
 
 def to_text(boxes: Iterable[Box]) -> str:
-    """Return the text from top to bottom and left to right, paragraphs set apart."""
+    """Return the text from top to bottom and left to right, with empty lines between paragraphs."""
     lines: list[list[Box]] = []
     for box in sorted(boxes, key=lambda box: box.top + box.bottom):
         if lines and box.stands_beside(lines[-1][0]):

@@ -1,4 +1,4 @@
-"""Office files hold no document type declaration: one in there is an attack."""
+"""Refuses Office files with a document type declaration, which only attacks have."""
 
 import io
 import zipfile
@@ -12,14 +12,14 @@ _XML_ENDINGS = (".xml", ".rels")
 
 
 class _Body(Exception):
-    """The first element has begun: no declaration can follow."""
+    """The first element has begun, so no declaration can follow."""
 
 
 def refuse_doctype(data: bytes) -> None:
-    """Raise `Unreadable` where an XML part of an Office file may declare entities.
+    """Raise `Unreadable` if an XML part of an Office file has a document type declaration.
 
-    ECMA-376 part 2 forbids it, so that billion laughs and external entities need no parser's
-    goodwill. Only the beginning of each part is read.
+    ECMA-376 part 2 forbids declarations. Refusing them stops billion laughs and external entities
+    whatever the parser does. Only the beginning of each part is read.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for member in archive.infolist():

@@ -1,4 +1,4 @@
-"""From the bytes of one file to Markdown, by its kind."""
+"""Converts one file to Markdown with the parser of its kind."""
 
 import io
 from collections.abc import Callable, Mapping
@@ -22,22 +22,22 @@ _TOO_DEEP = "The file cannot be parsed: its parts are nested too deeply."
 def to_markdown(kind: str, data: bytes) -> str:
     """Return the Markdown of any file but a PDF.
 
-    Raises `Unreadable` where the file is to blame, `MemoryError` where the limit is met.
+    Raises `Unreadable` for a file that cannot be parsed, `MemoryError` at the memory limit.
     """
     try:
         return _PARSERS[kind](data)
     except (Unreadable, MemoryError):
         raise
     except FileConversionException as error:
-        raise _cause(error) from None
+        raise _conversion_error(error) from None
     except RecursionError:
         raise Unreadable(_TOO_DEEP) from None
-    except BaseException:  # noqa: BLE001 - parsers fail in every way
+    except BaseException:  # noqa: BLE001 - parsers raise anything
         raise Unreadable(DAMAGED) from None
 
 
-def _cause(error: FileConversionException) -> Exception:
-    """Return what markitdown has wrapped, in our terms."""
+def _conversion_error(error: FileConversionException) -> Exception:
+    """Return the error inside markitdown's."""
     causes = [attempt.exc_info[1] for attempt in error.attempts or () if attempt.exc_info]
     if any(isinstance(cause, MemoryError) for cause in causes):
         return MemoryError()
@@ -97,12 +97,13 @@ _MEDIA_TYPES = {
 
 
 def _convert(converter: Callable[[], DocumentConverter], kind: str, data: bytes) -> str:
-    """Convert with the one converter of a kind: nothing is guessed, and no address is fetched."""
+    """Convert with the converter of one kind, which guesses nothing and fetches no address."""
     markitdown = MarkItDown(enable_builtins=False)
     markitdown.register_converter(converter())
     info = StreamInfo(mimetype=_MEDIA_TYPES[kind], extension=f".{kind}", charset="utf-8")
     return markitdown.convert_stream(
         io.BytesIO(data),
         stream_info=info,
-        table_infer_header=True,  # to markdownify: the first row is the head, not an empty one
+        # For markdownify: the first row is the table's head.
+        table_infer_header=True,
     ).markdown

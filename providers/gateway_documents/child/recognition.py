@@ -1,4 +1,4 @@
-"""Reads pictures of text: one page of a PDF, or one frame of a picture, by rapidocr."""
+"""Reads the text in a picture, or on a page of a PDF, with rapidocr."""
 
 import io
 import math
@@ -13,29 +13,36 @@ from rapidocr import RapidOCR
 from gateway_documents.child.lines import Box, to_text
 from gateway_documents.errors import Unreadable
 
-_DPI = 200  # 8-point letters are 22 pixels high
+# At this resolution, 8-point letters are 22 pixels high.
+_DPI = 200
 _POINTS_PER_INCH = 72
-_MAX_PIXELS = 40_000_000  # of a picture, or of a page at less than 200 dpi
+# Pixels of the largest picture; a larger page is rendered at less than 200 dpi.
+_MAX_PIXELS = 40_000_000
 _KINDS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")
 _SETTINGS = {
-    "EngineConfig.onnxruntime.intra_op_num_threads": 1,  # threads would not survive the fork
+    # Threads would not survive the fork.
+    "EngineConfig.onnxruntime.intra_op_num_threads": 1,
     "EngineConfig.onnxruntime.inter_op_num_threads": 1,
     "Global.log_level": "critical",
-    "Det.limit_type": "max",  # the default enlarges a line until its height is 736, in 1 GB
-    "Det.limit_side_len": 960,  # finds lines of 7-point letters on an A4 page
-    "Rec.rec_batch_num": 1,  # a batch is as wide as its longest line, and memory with it
+    # The default enlarges a line to a height of 736 pixels, which takes 1 GB.
+    "Det.limit_type": "max",
+    # Finds lines of 7-point letters on an A4 page.
+    "Det.limit_side_len": 960,
+    # A batch, and its memory, grows with its longest line.
+    "Rec.rec_batch_num": 1,
 }
-_reader: list[RapidOCR] = []  # one, loaded before the fork
+# Holds the one reader, which is loaded before the fork.
+_reader: list[RapidOCR] = []
 
 
 def load_models() -> None:
-    """Load the models, which come with rapidocr, by reading a word with them."""
+    """Load rapidocr's models and Pillow's decoders by using each of them once."""
     cv2.setNumThreads(0)
     _reader.append(RapidOCR(params=_SETTINGS))
     word = Image.new("RGB", (200, 60), "white")
     ImageDraw.Draw(word).text((20, 15), "word", fill="black", font_size=30)
     _read(word)
-    for kind in _KINDS:  # Pillow loads much at first use
+    for kind in _KINDS:
         file = io.BytesIO()
         word.save(file, kind)
         _picture(file.getvalue(), 0)
@@ -48,13 +55,13 @@ def load_models() -> None:
 def recognise(kind: str, number: str, data: bytes) -> bytes:
     """Return the text of a page of a "pdf", or of a frame of a "picture", counted from 0.
 
-    Raises `Unreadable` where there is no such page or the picture cannot be decoded.
+    Raises `Unreadable` if there is no such page or the picture cannot be decoded.
     """
     try:
         image = _page(data, int(number)) if kind == "pdf" else _picture(data, int(number))
     except (Unreadable, MemoryError):
         raise
-    except Exception:  # noqa: BLE001 - decoders fail in every way
+    except Exception:  # noqa: BLE001 - decoders raise anything
         raise Unreadable("The picture cannot be decoded: it is damaged.") from None
     return _read(image).encode(errors="replace")
 
@@ -70,7 +77,8 @@ def _page(data: bytes, number: int) -> Image.Image:
 
 
 def _picture(data: bytes, number: int) -> Image.Image:
-    Image.MAX_IMAGE_PIXELS = None  # ours is lower, and no warning
+    # `_MAX_PIXELS` is lower than Pillow's limit, and Pillow only warns.
+    Image.MAX_IMAGE_PIXELS = None
     with Image.open(io.BytesIO(data), formats=_KINDS) as image:
         image.seek(number)
         if image.width * image.height > _MAX_PIXELS:
@@ -85,7 +93,8 @@ def _picture(data: bytes, number: int) -> Image.Image:
 
 def _read(image: Image.Image) -> str:
     if all(low == high for low, high in image.getextrema()):  # type: ignore[misc]
-        return ""  # an empty page needs no model
+        # An empty page needs no model.
+        return ""
     found: Any = _reader[0](np.asarray(image))
     if found.boxes is None or found.txts is None:
         return ""

@@ -1,4 +1,4 @@
-"""Workbooks and CSV files as Markdown tables, without the rows and columns that are empty."""
+"""Converts workbooks and CSV files to Markdown tables without empty rows and columns."""
 
 import csv
 import datetime as dt
@@ -9,27 +9,30 @@ from openpyxl import load_workbook
 
 from gateway_documents.errors import Unreadable
 
-MAX_CELLS = 5_000_000  # of a table, empty ones among them; ten seconds' worth of writing
+# Cells of a table, including empty ones; writing so many takes ten seconds.
+MAX_CELLS = 5_000_000
 _DELIMITERS = ",;\t|"
 _MIDNIGHT = dt.time()
-_EXACT_BELOW = 1e15  # a float above shows digits it does not know
+# A larger float would show digits that it does not hold.
+_EXACT_BELOW = 1e15
 
 Row = list[str]
-"""The texts of a row up to the last that is not empty."""
+"""The texts of a row, up to the last one that is not empty."""
 
 
 def workbook_to_markdown(data: bytes) -> str:
-    """Return every sheet under its name as a table; formulas as the values Excel last saw."""
+    """Return every sheet as a table under its name; formulas as the values that Excel saved."""
     book = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
     parts = []
     for sheet in book.worksheets:
-        sheet.reset_dimensions()  # the file's own claim may be a million rows
+        # The file itself may claim a million rows.
+        sheet.reset_dimensions()
         parts.append(f"## {sheet.title}\n\n{_table(sheet.iter_rows(values_only=True))}".strip())
     return "\n\n".join(parts)
 
 
 def csv_to_markdown(text: str) -> str:
-    """Return a CSV file as a table; its delimiter is what its first line has most of."""
+    """Return a CSV file as a table; the delimiter is the most frequent one in the first line."""
     first_line = text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=first_line.count)
     csv.field_size_limit(len(text) + 1)
@@ -45,7 +48,7 @@ def _row(values: Sequence[object]) -> Row:
 
 
 def _cell(value: object) -> str:
-    """Return a cell's text, as its reader would write it."""
+    """Return a cell's text as a person would write it."""
     match value:
         case None:
             return ""
@@ -61,7 +64,7 @@ def _cell(value: object) -> str:
 
 
 def _table(source: Iterable[Sequence[object]]) -> str:
-    """Return rows as a Markdown table whose head is the first that is not empty."""
+    """Return rows as a Markdown table; its head is the first row that is not empty."""
     rows = [row for row in map(_row, source) if row]
     columns = sorted({at for row in rows for at, cell in enumerate(row) if cell})
     if len(rows) * len(columns) > MAX_CELLS:

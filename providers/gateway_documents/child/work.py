@@ -1,4 +1,4 @@
-"""What a child does with a document: looks at it before payment, or parses it after."""
+"""The child's work on a document: a look before payment, or the whole parse after it."""
 
 import json
 import re
@@ -6,17 +6,20 @@ import re
 from gateway_documents.child import pages, parsing
 from gateway_documents.errors import Unreadable
 
-MAX_ANSWER_BYTES = 16_000_000  # of Markdown; ten thousand pages
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # PDFs hold some; databases refuse NUL
+# Markdown of ten thousand pages.
+MAX_ANSWER_BYTES = 16_000_000
+# PDFs hold some of these characters, and databases refuse NUL.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def work(deed: str, kind: str, data: bytes) -> list[bytes]:
+def work(action: str, kind: str, data: bytes) -> list[bytes]:
     """Look at a PDF or parse any file; return JSON, and the Markdown of the pages.
 
-    The JSON tells which pages are without text, from 0, and which of them are surely pictures.
-    Raises `Unreadable` where the file is to blame, `MemoryError` where the limit is met.
+    `action` is "look" or "parse". The JSON has the pages without text by number, from 0; true:
+    surely a picture. Raises `Unreadable` for a file that cannot be parsed, `MemoryError` at the
+    memory limit.
     """
-    found = _DEEDS[deed](kind, data)
+    found = _ACTIONS[action](kind, data)
     texts = [_CONTROLS.sub("", page).encode(errors="replace") for page in found.pages]
     if not found.textless and not any(text.strip() for text in texts):
         raise Unreadable("The file holds no text.")
@@ -35,4 +38,4 @@ def _parse(kind: str, data: bytes) -> pages.Parsed:
     return pages.Parsed([parsing.to_markdown(kind, data)])
 
 
-_DEEDS = {"look": _look, "parse": _parse}
+_ACTIONS = {"look": _look, "parse": _parse}

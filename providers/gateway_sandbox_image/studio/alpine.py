@@ -48,7 +48,7 @@ def _paint_foothill(drawing: Drawing, scene: Scene, layer: int, base: float) -> 
 
 
 def paint_inhabitants(drawing: Drawing, scene: Scene, line: list[Point]) -> None:
-    """Let somebody live or walk on a hill, where the prompt says so."""
+    """Paint a cabin or a traveller on a hill if the prompt names one."""
     dice, unit = scene.dice("inhabitants"), scene.unit
     x = scene.width * (0.5 + scene.light_side * dice.uniform(0.02, 0.14))
     if "cabin" in scene.motifs:

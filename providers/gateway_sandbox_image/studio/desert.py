@@ -49,7 +49,7 @@ def _mesa(dice: Random, foot: Point, width: float, tall: float) -> list[Point]:
 
 
 def paint_front(drawing: Drawing, scene: Scene) -> None:
-    """Paint the dunes, and who is out there."""
+    """Paint the dunes, cacti, and the traveller if the prompt names one."""
     line: list[Point] = []
     for dune in range(_DUNES):
         line = _paint_dune(drawing, scene, dune / (_DUNES - 1))

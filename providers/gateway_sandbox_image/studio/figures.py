@@ -1,6 +1,6 @@
-"""Those who are about: birds, travellers, astronauts, balloons, and the boats on the water.
+"""Figures: birds, travellers, astronauts, balloons, and boats on the water.
 
-Each is a stencil on a grid of 100 units whose origin is where it stands or floats.
+Each is a stencil on a grid of 100 units; its origin is the point where the figure stands or floats.
 """
 
 from .colour import mix

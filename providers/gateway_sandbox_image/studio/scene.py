@@ -8,8 +8,10 @@ import attrs
 from .palette import PALETTES, Palette
 from .words import HOURS, MOODS, MOTIFS, SETTINGS, named, words_of
 
-_DUSK = 0.3  # so many stars and birds have gone to sleep
-UNNAMED_SETTINGS = ("alpine", "lake", "sea", "hills", "forest")  # for prompts that name no place
+# A palette with more stars than this shows no birds.
+_DUSK = 0.3
+# The places for prompts that name no place.
+UNNAMED_SETTINGS = ("alpine", "lake", "sea", "hills", "forest")
 HORIZONS = {  # share of the height above the horizon, least and most
     "space": (0.76, 0.82),
     "city": (0.7, 0.76),
@@ -51,7 +53,7 @@ class Scene:
 
 
 def compose(prompt: str, width: int, height: int) -> Scene:
-    """Decide on a scene: the prompt's words choose, its SHA-256 settles the rest."""
+    """Choose a scene by the prompt's words; its SHA-256 decides everything else."""
     digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()
     dice = _dice(digest, "scene")
     words = words_of(prompt)
@@ -86,7 +88,7 @@ def _palette(words: frozenset[str], setting: str, dice: Random) -> Palette:
 
 
 def _chances(setting: str, palette: Palette, dice: Random) -> frozenset[str]:
-    """Return motifs nobody asked for, now and then."""
+    """Return motifs that the prompt does not name, now and then."""
     is_open = setting in ("alpine", "hills", "sea")
     odds = {
         "birds": 0.0 if palette.stars > _DUSK or setting == "space" else 0.55,

@@ -1,4 +1,4 @@
-"""The sea: islands on the horizon, boats, and a cliff for those who live on one."""
+"""The sea: islands on the horizon, boats, and a headland that may carry a lighthouse or a cabin."""
 
 import math
 
@@ -33,7 +33,7 @@ def _paint_island(drawing: Drawing, scene: Scene, nearness: int) -> None:
     coast = ridge(dice, wide, scene.horizon, peaks, scene.unit * 9)
     line = []
     for x, y in coast:
-        shore = math.sin(math.pi * min(1.0, x / wide)) ** 0.6  # nothing ends in a wall
+        shore = math.sin(math.pi * min(1.0, x / wide)) ** 0.6  # the shore slopes at both ends
         line.append((x + left, scene.horizon + 1 - max(0.0, scene.horizon - y) * shore))
     colour = mix(haze, palette.land[1], 0.12 + 0.3 * nearness)
     stops = [(0, colour, 1.0), (1, mix(colour, haze, 0.5), 1.0)]

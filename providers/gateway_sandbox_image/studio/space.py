@@ -25,7 +25,7 @@ def paint_backdrop(drawing: Drawing, scene: Scene) -> None:
 
 
 def paint_front(drawing: Drawing, scene: Scene) -> None:
-    """Paint the ground, and who has landed on it."""
+    """Paint the ground, and the astronaut if the prompt names one."""
     line: list[Point] = []
     for layer in range(len(_GROUND)):
         line = _paint_ground(drawing, scene, layer)

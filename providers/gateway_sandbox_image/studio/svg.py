@@ -172,7 +172,7 @@ class Drawing:
         self._parts.append(Layer(picture=picture, x=x, y=y, width=width, height=height))
 
     def markup(self, element: str) -> None:
-        """Add an element as it is; whoever calls has escaped it."""
+        """Add an element unchanged; the caller has escaped it."""
         self._parts.append(element)
 
     def runs(self, scale: int) -> Iterator[str | Layer]:

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping
 
-_NO_PLURAL = 3  # letters; 'gas' is not the plural of 'ga'
+# A word of so many letters has no plural: 'gas' is not the plural of 'ga'.
+_NO_PLURAL = 3
 
-SETTINGS: Mapping[str, str] = {  # the first that is named wins
+# The first place that the prompt names wins.
+SETTINGS: Mapping[str, str] = {
     "space": "space planet galaxy nebula cosmos cosmic astronaut cosmonaut spaceship spacecraft"
     " rocket orbit alien mars saturn jupiter asteroid comet universe interstellar satellite",
     "city": "city skyline town street urban downtown skyscraper cyberpunk tokyo paris london"
@@ -21,7 +23,8 @@ SETTINGS: Mapping[str, str] = {  # the first that is named wins
     " sheep horse cow balloon picnic grass tuscany shire windmill",
 }
 
-HOURS: Mapping[str, tuple[str, str]] = {  # words, and the palettes they allow; the first wins
+# Words of an hour, and the palettes that it allows. The first hour that the prompt names wins.
+HOURS: Mapping[str, tuple[str, str]] = {
     "aurora": ("aurora borealis", "aurora"),
     "neon": ("neon cyberpunk vaporwave synthwave retrowave", "neon"),
     "storm": ("storm stormy thunder thunderstorm lightning tempest", "storm"),
@@ -47,7 +50,8 @@ HOURS: Mapping[str, tuple[str, str]] = {  # words, and the palettes they allow; 
     "day": ("day noon sunny blue daylight clear bright", "azure tropic"),
 }
 
-MOODS: Mapping[str, str] = {  # palettes of a place whose hour nobody named
+# Palettes by place, for prompts that name no hour.
+MOODS: Mapping[str, str] = {
     "space": "cosmos nebula",
     "city": "neon ember midnight violet golden",
     "desert": "sahara canyon golden",

@@ -10,7 +10,7 @@ from werkzeug import Response
 
 from gateway import LinkDead, Outbound, ResultUnusable
 from gateway.vendors import links
-from gateway.vendors.public_addresses import is_public
+from gateway.vendors.links import is_public
 
 HOST = "cdn.example"
 SIBLING = "sibling.example"  # the same certificate is right for it

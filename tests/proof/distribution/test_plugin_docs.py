@@ -14,6 +14,8 @@ import pytest
 from PIL import Image
 
 import gateway
+import gateway.testing
+import gateway.vendors
 from gateway.errors import ProviderError
 from gateway.plugins import hookspecs
 from tests.proof.distribution.clean_place import ROOT, CleanPlace, built
@@ -157,7 +159,8 @@ def test_the_page_has_no_snippet_that_nobody_tests():
 
 def test_every_hook_and_every_public_name_is_in_the_reference():
     page = reference().page()
-    for name in (*reference().hooks(), *gateway.__all__, *gateway.testing.__all__):
+    exported = (*gateway.__all__, *gateway.vendors.__all__, *gateway.testing.__all__)
+    for name in (*reference().hooks(), *exported):
         if name not in ("hookimpl", "__version__"):
             assert f"### {name}\n" in page or f"| `{name}` |" in page, name
 

@@ -2,10 +2,9 @@
 
 import base64
 
-import attrs
 import pytest
 from document_sales import PDF, buy_parsing, count, document, pdf_of, selling
-from vendor_site import PlainJob, Vendor, on_sale
+from vendor_site import Vendor, on_sale
 
 import gateway_azure_documents
 from gateway import (
@@ -42,46 +41,36 @@ ANALYSIS = {
 }
 
 
-@pytest.fixture
-def api(httpserver):
-    return Vendor(httpserver)
-
-
-@attrs.define
-class Seller:
-    """The endpoint and its provider, and one attempt."""
-
-    api: Vendor
-    pair: tuple
+class Azure(Vendor):
+    plugin = gateway_azure_documents
+    request = document()
 
     @property
     def location(self):
-        return f"{self.api.url}{JOB}?api-version=2024-11-30"
+        return f"{self.url}{JOB}?api-version=2024-11-30"
 
-    async def submit(self, request=None):
-        endpoint, provider = self.pair
-        return await provider.submit(request or document(), PlainJob(endpoint))
+    @property
+    def handle(self):
+        return Handle(id=ID, urls={"poll": self.location})
 
-    async def poll(self):
-        endpoint, provider = self.pair
-        handle = Handle(id=ID, urls={"poll": self.location})
-        return await provider.poll(handle, PlainJob(endpoint))
+    def settings(self):
+        return {
+            "azure_documents_endpoint": f"{self.url}/",
+            "azure_documents_key": KEY,
+            "azure_documents_page_cost": "0.01",
+        }
 
 
-def sale(api, **values):
-    values = {
-        "azure_documents_endpoint": f"{api.url}/",
-        "azure_documents_key": KEY,
-        "azure_documents_page_cost": "0.01",
-    } | values
-    return on_sale(gateway_azure_documents, **values)
+@pytest.fixture
+def api(httpserver):
+    return Azure(httpserver)
 
 
 @pytest.fixture
 async def seller(api):
-    (pair,) = sale(api).values()
-    yield Seller(api, pair)
-    await pair[1].close()
+    found = api.seller()
+    yield found
+    await found.provider.close()
 
 
 def operation(status, **more):
@@ -118,7 +107,7 @@ def test_one_without_the_other_stops_the_start(given, missing):
 
 
 def test_a_document_is_priced_by_its_pages(api):
-    ((endpoint, provider),) = sale(api).values()
+    ((endpoint, provider),) = api.on_sale().values()
     prices = [endpoint.price_of(document(pages=n)) for n in (1, 6, 21, 51)]
     assert prices == [80_000, 300_000, 750_000, 1_500_000]
     assert ".docx" not in endpoint.file_extensions
@@ -130,15 +119,15 @@ def test_a_document_is_priced_by_its_pages(api):
 @pytest.mark.parametrize(("name", "value"), [("endpoint", "di.example.com"), ("price", "much")])
 def test_a_wrong_setting_is_named(api, name, value):
     with pytest.raises(SettingsError, match=f"GATEWAY_AZURE_DOCUMENTS_{name.upper()} "):
-        sale(api, **{f"azure_documents_{name}": value})
+        api.on_sale(**{f"azure_documents_{name}": value})
 
 
 # -- beginning
 
 
 async def test_a_document_is_sent_once_and_the_address_of_its_job_is_kept(api, seller):
-    api.answers("POST", SUBMIT, (202, "", {"Operation-Location": seller.location}))
-    assert await seller.submit() == Handle(id=ID, urls={"poll": seller.location})
+    api.answers("POST", SUBMIT, (202, "", {"Operation-Location": api.location}))
+    assert await seller.submit() == Handle(id=ID, urls={"poll": api.location})
     (seen,) = api.seen
     assert seen.headers["Ocp-Apim-Subscription-Key"] == KEY
     assert seen.args.to_dict() == {
@@ -151,18 +140,15 @@ async def test_a_document_is_sent_once_and_the_address_of_its_job_is_kept(api, s
 
 @pytest.mark.parametrize("request_of", [("scan.png", b"", None), ("slides.pptx", b"", 9)])
 async def test_a_file_that_has_no_page_ranges_is_sent_as_a_whole(api, seller, request_of):
-    api.answers("POST", SUBMIT, (202, "", {"Operation-Location": seller.location}))
+    api.answers("POST", SUBMIT, (202, "", {"Operation-Location": api.location}))
     await seller.submit(document(*request_of))
     assert "pages" not in api.seen[0].args
 
 
 async def test_the_operators_model_is_asked(api):
     where = f"{MODELS}/prebuilt-read:analyze"
-    (pair,) = sale(api, azure_documents_model="prebuilt-read").values()
-    seller = Seller(api, pair)
-    api.answers("POST", where, (202, "", {"Operation-Location": seller.location}))
-    await seller.submit()
-    await pair[1].close()
+    api.answers("POST", where, (202, "", {"Operation-Location": api.location}))
+    await api.submit(azure_documents_model="prebuilt-read")
     assert count(api, "POST", where) == 1
 
 
@@ -225,7 +211,7 @@ async def test_an_error_of_the_submit_has_its_class(api, seller, name):
 
 
 async def test_a_lost_answer_is_uncertain(api, seller):
-    lost = {"Content-Encoding": "gzip", "Operation-Location": seller.location}
+    lost = {"Content-Encoding": "gzip", "Operation-Location": api.location}
     api.answers("POST", SUBMIT, (202, "x", lost))
     with pytest.raises(SubmitUncertain):
         await seller.submit()
@@ -313,7 +299,7 @@ async def test_an_error_of_the_poll_has_its_class(api, seller, name):
 async def test_health_asks_about_the_resource_which_costs_nothing(api, seller, status, kind):
     info = "/documentintelligence/info"
     api.answers("GET", info, (status, {"customDocumentModels": {"count": 0, "limit": 13}}))
-    provider = seller.pair[1]
+    provider = seller.provider
     if kind is None:
         await provider.health()
     else:
@@ -327,7 +313,7 @@ async def test_health_asks_about_the_resource_which_costs_nothing(api, seller, s
 
 async def test_a_scan_is_bought_and_asked_for_until_it_is_there(api, seller, settings, payer):
     api.answers("GET", "/documentintelligence/info", (200, {}))
-    api.answers("POST", SUBMIT, (202, "", {"Operation-Location": seller.location}))
+    api.answers("POST", SUBMIT, (202, "", {"Operation-Location": api.location}))
     done = operation("succeeded", analyzeResult=ANALYSIS)
     api.answers("GET", JOB, (200, operation("running")), (200, "<html>"), (200, done))
     values = {"azure_documents_endpoint": api.url, "azure_documents_key": KEY}

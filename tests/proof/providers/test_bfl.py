@@ -29,9 +29,21 @@ RESULT = "/v1/get_result"
 URL = "https://delivery-eu.bfl.ai/results/a/sample.png?signature=s"
 
 
+class BlackForestLabs(Vendor):
+    plugin = gateway_bfl
+    slug = "bfl-flux-2-pro"
+
+    def settings(self):
+        return {"bfl_api_key": KEY, "bfl_base_url": self.url}
+
+    def answer_job(self, *replies):
+        self.answers("POST", PRO, (200, accepted(self)))
+        self.answers("GET", RESULT, *replies)
+
+
 @pytest.fixture
 def bfl(httpserver):
-    return Vendor(httpserver)
+    return BlackForestLabs(httpserver)
 
 
 def accepted(bfl):
@@ -48,30 +60,6 @@ def task(status, **changes):
     return 200, {"id": "d5ba37dc", "status": status, "result": None, "details": None} | changes
 
 
-def shop(bfl, **values):
-    here = {"bfl_api_key": KEY, "bfl_base_url": bfl.url}
-    return vendor_site.on_sale(gateway_bfl, **(here | values))
-
-
-async def submit(bfl, request=BOAT, slug="bfl-flux-2-pro", **values):
-    endpoint, provider = shop(bfl, **values)[slug]
-    try:
-        return await provider.submit(request, PlainJob(endpoint))
-    finally:
-        await provider.close()
-
-
-async def poll(bfl, *replies):
-    bfl.answers("POST", PRO, (200, accepted(bfl)))
-    bfl.answers("GET", RESULT, *replies)
-    endpoint, provider = shop(bfl)["bfl-flux-2-pro"]
-    try:
-        handle = await provider.submit(BOAT, PlainJob(endpoint))
-        return await provider.poll(handle, PlainJob(endpoint))
-    finally:
-        await provider.close()
-
-
 # -- what is on sale
 
 
@@ -80,7 +68,7 @@ def test_nothing_is_on_sale_without_a_key():
 
 
 def test_a_key_puts_our_models_on_sale_and_never_shows(bfl):
-    found = shop(bfl)
+    found = bfl.on_sale()
     assert list(found) == [model.slug for model in gateway_bfl.MODELS]
     endpoint, provider = found["bfl-flux-2-max"]
     prices = {r: endpoint.price_of(attrs.evolve(BOAT, resolution=r)) for r in ("1K", "2K")}
@@ -115,7 +103,7 @@ def test_every_size_has_its_ratio_and_sides_the_models_take(ratio, resolution):
 async def test_one_task_is_begun_in_pixels(bfl, ratio, resolution):
     bfl.answers("POST", PRO, (200, accepted(bfl)))
     request = attrs.evolve(BOAT, aspect_ratio=ratio, resolution=resolution, output_format="jpg")
-    handle = await submit(bfl, request)
+    handle = await bfl.submit(request)
     (seen,) = bfl.seen
     width, height = SIZES[ratio, resolution]
     assert seen.headers["x-key"] == KEY
@@ -130,16 +118,16 @@ async def test_one_task_is_begun_in_pixels(bfl, ratio, resolution):
 
 async def test_webp_is_asked_as_png_which_the_gateway_converts(bfl):
     bfl.answers("POST", PRO, (200, accepted(bfl)))
-    await submit(bfl, attrs.evolve(BOAT, output_format="webp"))
+    await bfl.submit(attrs.evolve(BOAT, output_format="webp"))
     assert bfl.seen[0].json["output_format"] == "png"
 
 
 async def test_a_model_the_operator_added_is_asked_in_one_size(bfl):
     bfl.answers("POST", "/v1/flux-3-pro", (200, accepted(bfl)))
     chosen = "flux-3-pro=0.10 like bfl-flux-2-pro"
-    await submit(bfl, slug="bfl-flux-3-pro", bfl_models=chosen)
+    await bfl.submit(slug="bfl-flux-3-pro", bfl_models=chosen)
     assert (bfl.seen[0].json["width"], bfl.seen[0].json["height"]) == (1280, 720)
-    assert shop(bfl, bfl_models=chosen)["bfl-flux-3-pro"][0].resolution.values == ("1K",)
+    assert bfl.on_sale(bfl_models=chosen)["bfl-flux-3-pro"][0].resolution.values == ("1K",)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +153,7 @@ async def test_a_model_the_operator_added_is_asked_in_one_size(bfl):
 async def test_a_submit_that_is_refused(bfl, reply, error):
     bfl.answers("POST", PRO, reply)
     with pytest.raises(error) as raised:
-        await submit(bfl)
+        await bfl.submit()
     assert type(raised.value) is error
     assert len(bfl.seen) == 1
     assert "a boat" not in str(raised.value)
@@ -182,7 +170,7 @@ async def test_a_submit_that_is_refused(bfl, reply, error):
 async def test_it_waits_as_long_as_the_api_says(bfl, body, headers, seconds):
     bfl.answers("POST", PRO, (429, body, headers))
     with pytest.raises(RateLimited) as raised:
-        await submit(bfl)
+        await bfl.submit()
     assert raised.value.retry_after_s == seconds
 
 
@@ -190,7 +178,7 @@ async def test_it_waits_as_long_as_the_api_says(bfl, body, headers, seconds):
 
 
 async def test_a_finished_task_is_a_link_and_what_it_cost(bfl):
-    result = await poll(bfl, task("Ready", result={"sample": URL, "seed": 1}, cost=4.5))
+    result = await bfl.poll(task("Ready", result={"sample": URL, "seed": 1}, cost=4.5))
     assert result.outputs == (Link(url=URL, media_type="image/png"),)
     assert result.cost_micros == 45_000
     assert len(bfl.asked("POST")) == 1
@@ -200,7 +188,7 @@ async def test_a_finished_task_is_a_link_and_what_it_cost(bfl):
 
 
 async def test_a_cost_that_is_not_told_is_none(bfl):
-    result = await poll(bfl, task("Ready", result={"sample": URL}))
+    result = await bfl.poll(task("Ready", result={"sample": URL}))
     assert result.cost_micros is None
 
 
@@ -213,7 +201,7 @@ async def test_a_cost_that_is_not_told_is_none(bfl):
     ],
 )
 async def test_a_task_that_has_not_ended_is_pending(bfl, reply, pending):
-    assert await poll(bfl, reply) == pending
+    assert await bfl.poll(reply) == pending
 
 
 ENDS = {
@@ -241,7 +229,7 @@ ENDS = {
 async def test_a_task_without_a_picture(bfl, case):
     reply, error = ENDS[case]
     with pytest.raises(error) as raised:
-        await poll(bfl, reply)
+        await bfl.poll(reply)
     assert type(raised.value) is error
     assert len(bfl.asked("POST")) == 1
 
@@ -254,14 +242,14 @@ async def test_a_task_without_a_picture(bfl, case):
     ],
 )
 async def test_the_key_goes_to_no_other_host(bfl, url, reason):
-    endpoint, provider = shop(bfl, bfl_base_url="https://api.bfl.ai")["bfl-flux-2-pro"]
+    endpoint, provider = bfl.on_sale(bfl_base_url="https://api.bfl.ai")["bfl-flux-2-pro"]
     with pytest.raises(Transient, match=reason):
         await provider.poll(Handle(id="1", urls={"poll": url}), PlainJob(endpoint))
     await provider.close()
 
 
 def test_tasks_may_be_asked_for_in_the_region_that_has_them(bfl):
-    _, provider = shop(bfl)["bfl-flux-2-pro"]
+    _, provider = bfl.on_sale()["bfl-flux-2-pro"]
     assert isinstance(provider.outbound, Outbound)
     assert provider.outbound.hosts == ("*.bfl.ai",)
 
@@ -281,7 +269,7 @@ def test_tasks_may_be_asked_for_in_the_region_that_has_them(bfl):
 )
 async def test_health_asks_how_many_credits_are_left(bfl, reply, error):
     bfl.answers("GET", "/v1/credits", reply)
-    _, provider = shop(bfl)["bfl-flux-2-pro"]
+    _, provider = bfl.on_sale()["bfl-flux-2-pro"]
     if error is None:
         await provider.health()
     else:

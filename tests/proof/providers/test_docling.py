@@ -2,10 +2,9 @@
 
 import base64
 
-import attrs
 import pytest
 from document_sales import PDF, buy_parsing, count, document, pdf_of, selling
-from vendor_site import PlainJob, Vendor, on_sale
+from vendor_site import Vendor, on_sale
 
 import gateway_docling
 from gateway import (
@@ -55,36 +54,25 @@ CONVERSION = {
 NOT_FOUND = {"detail": "Task not found."}
 
 
+class DoclingServe(Vendor):
+    plugin = gateway_docling
+    request = document()
+    handle = Handle(id=ID)
+
+    def settings(self):
+        return {"docling_base_url": f"{self.url}/", "docling_api_key": KEY}
+
+
 @pytest.fixture
 def api(httpserver):
-    return Vendor(httpserver)
-
-
-@attrs.define
-class Seller:
-    """The endpoint and its provider, and one attempt."""
-
-    pair: tuple
-
-    async def submit(self, request=None):
-        endpoint, provider = self.pair
-        return await provider.submit(request or document(), PlainJob(endpoint))
-
-    async def poll(self):
-        endpoint, provider = self.pair
-        return await provider.poll(Handle(id=ID), PlainJob(endpoint))
-
-
-def sale(api, **values):
-    values = {"docling_base_url": f"{api.url}/", "docling_api_key": KEY} | values
-    return on_sale(gateway_docling, **values)
+    return DoclingServe(httpserver)
 
 
 @pytest.fixture
 async def seller(api):
-    (pair,) = sale(api).values()
-    yield Seller(pair)
-    await pair[1].close()
+    found = api.seller()
+    yield found
+    await found.provider.close()
 
 
 def task(status, **more):
@@ -99,7 +87,7 @@ def test_nothing_is_on_sale_without_an_address():
 
 
 def test_a_server_of_the_operators_takes_what_it_documents(api):
-    ((endpoint, provider),) = sale(api).values()
+    ((endpoint, provider),) = api.on_sale().values()
     assert {".pdf", ".docx", ".xlsx", ".png"} <= set(endpoint.file_extensions)
     assert endpoint.max_pages == 100
     prices = [endpoint.price_of(document(pages=n)) for n in (None, 20, 21, 51)]
@@ -114,7 +102,7 @@ def test_a_server_of_the_operators_takes_what_it_documents(api):
 )
 def test_a_wrong_setting_is_named(api, name, value):
     with pytest.raises(SettingsError, match=f"GATEWAY_DOCLING_{name.upper()} "):
-        sale(api, **{f"docling_{name}": value})
+        api.on_sale(**{f"docling_{name}": value})
 
 
 # -- beginning
@@ -140,9 +128,7 @@ async def test_a_document_is_sent_once_under_a_name_that_tells_nothing(api, sell
 
 async def test_a_server_without_a_key_is_sent_none(api):
     api.answers("POST", SUBMIT, (200, TASK))
-    (pair,) = sale(api, docling_api_key="").values()
-    await Seller(pair).submit()
-    await pair[1].close()
+    await api.submit(docling_api_key="")
     assert "X-Api-Key" not in api.seen[0].headers
 
 
@@ -289,7 +275,7 @@ async def test_an_error_of_the_result_has_its_class(api, seller, name):
 async def test_health_looks_at_the_key_and_converts_nothing(api, seller, status, body, kind):
     nobodys = "/v1/status/poll/00000000-0000-0000-0000-000000000000"
     api.answers("GET", nobodys, (status, body))
-    provider = seller.pair[1]
+    provider = seller.provider
     if kind is None:
         await provider.health()
     else:

@@ -185,7 +185,7 @@ async def test_a_page_that_cannot_be_read_is_named_and_the_others_are_kept(with_
 
 
 async def test_pictures_found_only_after_payment_are_read_up_to_the_limit(with_reader, monkeypatch):
-    monkeypatch.setattr("gateway_documents.recognising.MAX_PAGES", 1)
+    monkeypatch.setattr("gateway_documents.page_reader.MAX_PAGES", 1)
     text = await parsed(with_reader("read_even_pages"), "a.pdf", pictures.scan("1", "2", "3"))
     assert text.split("\n\n") == [
         "page 0",

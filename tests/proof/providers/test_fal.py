@@ -31,9 +31,23 @@ PICTURE = {"url": "https://v3.fal.media/files/a.png", "content_type": "image/png
 DONE = {"status": "COMPLETED", "request_id": "764cabcf", "metrics": {"inference_time": 3.4}}
 
 
+class Fal(Vendor):
+    plugin = gateway_fal
+    slug = "fal-nano-banana-2"
+
+    def settings(self):
+        return {"fal_api_key": KEY, "fal_base_url": self.url, "fal_platform_url": self.url}
+
+    def answer_job(self, *statuses, response=None):
+        self.answers("POST", MODEL, (200, accepted(self)))
+        self.answers("GET", f"{JOB}/status", *statuses)
+        if response is not None:
+            self.answers("GET", JOB, response)
+
+
 @pytest.fixture
 def fal(httpserver):
-    return Vendor(httpserver)
+    return Fal(httpserver)
 
 
 def accepted(fal):
@@ -47,32 +61,6 @@ def accepted(fal):
     }
 
 
-def shop(fal, **values):
-    here = {"fal_api_key": KEY, "fal_base_url": fal.url, "fal_platform_url": fal.url}
-    return vendor_site.on_sale(gateway_fal, **(here | values))
-
-
-async def submit(fal, request=BOAT, slug="fal-nano-banana-2", **values):
-    endpoint, provider = shop(fal, **values)[slug]
-    try:
-        return await provider.submit(request, PlainJob(endpoint))
-    finally:
-        await provider.close()
-
-
-async def poll(fal, *statuses, response=None):
-    fal.answers("POST", MODEL, (200, accepted(fal)))
-    fal.answers("GET", f"{JOB}/status", *statuses)
-    if response is not None:
-        fal.answers("GET", JOB, response)
-    endpoint, provider = shop(fal)["fal-nano-banana-2"]
-    try:
-        handle = await provider.submit(BOAT, PlainJob(endpoint))
-        return await provider.poll(handle, PlainJob(endpoint))
-    finally:
-        await provider.close()
-
-
 # -- what is on sale
 
 
@@ -81,7 +69,7 @@ def test_nothing_is_on_sale_without_a_key():
 
 
 def test_a_key_puts_our_models_on_sale_and_never_shows(fal):
-    found = shop(fal)
+    found = fal.on_sale()
     assert list(found) == [model.slug for model in gateway_fal.MODELS]
     endpoint, provider = found["fal-nano-banana-2"]
     assert endpoint.output_format.values == ("png", "jpg", "webp")
@@ -105,7 +93,7 @@ def test_every_model_of_ours_earns_more_than_it_costs():
     ],
 )
 def test_the_operator_chooses_models_and_adds_one(fal, chosen):
-    found = shop(fal, fal_models=chosen)
+    found = fal.on_sale(fal_models=chosen)
     assert list(found) == ["fal-flux-dev", "fal-ai-flux-9"]
     assert found["fal-ai-flux-9"][0].price_units == 70_000
     assert found["fal-ai-flux-9"][0].model == "fal-ai/flux-9"
@@ -124,19 +112,19 @@ def test_the_operator_chooses_models_and_adds_one(fal, chosen):
 )
 def test_a_model_that_cannot_be_sold_is_one_clear_sentence(fal, chosen, says):
     with pytest.raises(SettingsError) as error:
-        shop(fal, fal_models=chosen)
+        fal.on_sale(fal_models=chosen)
     assert says in str(error.value)
     assert "GATEWAY_FAL_MODELS" in str(error.value)
 
 
 def test_limits_are_the_operators(fal):
     values = {"fal_max_concurrency": "7", "fal_submits_per_minute": "30"}
-    _, provider = shop(fal, **values)["fal-flux-dev"]
+    _, provider = fal.on_sale(**values)["fal-flux-dev"]
     assert (provider.traits.max_concurrency, provider.traits.submits_per_minute) == (7, 30)
-    _, provider = shop(fal, fal_max_concurrency="0")["fal-flux-dev"]
+    _, provider = fal.on_sale(fal_max_concurrency="0")["fal-flux-dev"]
     assert provider.traits.max_concurrency is None
     with pytest.raises(SettingsError, match="GATEWAY_FAL_MAX_CONCURRENCY"):
-        shop(fal, fal_max_concurrency="-1")
+        fal.on_sale(fal_max_concurrency="-1")
 
 
 # -- what is asked
@@ -144,7 +132,7 @@ def test_limits_are_the_operators(fal):
 
 async def test_one_job_is_submitted_and_its_addresses_are_kept(fal):
     fal.answers("POST", MODEL, (200, accepted(fal)))
-    handle = await submit(fal, attrs.evolve(BOAT, resolution="4K", output_format="jpg"))
+    handle = await fal.submit(attrs.evolve(BOAT, resolution="4K", output_format="jpg"))
     (request,) = fal.seen
     assert request.headers["Authorization"] == f"Key {KEY}"
     assert request.headers["x-fal-no-retry"] == "1"
@@ -175,8 +163,7 @@ async def test_one_job_is_submitted_and_its_addresses_are_kept(fal):
 )
 async def test_a_model_with_sizes_is_asked_for_one(fal, ratio, size):
     fal.answers("POST", "/fal-ai/flux/dev", (200, accepted(fal)))
-    await submit(
-        fal,
+    await fal.submit(
         GenerationRequest(prompt="p", aspect_ratio=ratio, output_format="webp"),
         "fal-flux-dev",
     )
@@ -205,7 +192,7 @@ async def test_a_model_with_sizes_is_asked_for_one(fal, ratio, size):
 async def test_a_submit_that_is_refused(fal, reply, error):
     fal.answers("POST", MODEL, reply)
     with pytest.raises(error) as raised:
-        await submit(fal)
+        await fal.submit()
     assert type(raised.value) is error
     assert len(fal.asked("POST")) == 1
     assert "a boat" not in str(raised.value)
@@ -215,7 +202,7 @@ async def test_a_submit_that_is_refused(fal, reply, error):
 
 
 async def test_a_finished_job_is_a_link_to_its_picture(fal):
-    result = await poll(fal, (200, DONE), response=(200, {"images": [PICTURE], "seed": 5}))
+    result = await fal.poll((200, DONE), response=(200, {"images": [PICTURE], "seed": 5}))
     assert result.outputs == (Link(url=PICTURE["url"], media_type="image/png"),)
     assert len(fal.asked("POST")) == 1
     assert {request.headers["Authorization"] for request in fal.seen} == {f"Key {KEY}"}
@@ -231,7 +218,7 @@ async def test_a_finished_job_is_a_link_to_its_picture(fal):
     ],
 )
 async def test_a_job_that_has_not_ended_is_pending(fal, status, note):
-    assert await poll(fal, (202, status)) == Pending(note=note)
+    assert await fal.poll((202, status)) == Pending(note=note)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +235,7 @@ async def test_a_job_that_has_not_ended_is_pending(fal, status, note):
 )
 async def test_a_poll_that_fails(fal, reply, error):
     with pytest.raises(error) as raised:
-        await poll(fal, reply)
+        await fal.poll(reply)
     assert type(raised.value) is error
 
 
@@ -286,26 +273,26 @@ OUTCOMES = {
 async def test_a_job_that_ended_without_a_picture(fal, case):
     response, error = OUTCOMES[case]
     with pytest.raises(error) as raised:
-        await poll(fal, (200, DONE), response=response)
+        await fal.poll((200, DONE), response=response)
     assert type(raised.value) is error
     assert len(fal.asked("POST")) == 1
 
 
 async def test_a_status_that_tells_an_error_makes_a_bare_500_the_jobs(fal):
     with pytest.raises(JobFailed):
-        await poll(fal, (200, DONE | {"error": "Internal Server Error"}), response=(500, "oops"))
+        await fal.poll((200, DONE | {"error": "Internal Server Error"}), response=(500, "oops"))
 
 
 async def test_a_status_may_be_the_only_one_to_tell_the_kind_of_error(fal):
     with pytest.raises(InvalidInput):
-        await poll(fal, (200, DONE | {"error_type": "bad_request"}), response=(500, "oops"))
+        await fal.poll((200, DONE | {"error_type": "bad_request"}), response=(500, "oops"))
 
 
 async def test_a_response_that_cannot_be_had_now_is_asked_for_again(fal):
     fal.answers("POST", MODEL, (200, accepted(fal)))
     fal.answers("GET", f"{JOB}/status", (200, DONE))
     fal.answers("GET", JOB, (502, ""), (200, {"images": [PICTURE]}))
-    endpoint, provider = shop(fal)["fal-nano-banana-2"]
+    endpoint, provider = fal.on_sale()["fal-nano-banana-2"]
     job = PlainJob(endpoint)
     handle = await provider.submit(BOAT, job)
     with pytest.raises(Transient):
@@ -330,7 +317,7 @@ async def test_a_response_that_cannot_be_had_now_is_asked_for_again(fal):
 async def test_cancel_returns_once_fal_has_said_so(fal, reply, error):
     fal.answers("POST", MODEL, (200, accepted(fal)))
     fal.answers("PUT", f"{JOB}/cancel", reply)
-    endpoint, provider = shop(fal)["fal-nano-banana-2"]
+    endpoint, provider = fal.on_sale()["fal-nano-banana-2"]
     handle = await provider.submit(BOAT, PlainJob(endpoint))
     if error is None:
         await provider.cancel(handle)
@@ -351,7 +338,7 @@ async def test_cancel_returns_once_fal_has_said_so(fal, reply, error):
 )
 async def test_health_asks_for_a_price_with_the_key(fal, reply, error):
     fal.answers("GET", "/v1/models/pricing", reply)
-    _, provider = shop(fal)["fal-nano-banana-2"]
+    _, provider = fal.on_sale()["fal-nano-banana-2"]
     if error is None:
         await provider.health()
     else:

@@ -6,7 +6,7 @@ import attrs
 import pytest
 import vendor_site
 from pytest_httpserver import HTTPServer
-from vendor_site import PlainJob, Vendor
+from vendor_site import Vendor
 
 import gateway_gemini
 from gateway import (
@@ -57,23 +57,25 @@ PICTURE = candidate(part()) | {
 }
 
 
+class Google(Vendor):
+    plugin = gateway_gemini
+    slug = FLASH
+    request = BOAT
+
+    def settings(self):
+        return {"gemini_api_key": KEY, "gemini_base_url": self.url}
+
+
 @pytest.fixture
 def google():
     with HTTPServer(threaded=True) as server:
-        yield Vendor(server)
+        yield Google(server)
 
 
-def shop(google, **values):
-    here = {"gemini_api_key": KEY, "gemini_base_url": google.url if google else "http://x"}
+def on_sale(**values):
+    """Return what a gateway sells that no test asks for a picture."""
+    here = {"gemini_api_key": KEY, "gemini_base_url": "http://x"}
     return vendor_site.on_sale(gateway_gemini, **(here | values))
-
-
-async def submit(google, request=BOAT, slug=FLASH, **values):
-    endpoint, provider = shop(google, **values)[slug]
-    try:
-        return await provider.submit(request, PlainJob(endpoint))
-    finally:
-        await provider.close()
 
 
 # -- what is asked
@@ -81,7 +83,7 @@ async def submit(google, request=BOAT, slug=FLASH, **values):
 
 async def test_one_picture_is_asked_for_and_returned(google):
     google.answers("POST", SUBMIT, (200, PICTURE))
-    (output,) = (await submit(google)).outputs
+    (output,) = (await google.submit()).outputs
     assert (output.data, output.media_type) == (PNG, "image/png")
     (asked,) = google.seen
     assert asked.headers["x-goog-api-key"] == KEY
@@ -99,28 +101,28 @@ async def test_a_model_of_one_size_is_not_asked_for_a_size(google):
     google.answers(
         "POST", "/v1beta/models/gemini-3.1-flash-lite-image:generateContent", (200, PICTURE)
     )
-    await submit(google, attrs.evolve(BOAT, resolution="1K"), LITE)
+    await google.submit(attrs.evolve(BOAT, resolution="1K"), LITE)
     assert google.seen[0].json["generationConfig"]["imageConfig"] == {"aspectRatio": "16:9"}
 
 
 async def test_a_model_that_the_operator_added_is_asked_by_its_name(google):
     google.answers("POST", "/v1beta/models/gemini-9-image:generateContent", (200, PICTURE))
     added = ("gemini-9-image=0.12 like gemini-3-1-flash-image",)
-    await submit(google, slug="gemini-9-image", gemini_models=added)
+    await google.submit(slug="gemini-9-image", gemini_models=added)
     assert len(google.seen) == 1
 
 
 async def test_a_name_of_a_model_cannot_lead_elsewhere(google):
     google.server.expect_request("/evil").respond_with_json(PICTURE)
     added = ("../../evil?=0.12 like gemini-3-1-flash-image",)
-    (slug,) = shop(google, gemini_models=added)
+    (slug,) = google.on_sale(gemini_models=added)
     with pytest.raises((AccountProblem, SubmitUncertain, Transient)):
-        await submit(google, slug=slug, gemini_models=added)
+        await google.submit(slug=slug, gemini_models=added)
 
 
 async def test_what_it_cost_is_not_guessed_from_tokens(google):
     google.answers("POST", SUBMIT, (200, PICTURE))
-    assert (await submit(google)).cost_micros is None
+    assert (await google.submit()).cost_micros is None
 
 
 # -- what comes back
@@ -137,7 +139,7 @@ async def test_what_it_cost_is_not_guessed_from_tokens(google):
 )
 async def test_the_first_picture_that_is_no_draft_is_the_result(google, body):
     google.answers("POST", SUBMIT, (200, body))
-    (output,) = (await submit(google)).outputs
+    (output,) = (await google.submit()).outputs
     assert output.data == PNG
 
 
@@ -153,7 +155,7 @@ async def test_a_generation_that_ended_without_a_picture_is_a_refusal(google, re
     ended = {"finishReason": reason, "finishMessage": "Unable to show: a boat", "index": 0}
     google.answers("POST", SUBMIT, (200, {"candidates": [ended]}))
     with pytest.raises(ContentPolicy, match=rf": {reason}\.") as raised:
-        await submit(google)
+        await google.submit()
     assert "boat" not in str(raised.value)
     assert len(google.seen) == 1
 
@@ -165,7 +167,7 @@ async def test_a_prompt_that_was_blocked_is_a_refusal(google, reason):
     blocked = {"promptFeedback": {"blockReason": reason}, "usageMetadata": {"promptTokenCount": 9}}
     google.answers("POST", SUBMIT, (200, blocked))
     with pytest.raises(ContentPolicy, match=reason):
-        await submit(google)
+        await google.submit()
 
 
 @pytest.mark.parametrize(
@@ -185,20 +187,20 @@ async def test_a_prompt_that_was_blocked_is_a_refusal(google, reason):
 async def test_success_without_a_picture_is_a_refusal(google, body):
     google.answers("POST", SUBMIT, (200, body))
     with pytest.raises(ContentPolicy) as raised:
-        await submit(google)
+        await google.submit()
     assert "boat" not in str(raised.value)
 
 
 async def test_success_that_nobody_can_read_is_not_asked_for_again(google):
     google.answers("POST", SUBMIT, (200, "<html>"))
     with pytest.raises(SubmitUncertain):
-        await submit(google)
+        await google.submit()
 
 
 async def test_what_is_not_base64_was_made_all_the_same(google):
     google.answers("POST", SUBMIT, (200, candidate(part("§"))))
     with pytest.raises(SubmitUncertain):
-        await submit(google)
+        await google.submit()
 
 
 # -- errors
@@ -273,7 +275,7 @@ async def test_an_error_is_the_right_ones_business(google, status, name, details
     error = {"code": status, "message": message, "status": name, "details": details}
     google.answers("POST", SUBMIT, (status, {"error": error}))
     with pytest.raises(raised) as caught:
-        await submit(google)
+        await google.submit()
     assert type(caught.value) is raised
     assert KEY not in str(caught.value)
     assert "boat" not in str(caught.value)
@@ -301,7 +303,7 @@ async def test_a_message_without_details_is_understood_too(google, message):
     error = {"code": status, "message": message, "status": name}
     google.answers("POST", SUBMIT, (status, {"error": error}))
     with pytest.raises(raised) as caught:
-        await submit(google)
+        await google.submit()
     assert type(caught.value) is raised
 
 
@@ -314,7 +316,7 @@ async def test_a_wait_is_as_long_as_the_api_says(google, delay, wait_s):
     error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": details}
     google.answers("POST", SUBMIT, (429, {"error": error}))
     with pytest.raises(RateLimited) as caught:
-        await submit(google)
+        await google.submit()
     assert caught.value.retry_after_s == wait_s
 
 
@@ -322,7 +324,7 @@ async def test_a_wait_is_as_long_as_the_api_says(google, delay, wait_s):
 async def test_a_page_of_a_proxy_says_nothing_about_the_bill(google, status):
     google.answers("POST", SUBMIT, (status, "<html>Bad Gateway</html>"))
     with pytest.raises(SubmitUncertain):
-        await submit(google)
+        await google.submit()
 
 
 # -- whether it works
@@ -343,7 +345,7 @@ async def test_a_page_of_a_proxy_says_nothing_about_the_bill(google, status):
 )
 async def test_health_asks_what_the_model_is(google, reply, raised):
     google.answers("GET", PATH, reply)
-    _, provider = shop(google)[FLASH]
+    _, provider = google.on_sale()[FLASH]
     if raised is None:
         await provider.health()
     else:
@@ -372,13 +374,13 @@ async def test_health_asks_for_the_model_that_the_operator_put_in_its_place(goog
 
 
 def test_nothing_is_on_sale_without_a_key():
-    assert shop(None, gemini_api_key="") == {}
-    assert list(shop(None)) == [FLASH, "gemini-3-pro-image", LITE]
+    assert on_sale(gemini_api_key="") == {}
+    assert list(on_sale()) == [FLASH, "gemini-3-pro-image", LITE]
 
 
 def test_each_model_is_a_provider_of_its_own():
     """Google counts requests by model, and one that is retired must not stop the others."""
-    providers = [provider for _, provider in shop(None).values()]
+    providers = [provider for _, provider in on_sale().values()]
     assert len({id(provider) for provider in providers}) == 3
     assert all(isinstance(provider, Probing) for provider in providers)
     assert all(isinstance(provider, Closing) for provider in providers)
@@ -390,7 +392,7 @@ def test_a_larger_picture_costs_more_where_it_costs_the_operator_more():
         slug: [
             endpoint.price_of(attrs.evolve(BOAT, resolution=r)) for r in endpoint.resolution.values
         ]
-        for slug, (endpoint, _) in shop(None).items()
+        for slug, (endpoint, _) in on_sale().items()
     }
     assert prices == {
         FLASH: [100_000, 150_000, 220_000],
@@ -400,9 +402,9 @@ def test_a_larger_picture_costs_more_where_it_costs_the_operator_more():
 
 
 def test_limits_are_the_operators():
-    _, provider = shop(None, gemini_max_concurrency=3, gemini_submits_per_minute=10)[FLASH]
+    _, provider = on_sale(gemini_max_concurrency=3, gemini_submits_per_minute=10)[FLASH]
     assert (provider.traits.max_concurrency, provider.traits.submits_per_minute) == (3, 10)
-    _, provider = shop(None)[FLASH]
+    _, provider = on_sale()[FLASH]
     assert provider.traits.max_concurrency is None
 
 
@@ -417,11 +419,11 @@ def test_limits_are_the_operators():
 )
 def test_a_wrong_setting_is_named(values, named):
     with pytest.raises(SettingsError, match=named):
-        shop(None, **values)
+        on_sale(**values)
 
 
 def test_the_key_is_shown_nowhere():
-    assert KEY not in repr(shop(None))
+    assert KEY not in repr(on_sale())
 
 
 # -- a purchase

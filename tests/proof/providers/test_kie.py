@@ -5,7 +5,7 @@ import json
 import attrs
 import pytest
 import vendor_site
-from vendor_site import BOAT, PlainJob, Vendor
+from vendor_site import BOAT, Vendor
 
 import gateway_kie
 from gateway import (
@@ -33,14 +33,21 @@ ACCEPTED = {"code": 200, "msg": "success", "data": {"taskId": TASK}}
 URL = "https://tempfile.aiquickdraw.com/a.png"
 
 
+class Kie(Vendor):
+    plugin = gateway_kie
+    slug = "kie-nano-banana-2"
+
+    def settings(self):
+        return {"kie_api_key": KEY, "kie_base_url": self.url}
+
+    def answer_job(self, *records):
+        self.answers("POST", CREATE, (200, ACCEPTED))
+        self.answers("GET", RECORD, *records)
+
+
 @pytest.fixture
 def kie(httpserver):
-    return Vendor(httpserver)
-
-
-def shop(kie, **values):
-    here = {"kie_api_key": KEY, "kie_base_url": kie.url}
-    return vendor_site.on_sale(gateway_kie, **(here | values))
+    return Kie(httpserver)
 
 
 def record(state, **changes):
@@ -57,25 +64,6 @@ def record(state, **changes):
     return 200, {"code": 200, "msg": "success", "data": task | changes}
 
 
-async def submit(kie, request=BOAT, slug="kie-nano-banana-2", **values):
-    endpoint, provider = shop(kie, **values)[slug]
-    try:
-        return await provider.submit(request, PlainJob(endpoint))
-    finally:
-        await provider.close()
-
-
-async def poll(kie, *records):
-    kie.answers("POST", CREATE, (200, ACCEPTED))
-    kie.answers("GET", RECORD, *records)
-    endpoint, provider = shop(kie)["kie-nano-banana-2"]
-    try:
-        handle = await provider.submit(BOAT, PlainJob(endpoint))
-        return await provider.poll(handle, PlainJob(endpoint))
-    finally:
-        await provider.close()
-
-
 # -- what is on sale
 
 
@@ -84,7 +72,7 @@ def test_nothing_is_on_sale_without_a_key():
 
 
 def test_a_key_puts_our_models_on_sale_and_never_shows(kie):
-    found = shop(kie)
+    found = kie.on_sale()
     assert list(found) == [model.slug for model in gateway_kie.MODELS]
     endpoint, provider = found["kie-flux-2-pro"]
     prices = {r: endpoint.price_of(attrs.evolve(BOAT, resolution=r)) for r in ("1K", "2K")}
@@ -108,7 +96,7 @@ def test_every_model_of_ours_earns_more_than_it_costs():
 async def test_one_task_is_created_with_the_ratio_as_it_is(kie, ratio):
     kie.answers("POST", CREATE, (200, ACCEPTED))
     request = attrs.evolve(BOAT, aspect_ratio=ratio, resolution="2K", output_format="jpg")
-    handle = await submit(kie, request)
+    handle = await kie.submit(request)
     (seen,) = kie.seen
     assert seen.headers["Authorization"] == f"Bearer {KEY}"
     assert seen.json == {
@@ -125,9 +113,9 @@ async def test_one_task_is_created_with_the_ratio_as_it_is(kie, ratio):
 
 async def test_a_model_is_not_sent_what_it_does_not_take(kie):
     kie.answers("POST", CREATE, (200, ACCEPTED))
-    await submit(kie, attrs.evolve(BOAT, output_format="webp"), "kie-flux-2-pro")
-    await submit(kie, attrs.evolve(BOAT, output_format="webp"), "kie-nano-banana-2-lite")
-    await submit(kie, attrs.evolve(BOAT, output_format="webp"))
+    await kie.submit(attrs.evolve(BOAT, output_format="webp"), "kie-flux-2-pro")
+    await kie.submit(attrs.evolve(BOAT, output_format="webp"), "kie-nano-banana-2-lite")
+    await kie.submit(attrs.evolve(BOAT, output_format="webp"))
     assert [request.json["input"] for request in kie.seen] == [
         {"prompt": "a boat", "aspect_ratio": "16:9", "resolution": "1K"},
         {"prompt": "a boat", "aspect_ratio": "16:9"},
@@ -171,7 +159,7 @@ def code(number, msg="…"):
 async def test_a_submit_that_is_refused(kie, reply, error):
     kie.answers("POST", CREATE, reply)
     with pytest.raises(error) as raised:
-        await submit(kie)
+        await kie.submit()
     assert type(raised.value) is error
     assert len(kie.seen) == 1
     assert "a boat" not in str(raised.value)
@@ -182,7 +170,7 @@ async def test_a_submit_that_is_refused(kie, reply, error):
 
 async def test_a_finished_task_is_a_link_to_its_picture(kie):
     made = json.dumps({"resultUrls": [URL, "https://example.com/second.png"]})
-    result = await poll(kie, record("success", resultJson=made))
+    result = await kie.poll(record("success", resultJson=made))
     assert result.outputs == (Link(url=URL, media_type="image/png"),)
     assert len(kie.asked("POST")) == 1
     (asked,) = kie.asked("GET")
@@ -205,7 +193,7 @@ async def test_a_finished_task_is_a_link_to_its_picture(kie):
     ],
 )
 async def test_a_task_that_has_not_ended_is_pending(kie, reply, pending):
-    assert await poll(kie, reply) == pending
+    assert await kie.poll(reply) == pending
 
 
 ENDS = {
@@ -240,7 +228,7 @@ ENDS = {
 async def test_a_task_without_a_picture(kie, case):
     reply, error = ENDS[case]
     with pytest.raises(error) as raised:
-        await poll(kie, reply)
+        await kie.poll(reply)
     assert type(raised.value) is error
     assert len(kie.asked("POST")) == 1
 
@@ -261,7 +249,7 @@ async def test_a_task_without_a_picture(kie, case):
 )
 async def test_health_asks_how_many_credits_are_left(kie, reply, error):
     kie.answers("GET", CREDIT, reply)
-    _, provider = shop(kie)["kie-nano-banana-2"]
+    _, provider = kie.on_sale()["kie-nano-banana-2"]
     if error is None:
         await provider.health()
     else:

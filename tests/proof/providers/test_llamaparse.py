@@ -2,10 +2,9 @@
 
 import contextlib
 
-import attrs
 import pytest
 from document_sales import PDF, buy_parsing, count, document, pdf_of, selling
-from vendor_site import PlainJob, Vendor, on_sale
+from vendor_site import Vendor, on_sale
 
 import gateway_llamaparse
 from gateway import (
@@ -38,40 +37,29 @@ PAGES = [
 ]
 
 
+class LlamaParse(Vendor):
+    plugin = gateway_llamaparse
+    request = document()
+    handle = Handle(id=ID)
+
+    def settings(self):
+        return {
+            "llamaparse_base_url": self.url,
+            "llamaparse_api_key": KEY,
+            "llamaparse_page_cost": "0.00375",
+        }
+
+
 @pytest.fixture
 def api(httpserver):
-    return Vendor(httpserver)
-
-
-@attrs.define
-class Seller:
-    """The endpoint and its provider, and one attempt."""
-
-    pair: tuple
-
-    async def submit(self, request=None):
-        endpoint, provider = self.pair
-        return await provider.submit(request or document(), PlainJob(endpoint))
-
-    async def poll(self):
-        endpoint, provider = self.pair
-        return await provider.poll(Handle(id=ID), PlainJob(endpoint))
-
-
-def sale(api, **values):
-    values = {
-        "llamaparse_base_url": api.url,
-        "llamaparse_api_key": KEY,
-        "llamaparse_page_cost": "0.00375",
-    } | values
-    return on_sale(gateway_llamaparse, **values)
+    return LlamaParse(httpserver)
 
 
 @pytest.fixture
 async def seller(api):
-    (pair,) = sale(api).values()
-    yield Seller(pair)
-    await pair[1].close()
+    found = api.seller()
+    yield found
+    await found.provider.close()
 
 
 def job(status, pages=None, **more):
@@ -87,7 +75,7 @@ def test_nothing_is_on_sale_without_a_key():
 
 
 def test_a_document_is_priced_by_its_pages(api):
-    ((endpoint, provider),) = sale(api, llamaparse_tier="agentic").values()
+    ((endpoint, provider),) = api.on_sale(llamaparse_tier="agentic").values()
     prices = [endpoint.price_of(document(pages=n)) for n in (1, 6, 21, 51)]
     assert prices == [30_000, 120_000, 300_000, 600_000]
     assert endpoint.model == "agentic"
@@ -102,7 +90,7 @@ def test_a_document_is_priced_by_its_pages(api):
 )
 def test_a_wrong_setting_is_named(api, name, value):
     with pytest.raises(SettingsError, match=f"GATEWAY_LLAMAPARSE_{name.upper()} "):
-        sale(api, **{f"llamaparse_{name}": value})
+        api.on_sale(**{f"llamaparse_{name}": value})
 
 
 # -- beginning
@@ -267,7 +255,7 @@ async def test_an_error_of_the_poll_has_its_class(api, seller, name):
 @pytest.mark.parametrize(("status", "kind"), [(200, None), (401, AccountProblem), (500, Transient)])
 async def test_health_lists_jobs_which_costs_nothing(api, seller, status, kind):
     api.answers("GET", PARSE, (status, {"items": []}))
-    provider = seller.pair[1]
+    provider = seller.provider
     if kind is None:
         await provider.health()
     else:

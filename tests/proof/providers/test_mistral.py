@@ -4,7 +4,7 @@ import base64
 
 import pytest
 from document_sales import PDF, buy_parsing, count, document, pdf_of, selling
-from vendor_site import PlainJob, Vendor, on_sale
+from vendor_site import Vendor, on_sale
 
 import gateway_mistral
 from gateway import (
@@ -38,26 +38,21 @@ READING = {
 }
 
 
+class Mistral(Vendor):
+    plugin = gateway_mistral
+    request = document()
+
+    def settings(self):
+        return {
+            "mistral_api_key": KEY,
+            "mistral_base_url": f"{self.url}/v1/",
+            "mistral_page_cost": "0.002",
+        }
+
+
 @pytest.fixture
 def api(httpserver):
-    return Vendor(httpserver)
-
-
-def sale(api, **values):
-    values = {
-        "mistral_api_key": KEY,
-        "mistral_base_url": f"{api.url}/v1/",
-        "mistral_page_cost": "0.002",
-    } | values
-    return on_sale(gateway_mistral, **values)
-
-
-async def submit(api, request=None, **values):
-    ((endpoint, provider),) = sale(api, **values).values()
-    try:
-        return await provider.submit(request or document(), PlainJob(endpoint))
-    finally:
-        await provider.close()
+    return Mistral(httpserver)
 
 
 # -- what is on sale
@@ -68,7 +63,7 @@ def test_nothing_is_on_sale_without_a_key():
 
 
 def test_a_document_is_priced_by_its_pages_and_capped(api):
-    ((endpoint, provider),) = sale(api).values()
+    ((endpoint, provider),) = api.on_sale().values()
     prices = [endpoint.price_of(document(pages=n)) for n in (1, 5, 6, 20, 21, 50, 51, 100)]
     assert prices == [20_000, 20_000, 60_000, 60_000, 150_000, 150_000, 300_000, 300_000]
     assert endpoint.max_pages == 100
@@ -82,8 +77,7 @@ def test_a_document_is_priced_by_its_pages_and_capped(api):
 
 
 def test_the_operator_decides_about_prices_endings_pages_and_places(api):
-    ((endpoint, provider),) = sale(
-        api,
+    ((endpoint, provider),) = api.on_sale(
         mistral_price="0.5",
         mistral_page_prices="10:0.9,2:0.7",
         mistral_max_pages="12",
@@ -117,7 +111,7 @@ def test_the_operator_decides_about_prices_endings_pages_and_places(api):
 )
 def test_a_wrong_setting_is_named_with_an_example(api, name, value):
     with pytest.raises(SettingsError) as wrong:
-        sale(api, **{f"mistral_{name}": value})
+        api.on_sale(**{f"mistral_{name}": value})
     sentence = str(wrong.value)
     assert sentence.startswith(f"GATEWAY_MISTRAL_{name.upper()} ")
     assert f"Example: GATEWAY_MISTRAL_{name.upper()}=" in sentence
@@ -128,7 +122,7 @@ def test_a_wrong_setting_is_named_with_an_example(api, name, value):
 
 async def test_one_document_is_read_and_its_pages_are_joined(api):
     api.answers("POST", PATH, (200, READING))
-    result = await submit(api)
+    result = await api.submit()
     assert result.text == "# Report\n\n\n\nThe end."
     assert result.outputs == ()
     assert result.cost_micros == 6_000
@@ -147,13 +141,13 @@ async def test_one_document_is_read_and_its_pages_are_joined(api):
 
 async def test_a_pdf_of_unknown_length_is_read_up_to_the_longest_that_is_sold(api):
     api.answers("POST", PATH, (200, READING))
-    await submit(api, document(pages=None), mistral_max_pages="7")
+    await api.submit(document(pages=None), mistral_max_pages="7")
     assert api.seen[0].json["pages"] == "0-6"
 
 
 async def test_a_picture_is_sent_as_one(api):
     api.answers("POST", PATH, (200, READING))
-    await submit(api, document("scan.JPG", b"jpeg", pages=None))
+    await api.submit(document("scan.JPG", b"jpeg", pages=None))
     assert api.seen[0].json["document"] == {
         "type": "image_url",
         "image_url": f"data:image/jpeg;base64,{base64.b64encode(b'jpeg').decode()}",
@@ -163,25 +157,25 @@ async def test_a_picture_is_sent_as_one(api):
 
 async def test_of_an_office_file_no_pictures_are_asked_for(api):
     api.answers("POST", PATH, (200, READING))
-    await submit(api, document("letter.docx", b"PK", pages=None), mistral_extensions=".docx")
+    await api.submit(document("letter.docx", b"PK", pages=None), mistral_extensions=".docx")
     assert api.seen[0].json["image_limit"] == 0
 
 
 async def test_without_a_price_per_page_the_cost_is_not_known(api):
     api.answers("POST", PATH, (200, READING))
-    assert (await submit(api, mistral_page_cost="")).cost_micros is None
+    assert (await api.submit(mistral_page_cost="")).cost_micros is None
 
 
 async def test_a_strange_usage_costs_nobody_the_text(api):
     api.answers("POST", PATH, (200, READING | {"usage_info": {"pages_processed": "three"}}))
-    result = await submit(api)
+    result = await api.submit()
     assert result.text
     assert result.cost_micros is None
 
 
 async def test_a_blank_page_is_an_empty_text(api):
     api.answers("POST", PATH, (200, {"pages": [{"index": 0, "markdown": ""}]}))
-    result = await submit(api)
+    result = await api.submit()
     assert result.text == ""
     assert result.cost_micros is None
 
@@ -189,7 +183,7 @@ async def test_a_blank_page_is_an_empty_text(api):
 async def test_a_large_answer_is_read_as_well(api):
     pages = [{"markdown": "é" * 100_000}] * 12
     api.answers("POST", PATH, (200, {"pages": pages}))
-    assert len((await submit(api)).text) == 12 * 100_000 + 11 * 2
+    assert len((await api.submit()).text) == 12 * 100_000 + 11 * 2
 
 
 # -- what goes wrong
@@ -228,7 +222,7 @@ async def test_an_error_has_its_class_and_nothing_is_sent_again(api, name):
     status, body, kind = ERRORS[name]
     api.answers("POST", PATH, (status, body))
     with pytest.raises(kind) as raised:
-        await submit(api)
+        await api.submit()
     assert type(raised.value) is kind
     assert count(api, "POST", PATH) == 1
     assert KEY not in str(raised.value)
@@ -238,14 +232,14 @@ async def test_an_error_has_its_class_and_nothing_is_sent_again(api, name):
 async def test_a_wait_that_is_asked_for_is_kept(api):
     api.answers("POST", PATH, (429, {}, {"Retry-After": "7"}))
     with pytest.raises(RateLimited) as raised:
-        await submit(api)
+        await api.submit()
     assert raised.value.retry_after_s == 7
 
 
 async def test_an_answer_that_never_comes_is_uncertain(api):
     api.answers("POST", PATH, (200, READING, {"Content-Encoding": "gzip"}))
     with pytest.raises(SubmitUncertain):
-        await submit(api)
+        await api.submit()
     assert count(api, "POST", PATH) == 1
 
 
@@ -255,7 +249,7 @@ async def test_an_answer_that_never_comes_is_uncertain(api):
 @pytest.mark.parametrize(("status", "kind"), [(200, None), (401, AccountProblem), (503, Transient)])
 async def test_health_asks_for_the_models_which_costs_nothing(api, status, kind):
     api.answers("GET", "/v1/models", (status, {"data": []}))
-    ((_, provider),) = sale(api).values()
+    ((_, provider),) = api.on_sale().values()
     try:
         if kind is None:
             await provider.health()

@@ -51,25 +51,24 @@ PICTURE = {
 }
 
 
+class CompatibleServer(Vendor):
+    plugin = gateway_openai
+    request = BOAT
+
+    def settings(self):
+        return {"openai_api_key": KEY, "openai_base_url": f"{self.url}/v1"}
+
+
 @pytest.fixture
 def site():
     with HTTPServer(threaded=True) as server:
-        yield Vendor(server)
+        yield CompatibleServer(server)
 
 
-def shop(site, **values):
-    """Return what the plugin registers: nothing, or an endpoint and its provider."""
-    base_url = f"{site.url}/v1" if site else OPENAI
-    here = {"openai_api_key": KEY, "openai_base_url": base_url}
+def on_sale(**values):
+    """Return what the plugin registers for OpenAI itself: nothing, or an endpoint and provider."""
+    here = {"openai_api_key": KEY, "openai_base_url": OPENAI}
     return list(vendor_site.on_sale(gateway_openai, **(here | values)).values())
-
-
-async def submit(site, request=BOAT, **values):
-    ((endpoint, provider),) = shop(site, **values)
-    try:
-        return await provider.submit(request, PlainJob(endpoint))
-    finally:
-        await provider.close()
 
 
 # -- what is asked
@@ -77,7 +76,7 @@ async def submit(site, request=BOAT, **values):
 
 async def test_one_picture_is_asked_for_and_returned(site):
     site.answers("POST", PATH, (200, PICTURE))
-    result = await submit(site)
+    result = await site.submit()
     (output,) = result.outputs
     assert (output.data, output.media_type) == (PNG, "image/jpeg")
     assert result.cost_micros is None  # tokens are told, and no price
@@ -94,7 +93,7 @@ async def test_one_picture_is_asked_for_and_returned(site):
 
 async def test_openai_itself_is_asked_for_a_quality_and_not_sent_what_it_refuses(site):
     site.answers("POST", PATH, (200, PICTURE))
-    ((endpoint, sold),) = shop(None, openai_image_quality="high")
+    ((endpoint, sold),) = on_sale(openai_image_quality="high")
     provider = attrs.evolve(sold, outbound=Outbound(f"{site.url}/v1"))
     await provider.submit(BOAT, PlainJob(endpoint))
     await provider.close()
@@ -114,13 +113,13 @@ def test_every_size_has_its_ratio_and_sides_the_models_take(ratio, resolution):
 
 async def test_a_server_without_keys_gets_none(site):
     site.answers("POST", PATH, (200, PICTURE))
-    await submit(site, openai_api_key="")
+    await site.submit(openai_api_key="")
     assert "Authorization" not in site.seen[0].headers
 
 
 async def test_the_operators_model_is_the_one_that_is_asked(site):
     site.answers("POST", PATH, (200, PICTURE))
-    await submit(site, openai_image_model="flux-dev")
+    await site.submit(openai_image_model="flux-dev")
     assert site.seen[0].json["model"] == "flux-dev"
 
 
@@ -160,7 +159,7 @@ async def test_an_error_is_the_right_ones_business(site, status, error, raised):
     message = f"Incorrect: {KEY}, a boat"
     site.answers("POST", PATH, (status, {"error": {"message": message} | error}))
     with pytest.raises(raised) as caught:
-        await submit(site)
+        await site.submit()
     assert type(caught.value) is raised
     assert KEY not in str(caught.value)
     assert "boat" not in str(caught.value)
@@ -172,7 +171,7 @@ async def test_a_wait_is_as_long_as_the_api_says(site):
         "POST", PATH, (429, {"error": {"code": "rate_limit_exceeded"}}, {"Retry-After": "17"})
     )
     with pytest.raises(RateLimited) as caught:
-        await submit(site)
+        await site.submit()
     assert caught.value.retry_after_s == 17
 
 
@@ -193,43 +192,43 @@ async def test_a_wait_is_as_long_as_the_api_says(site):
 async def test_success_without_a_picture_is_a_refusal(site, body):
     site.answers("POST", PATH, (200, body))
     with pytest.raises(ContentPolicy):
-        await submit(site)
+        await site.submit()
 
 
 async def test_success_that_nobody_can_read_is_not_asked_for_again(site):
     site.answers("POST", PATH, (200, "<html>"))
     with pytest.raises(SubmitUncertain):
-        await submit(site)
+        await site.submit()
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
 async def test_a_page_of_a_proxy_says_nothing_about_the_bill(site, status):
     site.answers("POST", PATH, (status, "<html>Bad Gateway</html>"))
     with pytest.raises(SubmitUncertain):
-        await submit(site)
+        await site.submit()
 
 
 @pytest.mark.parametrize("encoded", ["§§§", "data:image/png;base64,AAAA", "A"])
 async def test_what_is_not_base64_was_made_all_the_same(site, encoded):
     site.answers("POST", PATH, (200, {"data": [{"b64_json": encoded}]}))
     with pytest.raises(SubmitUncertain):
-        await submit(site)
+        await site.submit()
 
 
 async def test_more_pictures_than_were_asked_for_are_not_sold(site):
     site.answers("POST", PATH, (200, {"data": PICTURE["data"] * 3}))
-    assert len((await submit(site)).outputs) == 1
+    assert len((await site.submit()).outputs) == 1
 
 
 async def test_a_link_is_left_to_the_gateway_to_fetch(site):
     site.answers("POST", PATH, (200, {"data": [{"url": LINK}, {"url": LINK}]}))
-    assert (await submit(site)).outputs == (Link(url=LINK, media_type="image/jpeg"),)
+    assert (await site.submit()).outputs == (Link(url=LINK, media_type="image/jpeg"),)
     assert len(site.seen) == 1
 
 
 async def test_a_picture_is_preferred_to_a_link_to_it(site):
     site.answers("POST", PATH, (200, {"data": [{"url": LINK} | PICTURE["data"][0]]}))
-    (output,) = (await submit(site)).outputs
+    (output,) = (await site.submit()).outputs
     assert output.data == PNG
 
 
@@ -249,7 +248,7 @@ async def test_a_picture_is_preferred_to_a_link_to_it(site):
 )
 async def test_health_asks_for_the_list_of_models(site, reply, raised):
     site.answers("GET", "/v1/models", reply)
-    ((_, provider),) = shop(site)
+    ((_, provider),) = site.on_sale().values()
     if raised is None:
         await provider.health()
     else:
@@ -261,7 +260,7 @@ async def test_health_asks_for_the_list_of_models(site, reply, raised):
 
 
 async def test_health_of_a_server_that_is_down_is_no_account_problem():
-    ((_, provider),) = shop(None, openai_base_url="http://127.0.0.1:9/v1")
+    ((_, provider),) = on_sale(openai_base_url="http://127.0.0.1:9/v1")
     with pytest.raises(Transient):
         await provider.health()
     await provider.close()
@@ -271,13 +270,13 @@ async def test_health_of_a_server_that_is_down_is_no_account_problem():
 
 
 def test_nothing_is_on_sale_without_a_key():
-    assert shop(None, openai_api_key="") == []
-    assert len(shop(None)) == 1
+    assert on_sale(openai_api_key="") == []
+    assert len(on_sale()) == 1
 
 
 def prices(**values):
     """Return the price in units by resolution."""
-    ((endpoint, _),) = shop(None, **values)
+    ((endpoint, _),) = on_sale(**values)
     return {
         resolution: endpoint.price_of(attrs.evolve(BOAT, resolution=resolution))
         for resolution in endpoint.resolution.values
@@ -296,13 +295,13 @@ def test_price_and_resolutions_are_the_operators():
         "2K": 1_000_000,
         "4K": 900_000,
     }
-    ((endpoint, _),) = shop(None, openai_image_resolutions=("4K", "2K"))
+    ((endpoint, _),) = on_sale(openai_image_resolutions=("4K", "2K"))
     assert endpoint.resolution.default == "2K"
     assert endpoint.price_units == 160_000  # the price that is quoted first is the default's
 
 
 def test_it_can_be_probed_and_closed_and_has_no_jobs():
-    ((_, provider),) = shop(None)
+    ((_, provider),) = on_sale()
     assert isinstance(provider, Painter)
     assert isinstance(provider, Probing)
     assert isinstance(provider, Closing)
@@ -310,9 +309,9 @@ def test_it_can_be_probed_and_closed_and_has_no_jobs():
 
 
 def test_how_many_are_asked_for_at_once_is_the_operators():
-    ((_, provider),) = shop(None, openai_max_concurrency="2")
+    ((_, provider),) = on_sale(openai_max_concurrency="2")
     assert provider.traits.max_concurrency == 2
-    ((_, provider),) = shop(None)
+    ((_, provider),) = on_sale()
     assert provider.traits.max_concurrency is None
 
 
@@ -330,7 +329,7 @@ def test_how_many_are_asked_for_at_once_is_the_operators():
 )
 def test_a_wrong_setting_is_named(changes, named):
     with pytest.raises(SettingsError, match=named):
-        shop(None, **changes)
+        on_sale(**changes)
 
 
 @pytest.mark.parametrize(
@@ -338,24 +337,24 @@ def test_a_wrong_setting_is_named(changes, named):
 )
 def test_a_wrong_address_stops_the_start(url):
     with pytest.raises(SettingsError, match="GATEWAY_OPENAI_BASE_URL"):
-        shop(None, openai_base_url=url)
+        on_sale(openai_base_url=url)
 
 
 def test_an_address_with_a_slash_at_its_end_is_the_same():
-    assert shop(None, openai_base_url=f"{OPENAI}/", openai_api_key="") == []
+    assert on_sale(openai_base_url=f"{OPENAI}/", openai_api_key="") == []
 
 
 def test_the_table_of_the_endpoint_wins():
     table = EndpointOverride(price="0.9", model="other")
     catalog = Catalog({"openai-image": table})
-    ((endpoint, provider),) = shop(None)
+    ((endpoint, provider),) = on_sale()
     catalog.register(endpoint, provider, "gateway_openai")
     assert catalog["openai-image"].endpoint.price_units == 900_000
     assert catalog["openai-image"].endpoint.model == "other"
 
 
 def test_the_key_is_shown_nowhere():
-    ((endpoint, provider),) = shop(None)
+    ((endpoint, provider),) = on_sale()
     assert KEY not in repr((endpoint, provider))
 
 

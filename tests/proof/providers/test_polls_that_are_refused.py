@@ -8,7 +8,7 @@ import gateway_fal.models
 import gateway_kie.models
 import gateway_replicate.models
 from gateway import Handle, Outbound, Transient
-from gateway.vendors.models import picture_endpoint
+from gateway.vendors import picture_endpoint
 from gateway_bfl.tasks import Tasks
 from gateway_fal.queue import Queue
 from gateway_kie.jobs import Jobs

@@ -27,9 +27,21 @@ JOB = "/v1/predictions/gm3qorzdhgbfurvjtvhg6dckhu"
 URL = "https://replicate.delivery/xezq/tmpzd16m4x2.png"
 
 
+class Replicate(Vendor):
+    plugin = gateway_replicate
+    slug = "replicate-flux-2-pro"
+
+    def settings(self):
+        return {"replicate_api_key": KEY, "replicate_base_url": self.url}
+
+    def answer_job(self, *replies):
+        self.answers("POST", FLUX, (201, prediction(self, "starting")))
+        self.answers("GET", JOB, *replies)
+
+
 @pytest.fixture
 def replicate(httpserver):
-    return Vendor(httpserver)
+    return Replicate(httpserver)
 
 
 def prediction(site, status, **changes):
@@ -46,31 +58,6 @@ def prediction(site, status, **changes):
     } | changes
 
 
-def shop(site, **values):
-    here = {"replicate_api_key": KEY, "replicate_base_url": site.url}
-    return vendor_site.on_sale(gateway_replicate, **(here | values))
-
-
-async def submit(site, request=BOAT, slug="replicate-flux-2-pro", timeout_s=300.0, **values):
-    endpoint, provider = shop(site, **values)[slug]
-    endpoint = attrs.evolve(endpoint, timeout_s=timeout_s)
-    try:
-        return await provider.submit(request, PlainJob(endpoint))
-    finally:
-        await provider.close()
-
-
-async def poll(site, *replies):
-    site.answers("POST", FLUX, (201, prediction(site, "starting")))
-    site.answers("GET", JOB, *replies)
-    endpoint, provider = shop(site)["replicate-flux-2-pro"]
-    try:
-        handle = await provider.submit(BOAT, PlainJob(endpoint))
-        return await provider.poll(handle, PlainJob(endpoint))
-    finally:
-        await provider.close()
-
-
 # -- what is on sale
 
 
@@ -79,7 +66,7 @@ def test_nothing_is_on_sale_without_a_key():
 
 
 def test_a_key_puts_our_models_on_sale_and_never_shows(replicate):
-    found = shop(replicate)
+    found = replicate.on_sale()
     assert list(found) == [model.slug for model in gateway_replicate.MODELS]
     endpoint, provider = found["replicate-flux-2-pro"]
     prices = {r: endpoint.price_of(attrs.evolve(BOAT, resolution=r)) for r in ("1K", "2K")}
@@ -101,7 +88,7 @@ def test_every_model_of_ours_earns_more_than_it_costs():
 async def test_one_prediction_is_created_and_has_a_deadline(replicate, ratio):
     replicate.answers("POST", FLUX, (201, prediction(replicate, "starting")))
     request = attrs.evolve(BOAT, aspect_ratio=ratio, resolution="2K", output_format="jpg")
-    handle = await submit(replicate, request)
+    handle = await replicate.submit(request)
     (seen,) = replicate.seen
     assert seen.headers["Authorization"] == f"Bearer {KEY}"
     assert seen.headers["Cancel-After"] == "300s"
@@ -121,14 +108,17 @@ async def test_one_prediction_is_created_and_has_a_deadline(replicate, ratio):
 async def test_a_model_of_one_size_is_asked_for_none(replicate):
     where = "/v1/models/black-forest-labs/flux-schnell/predictions"
     replicate.answers("POST", where, (201, prediction(replicate, "starting")))
-    await submit(replicate, attrs.evolve(BOAT, output_format="webp"), "replicate-flux-schnell")
+    await replicate.submit(attrs.evolve(BOAT, output_format="webp"), "replicate-flux-schnell")
     asked = {"prompt": "a boat", "aspect_ratio": "16:9", "output_format": "webp"}
     assert replicate.seen[0].json == {"input": asked}
 
 
 async def test_the_shortest_deadline_is_five_seconds(replicate):
     replicate.answers("POST", FLUX, (201, prediction(replicate, "starting")))
-    await submit(replicate, timeout_s=0.5)
+    seller = replicate.seller()
+    seller.endpoint = attrs.evolve(seller.endpoint, timeout_s=0.5)
+    await seller.submit()
+    await seller.provider.close()
     assert replicate.seen[0].headers["Cancel-After"] == "5s"
 
 
@@ -137,7 +127,7 @@ async def test_a_version_the_operator_named_is_asked_for_by_that_name(replicate)
     model = "alice/boats:9dcd6d78"
     chosen = f"{model}=0.05 like replicate-flux-schnell"
     slug = "replicate-alice-boats-9dcd6d78"
-    await submit(replicate, slug=slug, replicate_models=chosen)
+    await replicate.submit(slug=slug, replicate_models=chosen)
     assert replicate.seen[0].json["version"] == model
     assert set(replicate.seen[0].json) == {"input", "version"}
 
@@ -168,7 +158,7 @@ INVALID = {"title": "Input validation failed", "status": 422}
 async def test_a_submit_that_is_refused(replicate, reply, error):
     replicate.answers("POST", FLUX, reply)
     with pytest.raises(error) as raised:
-        await submit(replicate)
+        await replicate.submit()
     assert type(raised.value) is error
     assert len(replicate.seen) == 1
     assert "a boat" not in str(raised.value)
@@ -185,7 +175,7 @@ async def test_a_submit_that_is_refused(replicate, reply, error):
 async def test_it_waits_as_long_as_replicate_says(replicate, body, headers, seconds):
     replicate.answers("POST", FLUX, (429, body, headers))
     with pytest.raises(RateLimited) as raised:
-        await submit(replicate)
+        await replicate.submit()
     assert raised.value.retry_after_s == seconds
 
 
@@ -194,7 +184,7 @@ async def test_it_waits_as_long_as_replicate_says(replicate, body, headers, seco
 
 @pytest.mark.parametrize("output", [URL, [URL, "https://replicate.delivery/b.png"]])
 async def test_a_finished_prediction_is_a_link_to_its_picture(replicate, output):
-    result = await poll(replicate, (200, prediction(replicate, "succeeded", output=output)))
+    result = await replicate.poll((200, prediction(replicate, "succeeded", output=output)))
     assert result.outputs == (Link(url=URL, media_type="image/png"),)
     assert len(replicate.asked("POST")) == 1
     assert replicate.asked("GET")[0].headers["Authorization"] == f"Bearer {KEY}"
@@ -202,7 +192,7 @@ async def test_a_finished_prediction_is_a_link_to_its_picture(replicate, output)
 
 @pytest.mark.parametrize("status", ["starting", "processing", "something-new"])
 async def test_a_prediction_that_has_not_ended_is_pending(replicate, status):
-    assert await poll(replicate, (200, prediction(replicate, status))) == Pending(note=status)
+    assert await replicate.poll((200, prediction(replicate, status))) == Pending(note=status)
 
 
 ENDS = {
@@ -231,7 +221,7 @@ ENDS = {
 async def test_a_prediction_without_a_picture(replicate, case):
     changes, error = ENDS[case]
     with pytest.raises(error) as raised:
-        await poll(replicate, (200, prediction(replicate, "") | changes))
+        await replicate.poll((200, prediction(replicate, "") | changes))
     assert type(raised.value) is error
     assert len(replicate.asked("POST")) == 1
 
@@ -248,7 +238,7 @@ async def test_a_prediction_without_a_picture(replicate, case):
 )
 async def test_a_poll_that_fails(replicate, reply, error):
     with pytest.raises(error) as raised:
-        await poll(replicate, reply)
+        await replicate.poll(reply)
     assert type(raised.value) is error
 
 
@@ -261,7 +251,7 @@ async def test_a_poll_that_fails(replicate, reply, error):
 async def test_cancel_returns_once_replicate_has_said_so(replicate, status, error):
     replicate.answers("POST", FLUX, (201, prediction(replicate, "starting")))
     replicate.answers("POST", f"{JOB}/cancel", (status, prediction(replicate, "canceled")))
-    endpoint, provider = shop(replicate)["replicate-flux-2-pro"]
+    endpoint, provider = replicate.on_sale()["replicate-flux-2-pro"]
     handle = await provider.submit(BOAT, PlainJob(endpoint))
     if error is None:
         await provider.cancel(handle)
@@ -282,7 +272,7 @@ async def test_cancel_returns_once_replicate_has_said_so(replicate, status, erro
 )
 async def test_health_asks_whose_the_token_is(replicate, reply, error):
     replicate.answers("GET", "/v1/account", reply)
-    _, provider = shop(replicate)["replicate-flux-2-pro"]
+    _, provider = replicate.on_sale()["replicate-flux-2-pro"]
     if error is None:
         await provider.health()
     else:

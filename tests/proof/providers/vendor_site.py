@@ -1,40 +1,15 @@
-"""A vendor's API on this machine: answers what a test writes down, and keeps what it was asked."""
+"""A fake vendor on this machine, and the adapter under test that asks it."""
 
 import json
+from typing import ClassVar
 
 import attrs
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from gateway import Endpoint, GenerationRequest, Settings
+from gateway import Endpoint, GenerationRequest, Handle, Provider, Settings
 
 BOAT = GenerationRequest(prompt="a boat", aspect_ratio="16:9", output_format="png")
-
-
-@attrs.define
-class Vendor:
-    """One fake API; each path answers its replies in turn, and the last for ever."""
-
-    server: HTTPServer
-    seen: list = attrs.field(factory=list)
-
-    @property
-    def url(self):
-        return self.server.url_for("").rstrip("/")
-
-    def answers(self, method, path, *replies):
-        left = list(replies)
-
-        def answer(request):
-            self.seen.append(request)
-            status, body, *headers = left.pop(0) if len(left) > 1 else left[0]
-            text = body if isinstance(body, bytes | str) else json.dumps(body)
-            return Response(text, status, *headers, content_type="application/json")
-
-        self.server.expect_request(path, method=method).respond_with_handler(answer)
-
-    def asked(self, method):
-        return [request for request in self.seen if request.method == method]
 
 
 @attrs.define
@@ -50,6 +25,91 @@ class PlainJob:
 
     async def save(self, handle):
         pass
+
+
+@attrs.define
+class Seller:
+    """One endpoint with its provider, which the test closes."""
+
+    endpoint: Endpoint
+    provider: Provider
+    request: GenerationRequest
+    handle: Handle | None = None
+
+    async def submit(self, request=None):
+        return await self.provider.submit(request or self.request, PlainJob(self.endpoint))
+
+    async def poll(self):
+        return await self.provider.poll(self.handle, PlainJob(self.endpoint))
+
+
+@attrs.define
+class Vendor:
+    """The base of every vendor's fake: its replies, what it was asked, and its adapter's endpoints.
+
+    Each path answers its replies in turn, and the last one for ever. A subclass names the adapter,
+    the settings that put it on sale here, and what a job needs.
+    """
+
+    plugin: ClassVar = None
+    slug: ClassVar[str | None] = None  # None: the adapter sells one endpoint
+    request: ClassVar[GenerationRequest] = BOAT
+    handle: ClassVar[Handle | None] = None
+
+    server: HTTPServer
+    seen: list = attrs.field(factory=list)
+
+    @property
+    def url(self):
+        return self.server.url_for("").rstrip("/")
+
+    def settings(self):
+        """Return the operator's settings that put the adapter on sale."""
+        return {}
+
+    def answer_job(self, *replies):
+        """Answer a submit with a job, and each poll with a reply."""
+        raise NotImplementedError
+
+    def answers(self, method, path, *replies):
+        left = list(replies)
+
+        def answer(request):
+            self.seen.append(request)
+            status, body, *headers = left.pop(0) if len(left) > 1 else left[0]
+            text = body if isinstance(body, bytes | str) else json.dumps(body)
+            return Response(text, status, *headers, content_type="application/json")
+
+        self.server.expect_request(path, method=method).respond_with_handler(answer)
+
+    def asked(self, method):
+        return [request for request in self.seen if request.method == method]
+
+    def on_sale(self, **values):
+        """Return endpoints by slug, each with its provider; `values` are the operator's."""
+        return on_sale(self.plugin, **(self.settings() | values))
+
+    def seller(self, slug=None, **values):
+        found = self.on_sale(**values)
+        return Seller(*found[slug or self.slug or next(iter(found))], self.request, self.handle)
+
+    async def submit(self, request=None, slug=None, **values):
+        """Submit once and hang up."""
+        seller = self.seller(slug, **values)
+        try:
+            return await seller.submit(request)
+        finally:
+            await seller.provider.close()
+
+    async def poll(self, *replies, **more):
+        """Begin a job, poll it once and hang up."""
+        self.answer_job(*replies, **more)
+        seller = self.seller()
+        try:
+            seller.handle = await seller.submit()
+            return await seller.poll()
+        finally:
+            await seller.provider.close()
 
 
 def on_sale(plugin, **values):

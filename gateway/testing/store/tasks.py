@@ -1,4 +1,4 @@
-"""What every store must do with tasks: T4, T5, retention and the rest."""
+"""What every store must do with tasks: leases, results, retention, counts and logins."""
 
 import asyncio
 import itertools
@@ -26,7 +26,7 @@ from gateway.testing.store.jobs import JobsContract
 class WorkingContract(JobsContract):
     """The queue, its leases and its results; counts and logins."""
 
-    # -- T4
+    # -- leases
 
     async def test_a_claim_hands_out_everything_a_provider_needs(self, store: Store) -> None:
         request = GenerationRequest(
@@ -76,7 +76,7 @@ class WorkingContract(JobsContract):
         lease = await leased(store)
         await store.queue.retry(
             await leased(store, 2), due_at=NOW + 50, costs_attempt=True
-        )  # waits, held by nobody
+        )  # waits without a lease
         assert await store.queue.recover(now=NOW + 1) == 1
         (again,) = await store.queue.claim(9, lease_s=60, now=NOW + 1)
         assert (again.task_id, again.attempt) == (lease.task_id, 2)
@@ -94,7 +94,7 @@ class WorkingContract(JobsContract):
         await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 6)
         assert await store.queue.next_due() is None
 
-    # -- T5
+    # -- results
 
     async def test_a_result_is_seen_once_it_is_written(self, store: Store) -> None:
         lease = await leased(store)
@@ -194,7 +194,7 @@ class WorkingContract(JobsContract):
         assert await store.shown_outputs(asked) == {"1/0.png", "1/1.md"}
         assert await store.shown_outputs([]) == set()
 
-    # -- the rest
+    # -- counts and logins
 
     async def test_what_is_there_is_counted(self, store: Store) -> None:
         assert await store.counts() == {"tasks": {}, "payments": {}}

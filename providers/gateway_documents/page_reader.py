@@ -1,4 +1,4 @@
-"""Reads the pages that hold no text, one child process for each, and puts them in their places."""
+"""Reads pages without text, each in a child process, and puts their text into the document."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,14 @@ import attrs
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
 
-MAX_PAGES = 50  # read as pictures, of one document; at 3 s each, the rest of the queue waits
+# Pages of one document that are read as pictures; at 3 s each, other documents have to wait.
+MAX_PAGES = 50
 _UNREAD = "*(Page {number} is a picture, which was not read.)*"
 
 
 @attrs.define(kw_only=True)
 class PageReader:
-    """Reads the pages of one document; without a sandbox it says where something is missing."""
+    """Reads the pages of one document; without a sandbox it marks the pages that were not read."""
 
     sandbox: Sandbox | None
     kind: str
@@ -24,15 +25,15 @@ class PageReader:
     async def fill(
         self, pages: Sequence[str], textless: Mapping[int, bool], job: gateway.Job
     ) -> list[str]:
-        """Return the pages with what could be read of those without text.
+        """Return the pages, with the text that was read on those without text.
 
-        `textless` tells of each whether it is surely a picture, not an empty page. Raises what
-        `Sandbox.call` does where nothing at all could be read, or another try may read more.
+        `textless` has these pages by number, from 0; True: surely a picture and not an empty page.
+        Raises the error of `Sandbox.call` if no page could be read or another try may read more.
         """
         filled = list(pages)
-        chosen = list(textless)[:MAX_PAGES]  # a few more are found only after payment
-        reading = (self._read(number, len(chosen), job) for number in chosen)
-        found = dict(zip(chosen, await asyncio.gather(*reading), strict=True))
+        chosen = list(textless)[:MAX_PAGES]  # `validate` may have missed a few
+        readings = (self._read(number, len(chosen), job) for number in chosen)
+        found = dict(zip(chosen, await asyncio.gather(*readings), strict=True))
         failed = [answer for answer in found.values() if isinstance(answer, Exception)]
         for error in failed:
             if isinstance(error, SandboxLost) or len(failed) == len(pages):
@@ -46,7 +47,7 @@ class PageReader:
         return filled
 
     async def _read(self, number: int, total: int, job: gateway.Job) -> str | Exception | None:
-        """Return a page's text, or what is wrong with this page alone."""
+        """Return a page's text, the error of this page, or None without a sandbox."""
         if self.sandbox is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""A plugin imported anew, as a new process does: what its modules remembered is gone."""
+"""Imports a plugin again, as a new process does: its modules lose all their state."""
 
 import importlib
 import sys
@@ -9,13 +9,13 @@ import attrs
 
 
 @attrs.define
-class Rebirth:
-    """Imports a plugin anew, and gives the tests back in the end what they had imported."""
+class Reimporter:
+    """Imports a plugin again, and restores the modules that the tests had imported at the end."""
 
     _before: dict[str, ModuleType] = attrs.field(factory=dict, init=False)
 
-    def of(self, plugin: Any) -> Any:
-        """Return the plugin as a new process would import it; one that is no module as it is."""
+    def reimport(self, plugin: Any) -> Any:
+        """Return the plugin, imported again; return it unchanged if it is not a module."""
         name = plugin.__name__
         if sys.modules.get(name) is not plugin:
             return plugin
@@ -24,6 +24,6 @@ class Rebirth:
         self._before = self._before or before
         return importlib.import_module(name)
 
-    def undo(self) -> None:
-        """Put back what was imported before the first."""
+    def restore(self) -> None:
+        """Restore the modules that were imported before the first `reimport`."""
         sys.modules.update(self._before)

@@ -1,4 +1,4 @@
-"""A real gateway around one plugin: its catalogue, its queue on disk, its lanes, its outputs."""
+"""The gateway under test: one plugin with a real catalogue, queue, worker pool and outputs."""
 
 import asyncio
 import contextlib
@@ -22,21 +22,23 @@ from gateway.settings import Settings
 from gateway.store import SqliteStore
 from gateway.tasks import TaskTiming, WorkerPool
 from gateway.testing.fakes.server import FakeServer
-from gateway.testing.provider.rebirth import Rebirth
-from gateway.testing.provider.shelf import Shelf
+from gateway.testing.provider.file_server import FileServer
+from gateway.testing.provider.reimport import Reimporter
 from gateway.web.wire import GenerationBody, request_of
 
-PATIENCE_S = 60.0  # that a scene waits for what should come at once, also on a busy machine
+# A scene waits this long for what should come at once, because the machine may be busy.
+PATIENCE_S = 60.0
 PAYER = "0x" + "a1" * 20
 _LOOK_S = 0.01
 _RETENTION_S = 86400.0
 _BACKOFF_S = 2.0
-_sleep = asyncio.sleep  # the real one: scenes shorten the other
+# Scenes replace `asyncio.sleep`; this is the real one.
+_sleep = asyncio.sleep
 
 
 @attrs.define
 class Clock:
-    """Wall time that jumps over what everybody only waits for."""
+    """Wall time that scenes put forward instead of waiting."""
 
     ahead_s: float = 0.0
 
@@ -45,38 +47,39 @@ class Clock:
         return time.time() + self.ahead_s
 
 
-def loaded(plugin: Any) -> PluginManager:
-    """Return a manager that has the plugin, installed or not."""
+def manager_with(plugin: Any) -> PluginManager:
+    """Return a plugin manager with the plugin, whether it is installed or not."""
     installed = {entry.value.partition(":")[0].strip() for entry in entry_points(group=GROUP)}
     is_there = plugin.__name__ in installed | set(BUNDLED)
     return PluginManager(() if is_there else (plugin,))
 
 
 def problem_in(manager: PluginManager, plugin: Any) -> str | None:
-    """Return why the gateway goes on without a plugin; None where it does not."""
+    """Return why the manager left a plugin out; None if it did not."""
     problems = [one.problem for one in manager.loaded if one.module == plugin.__name__]
     return next((problem for problem in problems if problem is not None), None)
 
 
 def is_of(plugin: Any, upstream: Upstream) -> bool:
-    """Whether a plugin has registered this."""
+    """Whether a plugin registered this provider."""
     return upstream.plugin.partition(":")[0].strip() == str(plugin.__name__)
 
 
 @attrs.define(kw_only=True)
-class Stage:
-    """One gateway, which may be stopped, or die, and be started again over the same disk."""
+class GatewayUnderTest:
+    """One gateway that scenes stop, crash and start again over the same disk."""
 
     plugin: Any
     settings: Settings
     slug: str
-    fields: dict[str, Any]  # of the request that the scenes make
+    fields: dict[str, Any]
+    """The buyer's request."""
     pictures: Pictures
     server: FakeServer | None
     clock: Clock = attrs.field(factory=Clock)
     _folder: Path = attrs.field(init=False)
     _lives: int = 0
-    rebirth: Rebirth = attrs.field(factory=Rebirth, init=False)
+    reimporter: Reimporter = attrs.field(factory=Reimporter, init=False)
     _bought: int = 0
     catalog: Catalog = attrs.field(init=False)
     store: SqliteStore = attrs.field(init=False)
@@ -88,9 +91,9 @@ class Stage:
         return self.settings.data_dir
 
     async def start(self) -> None:
-        """Open what is on disk, and work."""
+        """Open the files on disk and start the workers."""
         self._open = contextlib.AsyncExitStack()
-        self.catalog = loaded(self.plugin).catalog(self.settings, self.clock)
+        self.catalog = manager_with(self.plugin).catalog(self.settings, self.clock)
         self.store = SqliteStore(self._folder / "gateway.db")
         await self._open.enter_async_context(self.store)
         self._open.push_async_callback(self.catalog.close)
@@ -104,32 +107,32 @@ class Stage:
             timing=TaskTiming(backoff_s=_BACKOFF_S),
             on_done=lambda _: None,
         )
-        shop = attrs.evolve(self.pool.resources, pictures=self.pictures)
+        resources = attrs.evolve(self.pool.resources, pictures=self.pictures)
         if self.server is not None:
-            shop = attrs.evolve(shop, links=Shelf.at(self.server))
-        self.pool.resources = shop
+            resources = attrs.evolve(resources, links=FileServer.of(self.server))
+        self.pool.resources = resources
         self._open.push_async_callback(self.pool.drain, grace_s=0.0)
         self.pool.start()
 
     async def stop(self) -> None:
-        """Stop as an operator does: lanes give back what they hold."""
+        """Stop as an operator does: workers return their leases."""
         await self._open.aclose()
 
     async def restart(self) -> None:
-        """Stop, and start again."""
+        """Stop and start again, with the plugin imported again."""
         await self.stop()
-        self.plugin = self.rebirth.of(self.plugin)
+        self.plugin = self.reimporter.reimport(self.plugin)
         await self.start()
 
-    async def die_and_start(self) -> None:
-        """Start again from what the disk held this very moment, as after a power cut."""
+    async def crash_and_restart(self) -> None:
+        """Start again from what the disk holds at this moment, as after a power cut."""
         self._lives += 1
         after = self.settings.data_dir / f"life-{self._lives}"
         after.mkdir()
         source, target = self._folder / "gateway.db", after / "gateway.db"
-        await asyncio.to_thread(_copied, source, target)
+        await asyncio.to_thread(_copy_database, source, target)
         await self.stop()
-        self.plugin = self.rebirth.of(self.plugin)
+        self.plugin = self.reimporter.reimport(self.plugin)
         self._folder = after
         await self.start()
 
@@ -140,11 +143,11 @@ class Stage:
 
     @property
     def is_on_sale(self) -> bool:
-        """Whether a buyer sees the endpoint."""
+        """Whether the endpoint is on sale."""
         return any(endpoint.slug == self.slug for endpoint in self.catalog)
 
     async def request(self, **changes: Any) -> GenerationRequest:
-        """Return the request as the gateway checks it before payment."""
+        """Return the buyer's request after the checks that precede payment."""
         endpoint, provider = self.sold.endpoint, self.sold.upstream.provider
         request = request_of(GenerationBody(**(self.fields | changes)), endpoint)
         if endpoint.counts_pages and request.attachment is not None:
@@ -179,21 +182,21 @@ class Stage:
             raise LookupError(task_id)
         return task
 
-    async def ended(self, task_id: str) -> Task:
-        """Return a task once it is done; waits that nobody needs are jumped over."""
-        async for _ in self.looks(f"the task {task_id} to end"):
+    async def wait_for_end(self, task_id: str) -> Task:
+        """Return a task once it is done; the clock is put forward over every wait."""
+        async for _ in self.wait_for(f"the task {task_id} to end"):
             task = await self.task(task_id)
             if task.is_done:
                 return task
-            await self._jump(task_id)
+            await self._put_clock_forward(task_id)
         raise AssertionError
 
-    async def bought(self, **changes: Any) -> Task:
+    async def buy_and_wait(self, **changes: Any) -> Task:
         """Pay, and return the task once it is done."""
-        return await self.ended(await self.buy(**changes))
+        return await self.wait_for_end(await self.buy(**changes))
 
-    async def _jump(self, task_id: str) -> None:
-        """Put the clock forward to when the task is due and its provider may be asked."""
+    async def _put_clock_forward(self, task_id: str) -> None:
+        """Put the clock forward to when the task is due and its provider has a free slot."""
         due = await asyncio.to_thread(_due_at, self._folder / "gateway.db", task_id)
         if due is None:
             return
@@ -203,8 +206,8 @@ class Stage:
             self.clock.ahead_s += max(waits) + 0.001
             self.pool.wake()
 
-    async def looks(self, what: str) -> AsyncIterator[None]:
-        """Yield again and again, for as long as a scene has patience."""
+    async def wait_for(self, what: str) -> AsyncIterator[None]:
+        """Yield every 0.01 s until the caller breaks; fail after `PATIENCE_S`, naming `what`."""
         began = time.monotonic()
         while time.monotonic() - began < PATIENCE_S:
             mistakes = self.server.mistakes if self.server is not None else []
@@ -216,7 +219,7 @@ class Stage:
 
 
 def _due_at(database: Path, task_id: str) -> float | None:
-    """Return when a task that no lane works on is due."""
+    """Return when a task without a lease is due; None if a worker has it or it is done."""
     with contextlib.closing(sqlite3.connect(database)) as db:
         row = db.execute(
             "SELECT due_at FROM tasks WHERE id = ? AND lease_token IS NULL"
@@ -226,7 +229,7 @@ def _due_at(database: Path, task_id: str) -> float | None:
     return row[0] if row is not None else None
 
 
-def _copied(source: Path, target: Path) -> None:
+def _copy_database(source: Path, target: Path) -> None:
     with (
         contextlib.closing(sqlite3.connect(source)) as ours,
         contextlib.closing(sqlite3.connect(target)) as copy,
@@ -235,13 +238,13 @@ def _copied(source: Path, target: Path) -> None:
 
 
 async def short_sleep(delay: float, result: Any = None) -> Any:
-    """Sleep for a moment where somebody wants to sleep for long."""
+    """Sleep at most 0.01 s, however long the caller wants to sleep."""
     return await _sleep(min(delay, _LOOK_S), result)
 
 
 @contextlib.contextmanager
-def hurried() -> Iterator[None]:
-    """Shorten every pause between polls, downloads and heartbeats; time-outs stay as they are."""
+def shortened_sleeps() -> Iterator[None]:
+    """Shorten every sleep between polls, downloads and heartbeats; time-outs do not change."""
     asyncio.sleep = short_sleep
     try:
         yield

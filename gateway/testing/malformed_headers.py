@@ -1,4 +1,4 @@
-"""What a stranger may send instead of a payment header."""
+"""Malformed payment headers, as a stranger may send them."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ _ODD: tuple[Any, ...] = (None, [], {}, True, -1, 2**256, 1e300, "", "0x", "é", 
 
 
 def damaged(header: str) -> Iterator[str]:
-    """Yield a header cut short, changed in a character, and with odd values in its JSON."""
+    """Yield variants of a header: cut short, one character changed, odd values in its JSON."""
     for place in range(0, len(header), 7):
         yield header[:place]
         yield f"{header[:place]}!{header[place + 1 :]}"
@@ -34,7 +34,7 @@ def damaged(header: str) -> Iterator[str]:
 
 
 def _paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to every value in a JSON object."""
+    """Yield the path to every value in a JSON object."""
     for name, inner in value.items() if isinstance(value, dict) else ():
         yield (*above, name)
         yield from _paths(inner, (*above, name))

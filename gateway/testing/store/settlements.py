@@ -1,4 +1,4 @@
-"""What every store must do while money is settled: T2, T3, TR and nonces."""
+"""What every store must do during a settlement: journal, settle, release and nonces."""
 
 import asyncio
 from typing import Any
@@ -30,7 +30,7 @@ from gateway.testing.store.facts import (
 class SettlingContract:
     """Nonces, signed transactions, settlements and releases."""
 
-    # -- T2 and the journal
+    # -- the journal
 
     async def test_a_nonce_is_used_up_with_the_transaction_that_has_it(self, store: Store) -> None:
         task = await reserved(store)
@@ -43,12 +43,12 @@ class SettlingContract:
         assert (await known(store, task.id)).payment.state is PaymentState.SETTLING
 
     async def test_the_next_nonce_is_the_first_free_one(self, store: Store) -> None:
-        """A gap, left by an endpoint that once said too much, is filled: else it stays."""
+        """An RPC endpoint that once said too much leaves a gap, which stays unless it is filled."""
         await settling(store, 1, chain_nonce=5)
         await settling(store, 2, chain_nonce=5)
         await settling(store, 3, chain_nonce=8)
         assert await store.next_nonce(SIGNER, 5) == 7
-        assert await store.next_nonce(SIGNER, 6) == 7  # 6 is signed, whatever became of it
+        assert await store.next_nonce(SIGNER, 6) == 7  # 6 is signed
         assert await store.next_nonce(SIGNER, 8) == 9
         assert await store.next_nonce(SIGNER, 20) == 20
         assert await store.next_nonce(WALLET, 0) == 0
@@ -116,7 +116,7 @@ class SettlingContract:
         await store.begin_settling(task.payment.id, signed_transaction(nonce), now=NOW)
         assert await store.unmined_of(task.payment.id, SIGNER) == signed_transaction(1)
 
-    # -- T3 and TR
+    # -- settle and release
 
     @pytest.mark.parametrize("prepare", [reserved, settling])
     async def test_settling_queues_the_task_once(self, store: Store, prepare: Any) -> None:

@@ -1,4 +1,4 @@
-"""Everything the gateway and its libraries log while a scene plays, as production would show it."""
+"""Captures what the gateway and its libraries log during a scene, formatted as in production."""
 
 import contextlib
 import logging
@@ -8,19 +8,19 @@ from typing import Any
 import structlog
 
 
-class Overheard(logging.Handler):
-    """Keeps log lines, and prints them for a test that failed."""
+class CapturedLogs(logging.Handler):
+    """Keeps log lines; pytest prints them for a test that fails."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a library's warning."""
+        """Keep a warning of a library."""
         self.lines.append(self.format(record))
 
     def event(self, _: Any, method: str, event: MutableMapping[str, Any]) -> str:
-        """Keep one of our events, with its exception as the log would show it."""
+        """Keep one event of the gateway, with its exception as the log shows it."""
         shown = structlog.processors.format_exc_info(None, method, event)
         line = f"{method}: {dict(shown)}"
         self.lines.append(line)
@@ -28,9 +28,9 @@ class Overheard(logging.Handler):
 
 
 @contextlib.contextmanager
-def overhearing() -> Iterator[Overheard]:
-    """Listen; afterwards, logs go where they went before."""
-    heard, before = Overheard(), structlog.get_config()
+def capture_logs() -> Iterator[CapturedLogs]:
+    """Capture logs inside the block, and restore the configuration afterwards."""
+    heard, before = CapturedLogs(), structlog.get_config()
     structlog.configure(
         processors=[heard.event],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

@@ -1,4 +1,4 @@
-"""What every store must do with money that comes in: T1, T1' and repeated requests."""
+"""What every store must do with incoming payments: `reserve`, `accept_direct`, repeats."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ from gateway.testing.store.facts import (
 class TakingContract:
     """Reservations, direct transfers, Idempotency-Keys: alone, repeated, late and in races."""
 
-    # -- T1
+    # -- reserve
 
     async def test_a_reservation_holds_its_task_until_the_money_is_there(
         self, store: Store
@@ -72,7 +72,7 @@ class TakingContract:
     async def test_an_unknown_key_is_nobodys(self, store: Store) -> None:
         assert await store.find_claim("auth:nobody") is None
 
-    # -- T1'
+    # -- accept_direct
 
     async def test_a_transfer_pays_at_once(self, store: Store) -> None:
         task = await store.accept_direct(new_task(), tx_hash(1), [transfer(units=30_000)], None)

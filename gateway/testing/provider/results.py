@@ -1,0 +1,140 @@
+"""Scenes of the provider contract: the buyer gets what the vendor made."""
+
+import json
+
+import pytest
+
+from gateway.domain import DOCUMENT_PARSING, TEXT_TO_IMAGE, Task
+from gateway.sandbox.pictures import MEDIA_TYPES
+from gateway.testing.fakes.api import MARKDOWN
+from gateway.testing.fakes.server import FakeServer
+from gateway.testing.provider.checks import (
+    accepting_answer,
+    api_of,
+    check_completed,
+    check_failed,
+    check_submits,
+    is_idempotent,
+    job_api_of,
+)
+from gateway.testing.provider.gateway_under_test import GatewayUnderTest
+
+_LINK_ADVICE = (
+    "Return `gateway.Link(url=…)` and leave fetching to the gateway, or let what "
+    "`Outbound.download` raises pass."
+)
+# More downloads of one file than this are too many.
+_MANY = 10
+
+
+class ResultScenes:
+    """Results that are delivered, and files that cannot be fetched."""
+
+    async def test_what_is_paid_for_is_delivered(self, gateway: GatewayUnderTest) -> None:
+        _set_good_answers(gateway)
+        task = await gateway.buy_and_wait()
+        check_completed(task)
+        assert task.attempt == 1, (
+            f"The task took {task.attempt} attempts against an API that works."
+        )
+        _check_result(gateway, task)
+        if gateway.server is not None:
+            check_submits(gateway.server, 1, advice="One generation is one submit.")
+
+    async def test_every_choice_on_sale_works(self, gateway: GatewayUnderTest) -> None:
+        _set_good_answers(gateway)
+        endpoint = gateway.sold.endpoint
+        choices = [
+            {name: value}
+            for name in ("aspect_ratio", "output_format", "resolution")
+            for value in getattr(endpoint, name).values
+        ]
+        bought = [(choice, await gateway.buy(**choice)) for choice in choices]
+        for choice, task_id in bought:
+            task = await gateway.wait_for_end(task_id)
+            assert task.result is not None, (
+                f"{choice} is on sale, and a request for it ended as {task.details}."
+            )
+            if endpoint.capability == TEXT_TO_IMAGE and "output_format" in choice:
+                (kept, *_) = task.result.outputs
+                assert kept.media_type == MEDIA_TYPES[choice["output_format"]]
+
+    async def test_the_buyers_words_reach_the_api(self, gateway: GatewayUnderTest) -> None:
+        server = api_of(gateway)
+        if "prompt" not in gateway.sold.endpoint.required_fields:
+            pytest.skip("the endpoint needs no prompt")
+        _set_good_answers(gateway)
+        await gateway.buy_and_wait()
+        prompt = gateway.fields["prompt"]
+        sent = [ask.body.decode(errors="replace") for ask in server.submitted]
+        assert any(prompt in body or json.dumps(prompt)[1:-1] in body for body in sent), (
+            "The prompt is not in the body that was submitted."
+        )
+
+    @pytest.mark.parametrize("files", ["first gone", "first page"])
+    async def test_a_link_that_has_died_is_given_afresh_by_a_poll(
+        self, gateway: GatewayUnderTest, files: str
+    ) -> None:
+        server = job_api_of(gateway)
+        await _check_links(gateway, server)
+        server.files = files
+        check_completed(await gateway.buy_and_wait())
+        check_submits(
+            server, 2, advice=f"`poll` asks for a new link if the old one is dead. {_LINK_ADVICE}"
+        )
+
+    @pytest.mark.parametrize("files", ["gone", "page", "endless"])
+    async def test_a_file_that_cannot_be_had_is_paid_back(
+        self, gateway: GatewayUnderTest, files: str
+    ) -> None:
+        server = api_of(gateway)
+        await _check_links(gateway, server)
+        server.files = files
+        task = await gateway.buy_and_wait()
+        check_failed(task, "provider_error", advice=_LINK_ADVICE)
+        assert len(server.fetched) < _MANY, (
+            f"It was fetched {len(server.fetched)} times. {_LINK_ADVICE}"
+        )
+        if is_idempotent(gateway):
+            return
+        check_submits(server, 2, advice="A dead link does not have the result made again.")
+
+    async def test_a_picture_that_is_none_is_not_made_again(
+        self, gateway: GatewayUnderTest
+    ) -> None:
+        server = api_of(gateway)
+        if gateway.sold.endpoint.capability != TEXT_TO_IMAGE:
+            pytest.skip("the endpoint sells no pictures")
+        _set_good_answers(gateway)
+        server.made.picture, server.files = b"<html>Log in</html>", "page"
+        advice = "The result is billed: return it, and let the gateway check it."
+        check_failed(await gateway.buy_and_wait(), "provider_error", advice=advice)
+        if not is_idempotent(gateway):
+            check_submits(server, 1, advice=advice)
+
+
+def _set_good_answers(gateway: GatewayUnderTest) -> None:
+    if gateway.server is not None:
+        gateway.server.set_answers(accepting_answer(gateway), jobs=("waiting made",))
+
+
+async def _check_links(gateway: GatewayUnderTest, server: FakeServer) -> None:
+    """Skip the scene if the API gives no links; a first purchase shows whether it does."""
+    _set_good_answers(gateway)
+    check_completed(await gateway.buy_and_wait())
+    if not server.fetched:
+        pytest.skip("the API gives bytes, no links (`made` takes no `ask.made.link`)")
+    server.fetched.clear()
+
+
+def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
+    assert task.result is not None
+    if gateway.sold.endpoint.capability == DOCUMENT_PARSING:
+        text = task.result.text or ""
+        assert text, "A document became no text: return it as `Result(text=…)`."
+        assert gateway.server is None or MARKDOWN in text, (
+            "The text is not what the API answered: is `ask.made.markdown` in your `made`?"
+        )
+    else:
+        (kept, *_) = task.result.outputs
+        assert kept.media_type == MEDIA_TYPES[gateway.sold.endpoint.output_format.default or "png"]
