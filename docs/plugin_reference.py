@@ -81,7 +81,7 @@ def _class(name: str, kind: type) -> str:
     assert isinstance(node, ast.ClassDef)  # noqa: S101 - for mypy
     comments = _comments(kind)
     fields = [
-        _told(after) + _field(one, comments)
+        _above(one, comments) + _told(after) + _field(one, comments)
         for one, after in zip(node.body, [*node.body[1:], ast.Pass()], strict=True)
         if _is_public_field(one)
     ]
@@ -129,13 +129,23 @@ def _told(after: ast.stmt) -> str:
     return "".join(f"# {line}\n" for line in lines)
 
 
-def _field(node: ast.stmt, comments: dict[int, str]) -> str:
+def _above(node: ast.stmt, comments: dict[int, tuple[str, bool]]) -> str:
+    """Return the comment lines that stand directly above a field."""
+    lines: list[str] = []
+    number = node.lineno - 1
+    while number in comments and comments[number][1]:
+        lines.insert(0, comments[number][0] + "\n")
+        number -= 1
+    return "".join(lines)
+
+
+def _field(node: ast.stmt, comments: dict[int, tuple[str, bool]]) -> str:
     """Return one line: name, type, plain default, comment."""
     assert isinstance(node, ast.AnnAssign)  # noqa: S101 - for mypy
     line = f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}"
     if node.value is not None and not ast.unparse(node.value).startswith("attrs.field"):
         line += f" = {ast.unparse(node.value)}"
-    comment = comments.get(node.end_lineno or 0, "")
+    comment, _ = comments.get(node.end_lineno or 0, ("", False))
     return f"{line}  {comment}".rstrip()
 
 
@@ -143,11 +153,11 @@ def _node(thing: Any) -> ast.stmt:
     return ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
 
 
-def _comments(kind: type) -> dict[int, str]:
-    """Return the comments in a class by their line, those for linters left out."""
+def _comments(kind: type) -> dict[int, tuple[str, bool]]:
+    """Return (comment, whether it is the whole line) by line, without comments for linters."""
     source = StringIO(textwrap.dedent(inspect.getsource(kind)))
     return {
-        token.start[0]: token.string
+        token.start[0]: (token.string, token.line.strip() == token.string)
         for token in tokenize.generate_tokens(source.readline)
         if token.type == tokenize.COMMENT and not token.string.startswith("# noqa")
     }

@@ -1,4 +1,4 @@
-"""What the store promises about payers: what they have open, and settlements they made fail."""
+"""What the store promises about payers: their open payments, and settlements they made fail."""
 
 from typing import Protocol
 
@@ -10,10 +10,10 @@ from gateway.domain import Payment
 
 @attrs.frozen(kw_only=True)
 class ReserveLimits:
-    """What T1 checks in its own transaction, so that two purchases at once cannot both pass.
+    """What `Store.reserve` checks in its own write, so that two purchases at once cannot both pass.
 
-    `most_open` is None for a payment that is on the chain already: it burns no gas, needs no
-    balance and waits for no settlement, so none of them holds.
+    `most_open` is None for a payment that is on the chain already: it costs no gas, needs no
+    balance and waits for no settlement, so none of the limits is checked.
     """
 
     held_file_bytes: int
@@ -22,12 +22,12 @@ class ReserveLimits:
 
 
 class PayerBusy(Exception):
-    """The payer has as many open payments as it may have; nothing was written down."""
+    """The payer has as many open payments as it may have. Nothing was written down."""
 
 
 @attrs.frozen(kw_only=True)
 class OpenPayments:
-    """What a payer has open, and how often it has paid."""
+    """How many payments a payer has open, their sum in units, and how many were settled."""
 
     count: int
     units: int
@@ -36,7 +36,7 @@ class OpenPayments:
 
 @attrs.frozen(kw_only=True)
 class FailedSettlement:
-    """A settlement of ours that reverted in a block and did not pay."""
+    """A settlement of ours that reverted in a block, so the payment was not made."""
 
     payer: str
     tx_hash: str
@@ -47,32 +47,32 @@ class FailedSettlement:
 
 
 class PayerRecords(Protocol):
-    """What payers have open, and what their failures cost. Each method is one transaction."""
+    """What payers have open, and what their failed settlements cost. Each method is one write."""
 
     async def open_of(self, payer: str, *, now: float) -> OpenPayments:
         """Return the payer's x402 payments of unknown outcome."""
         ...
 
     async def failure_of(self, payer: str, *, since: float) -> FailedSettlement | None:
-        """Return the newest failure that bars a payer from x402; None where there is none.
+        """Return the newest failure since `since` (Unix seconds) that bars a payer, or None.
 
-        A failure counts until the payment is settled after all, or the operator lifts it; one
-        that is `unexplained` bars no payer.
+        A failure counts until the payment is settled after all, or the operator lifts it. An
+        `unexplained` failure bars no payer.
         """
         ...
 
     async def failures(self, *, since: float) -> list[FailedSettlement]:
-        """Return the newest failure of each payer that is barred, newest first."""
+        """Return the newest failure of each barred payer, newest first."""
         ...
 
     async def lift(self, payer: str, *, note: str, now: float) -> None:
-        """Forgive a payer what failed up to now."""
+        """End the bar of a payer: failures up to `now` no longer count."""
         ...
 
     async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
-        """Return our mined settlements whose receipt was not looked at, of unpaid payments."""
+        """Return our mined settlements of unpaid payments, if their receipt was not judged yet."""
         ...
 
     async def judge(self, transaction: SignedTransaction, failure: FailedSettlement | None) -> None:
-        """Note what a receipt said of a transaction; its nonce is not looked at again."""
+        """Note what the receipt of a transaction showed. Its nonce is not judged again."""
         ...
