@@ -129,7 +129,7 @@ class Refunds:
     async def _resend_unmined(self) -> None:
         """Send unmined transactions again. If an endpoint refuses them, the sweep still goes on."""
         try:
-            await self._signer.tend(self._call_of)
+            await self._signer.tend(self._find_call)
         except ChainUnavailable as error:
             _log.warning("refunds.not_sent", error=error.message, details=error.details)
 
@@ -169,7 +169,7 @@ class Refunds:
                 "Send it some ETH, or wait until gas is cheaper."
             )
         try:
-            await self._signer.simulate(self._call(case))
+            await self._signer.simulate(self._build_call(case))
         except CallReverted as refusal:
             holds = await self._chain.call_uint(BALANCE_OF + word(self.address))
             if holds < case.amount_units:
@@ -186,7 +186,7 @@ class Refunds:
         If the nonce is spent already, only write down that the refund has begun: the next sweep
         closes it.
         """
-        if await is_spent(self._chain, self._signed(case), await self._chain.head()):
+        if await is_spent(self._chain, self._sign(case), await self._chain.head()):
             start = await last_block_before(self._chain, case.created_at)
             await self._begin(case, None, start)
         elif problem := await self.problem_of(case):
@@ -196,7 +196,7 @@ class Refunds:
 
     async def _follow(self, case: RefundCase) -> None:
         """Close a refund whose nonce is spent; send any other refund again."""
-        block, signed = await self._chain.head(), self._signed(case)
+        block, signed = await self._chain.head(), self._sign(case)
         if await is_spent(self._chain, signed, block):
             await self._close(case, signed, block)
         elif case.sender != self.address:
@@ -221,7 +221,7 @@ class Refunds:
         """Leave a refund that the token refuses to the operator, once no endpoint can lag."""
         problem = await self.problem_of(case)
         if problem is None or await is_spent(
-            self._chain, self._signed(case), await self._chain.head()
+            self._chain, self._sign(case), await self._chain.head()
         ):
             return
         if self._now() - case.updated_at < self.timing.lag_s:
@@ -233,7 +233,7 @@ class Refunds:
     async def _submit(self, case: RefundCase) -> str | None:
         self._submitting[case.payment.id] = case
         try:
-            return await self._signer.submit(case.payment, self._call(case))
+            return await self._signer.submit(case.payment, self._build_call(case))
         finally:
             del self._submitting[case.payment.id]
 
@@ -261,21 +261,21 @@ class Refunds:
             now=self._now(),
         )
 
-    async def _call_of(self, payment: Payment) -> Call:
+    async def _find_call(self, payment: Payment) -> Call:
         """Return what an unmined transaction of this key does.
 
         It is a settlement if this key was the settlement key once.
         """
         case = await self._ledger.case_of(payment.id)
         if case is not None:
-            return self._call(case)
+            return self._build_call(case)
         if payment.authorization is None:
             raise RuntimeError(f"payment {payment.id} has no refund")
         return await settlement_call(payment.authorization, self._settings.chain, self._chain)
 
-    def _signed(self, case: RefundCase) -> Authorization:
+    def _sign(self, case: RefundCase) -> Authorization:
         """Return the authorization, with the address of the key that began the refund."""
         return sign_refund(self._secret, case.sender or self.address, case, self._settings.chain)
 
-    def _call(self, case: RefundCase) -> Call:
-        return key_call(self._signed(case), self._settings.chain)
+    def _build_call(self, case: RefundCase) -> Call:
+        return key_call(self._sign(case), self._settings.chain)

@@ -118,11 +118,11 @@ class LocalSettler:
         Returns the transaction's hash, or None if nothing was sent: the chain would refuse the
         call, or the payment may use up no more nonces.
         """
-        return await self._signer.submit(payment, await self._call(payment))
+        return await self._signer.submit(payment, await self._build_call(payment))
 
     async def tend(self) -> None:
         """Send unmined transactions again, and dearer if they are stuck."""
-        await self._signer.tend(self._call)
+        await self._signer.tend(self._build_call)
 
     async def close(self) -> None:
         """Do nothing: no call of this settler outlives its caller."""
@@ -131,7 +131,7 @@ class LocalSettler:
         now = self._context.now()
         await self._context.journal.begin_settling(payment.id, transaction, now=now)
 
-    async def _call(self, payment: Payment) -> Call:
+    async def _build_call(self, payment: Payment) -> Call:
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
         context = self._context

@@ -50,7 +50,7 @@ def challenge(quote: Quote, reason: str | None, version: int) -> Challenge:
                 "amount": str(quote.price_units),
                 "payTo": quote.wallet,
                 "maxTimeoutSeconds": MAX_TIMEOUT_S,
-                "extra": _domain(quote),
+                "extra": _build_domain(quote),
             }
         ],
         "extensions": {},
@@ -74,11 +74,11 @@ def _build_entry_v1(quote: Quote, token: str) -> dict[str, Any]:
         "outputSchema": {
             "input": {"type": "http", "method": "POST", "bodyType": "json", "bodyFields": {}}
         },
-        "extra": _domain(quote) | {"assetAddress": token},
+        "extra": _build_domain(quote) | {"assetAddress": token},
     }
 
 
-def _domain(quote: Quote) -> dict[str, str]:
+def _build_domain(quote: Quote) -> dict[str, str]:
     return {"name": quote.network.token_name, "version": quote.network.token_version}
 
 

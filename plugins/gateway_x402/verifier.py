@@ -102,7 +102,7 @@ class X402Verifier:
         if is_by_key:
             call = key_call(authorization, self._network)
         else:
-            call = await self._wallet_call(authorization)
+            call = await self._build_wallet_call(authorization)
         try:
             await self._chain.call(call.data, to=call.to, gas=call.gas)
         except CallReverted as refusal:
@@ -115,7 +115,7 @@ class X402Verifier:
             return False
         return True
 
-    async def _wallet_call(self, authorization: Authorization) -> Call:
+    async def _build_wallet_call(self, authorization: Authorization) -> Call:
         """Return the call for a signature that is not by the sender's own key.
 
         If the account has no code, it must be a wallet that an allowed factory deploys. Raises

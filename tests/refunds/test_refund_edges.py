@@ -76,7 +76,7 @@ async def refused_by_the_token(gateway, payer, provider, chain, refund_key) -> t
     await approve(gateway, task)
     await until_state(gateway, task, "refunding")
     await refunds.close()
-    signed = transfer_calldata(refunds._signed(await case_of(gateway, task)))
+    signed = transfer_calldata(refunds._sign(await case_of(gateway, task)))
     for tx_hash in await sent_hashes(gateway):
         chain.drop(tx_hash)
     spend_all(chain, refund_key)
