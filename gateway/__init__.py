@@ -1,4 +1,7 @@
-"""The public names of the Generation Gateway, for plugin authors and nobody else."""
+"""The public names of the Generation Gateway, for authors of plugins.
+
+Code inside the gateway imports the modules themselves.
+"""
 
 from gateway.contracts import (
     AuthorizationVerifier,

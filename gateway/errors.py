@@ -1,6 +1,6 @@
 """Every error the gateway raises on purpose.
 
-GatewayError                       reaches a caller as JSON: status, code, sentence
+GatewayError                       reaches the buyer as JSON: status, code, sentence
 ├── ValidationError                400 VALIDATION_ERROR
 │   └── PayloadTooLarge            413 VALIDATION_ERROR
 ├── NotFound                       404 NOT_FOUND
@@ -20,18 +20,19 @@ GatewayError                       reaches a caller as JSON: status, code, sente
     └── TxAlreadyUsed              TX_ALREADY_USED
 
 ProviderError                      ends or delays an attempt of a task
-├── Transient                      costs one of the retries; after a billable request went out,
-│   │                              it counts as SubmitUncertain
-│   └── NotAccepted                costs one of the retries: sent, and certainly not taken
+├── Transient                      costs a retry; counts as SubmitUncertain once a billable
+│   │                              request went out
+│   └── NotAccepted                costs a retry: sent, and certainly not taken
 ├── RateLimited                    waits, costs no attempt
-├── InvalidInput                   fails at once; before payment: VALIDATION_ERROR
-├── ContentPolicy                  fails at once
-├── AccountProblem                 fails at once; the endpoint is off sale until it is solved
-├── SubmitUncertain                fails at once: sent, no answer, perhaps billed
-├── JobFailed                      costs one of the retries: the job ended without a result
-├── HandleLost                     fails at once: the API does not know its own job any more
-└── ResultUnusable                 fails at once: made, perhaps billed, and it cannot be sold
-    └── LinkDead                   the job is asked for a fresh link, three times; then the same
+├── InvalidInput                   fails the task at once; before payment: VALIDATION_ERROR
+├── ContentPolicy                  fails the task at once
+├── AccountProblem                 fails the task at once; the endpoint is off sale until the
+│                                  operator has solved the problem
+├── SubmitUncertain                fails the task at once: sent, no answer, perhaps billed
+├── JobFailed                      costs a retry: the job ended without a result
+├── HandleLost                     fails the task at once: the API lost its own job
+└── ResultUnusable                 fails the task at once: made, perhaps billed, not sellable
+    └── LinkDead                   the job is polled for a fresh link, three times; then the same
 
 RefundRefused                      the operator's decision cannot be carried out
 SettingsError                      stops the start with one sentence
@@ -41,7 +42,7 @@ from typing import ClassVar
 
 
 class GatewayError(Exception):
-    """Base of every error that may reach a caller; its message is a sentence for them."""
+    """Base of every error that may reach the buyer. The message is a sentence for the buyer."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str | None] = "INTERNAL_ERROR"
@@ -60,13 +61,13 @@ class ValidationError(GatewayError):
 
 
 class PayloadTooLarge(ValidationError):
-    """The body is past the route's limit."""
+    """The body is larger than the route's limit."""
 
     status = 413
 
 
 class NotFound(GatewayError):
-    """No such path, slug, task or file."""
+    """The path, slug, task or file does not exist."""
 
     status = 404
     code = "NOT_FOUND"
@@ -80,7 +81,7 @@ class MethodNotAllowed(GatewayError):
 
 
 class InvalidCredentials(GatewayError):
-    """The admin password does not match; says the same for every cause."""
+    """The admin password does not match. The sentence is the same for every cause."""
 
     status = 401
     code = "INVALID_CREDENTIALS"
@@ -94,7 +95,7 @@ class IdempotencyConflict(GatewayError):
 
 
 class TooManyRequests(GatewayError):
-    """A rate limit is exceeded; `retry_after_s` whole seconds of waiting always suffice."""
+    """A rate limit is exceeded. Waiting `retry_after_s` whole seconds always suffices."""
 
     status = 429
     code = None
@@ -106,13 +107,13 @@ class TooManyRequests(GatewayError):
 
 
 class ExecutionError(GatewayError):
-    """The endpoint cannot serve now; nothing was charged."""
+    """The endpoint cannot serve now. Nothing was charged."""
 
     code = "EXECUTION_ERROR"
 
 
 class BodiesFull(ExecutionError):
-    """The bodies of other requests take all the memory that bodies may take."""
+    """The bodies of other requests fill the memory that bodies may take."""
 
     status = 503
     retry_after_s = 5
@@ -129,9 +130,9 @@ class ChainUnavailable(GatewayError):
 
 
 class PaymentRequired(GatewayError):
-    """The 402: no payment, or one that cannot be accepted.
+    """The 402: the request has no payment, or a payment that cannot be accepted.
 
-    `reason` is a standard x402 error reason, or None for the first, plain challenge.
+    `reason` is a standard x402 error reason or a sentence, or None for the plain challenge.
     """
 
     status = 402
@@ -149,7 +150,7 @@ class PaymentError(GatewayError):
 
 
 class TxNotFound(PaymentError):
-    """No receipt for the hash yet."""
+    """The hash has no receipt yet."""
 
     code = "TX_NOT_FOUND"
 
@@ -173,7 +174,7 @@ class InsufficientPayment(PaymentError):
 
 
 class TxAlreadyUsed(PaymentError):
-    """The hash, or the transfer in it, already paid for a generation."""
+    """The hash, or the transfer in its transaction, already paid for a generation."""
 
     code = "TX_ALREADY_USED"
 
@@ -181,25 +182,25 @@ class TxAlreadyUsed(PaymentError):
 class ProviderError(Exception):
     """Base of what a provider raises.
 
-    Anything else that a `submit` raises counts as `SubmitUncertain`, and anything else that a
-    `poll` raises as `Transient`.
+    Any other exception of a `submit` counts as `SubmitUncertain`, and any other exception of a
+    `poll` counts as `Transient`.
     """
 
 
 class Transient(ProviderError):
-    """A moment's trouble, such as a network error: worth another attempt.
+    """A short trouble, such as a network error: another attempt may succeed.
 
-    Of a `submit` it must mean that nothing was taken. Where a request that may be billed went out
-    through `Outbound`, the gateway does not believe that, and counts it as `SubmitUncertain`.
+    Raised by a `submit`, it must mean that the vendor took nothing. If a request that may be
+    billed went out through `Outbound`, the gateway counts it as `SubmitUncertain` all the same.
     """
 
 
 class NotAccepted(Transient):
-    """Sent, and the vendor documents that this answer means "not taken, not billed"."""
+    """The vendor documents that this answer to a submit means "not taken, not billed"."""
 
 
 class RateLimited(ProviderError):
-    """The provider asks to wait; costs no attempt."""
+    """The vendor asks to wait `retry_after_s` seconds. Costs no attempt."""
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)
@@ -207,53 +208,55 @@ class RateLimited(ProviderError):
 
 
 class InvalidInput(ProviderError):
-    """The provider cannot work with this input, however often it is asked."""
+    """The vendor cannot work with this input, however often it is sent."""
 
 
 class ContentPolicy(ProviderError):
-    """The provider refuses the content."""
+    """The vendor refuses the content."""
 
 
 class AccountProblem(ProviderError):
-    """The operator's key, credit or settings are not right; every request fails until they are.
+    """The operator's key, credit or settings are wrong. Every request fails until they are right.
 
-    Its message goes to the operator's log: never a key, never what the buyer sent.
+    The message goes to the operator's log: it must hold no key and nothing that the buyer sent.
     """
 
 
 class SubmitUncertain(ProviderError):
-    """Sent, and no answer: it may have been made and billed, so it is not sent again."""
+    """Sent, and no answer came: perhaps made and billed, so the gateway does not send it again."""
 
 
 class JobFailed(ProviderError):
-    """The API says that a job ended without a result, and bills none: it is submitted anew."""
+    """The API says that a job ended without result and bill, so the job is submitted anew."""
 
 
 class HandleLost(ProviderError):
-    """The API does not know a job it accepted: perhaps made and billed, so not submitted anew.
+    """The API does not know a job that it accepted.
 
-    Unless the provider's submit is idempotent: then it costs one of the retries.
+    The result was perhaps made and billed, so the job is not submitted anew. If the provider's
+    submit is idempotent, it is submitted anew and costs a retry.
     """
 
 
 class ResultUnusable(ProviderError):
-    """The result was made, perhaps billed, and cannot be sold; so it is not made anew.
+    """The result was made, perhaps billed, and cannot be sold.
 
-    The task fails with its message, which the buyer reads. Unless the provider's submit is
-    idempotent: then it costs one of the retries.
+    It is not made anew: the task fails with the message, which the buyer reads. If the provider's
+    submit is idempotent, it is made anew and costs a retry.
     """
 
 
 class LinkDead(ResultUnusable):
-    """What the result links to cannot be had; a job is polled again for a fresh link.
+    """The file that the result links to cannot be fetched.
 
-    After three of them the task fails with the message, also where the submit is idempotent.
+    A job is polled again for a fresh link. After three dead links the task fails with the message,
+    even if the provider's submit is idempotent.
     """
 
 
 class RefundRefused(Exception):
-    """A refund cannot be decided or sent so; the message says why."""
+    """A refund cannot be decided or sent like this. The message says why."""
 
 
 class SettingsError(Exception):
-    """A setting is wrong or missing; the message names it and shows an example."""
+    """A setting is wrong or missing. The message names the setting and shows an example."""

@@ -33,6 +33,7 @@ from gateway.demo.chain import FAUCET_KEY, PlayChain
 from gateway.demo.token import Authorization, call_data, domain_separator
 from gateway.tasks import TaskTiming
 from gateway.web.services import EXTENSION, Services
+from tests.waits import set_waits
 
 WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E".lower()
 PNG = base64.b64decode(
@@ -200,6 +201,7 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
     async with app.test_app():
         services: Services = app.extensions[EXTENSION]
         services.workers.resources.timing = TaskTiming(backoff_s=0.02)
+        set_waits(services)
         services.answered.set()
         yield Running(app, app.test_client(), services)
 

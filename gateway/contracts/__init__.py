@@ -1,4 +1,7 @@
-"""The seams of the gateway: what a provider, a payment plugin, a chain and a store promise."""
+"""Protocols: what a provider, a payment plugin, the chain, the store and an output store promise.
+
+Nothing here does anything; what implements a protocol belongs in the folder of its subject.
+"""
 
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable

@@ -1,4 +1,4 @@
-"""What the chain promises."""
+"""What the gateway needs from the chain."""
 
 from typing import Protocol
 
@@ -10,10 +10,13 @@ from gateway.domain import (
 
 
 class Chain(Protocol):
-    """Base, as the gateway reads it. Every method raises `ChainUnavailable` without an answer."""
+    """Base, as the gateway reads it.
+
+    Every method raises `ChainUnavailable` if no endpoint answers, or if the answers make no sense.
+    """
 
     async def start(self) -> None:
-        """Connect and assert chain id and token domain; may be called again."""
+        """Connect, and assert the chain id and the token's domain. May be called again."""
         ...
 
     async def close(self) -> None:
@@ -25,23 +28,23 @@ class Chain(Protocol):
         ...
 
     async def newest_head(self) -> Block:
-        """Return the newest block that any endpoint has: one that has stopped is not believed."""
+        """Return the newest block of any endpoint, so that a stopped endpoint does no harm."""
         ...
 
     async def block_at(self, number: int) -> Block:
-        """Return the block of a number."""
+        """Return the block with this number."""
         ...
 
     async def block(self, block_hash: str) -> Block:
-        """Return one block."""
+        """Return the block with this hash."""
         ...
 
     async def knows_transaction(self, tx_hash: str) -> bool:
-        """Return whether any endpoint knows a transaction, mined or pending; one look at each."""
+        """Return whether any endpoint knows a transaction, mined or pending. Asks each once."""
         ...
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
-        """Return a mined transaction, or None where no endpoint knows one."""
+        """Return the receipt of a mined transaction, or None if no endpoint knows one."""
         ...
 
     async def call(
@@ -53,43 +56,46 @@ class Chain(Protocol):
         gas: int | None = None,
         fees: tuple[int, int] | None = None,
     ) -> bytes:
-        """Call the token, or another contract, at the newest block, without a transaction.
+        """Call the token, or the contract `to`, at the newest block, without a transaction.
 
-        `fees` is (max fee, max priority fee) in wei per gas: with them the call sees the gas
+        `fees` is (max fee, max priority fee) in wei per gas. With `fees` the call sees the gas
         price that a block would show it, and `sender` must hold the ETH that it could cost.
-        Raises `CallReverted` where the contract refuses, also for want of `gas`.
+        Raises `CallReverted` if the contract refuses, or if `gas` does not suffice.
         """
         ...
 
     async def code(self, address: str) -> bytes:
-        """Return an account's code at the newest block; empty for a plain key's account."""
+        """Return an account's code at the newest block. A plain key's account has none."""
         ...
 
     async def safe_head(self) -> Block:
-        """Return the newest block that the network calls safe: it will not be reorganised."""
+        """Return the newest block that the network calls safe, so it will not be reorganised."""
         ...
 
     async def transfer_logs(
         self, recipient: str, *, from_block: int, to_block: int
     ) -> list[MinedTransfer]:
-        """Return the token's transfers to an address in a range of blocks, in their order."""
+        """Return the token's transfers to an address in a range of blocks, oldest first."""
         ...
 
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
-        """Call the token for one integer; an answer of another length is none."""
+        """Call the token and return one uint256, at the newest block or at the block `at`.
+
+        An answer that is not 32 bytes counts as no answer.
+        """
         ...
 
     async def authorization_logs(
         self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
     ) -> list[tuple[str, bool]]:
-        """Return (transaction hash, was it used rather than cancelled) of a nonce's logs.
+        """Return (transaction hash, whether it was used rather than cancelled) of a nonce's logs.
 
-        Only an endpoint that has the block `known` is believed: another may lag behind it.
+        Only an endpoint that has the block `known` counts: any other may lag behind.
         """
         ...
 
     async def gas_balance(self, address: str) -> int:
-        """Return an account's wei."""
+        """Return an account's balance in wei."""
         ...
 
     async def transaction_count(self, address: str) -> int:
@@ -101,9 +107,9 @@ class Chain(Protocol):
         ...
 
     async def send(self, raw: bytes) -> None:
-        """Broadcast; already known or already mined is fine.
+        """Broadcast a signed transaction. An endpoint that knows it already counts as success.
 
-        Raises `ChainUnavailable` where no endpoint took it.
+        Raises `ChainUnavailable` if no endpoint took it.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What the output_store promise: outputs kept durably, links to them, nothing kept for nobody."""
+"""What an output store promises: durable outputs, links to them, and their deletion."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -10,26 +10,30 @@ from gateway.domain import Result, StoredOutput, StoredResult
 
 
 class OutputStoreUnavailable(Exception):
-    """The place of the outputs is full, down or closed to us; the outputs are not at fault."""
+    """The disk or the bucket is full, down or refuses us. The outputs themselves are sound."""
 
 
 @attrs.frozen(kw_only=True)
 class Kept:
-    """One file that was found: whole or half, wanted or not."""
+    """One file in the store: complete or half written, shown by a task or not."""
 
     key: str
-    task_id: str  # of the task it was written for
-    is_shared: bool = False  # with gateways on a copy of our database, such as a restore drill
+
+    # The task that the file was written for.
+    task_id: str
+
+    # Whether gateways on a copy of our database use the file too, such as a restore drill.
+    is_shared: bool = False
 
 
 class OutputStore(Protocol):
-    """Keeps outputs and hands out links to them that expire."""
+    """Keeps outputs, and makes links to them that expire."""
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs durably, hashed; text becomes a Markdown output of its own.
+        """Write outputs durably and hash them. Text becomes a Markdown output of its own.
 
-        `folder` is the task's id, a hyphen, and 16 characters of the lease's token: so no two
-        lanes write the same file, and saving again replaces what is there.
+        `folder` is the task's id, a hyphen, and 16 characters of the lease's token. So no two
+        attempts write the same file, and saving again replaces the files of the same attempt.
         Raises `OutputStoreUnavailable`. The result is made and paid for: save it again later,
         do not generate it again.
         """
@@ -38,30 +42,33 @@ class OutputStore(Protocol):
     async def links(
         self, outputs: Sequence[StoredOutput], *, now: float, expires_at: float
     ) -> list[str]:
-        """Return an address for each output, none of which works after `expires_at`.
+        """Return an address for each output, which stops working at `expires_at` (Unix seconds).
 
-        An address is whole, or begins with `/files/` and is below the gateway's own.
+        An address is absolute, or begins with `/files/` and belongs to the gateway's own address.
         """
         ...
 
     def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:
-        """Return the file behind a link below `/files/`.
+        """Return the file behind a link that begins with `/files/`.
 
-        Raises `NotFound` for a wrong, expired or deleted one.
+        Raises `NotFound` if the link is wrong or has expired, or if the file was deleted.
         """
         ...
 
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
-        """Remove outputs; those already gone are fine. Raises `OutputStoreUnavailable`."""
+        """Delete outputs; a missing file is no error. Raises `OutputStoreUnavailable`."""
         ...
 
     def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
-        """Yield what was last written before a time, halves too, some at a time.
+        """Yield lists of the files last written before a time (Unix seconds), half files too.
 
         Raises `OutputStoreUnavailable`.
         """
         ...
 
     async def probe(self) -> str:
-        """Write, read and delete a small file; returns where. Raises `OutputStoreUnavailable`."""
+        """Write, read and delete a small file, and return where.
+
+        Raises `OutputStoreUnavailable`.
+        """
         ...

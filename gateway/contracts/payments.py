@@ -1,4 +1,4 @@
-"""What payment verifiers and settlers promise, and what they are given."""
+"""What payment verifiers and settlers promise, and what the gateway gives them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -23,7 +23,9 @@ class Quote:
 
     endpoint: Endpoint
     price_units: int
-    wallet: str  # as the operator wrote it
+
+    # The address as the operator wrote it.
+    wallet: str
     network: Network
     resource_url: str
 
@@ -38,157 +40,168 @@ class Challenge:
 
 @attrs.frozen(kw_only=True)
 class Proof:
-    """A decoded payment header, unchecked: what the client says it signed, and the signature."""
+    """A decoded, unchecked payment header: what the client says it signed, and the signature."""
 
-    version: int  # of x402: 1 or 2
+    # The version of x402: 1 or 2.
+    version: int
     scheme: str
     network: str
-    asset: str | None  # v2 only, as are the two below
+
+    # The next three are None in version 1.
+    asset: str | None
     amount: str | None
     pay_to: str | None
     authorization: Authorization
 
 
 class AuthorizationVerifier(Protocol):
-    """The X402 flow: challenges, and the signed authorizations that answer them."""
+    """The x402 flow: challenges, and the signed authorizations that answer them."""
 
-    header_names: Sequence[str]  # in order of preference
+    # In order of preference.
+    header_names: Sequence[str]
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
-        """Return the 402 for a quote; `version` 1 puts what x402 v1 clients need first."""
+        """Return the 402 for a quote. With `version` 1, what x402 v1 clients need comes first."""
         ...
 
     def read(self, header: str) -> Proof:
-        """Decode a payment header; pure.
+        """Decode a payment header. Pure: asks nothing, writes nothing.
 
         Raises `PaymentRequired` with the standard reason.
         """
         ...
 
     def check_terms(self, proof: Proof, quote: Quote, now: float) -> None:
-        """Compare scheme, network, asset, amount, recipient and time window; pure.
+        """Compare scheme, network, asset, amount, recipient and time window. Pure.
 
         Raises `PaymentRequired` with the standard reason.
         """
         ...
 
     async def check_chain(self, authorization: Authorization) -> bool:
-        """Find out who signed, and whether the chain would settle it; writes nothing.
+        """Check who signed, and whether the chain would settle the authorization. Writes nothing.
 
-        Returns False where its nonce is spent already: whether for us, the chain's logs tell.
-        Raises `PaymentRequired` with the standard reason.
+        Returns False if the nonce is spent already; only the chain's logs show whether it paid us.
+        Raises `PaymentRequired` with the standard reason, and `ChainUnavailable`.
         """
         ...
 
     def receipt_headers(self, proof: Proof, payment: Payment) -> Mapping[str, str]:
-        """Return the headers of the 200 that tell the client its settlement."""
+        """Return the headers of the 200 that describe the settlement to the client."""
         ...
 
 
 class TransferVerifier(Protocol):
-    """The direct flow: finds in a mined transaction the transfers that may pay."""
+    """The direct flow: finds the transfers in a mined transaction that may pay."""
 
     async def find_transfers(
         self, tx_hash: str, *, floor_block: int, born_at: float, now: float
     ) -> list[Transfer]:
         """Return the USDC transfers to the wallet in a mined transaction, at least one.
 
-        Those of a block up to `floor_block`, or from before `born_at`, may be spent already.
-        Whether they are still unclaimed, and whether they suffice, the store decides.
+        `floor_block` is the cutoff block. A transfer in a block up to `floor_block`, or mined
+        before `born_at` (Unix seconds), may have paid for a task already and is refused.
+        The store decides whether a transfer is still unclaimed, and whether it suffices.
         Raises `TxNotFound`, `TxFailed`, `InvalidPayment`, `ChainUnavailable`.
         """
         ...
 
 
 class Settler(Protocol):
-    """Makes the transfer of a reserved x402 payment happen on-chain."""
+    """Brings the transfer of a reserved x402 payment on-chain."""
 
     async def check_ready(self) -> None:
-        """Raise `ExecutionError` where settling cannot work now, e.g. for want of gas."""
+        """Raise `ExecutionError` if settling cannot work now, e.g. for want of gas."""
         ...
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Ask whether this one would be settled, before anything is written down.
+        """Check whether this authorization would be settled, before anything is written down.
 
-        Raises `PaymentRequired` with the standard reason where it would not, `ExecutionError`
-        where nobody can tell now.
+        Raises `PaymentRequired` with the standard reason if it would not be, and `ExecutionError`
+        if that cannot be known now.
         """
         ...
 
     async def submit(self, payment: Payment) -> str | None:
-        """Write down (T2), then send; called again for the same payment it sends the same bytes.
+        """Write the settlement down (`begin_settling`), then send it.
 
-        Returns the hash of the transaction to look for, or None where nothing could be sent.
-        Raises `ChainUnavailable` where the outcome of sending is unknown.
+        Called again for the same payment, it sends the same bytes.
+        Returns the hash of the transaction to look for, or None if nothing could be sent.
+        Raises `ChainUnavailable` if the outcome of sending is unknown.
         """
         ...
 
     async def tend(self) -> None:
-        """Resend and, where stuck, replace what was sent earlier; called every few seconds."""
+        """Resend what was sent earlier, or replace it if it is stuck. Called every few seconds."""
         ...
 
     async def close(self) -> None:
-        """Stop what still runs; what is written down is taken up at the next start."""
+        """Stop what still runs. What is written down is continued after the next start."""
         ...
 
 
 @attrs.frozen(kw_only=True)
 class SignedTransaction:
-    """A transaction ready to be sent; its hash is computed by ourselves."""
+    """A transaction ready to be sent. The gateway computed its hash."""
 
     signer: str
     nonce: int
     tx_hash: str
     raw: bytes = attrs.field(repr=False)
-    max_fee_wei: int  # per gas
+
+    # Both fees are in wei per gas.
+    max_fee_wei: int
     max_priority_wei: int
+
+    # Unix seconds.
     sent_at: float
 
     @property
     def most_wei(self) -> int:
-        """The most it can cost where no receipt says what it did; 10⁶ gas is our largest limit."""
+        """The most wei that the transaction can cost: 10⁶ gas is our largest limit."""
         return self.max_fee_wei * 10**6
 
 
 class SettlementJournal(Protocol):
-    """The part of the store that keys of ours write: their nonces, and what they signed."""
+    """The part of the store for our own keys: their nonces, and what they signed."""
 
     async def next_nonce(self, signer: str, chain_nonce: int) -> int:
-        """Return the first nonce from `chain_nonce` on under which the signer signed nothing."""
+        """Return the first nonce, from `chain_nonce` on, with which the signer signed nothing."""
         ...
 
     async def begin_settling(
         self, payment_id: int, transaction: SignedTransaction | None, *, now: float
     ) -> None:
-        """T2: payment `settling`, the signed transaction, its nonce used up.
+        """Write down payment `settling`, the signed transaction and its used-up nonce.
 
-        Also when an earlier transaction's nonce was used up by another. Raises `RuntimeError`
-        where the payment is closed or the nonce was taken meanwhile.
+        Pass no transaction if a facilitator sends it. A payment that is `settling` already may
+        get another transaction, after some other transaction used up the first nonce.
+        Raises `RuntimeError` if the payment is closed or the nonce was taken meanwhile.
         """
         ...
 
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
-        """Write down a dearer transaction of the same nonce before it is sent."""
+        """Write down a dearer transaction with the same nonce, before it is sent."""
         ...
 
     async def unmined_of(self, payment_id: int, signer: str) -> SignedTransaction | None:
-        """Return a signer's newest transaction of a payment whose nonce is not seen used."""
+        """Return the newest transaction of a payment whose nonce is not known to be mined."""
         ...
 
     async def nonces_of(self, payment_id: int, signer: str) -> int:
-        """Return how many nonces of a signer a payment has used up."""
+        """Return how many of the signer's nonces a payment has used up."""
         ...
 
     async def failed_gas(self, *, since: float) -> int:
-        """Return the wei that settlements of accounts with code burned by reverting."""
+        """Return the wei that reverted settlements of accounts with code cost since `since`."""
         ...
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-        """Return (payment, newest transaction) of every nonce not seen used, in order."""
+        """Return (payment, newest transaction) of each nonce not known to be mined, in order."""
         ...
 
     async def mark_mined(self, signer: str, below_nonce: int) -> None:
-        """Note that every nonce below is used on-chain."""
+        """Note that every nonce below `below_nonce` is mined."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a provider promises, and what it is given."""
+"""What a provider promises, and what the gateway gives it."""
 
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
@@ -6,36 +6,39 @@ from typing import Protocol, runtime_checkable
 from gateway.domain import Endpoint, GenerationRequest, Handle, Pending, Result
 
 Clock = Callable[[], float]
-"""Returns Unix seconds; production passes `time.time`, tests what they like."""
+"""Returns Unix seconds. Production passes `time.time`; a test may pass another function."""
 
 
 class Job(Protocol):
-    """What a provider may know and tell about the attempt it works on."""
+    """What a provider may read and report about the attempt that it works on."""
 
     task_id: str
-    attempt: int  # 1 to 4
+
+    # 1 to 4.
+    attempt: int
     endpoint: Endpoint
 
     async def progress(self, fraction: float, note: str = "") -> None:
-        """Show in the task how far this attempt is, 0 to 1; the note is for the operator."""
+        """Show in the task how far this attempt is, from 0 to 1. The note is for the operator."""
         ...
 
     async def save(self, handle: Handle) -> None:
-        """Write a handle down; when this returns, it survives the loss of the machine.
+        """Write a handle down. When this returns, the handle survives the loss of the machine.
 
-        A `submit` that returns a handle needs not call it. One that stays and waits itself must,
-        before its first poll: after a restart the gateway polls this handle and never submits.
+        A `submit` that returns a handle need not call `save`. A `submit` that waits for the job
+        itself must call it before its first poll: after a restart the gateway polls this handle
+        and never submits again.
         """
         ...
 
 
 class Provider(Protocol):
-    """Generates. One object serves every endpoint it was registered with.
+    """Generates. One object serves every endpoint that it was registered with.
 
-    This much is enough for an API that answers with the result. Whatever more it can do is a
-    method of `Validating`, `Polling`, `Cancelling`, `Probing` or `Closing`; an attribute
-    `traits` (`gateway.Traits`) tells its limits, one `notes` (sentences) what the operator should
-    know of how it is set up.
+    `name` and `submit` suffice for an API that answers with the result. A provider that can do
+    more has the method of `Validating`, `Polling`, `Cancelling`, `Probing` or `Closing` too. The
+    optional attribute `traits` (`gateway.Traits`) holds its limits; the optional attribute `notes`
+    (sentences) tells the operator about its set-up.
     """
 
     name: str
@@ -43,21 +46,22 @@ class Provider(Protocol):
     async def submit(self, request: GenerationRequest, job: Job) -> Result | Handle:
         """Generate once, or begin a job and return its handle.
 
-        Raises `Transient` (one of the retries), `RateLimited` (waits, costs none),
-        `InvalidInput` or `ContentPolicy` (fails at once), `AccountProblem` (the same, and off
-        sale), `SubmitUncertain` (never sent again). Anything else counts as transient.
+        Raises `Transient` (costs a retry), `RateLimited` (waits, costs no retry), `InvalidInput`
+        or `ContentPolicy` (the task fails at once), `AccountProblem` (the same, and the endpoint
+        goes off sale), `SubmitUncertain` (never sent again). Any other exception counts as
+        `SubmitUncertain`.
         """
         ...
 
 
 @runtime_checkable
 class Validating(Protocol):
-    """A provider that looks at requests before anybody pays."""
+    """A provider that checks requests before payment."""
 
     async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
-        """Refuse, before anybody pays, a request that is doomed; cheap, and writes nothing.
+        """Refuse a request that would fail, before payment. Cheap, and writes nothing.
 
-        Raises `InvalidInput` with a sentence for the caller.
+        Raises `InvalidInput` with a sentence for the buyer.
         """
         ...
 
@@ -67,11 +71,11 @@ class Polling(Protocol):
     """A provider whose `submit` may return a handle."""
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:
-        """Ask once what became of a job; the gateway asks again after `Pending`.
+        """Ask once what became of a job. The gateway asks again after `Pending`.
 
-        Whatever fails here is asked again, and never submits. Only what the API says about the
-        job itself ends it: `JobFailed` (one of the retries), `ContentPolicy`, `InvalidInput`,
-        `HandleLost` (fails at once).
+        After any other error the gateway polls again, and never submits. Only what the API says
+        about the job itself ends the job: `JobFailed` (costs a retry), and `ContentPolicy`,
+        `InvalidInput` or `HandleLost` (the task fails at once).
         """
         ...
 
@@ -81,26 +85,26 @@ class Cancelling(Protocol):
     """A provider that can stop a job."""
 
     async def cancel(self, handle: Handle) -> None:
-        """Stop a job that took too long; returns once the API has said so, else raises."""
+        """Stop a job that took too long. Returns once the API has confirmed it, else raises."""
         ...
 
 
 @runtime_checkable
 class Probing(Protocol):
-    """A provider that can be asked whether it works, at no cost."""
+    """A provider that can be asked at no cost whether it works."""
 
     async def health(self) -> None:
-        """Return where the next submit would be taken; cheap, and never billed.
+        """Return if the API would accept the next submit. Cheap, and never billed.
 
-        Raises `AccountProblem` where the operator must act, anything else where it is down.
+        Raises `AccountProblem` if the operator must act, and anything else if the API is down.
         """
         ...
 
 
 @runtime_checkable
 class Closing(Protocol):
-    """A provider that keeps something open."""
+    """A provider that holds a resource open."""
 
     async def close(self) -> None:
-        """Let go of it; called once, when the gateway stops."""
+        """Release the resource. Called once, when the gateway stops."""
         ...

@@ -1,4 +1,4 @@
-"""What the refund ledger promises: decisions, sending, and the end of each refund."""
+"""What the refund ledger promises: it writes down decisions, sending, and how refunds end."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,26 +8,26 @@ from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
 
 
 class RefundLedger(Protocol):
-    """Refunds from owed to paid. Each method is one transaction, durable when it returns."""
+    """Refunds from due to paid. Each method is one write, durable when it returns."""
 
     async def cases(self, *states: PaymentState) -> list[RefundCase]:
-        """Return the refunds in these states, oldest first; all of them without any."""
+        """Return the refunds in these states, oldest first. Without states, return all."""
         ...
 
     async def case(self, task_id: str) -> RefundCase | None:
-        """Return the refund of a task."""
+        """Return the refund of a task, or None."""
         ...
 
     async def case_of(self, payment_id: int) -> RefundCase | None:
-        """Return the refund of a payment."""
+        """Return the refund of a payment, or None."""
         ...
 
     async def decide(
         self, task_id: str, decision: Decision, *, recipient: str | None, note: str, now: float
     ) -> RefundCase:
-        """Note the operator's decision, and where the money goes if not to the payer.
+        """Write down the operator's decision. `recipient` replaces the payer's address, if given.
 
-        Raises `RefundRefused` for a refund that is being sent or is paid.
+        Raises `RefundRefused` if the refund is being sent or is paid.
         """
         ...
 
@@ -42,25 +42,29 @@ class RefundLedger(Protocol):
         cap_units: int,
         now: float,
     ) -> None:
-        """Payment `refunding`, what was signed for it, its nonce used up; before it is sent.
+        """Write down payment `refunding`, the signed transaction and its nonce, before it is sent.
 
-        Without an approval it counts against `cap_units` in 24 hours. Raises `RefundRefused`
-        where that is used up, `RuntimeError` where the refund is closed or the nonce was taken.
+        A refund without an approval counts against `cap_units` in 24 hours. Raises
+        `RefundRefused` if the cap is used up, and `RuntimeError` if the refund is closed, was begun
+        by another key, goes to another address meanwhile, or if the nonce was taken.
         """
         ...
 
     async def end(self, payment_id: int, tx_hash: str, *, now: float) -> bool:
-        """Payment `refunded`; False where it is closed already."""
+        """Write down payment `refunded`. Returns False if the refund is closed already."""
         ...
 
     async def fail(self, payment_id: int, problem: str, *, now: float) -> bool:
-        """Payment `refund_failed`: the operator has to look; False where it is closed already."""
+        """Write down payment `refund_failed`, so that the operator looks at the problem.
+
+        Returns False if the refund is closed already.
+        """
         ...
 
     async def note_problem(self, payment_id: int, problem: str | None) -> None:
-        """Keep why a refund is not sent yet."""
+        """Write down why a refund is not sent yet."""
         ...
 
     async def unclaimed(self, transfers: Sequence[MinedTransfer]) -> list[MinedTransfer]:
-        """Return the transfers that paid for nothing."""
+        """Return the transfers that paid for no task."""
         ...

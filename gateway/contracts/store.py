@@ -1,4 +1,4 @@
-"""What the store promises."""
+"""What the store promises. The parts for refunds, payers and the queue have files of their own."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -25,7 +25,7 @@ from gateway.domain import (
 
 @attrs.frozen(kw_only=True)
 class NewTask:
-    """What is written down about a task when it is accepted."""
+    """What the store writes down about a task when its payment is accepted."""
 
     id: str
     endpoint: Endpoint
@@ -37,39 +37,48 @@ class NewTask:
 
 @attrs.frozen(kw_only=True)
 class JobRecord:
-    """What the operator may want to know of a task's work at its provider."""
+    """What the operator may want to know about a task's work at its provider."""
 
-    handle: Handle | None  # of its job there
-    sent_at: float | None  # its last submit; None also where that is sent again without harm
-    note: str | None  # of its progress
-    cost_micros: int | None  # 10⁻⁶ US dollars
+    # The handle of the task's job.
+    handle: Handle | None
+
+    # When the last submit began (Unix seconds). None if none was begun, or if sending it again
+    # does no harm.
+    sent_at: float | None
+
+    # The provider's note on its progress.
+    note: str | None
+
+    # 10⁻⁶ US dollars.
+    cost_micros: int | None
 
 
 class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
-    """Everything durable. Each method is one transaction, durable when it returns."""
+    """Everything durable. Each method is one write, durable when it returns, or one read."""
 
     @property
     def queue(self) -> TaskQueue:
-        """The part that lanes work on."""
+        """The queue that workers take tasks from."""
         ...
 
     @property
     def refunds(self) -> RefundLedger:
-        """The part that keeps what is owed back."""
+        """The refunds that are due, on their way, paid or failed."""
         ...
 
     @property
     def payers(self) -> PayerRecords:
-        """The part that knows what payers have open, and what they made fail."""
+        """What payers have open, and which settlements they made fail."""
         ...
 
-    # -- payments; the names T1 … TR are those of docs/payments.md
+    # -- payments. In docs/payments.md `reserve` is T1, `begin_settling` T2, `settle` T3,
+    # `accept_direct` T1' and `release` TR.
     async def find_claim(self, key: str) -> Task | None:
-        """Return the task of the payment that claimed `key`."""
+        """Return the task of the payment that claimed `key`, or None."""
         ...
 
     async def find_idempotent(self, idempotency_hash: str) -> Task | None:
-        """Return the task that was accepted under an Idempotency-Key."""
+        """Return the task that was accepted under an Idempotency-Key, or None."""
         ...
 
     async def reserve(
@@ -81,16 +90,20 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         idempotency_hash: str | None = None,
         limits: ReserveLimits | None = None,
     ) -> Task | None:
-        """T1: payment `reserved`, its claim, task `held`; None where `key` is claimed.
+        """Write down payment `reserved`, its claim and task `held`.
 
-        Where another authorization has the Idempotency-Key, nothing is written, and its task
-        is returned. Raises `IdempotencyConflict` where that is of another request, `PayerBusy`
-        where the payer has too much open, and `ExecutionError` where held files fill their cap.
+        Returns None, and writes nothing, if `key` is claimed already. If another authorization has
+        the Idempotency-Key, writes nothing and returns the task of that authorization.
+        Raises `IdempotencyConflict` if that task is of another request, `PayerBusy` if the payer
+        has too much open, and `ExecutionError` if held files fill their cap.
         """
         ...
 
     async def settle(self, payment_id: int, transfer: Transfer, *, now: float) -> bool:
-        """T3: payment settled, task queued; False where the payment is closed already."""
+        """Write down payment `settled` with its transfer, and task `queued`.
+
+        Returns False if the payment is closed already.
+        """
         ...
 
     async def accept_direct(
@@ -102,16 +115,17 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         *,
         is_proven: bool = False,
     ) -> Task:
-        """T1': claims, payment settled, task queued; `is_proven`: the transfers' sender signed.
+        """Write down the claims, payment `settled` and task `queued`.
 
+        `is_proven` means that the sender of the transfers signed the request.
         Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
         """
         ...
 
     async def release(self, payment_id: int, *, now: float) -> bool:
-        """TR: payment released, task dropped; False where the payment is closed already.
+        """Write down payment `released` and task `dropped`, and free the Idempotency-Key.
 
-        Its Idempotency-Key is free again.
+        Returns False if the payment is closed already.
         """
         ...
 
@@ -121,27 +135,27 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
 
     # -- tasks
     async def task(self, task_id: str) -> Task | None:
-        """Return a task."""
+        """Return a task, or None."""
         ...
 
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None
     ) -> list[Task]:
-        """Return the newest tasks first: of one status, of one reason to fail, or all."""
+        """Return tasks, newest first; `status` and `details` (why a task failed) select some."""
         ...
 
     async def jobs_of(self, task_ids: Sequence[str]) -> dict[str, JobRecord]:
-        """Return tasks' work at their providers."""
+        """Return the work of tasks at their providers, by task id."""
         ...
 
     async def expired_outputs(
         self, *, now: float, limit: int
     ) -> list[tuple[str, list[StoredOutput]]]:
-        """Return (task id, outputs) past their retention and not marked expired yet."""
+        """Return (task id, outputs) past their retention that are not marked expired yet."""
         ...
 
     async def forget_outputs(self, task_ids: Sequence[str]) -> None:
-        """Note that the outputs of these tasks are gone."""
+        """Write down that the outputs of these tasks are deleted."""
         ...
 
     async def shown_outputs(self, task_ids: Sequence[str]) -> set[str]:
@@ -154,19 +168,19 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         ...
 
     async def give_back_space(self) -> None:
-        """Give the disk what deleted rows and files of requests took."""
+        """Return the space of deleted rows and of requests' files to the disk."""
         ...
 
     async def ping(self) -> None:
-        """Return when the writer answers."""
+        """Return once the writer answers."""
         ...
 
     async def known_meta(self, key: str) -> str | None:
-        """Return a stored value, or None where none was made yet."""
+        """Return a stored value, or None if it was not made yet."""
         ...
 
     async def meta(self, key: str, make: Callable[[], str]) -> str:
-        """Return a stored value, made and kept at its first use."""
+        """Return a stored value. At the first use, `make` makes it and the store keeps it."""
         ...
 
     async def count_attempt(
@@ -178,9 +192,9 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         total: tuple[int | None, int] = (None, 0),
         now: float,
     ) -> float:
-        """Count a login attempt; returns 0, or the seconds to wait where it is one too many.
+        """Count a login attempt. Returns 0, or the seconds to wait if the attempt is one too many.
 
-        `total`: the limit over all addresses, None for an attempt that it does not bind, and its
-        window in seconds. What is refused is not written down.
+        `total` is (limit over all addresses, its window in seconds). A limit of None does not bind
+        this attempt. A refused attempt is not written down.
         """
         ...

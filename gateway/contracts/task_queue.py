@@ -1,4 +1,4 @@
-"""What the durable queue of tasks promises to the lanes that work on it."""
+"""What the durable queue of tasks promises to workers."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,41 +10,50 @@ from gateway.domain import GenerationRequest, Handle, StoredResult
 
 @attrs.frozen(kw_only=True)
 class Lease:
-    """The right to work on one task until `until`."""
+    """The right to work on one task until `until`. Times are Unix seconds."""
 
     task_id: str
-    token: str  # a result under another token is refused (fencing)
+
+    # The queue refuses a result under another token (fencing).
+    token: str
     slug: str
     request: GenerationRequest
     attempt: int
     until: float
-    started_at: float  # of the first attempt
-    handle: Handle | None = None  # of a job that was begun: it is polled, nothing is submitted
-    sent_at: float | None = None  # a submit was begun then, and nobody wrote down how it ended
+
+    # When the first attempt began.
+    started_at: float
+
+    # The handle of a job that was begun. The job is polled, and nothing is submitted.
+    handle: Handle | None = None
+
+    # When a submit was begun whose end was never written down.
+    sent_at: float | None = None
 
 
 class TaskQueue(Protocol):
-    """Tasks that wait, are worked on, or have just ended; each method is one transaction.
+    """Tasks that wait, are worked on, or have just ended. Each method is one write.
 
-    The names T4 and T5 are those of docs/payments.md.
+    In docs/payments.md `claim` is T4, and `complete` and `fail` are T5.
     """
 
     async def claim(
         self, limit: int, *, lease_s: float, now: float, resting: Sequence[str] = ()
     ) -> list[Lease]:
-        """T4: hand out the longest-due tasks; `attempt` counts this claim unless a job is on.
+        """Lease the longest-due tasks. Each lease counts as an attempt unless a job is under way.
 
-        A task neither completed, failed nor retried within `lease_s` seconds is due again:
-        whoever held it has died. Of the slugs in `resting`, only what was submitted already is.
+        A task that is not completed, failed or retried within `lease_s` seconds is due again: its
+        worker has died. Of the slugs in `resting`, only tasks that were submitted already are
+        leased.
         """
         ...
 
     async def begin_submit(self, lease: Lease, *, now: float) -> bool:
-        """Note that a submit is about to go out; False where the lease was lost."""
+        """Write down that a submit is about to go out. Returns False if the lease was lost."""
         ...
 
     async def save_handle(self, lease: Lease, handle: Handle) -> bool:
-        """Note the job that a submit has begun; False where the lease was lost."""
+        """Write down the job that a submit has begun. Returns False if the lease was lost."""
         ...
 
     async def complete(
@@ -56,33 +65,48 @@ class TaskQueue(Protocol):
         now: float,
         cost_micros: int | None = None,
     ) -> bool:
-        """T5: the result can be seen; False where the lease was lost."""
+        """Write the result down, so that it can be seen. Returns False if the lease was lost."""
         ...
 
     async def fail(self, lease: Lease, *, details: str, error: str, now: float) -> bool:
-        """T5: the task failed and its payment is owed back; False where the lease was lost."""
+        """Write down that the task failed and its refund is due.
+
+        Returns False if the lease was lost.
+        """
         ...
 
     async def retry(self, lease: Lease, *, due_at: float, costs_attempt: bool) -> bool:
-        """Give a lease back, to be submitted anew from `due_at`; its job, if any, is forgotten."""
+        """End a lease. The task is submitted anew from `due_at` on, and its job is forgotten.
+
+        Returns False if the lease was lost.
+        """
         ...
 
     async def give_back(self, lease: Lease) -> bool:
-        """Give a lease back at no cost, to be taken up where it was left, before younger tasks."""
+        """End a lease at no cost. The task goes on where it was left, before younger tasks.
+
+        Returns False if the lease was lost.
+        """
         ...
 
     async def extend(
         self, lease: Lease, *, until: float, progress: float | None, note: str | None = None
     ) -> bool:
-        """Prolong a lease and note progress; False where the lease was lost."""
+        """Prolong a lease and write progress down. Returns False if the lease was lost."""
         ...
 
     async def recover(self, *, now: float) -> int:
-        """Make every leased task due now: at the start, whoever held one has died."""
+        """Make every leased task due now, at the start: the workers of these leases have died.
+
+        Returns how many tasks that were.
+        """
         ...
 
     async def next_due(self, resting: Sequence[str] = ()) -> float | None:
-        """Return when the next task is due, or None when none waits; `resting` as in T4."""
+        """Return when the next task is due (Unix seconds), or None if no task waits.
+
+        `resting` is as in `claim`.
+        """
         ...
 
     async def depth(self) -> dict[str, int]:

@@ -1,4 +1,7 @@
-"""The nouns of the gateway: what is sold, who asked, what was paid, and what came of it."""
+"""The nouns of the gateway: offers, requests, payments, tasks and results; USDC as bytes.
+
+Nothing here asks the chain, the disk or a vendor.
+"""
 
 from gateway.domain.offers import (
     ASPECT_RATIOS,

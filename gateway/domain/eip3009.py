@@ -1,6 +1,6 @@
 """USDC as an EIP-3009 token: addresses, events, the digest a payer signs, transfers in a receipt.
 
-Pure functions over bytes, no web3: this runs before any RPC call and before web3 is imported.
+Pure functions over bytes, without web3: they run before any RPC call and before web3 is imported.
 Sources: EIP-712, EIP-3009, Circle's FiatTokenV2_2.
 """
 
@@ -11,10 +11,12 @@ import attrs
 from gateway.domain import Authorization, Receipt, Transfer
 from gateway.slim_imports import hidden
 
-with hidden("cffi"):  # pycryptodome parses C with it: 12 ms and 1 MB; ctypes is as fast
+# Without cffi, pycryptodome falls back on ctypes, which is as fast and saves 12 ms and 1 MB. The
+# first call of keccak loads pycryptodome, so it must stand inside the block.
+with hidden("cffi"):
     from eth_hash.auto import keccak
 
-    keccak(b"")  # loads pycryptodome
+    keccak(b"")
 
 TRANSFER_TOPIC = "0x" + keccak(b"Transfer(address,address,uint256)").hex()
 AUTHORIZATION_USED_TOPIC = "0x" + keccak(b"AuthorizationUsed(address,bytes32)").hex()
@@ -24,7 +26,10 @@ _TRANSFER_TYPEHASH = keccak(
     b"TransferWithAuthorization(address from,address to,uint256 value,"
     b"uint256 validAfter,uint256 validBefore,bytes32 nonce)"
 )
-_MOST_UNITS = 2**63  # what the database holds; far more than all USDC, so a lie
+
+# The database holds smaller integers only. This is far more than all USDC, so a transfer of so much
+# is a lie.
+_MOST_UNITS = 2**63
 _DOMAIN_TYPEHASH = keccak(
     b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
 )
@@ -58,14 +63,14 @@ def word(value: str | int | bytes) -> bytes:
 
 
 def encoded_bytes(value: bytes) -> bytes:
-    """Return `bytes` as the ABI does: the length, then the content in whole words."""
+    """Return `bytes` as the ABI encodes them: the length, then the content in whole words."""
     return word(len(value)) + value + b"\0" * (-len(value) % 32)
 
 
 def uint(answer: bytes) -> int:
     """Return the integer in an ABI answer of one word.
 
-    Raises `ValueError` for any other length: an empty answer is no zero.
+    Raises `ValueError` for any other length: an empty answer does not mean zero.
     """
     if len(answer) != 32:  # noqa: PLR2004 - one ABI word
         raise ValueError(f"{len(answer)} bytes where one ABI word was expected")
@@ -92,24 +97,29 @@ def checksum_address(address: str) -> str:
 class Network:
     """A chain on which USDC is taken."""
 
-    name: str  # what the specification and x402 v1 call it
+    # The name in the specification and in x402 v1.
+    name: str
     chain_id: int
-    token: str  # USDC's contract, lower case
-    token_name: str  # of the EIP-712 domain
+
+    # The address of USDC's contract, in lower case.
+    token: str
+
+    # Name and version in the token's EIP-712 domain.
+    token_name: str
     token_version: str = "2"
 
     @property
     def caip2(self) -> str:
-        """The name x402 v2 uses: `eip155:8453`."""
+        """The name in x402 v2: `eip155:8453`."""
         return f"eip155:{self.chain_id}"
 
     @property
     def domain_separator(self) -> bytes:
-        """The EIP-712 domain separator the contract must answer with."""
+        """The EIP-712 domain separator that the contract must answer with."""
         return _domain_separator(self)
 
     def authorization_key(self, sender: str, nonce: str) -> str:
-        """Return the claim key of one EIP-3009 nonce; nonces are per payer."""
+        """Return the claim key of one EIP-3009 nonce. Each payer has nonces of its own."""
         return f"auth:{self.token}:{sender}:{nonce}".lower()
 
 
@@ -159,9 +169,10 @@ def authorization_digest(authorization: Authorization, network: Network) -> byte
 
 
 def transfer_calldata(authorization: Authorization) -> bytes:
-    """Return the call of `transferWithAuthorization`: with v, r, s for a signature of 65 bytes.
+    """Return the calldata of `transferWithAuthorization`.
 
-    Any other signature goes into the overload that takes `bytes`.
+    A signature of 65 bytes goes into the overload that takes v, r, s; any other signature into the
+    overload that takes `bytes`.
     """
     head = b"".join(
         word(part)
@@ -183,9 +194,9 @@ def transfer_calldata(authorization: Authorization) -> bytes:
 def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transfer]:
     """Return the USDC transfers to `wallet` in a receipt, in log order.
 
-    Only logs of the token's own contract count, of the exact ERC-20 shape, of a positive
-    amount and from somebody else. A transfer directly preceded by `AuthorizationUsed` of
-    the same sender is the settlement of that authorization.
+    A log counts if it is of the token's own contract, has the exact ERC-20 shape, has a positive
+    amount and is not from the wallet itself. A transfer directly preceded by `AuthorizationUsed`
+    of the same sender is the settlement of that authorization.
     """
     found = []
     logs = {log.index: log for log in receipt.logs if log.address == network.token}

@@ -1,4 +1,4 @@
-"""What is for sale, what somebody asks for, and what a provider returns."""
+"""What is for sale, what a buyer asks for, and what a provider returns."""
 
 import hashlib
 import json
@@ -9,11 +9,19 @@ from typing import Any
 import attrs
 
 USDC_DECIMALS = 6
-MAX_FILE_BYTES = 7_500_000  # after Base64 decoding; spec §8 "about 7.5 MB"
-MAX_PROMPT_CHARS = 10_000  # spec §8
-MAX_ATTEMPTS = 4  # the first and three automatic retries, spec §8
-ASPECT_RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")  # spec §2.1
-OUTPUT_FORMATS = ("png", "jpg", "webp")  # spec §2.1
+
+# After Base64 decoding. Spec §8: "about 7.5 MB".
+MAX_FILE_BYTES = 7_500_000
+
+# Spec §8.
+MAX_PROMPT_CHARS = 10_000
+
+# The first attempt and three automatic retries, spec §8.
+MAX_ATTEMPTS = 4
+
+# Both lists: spec §2.1.
+ASPECT_RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
+OUTPUT_FORMATS = ("png", "jpg", "webp")
 TEXT_TO_IMAGE = "text-to-image"
 DOCUMENT_PARSING = "document-parsing"
 
@@ -21,7 +29,7 @@ DOCUMENT_PARSING = "document-parsing"
 def usdc(amount: str) -> int:
     """Return a decimal USDC amount as units of 10⁻⁶ USDC: `usdc("0.02") == 20_000`.
 
-    Raises `ValueError` for anything that is not a positive amount of at most 6 decimals.
+    Raises `ValueError` if the amount is not positive or has more than 6 decimals.
     """
     try:
         units = Decimal(amount).scaleb(USDC_DECIMALS)
@@ -34,7 +42,7 @@ def usdc(amount: str) -> int:
 
 @attrs.frozen(kw_only=True)
 class Choice:
-    """The values a request field may take, and the one used where it is left out."""
+    """The values that a request field may take, and the value of a field that is left out."""
 
     values: tuple[str, ...] = ()
     default: str | None = None
@@ -46,14 +54,16 @@ class Choice:
 
 @attrs.frozen(kw_only=True)
 class PriceStep:
-    """Another price than the endpoint's, for requests that ask for all that is named here."""
+    """Another price than the endpoint's, for requests that meet every condition set here."""
 
     price_units: int = attrs.field(validator=attrs.validators.gt(0))
     resolution: str | None = None
-    min_pages: int | None = None  # of the document, as counted before payment
+
+    # Pages of the document, as counted before payment.
+    min_pages: int | None = None
 
     def holds_for(self, request: "GenerationRequest") -> bool:
-        """Whether this is the price of a request."""
+        """Whether a request meets every condition."""
         if self.resolution is not None and request.resolution != self.resolution:
             return False
         return self.min_pages is None or (request.pages or 0) >= self.min_pages
@@ -61,7 +71,7 @@ class PriceStep:
 
 @attrs.frozen(kw_only=True)
 class Endpoint:
-    """What is for sale under one slug. All of it is checked before payment."""
+    """What is for sale under one slug. Requests are checked against it before payment."""
 
     slug: str
     title: str
@@ -70,19 +80,29 @@ class Endpoint:
     provider: str
     capability: str
     price_units: int = attrs.field(validator=attrs.validators.gt(0))
-    price_steps: tuple[PriceStep, ...] = ()  # the last that holds for a request is its price
-    cost_micros: int | None = None  # what one costs the operator, in 10⁻⁶ US dollars, where known
+
+    # The last step that holds for a request sets its price.
+    price_steps: tuple[PriceStep, ...] = ()
+
+    # What one generation costs the operator, in 10⁻⁶ US dollars, if that is known.
+    cost_micros: int | None = None
     required_fields: tuple[str, ...] = ("prompt",)
     aspect_ratio: Choice = Choice()
     output_format: Choice = Choice()
     resolution: Choice = Choice()
-    file_extensions: tuple[str, ...] = ()  # lower-case with the dot; empty: takes no file
+
+    # Lower-case, with the dot. An endpoint without extensions takes no file.
+    file_extensions: tuple[str, ...] = ()
     max_prompt_chars: int = MAX_PROMPT_CHARS
-    max_pages: int | None = None  # of a document; counted before payment
-    timeout_s: float = 300.0  # of one attempt, the waiting for a job included
+
+    # The most pages of a document; they are counted before payment.
+    max_pages: int | None = None
+
+    # Seconds of one attempt, including the wait for a job.
+    timeout_s: float = 300.0
 
     def price_of(self, request: "GenerationRequest") -> int:
-        """Return the price of one request, in units."""
+        """Return the price of one request, in units of 10⁻⁶ USDC."""
         steps = [step.price_units for step in self.price_steps if step.holds_for(request)]
         return steps[-1] if steps else self.price_units
 
@@ -105,10 +125,12 @@ class Attachment:
 
     name: str
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
-    sha256: str = attrs.field(init=False)  # of the data, hex
+
+    # The hash of the data, in hex.
+    sha256: str = attrs.field(init=False)
 
     @sha256.default
-    def _hash(self) -> str:
+    def _hash_data(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 
     @property
@@ -120,17 +142,19 @@ class Attachment:
 
 @attrs.frozen(kw_only=True)
 class GenerationRequest:
-    """One checked request for one generation; defaults of the endpoint are filled in."""
+    """One checked request for one generation. The endpoint's defaults are filled in."""
 
     prompt: str = attrs.field(default="", repr=False)
     aspect_ratio: str | None = None
     output_format: str | None = None
     resolution: str | None = None
     attachment: Attachment | None = None
-    pages: int | None = None  # of the attachment, where the endpoint asks for it and it has some
+
+    # Pages of the attachment, if the endpoint counts pages and the attachment has pages.
+    pages: int | None = None
 
     def fingerprint(self, slug: str) -> str:
-        """Return the SHA-256 (hex) that tells whether two requests ask for the same thing."""
+        """Return a SHA-256 (hex) that is equal for requests that ask for the same thing."""
         sent = attrs.filters.exclude("attachment", "pages")
         facts: dict[str, Any] = attrs.asdict(self, filter=sent)
         facts["slug"] = slug
@@ -142,19 +166,22 @@ class GenerationRequest:
 
 @attrs.frozen(kw_only=True)
 class Output:
-    """One file a provider made."""
+    """One file that a provider made."""
 
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
     media_type: str
-    width: int | None = None  # pixels
+
+    # Both in pixels.
+    width: int | None = None
     height: int | None = None
 
 
 @attrs.frozen(kw_only=True)
 class Link:
-    """A file that waits at the https address an API gave; the gateway fetches it at once."""
+    """A file at an https address that an API gave. The gateway fetches the file at once."""
 
-    url: str = attrs.field(repr=False)  # many carry a signature
+    # Not shown, because many such addresses carry a signature.
+    url: str = attrs.field(repr=False)
     media_type: str = "application/octet-stream"
 
 
@@ -163,32 +190,48 @@ class Result:
     """What a provider returns: files, or text, or both."""
 
     outputs: tuple[Output | Link, ...] = ()
-    text: str | None = attrs.field(default=None, repr=False)  # Markdown of a parsed document
-    cost_micros: int | None = None  # what it cost the operator, in 10⁻⁶ US dollars, where told
+
+    # The Markdown of a parsed document.
+    text: str | None = attrs.field(default=None, repr=False)
+
+    # What the result cost the operator, in 10⁻⁶ US dollars, if the API says.
+    cost_micros: int | None = None
 
 
 @attrs.frozen(kw_only=True)
 class Handle:
-    """A job at a provider: all it takes to ask for it later, also after a restart."""
+    """A job at a provider: all it takes to ask for the job later, even after a restart."""
 
     id: str
-    urls: Mapping[str, str] = attrs.field(factory=dict, repr=False)  # that the API gave, by use
+
+    # The addresses that the API gave, by use.
+    urls: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
 
 @attrs.frozen(kw_only=True)
 class Pending:
     """A job that is not done yet."""
 
-    progress: float | None = None  # 0 to 1
-    note: str = ""  # for the operator, never shown to the buyer: "3rd in line"
-    poll_after_s: float | None = None  # where the API says when to ask again
+    # From 0 to 1.
+    progress: float | None = None
+
+    # For the operator, e.g. "3rd in line". The buyer never sees it.
+    note: str = ""
+
+    # Seconds until the next poll, if the API says.
+    poll_after_s: float | None = None
 
 
 @attrs.frozen(kw_only=True)
 class Traits:
-    """What the gateway must know of a provider as a whole, whichever endpoint is asked for."""
+    """What the gateway must know about a provider as a whole, for all of its endpoints."""
 
-    max_concurrency: int | None = None  # generations at once; None: as many as there are lanes
+    # Generations at once. None means as many as there are workers.
+    max_concurrency: int | None = None
     submits_per_minute: int | None = None
-    idempotent_submit: bool = False  # the same submit again bills nothing and does no harm
-    cancellable: bool = False  # after `cancel` returned, nothing is made or billed any more
+
+    # Whether sending the same submit again bills nothing and does no harm.
+    idempotent_submit: bool = False
+
+    # Whether nothing is made or billed any more once `cancel` has returned.
+    cancellable: bool = False

@@ -1,20 +1,22 @@
-"""Facts of the chain: blocks, receipts, transfers, signed authorizations."""
+"""Facts of the chain: blocks, receipts, transfers and signed authorizations."""
 
 import attrs
 
 
 @attrs.frozen(kw_only=True)
 class Block:
-    """The head of a block: enough to pin reads to it."""
+    """What it takes to pin reads to a block."""
 
     number: int
     hash: str
-    timestamp: int  # Unix seconds
+
+    # Unix seconds.
+    timestamp: int
 
 
 @attrs.frozen(kw_only=True)
 class Log:
-    """One event of a transaction; hex in lower case."""
+    """One event of a transaction. Hex is in lower case."""
 
     address: str
     topics: tuple[str, ...]
@@ -32,7 +34,7 @@ class Receipt:
     block_hash: str
     logs: tuple[Log, ...] = ()
     fee_wei: int | None = None
-    """What its sender paid for gas, the L1 part included; None where the endpoint does not say."""
+    """What the sender paid for gas, the L1 part included, or None if the endpoint does not say."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,12 +45,15 @@ class Transfer:
     log_index: int
     sender: str
     amount_units: int
-    authorization_key: str | None = None  # set where an AuthorizationUsed log directly precedes it
+
+    # The claim key of the authorization that this transfer used. Set if an `AuthorizationUsed` log
+    # directly precedes the transfer.
+    authorization_key: str | None = None
 
 
 @attrs.frozen(kw_only=True)
 class MinedTransfer:
-    """One USDC transfer as a search of the chain's logs finds it."""
+    """One USDC transfer, as a search of the chain's logs finds it."""
 
     tx_hash: str
     log_index: int
@@ -59,12 +64,16 @@ class MinedTransfer:
 
 @attrs.frozen(kw_only=True)
 class Authorization:
-    """An EIP-3009 `TransferWithAuthorization` somebody signed; hex in lower case."""
+    """A signed EIP-3009 `TransferWithAuthorization`. Hex is in lower case."""
 
     sender: str
     recipient: str
     value_units: int
-    valid_after: int  # Unix seconds
+
+    # Both times are Unix seconds.
+    valid_after: int
     valid_before: int
-    nonce: str  # 32 bytes
+
+    # 32 bytes in hex.
+    nonce: str
     signature: bytes = attrs.field(repr=False)

@@ -1,4 +1,4 @@
-"""What the gateway writes down: payments, tasks, outputs, refunds."""
+"""What the store keeps: payments, tasks, outputs, refunds."""
 
 import enum
 
@@ -8,41 +8,56 @@ from gateway.domain.onchain import Authorization
 
 
 class Flow(enum.StrEnum):
-    """How a payment reached us (spec §1)."""
+    """How a payment reached the gateway (spec §1)."""
 
     X402 = "x402"
     DIRECT = "direct"
 
 
 class PaymentState(enum.StrEnum):
-    """Where a payment stands; legal changes are enforced by a trigger in the database."""
+    """Where a payment stands. A trigger in the database enforces the legal changes."""
 
-    RESERVED = "reserved"  # claimed, nothing signed or sent by us
-    SETTLING = "settling"  # may be on its way to the chain
-    SETTLED = "settled"  # the transfer was seen on-chain
-    RELEASED = "released"  # proven that no transfer happened or can happen
-    REFUND_DUE = "refund_due"  # settled, but its task failed
+    # Claimed. The gateway has signed and sent nothing.
+    RESERVED = "reserved"
+
+    # The settlement may be on its way to the chain.
+    SETTLING = "settling"
+
+    # The transfer was seen on-chain.
+    SETTLED = "settled"
+
+    # It is proven that no transfer happened or can happen.
+    RELEASED = "released"
+
+    # The payment was settled, but its task failed.
+    REFUND_DUE = "refund_due"
     REFUNDING = "refunding"
     REFUNDED = "refunded"
     REFUND_FAILED = "refund_failed"
 
 
 class TaskStatus(enum.StrEnum):
-    """Where a task stands inside; callers see `held` as queued and `dropped` as failed."""
+    """Where a task stands. The API shows `held` as queued and `dropped` as failed."""
 
-    HELD = "held"  # waits for its payment to settle
+    # The task waits for its payment to settle.
+    HELD = "held"
     QUEUED = "queued"
-    PROCESSING = "processing"  # leased, or waiting for its next attempt
+
+    # A worker has leased the task, or the task waits for its next attempt.
+    PROCESSING = "processing"
     COMPLETED = "completed"
     FAILED = "failed"
-    DROPPED = "dropped"  # its payment turned out not to have happened
+
+    # The payment was released.
+    DROPPED = "dropped"
 
 
 @attrs.frozen(kw_only=True)
 class StoredOutput:
-    """One output as kept by the gateway."""
+    """One output in the output store."""
 
-    key: str  # path below the outputs folder
+    # The path below the outputs folder.
+    key: str
     media_type: str
     size_bytes: int
     sha256: str
@@ -52,7 +67,7 @@ class StoredOutput:
 
 @attrs.frozen(kw_only=True)
 class StoredResult:
-    """What a completed task shows."""
+    """The result that a completed task shows."""
 
     outputs: tuple[StoredOutput, ...] = ()
     text: str | None = attrs.field(default=None, repr=False)
@@ -60,7 +75,7 @@ class StoredResult:
 
 @attrs.frozen(kw_only=True)
 class Payment:
-    """One payment as recorded."""
+    """One payment, as the store keeps it."""
 
     id: int
     flow: Flow
@@ -68,8 +83,12 @@ class Payment:
     request_hash: str
     price_units: int
     payer: str
-    authorization: Authorization | None  # x402 only
-    search_from_block: int  # no earlier block can hold the transfer of an x402 payment
+
+    # None in the direct flow.
+    authorization: Authorization | None
+
+    # No earlier block can hold the transfer of an x402 payment.
+    search_from_block: int
     paid_tx: str | None
     paid_log_index: int | None
     paid_units: int | None
@@ -77,7 +96,7 @@ class Payment:
 
 @attrs.frozen(kw_only=True)
 class Refund:
-    """Money owed, or given back, for a task that failed."""
+    """Money due, or given back, for a task that failed."""
 
     state: PaymentState
     amount_units: int
@@ -85,7 +104,7 @@ class Refund:
 
 
 class Decision(enum.StrEnum):
-    """What the operator said about a refund."""
+    """What the operator decided about a refund."""
 
     APPROVED = "approved"
     REJECTED = "rejected"
@@ -93,28 +112,42 @@ class Decision(enum.StrEnum):
 
 @attrs.frozen(kw_only=True)
 class RefundCase:
-    """A refund with everything that deciding about it and sending it takes."""
+    """A refund with all that deciding about it and sending it takes. Times are Unix seconds."""
 
     task_id: str
     slug: str
     payment: Payment
-    payer_proven: bool  # the payer signed: who sent the money may get it back unasked
+
+    # Whether the payer signed the request, so that settings may refund automatically.
+    payer_proven: bool
     amount_units: int
     recipient: str
-    reason: str  # why the task failed
+
+    # Why the task failed.
+    reason: str
     decision: Decision | None
-    note: str | None  # why it was decided so
-    problem: str | None  # why it is not sent yet, or failed
-    sender: str | None  # the refund key's address, once signed
-    tx_hash: str | None  # once it is on-chain
-    search_from_block: int | None  # no earlier block can hold it
+
+    # Why the operator decided so.
+    note: str | None
+
+    # Why the refund is not sent yet, or why it failed.
+    problem: str | None
+
+    # The address of the refund key that signed the refund, or None before that.
+    sender: str | None
+
+    # The refund's transaction, or None until it is seen on-chain.
+    tx_hash: str | None
+
+    # No earlier block can hold the refund's transfer.
+    search_from_block: int | None
     created_at: float
     updated_at: float
 
 
 @attrs.frozen(kw_only=True)
 class Task:
-    """One generation as recorded; times are Unix seconds."""
+    """One generation, as the store keeps it. Times are Unix seconds."""
 
     id: str
     slug: str
@@ -127,7 +160,9 @@ class Task:
     completed_at: float | None
     expires_at: float | None
     result: StoredResult | None
-    outputs_gone: bool  # past their retention and deleted
+
+    # Whether the outputs were deleted after their retention.
+    outputs_gone: bool
     code: str | None
     error: str | None
     details: str | None
@@ -136,5 +171,5 @@ class Task:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing more will happen to it, refunds aside."""
+        """Whether the task will not change any more, except for a refund."""
         return self.status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.DROPPED)

@@ -1,4 +1,4 @@
-"""What became of an EIP-3009 authorization: its state, its event, its transfer; reads only."""
+"""Reads from the chain what became of an EIP-3009 authorization: state, event, transfer."""
 
 from gateway.contracts import Chain
 from gateway.domain import Authorization, Block, Receipt, Transfer
@@ -11,8 +11,11 @@ from gateway.domain.eip3009 import (
     word,
 )
 
-_RANGE = 2_000  # blocks a query; public endpoints refuse more
-SPAN = 60_000  # blocks (33 h) in which the event of an authorization that expires must be
+# Blocks in one query. Public endpoints refuse more.
+_RANGE = 2_000
+
+# The event of an authorization that expires must be within this many blocks (33 hours).
+SPAN = 60_000
 
 
 async def is_spent(chain: Chain, signed: Authorization, block: Block) -> bool:
@@ -24,9 +27,10 @@ async def is_spent(chain: Chain, signed: Authorization, block: Block) -> bool:
 async def find_events(
     chain: Chain, signed: Authorization, *, from_block: int, known: Block, span: int | None = None
 ) -> list[tuple[str, bool]]:
-    """Return (transaction, was it used rather than cancelled) up to a block; at most one.
+    """Return (transaction hash, whether the nonce was used rather than cancelled), at most one.
 
-    `span` limits the search to that many blocks; what does not expire may be in any.
+    The search ends at the block `known`, and covers at most `span` blocks. Pass no `span` for an
+    authorization that does not expire: its event may be in any block.
     """
     last = known.number if span is None else min(known.number, from_block + span)
     for first in range(from_block, last + 1, _RANGE):
@@ -43,13 +47,16 @@ async def find_events(
 
 
 def uses(receipt: Receipt, signed: Authorization, network: Network) -> bool:
-    """Return whether this transaction, as it is mined now, is the one that used the nonce."""
+    """Return whether this transaction, as it is mined now, used the nonce."""
     event = (AUTHORIZATION_USED_TOPIC, topic(signed.sender), signed.nonce)
     return any(log.address == network.token and log.topics == event for log in receipt.logs)
 
 
 def find_transfer(signed: Authorization, receipt: Receipt, network: Network) -> Transfer | None:
-    """Return the transfer to the recipient that used this authorization in a transaction."""
+    """Return the transfer to the recipient that used this authorization, or None.
+
+    A transaction that reverted holds no transfer.
+    """
     key = network.authorization_key(signed.sender, signed.nonce)
     transfers = transfers_to(signed.recipient, receipt, network) if receipt.succeeded else []
     return next((found for found in transfers if found.authorization_key == key), None)

@@ -1,9 +1,9 @@
-"""Limits what one payer can make us risk: open payments, held files, and gas for nothing.
+"""Limits what one payer can make us risk: open payments, held files, and gas that buys nothing.
 
-Sending a settlement costs our gas, also where it reverts. A payer can make it revert after every
+Sending a settlement costs our gas, even if it reverts. A payer can make it revert after every
 check: by moving the money away, by cancelling, or with a wallet whose answer changes between the
-simulation and the block. So an account that never paid has one payment open at a time, and one
-whose settlement failed pays by direct transfer only until a day has passed.
+simulation and the block. So an account that never paid has one payment open at a time, and an
+account whose settlement failed pays only by direct transfer until a day has passed.
 """
 
 import asyncio
@@ -19,11 +19,15 @@ from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ExecutionError, PaymentRequired
 
 BARRED_S = 86_400.0
-_MOST_OPEN = 8  # payments of an account without code that has paid as often before
-# Together with the wait for an outcome this stays below the minute that most clients give.
-_TURN_S = 15.0
+
+# The most open payments of an account without code that has paid at least as often before.
+_MOST_OPEN = 8
+
+# The most purchases of one payer that wait for their turn.
+_MOST_WAITING = 8
+
+# The pause between two looks at a payer's open payments, in seconds.
 _LOOK_S = 0.25
-_MOST_WAITING = 8  # purchases of one payer
 _BUSY = (
     "Other payments of this account are not settled yet; nothing was charged. Send the same "
     "request again in a few seconds."
@@ -31,8 +35,8 @@ _BUSY = (
 
 
 @attrs.define
-class _Line:
-    """The purchases of one payer: one is looked at, the others wait in their order."""
+class _PurchaseQueue:
+    """The purchases of one payer: one holds the lock, the others wait in their order."""
 
     lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     waiting: list["_Purchase"] = attrs.field(factory=list)
@@ -40,7 +44,7 @@ class _Line:
 
 @attrs.frozen(eq=False)
 class _Purchase:
-    """What tells a repeat from another purchase: its authorization, or its Idempotency-Key."""
+    """One request of a payer. Claim and Idempotency-Key tell a repeat from another purchase."""
 
     claim: str
     key_hash: str | None
@@ -59,47 +63,60 @@ class Exposure:
     chain: Chain
     held_file_bytes: int
     now: Clock
-    _lines: dict[str, _Line] = attrs.field(factory=dict, init=False)
+
+    # Seconds that a purchase waits for its turn. Together with the wait for an outcome this stays
+    # below the minute after which most clients give up.
+    turn_s: float = 15.0
+
+    # Seconds for which a failed settlement bars its payer.
+    barred_s: float = BARRED_S
+
+    _queues: dict[str, _PurchaseQueue] = attrs.field(factory=dict, init=False)
 
     @contextlib.asynccontextmanager
     async def turn(self, payer: str, claim: str, key_hash: str | None) -> AsyncIterator["Turn"]:
-        """Wait for the turn of this purchase among those of its payer.
+        """Wait for the turn of this purchase among the purchases of its payer.
 
-        Repeats of one purchase count once, since all of them get the same task. Raises
-        `ExecutionError` where too many others wait, or this one waited too long; nothing was
-        written down for it.
+        Repeats of one purchase count once, because all of them get the same task.
+
+        Raises `ExecutionError` if too many others wait, or if this purchase waited too long.
+        Nothing was written down for the purchase then.
         """
-        line = self._lines.setdefault(payer, _Line())
-        is_repeat = any(other.is_same(claim, key_hash) for other in line.waiting)
-        distinct = sum(not other.is_repeat for other in line.waiting)
+        queue = self._queues.setdefault(payer, _PurchaseQueue())
+        is_repeat = any(other.is_same(claim, key_hash) for other in queue.waiting)
+        distinct = sum(not other.is_repeat for other in queue.waiting)
         if not is_repeat and distinct >= _MOST_WAITING:
             raise ExecutionError(_BUSY)
-        until = asyncio.get_running_loop().time() + _TURN_S
+        until = asyncio.get_running_loop().time() + self.turn_s
         purchase = _Purchase(claim, key_hash, is_repeat)
-        line.waiting.append(purchase)
+        queue.waiting.append(purchase)
         try:
-            await _acquire(line.lock, until)
+            await _acquire(queue.lock, until)
             try:
                 yield Turn(self.store, payer, until, self.now)
             finally:
-                line.lock.release()
+                queue.lock.release()
         finally:
-            line.waiting.remove(purchase)
-            if not line.waiting:
-                self._lines.pop(payer, None)
+            queue.waiting.remove(purchase)
+            if not queue.waiting:
+                self._queues.pop(payer, None)
 
     async def check_not_barred(self, payer: str) -> None:
-        """Raise `PaymentRequired` where a settlement of this payer failed within a day."""
-        failure = await self.store.payers.failure_of(payer, since=self.now() - BARRED_S)
+        """Raise `PaymentRequired` if a settlement of this payer failed within a day."""
+        since = self.now() - self.barred_s
+        failure = await self.store.payers.failure_of(payer, since=since)
         if failure is not None:
-            end = dt.datetime.fromtimestamp(failure.at + BARRED_S, dt.UTC)
+            end = dt.datetime.fromtimestamp(failure.at + self.barred_s, dt.UTC)
             raise PaymentRequired(
                 f"A settlement of this account failed on-chain ({failure.tx_hash}), so x402 is "
                 f"closed to it until {end:%Y-%m-%d %H:%M} UTC. A direct USDC transfer works."
             )
 
     async def limits(self, payer: str) -> ReserveLimits:
-        """Return what T1 must check of this payer; asks the chain only where payments are open."""
+        """Return what `reserve` must check of this payer.
+
+        Asks the chain only if the payer has open payments. Raises `ChainUnavailable`.
+        """
         known = await self.store.payers.open_of(payer, now=self.now())
         if known.count == 0:
             return ReserveLimits(
@@ -112,7 +129,7 @@ class Exposure:
         )
         return ReserveLimits(
             held_file_bytes=self.held_file_bytes,
-            most_open=1 if code else _most_open(known),
+            most_open=1 if code else _open_limit(known),
             balance_units=balance,
             barred_since=self.now() - BARRED_S,
         )
@@ -120,7 +137,7 @@ class Exposure:
 
 @attrs.frozen
 class Turn:
-    """The turn of one purchase, until a moment of the loop's time."""
+    """The turn of one purchase. It ends at `until`, a moment of the event loop's time."""
 
     store: Store
     payer: str
@@ -128,19 +145,19 @@ class Turn:
     now: Clock
 
     async def wait_for_change(self) -> None:
-        """Return once a payment of the payer was closed; raises `ExecutionError` at the end."""
-        before = await self._open()
-        while before.count and await self._open() == before:
+        """Return once a payment of the payer was closed. Raises `ExecutionError` at `until`."""
+        before = await self._open_payments()
+        while before.count and await self._open_payments() == before:
             if asyncio.get_running_loop().time() >= self.until:
                 raise ExecutionError(_BUSY)
             await asyncio.sleep(_LOOK_S)
 
-    async def _open(self) -> OpenPayments:
+    async def _open_payments(self) -> OpenPayments:
         return await self.store.payers.open_of(self.payer, now=self.now())
 
 
-def _most_open(known: OpenPayments) -> int:
-    """Return how many payments may be open: as many as were settled before, within bounds."""
+def _open_limit(known: OpenPayments) -> int:
+    """Return how many payments may be open: as many as were settled before, from 1 to 8."""
     return max(1, min(known.settled, _MOST_OPEN))
 
 

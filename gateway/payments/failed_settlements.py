@@ -1,7 +1,7 @@
-"""Finds settlements of ours that reverted in a block, and why: the payer's doing, or not shown.
+"""Finds settlements of ours that reverted in a block, and whether the payer caused the revert.
 
-A revert costs gas and moves no money. Where the facts at its block show that the payer caused it,
-the payer is barred from x402 for a day (`exposure`).
+A revert costs gas and moves no money. If the facts at its block show that the payer caused it,
+`exposure` bars the payer from x402 for a day.
 """
 
 import asyncio
@@ -17,22 +17,26 @@ from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ChainUnavailable
 from gateway.payments.authorizations import is_spent
 
-# After this long no endpoint lags: a nonce without a receipt was used up by a transaction of which
-# we know nothing. Most endpoints have no longer the state at the block of one that has a receipt.
+# After this many seconds no endpoint lags behind. A nonce without a receipt was then used up by a
+# transaction that we do not know. If there is a receipt, most endpoints have dropped the state at
+# its block by then, so the revert stays unexplained.
 _GIVE_UP_S = 600.0
 _log = structlog.get_logger()
 
 
 class FailedSettlements:
-    """Looks at the receipt of every mined settlement whose payment got no money."""
+    """Reads the receipt of every mined settlement whose payment is not settled."""
 
-    def __init__(self, store: Store, chain: Chain, now: Clock) -> None:
+    def __init__(
+        self, store: Store, chain: Chain, now: Clock, *, give_up_s: float = _GIVE_UP_S
+    ) -> None:
         self._store = store
         self._chain = chain
         self._now = now
+        self.give_up_s = give_up_s
 
     async def look(self) -> None:
-        """Judge each nonce once; one that must wait keeps nothing else from being done."""
+        """Judge each nonce once. If the chain is silent about one nonce, go on with the next."""
         unjudged = await self._store.payers.unjudged()
         same_nonce = itertools.groupby(unjudged, lambda one: (one[1].signer, one[1].nonce))
         for _, group in same_nonce:
@@ -44,14 +48,14 @@ class FailedSettlements:
                 _log.warning("settlement.not_judged", payment=payment.id, error=error.message)
 
     async def _judge(self, versions: list[tuple[Payment, SignedTransaction]]) -> None:
-        """Look for the receipt of the one version of a nonce that was mined."""
+        """Look for the receipt of the version of a nonce that was mined: one at most."""
         for payment, transaction in versions:
             receipt = await self._chain.receipt(transaction.tx_hash)
             if receipt is None:
                 continue
             failure = None
             if not receipt.succeeded:
-                failure = await self._failure(payment, transaction, receipt)
+                failure = await self._explain_failure(payment, transaction, receipt)
                 _log.warning(
                     "settlement.reverted",
                     payment=payment.id,
@@ -66,16 +70,20 @@ class FailedSettlements:
             await self._store.payers.judge(newest, None)
 
     def _is_long_ago(self, transaction: SignedTransaction) -> bool:
-        return self._now() - transaction.sent_at > _GIVE_UP_S
+        return self._now() - transaction.sent_at > self.give_up_s
 
-    async def _failure(
+    async def _explain_failure(
         self, payment: Payment, transaction: SignedTransaction, receipt: Receipt
     ) -> FailedSettlement:
+        """Return the failure with its cause and its cost.
+
+        Raises `ChainUnavailable` if the cause cannot be read now but perhaps later.
+        """
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
         fee_wei = receipt.fee_wei
         try:
-            cause = await self._cause(payment.authorization, receipt)
+            cause = await self._find_cause(payment.authorization, receipt)
         except ChainUnavailable:
             if not self._is_long_ago(transaction):
                 raise
@@ -88,11 +96,12 @@ class FailedSettlements:
             fee_wei=transaction.most_wei if fee_wei is None else fee_wei,
         )
 
-    async def _cause(self, signed: Authorization, receipt: Receipt) -> str:
+    async def _find_cause(self, signed: Authorization, receipt: Receipt) -> str:
         """Return what the facts at the revert's own block show."""
         block = await self._chain.block(receipt.block_hash)
         if block.timestamp >= signed.valid_before:
-            return "unexplained"  # mined too late, and that is not the payer's doing
+            # The transaction was mined too late, and the payer did not cause that.
+            return "unexplained"
         balance_of = BALANCE_OF + word(signed.sender)
         code, spent, balance = await asyncio.gather(
             has_code(signed, self._chain),

@@ -1,10 +1,6 @@
-"""What makes two requests the same one: fingerprints, keys, and the task a repeat leads to."""
+"""Decides whether two requests are the same: fingerprints, keys, and the checks of a repeat."""
 
 import hashlib
-import uuid
-from collections.abc import Mapping
-
-import attrs
 
 from gateway.contracts import NewTask, Proof
 from gateway.domain import Endpoint, GenerationRequest, Task
@@ -13,44 +9,21 @@ from gateway.errors import IdempotencyConflict, PaymentRequired
 SPENT = "invalid_exact_evm_nonce_already_used"
 
 
-@attrs.frozen(kw_only=True)
-class Accepted:
-    """A paid request: its task, and headers for the 200."""
+def require_same_request(task: Task, fingerprint: str) -> Task:
+    """Return the task of an Idempotency-Key.
 
-    task: Task
-    headers: Mapping[str, str] = attrs.field(factory=dict)
-
-
-def new_task(
-    endpoint: Endpoint,
-    request: GenerationRequest,
-    *,
-    price_units: int,
-    fingerprint: str,
-    now: float,
-) -> NewTask:
-    """Return a task that is not written down yet."""
-    return NewTask(
-        id=str(uuid.uuid4()),
-        endpoint=endpoint,
-        request=request,
-        request_hash=fingerprint,
-        price_units=price_units,
-        created_at=now,
-    )
-
-
-def repeated(task: Task, fingerprint: str) -> Task:
-    """Return the task of an Idempotency-Key; another request under it is a conflict."""
+    Raises `IdempotencyConflict` if the key was used with another request.
+    """
     if task.payment.request_hash != fingerprint:
         raise IdempotencyConflict("This Idempotency-Key was used with another request.")
     return task
 
 
-def claimed(task: Task, proof: Proof, new: NewTask) -> Task:
-    """Return the task a claim leads to, where it is of the same authorization and request.
+def require_same_payment(task: Task, proof: Proof, new: NewTask) -> Task:
+    """Return the task of an `auth:` claim.
 
-    Raises `PaymentRequired` also where only the public nonce is known, without the signature.
+    Raises `PaymentRequired` if the claim belongs to another request or another authorization.
+    The nonce is public, so the signature must be the same too.
     """
     same = (task.payment.authorization, task.payment.request_hash)
     if same != (proof.authorization, new.request_hash):
@@ -59,9 +32,10 @@ def claimed(task: Task, proof: Proof, new: NewTask) -> Task:
 
 
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
-    """Return what an x402 payment's key is stored as: everybody's keys are their own.
+    """Return the hash under which the store keeps an x402 payer's Idempotency-Key.
 
-    No UTF-8 holds the byte between: no key of the direct flow has the same hash.
+    The payer is part of the hash, so two payers may use the same key. The byte 0xFF in between
+    never occurs in UTF-8, so no key of the direct flow has the same hash.
     """
     if idempotency_key is None:
         return None
@@ -69,11 +43,11 @@ def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
 
 
 def direct_key_hash(idempotency_key: str | None) -> str | None:
-    """Return what a direct payment's key is stored as."""
+    """Return the hash under which the store keeps a direct payment's Idempotency-Key."""
     return hashlib.sha256(idempotency_key.encode()).hexdigest() if idempotency_key else None
 
 
 def direct_fingerprint(endpoint: Endpoint, request: GenerationRequest, tx_hash: str) -> str:
-    """Return what makes two direct requests the same: also the transaction they name."""
+    """Return the SHA-256 (hex) of a direct request; the transaction is part of the request."""
     facts = request.fingerprint(endpoint.slug) + tx_hash
     return hashlib.sha256(facts.encode()).hexdigest()

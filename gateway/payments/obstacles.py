@@ -1,10 +1,11 @@
-"""What keeps every x402 payment from being settled: the clock, the token, our wallet, our gas.
+"""Finds what keeps every x402 payment from being settled: the clock, the token, our wallet, gas.
 
-Looked at at the start and every minute, so that an unpaid request can be told without a call to
-the chain. Each obstacle has two sentences: the operator's says what is wrong and what to do, the
-caller's holds nothing of ours.
+The chain and the settler are asked at the start and every minute, so that a request without a
+payment can be answered without asking the chain. Each obstacle has two sentences: the operator's
+sentence says what is wrong and what to do; the buyer's sentence holds nothing of the operator's.
 """
 
+import attrs
 import structlog
 
 from gateway.contracts import CallReverted, Chain, Clock, Settler
@@ -12,10 +13,12 @@ from gateway.domain.eip3009 import IS_BLACKLISTED, PAUSED, word
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.periodic import Periodic
 
-WARNED_S = 15  # of a clock that is off; blocks of Base are two seconds apart
-STOPPED_S = 60  # a client's window of some minutes begins or ends too early then
-_EVERY_S = 60.0
-_AGAIN_S = 10.0  # the same while something is wrong
+# Seconds that the clock may be off before a warning. Blocks of Base are two seconds apart.
+WARNED_S = 15
+
+# Seconds that the clock may be off before x402 stops. A client's window of some minutes then
+# begins too late or ends too early.
+STOPPED_S = 60
 _CLOCK, _TOKEN, _WALLET, _SETTLER = "clock", "token", "wallet", "settler"
 _DIRECT_WORKS = (
     "The gateway cannot settle x402 payments now; nothing was charged. "
@@ -26,29 +29,53 @@ _CANNOT_RECEIVE = "The gateway's wallet cannot receive USDC now; nothing was cha
 _log = structlog.get_logger()
 
 
-class Obstacles:
-    """Knows what is in the way now; a chain that is silent is no news."""
+@attrs.frozen(kw_only=True)
+class ObstacleTiming:
+    """The pause between two looks, in seconds."""
 
-    def __init__(self, chain: Chain, settler: Settler, wallet: str, now: Clock) -> None:
+    every_s: float = 60.0
+
+    # The same while something is wrong.
+    again_s: float = 10.0
+
+
+class Obstacles:
+    """Knows what was in the way at the last look. A silent chain changes nothing."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        settler: Settler,
+        wallet: str,
+        now: Clock,
+        *,
+        timing: ObstacleTiming | None = None,
+    ) -> None:
         self._chain = chain
         self._settler = settler
         self._wallet = wallet
         self._now = now
-        self._known: dict[str, str] = {}  # kind: the operator's sentence
-        self._said: dict[str, str] = {}  # kind: the caller's
+        self.timing = timing or ObstacleTiming()
+        # Both by kind of obstacle: one sentence for the operator, one for a buyer.
+        self._operator_sentences: dict[str, str] = {}
+        self._buyer_sentences: dict[str, str] = {}
         self._is_warned = False
-        self._periodic = Periodic("x402-obstacles", self.look, _AGAIN_S, wait_first=True)
+        self._periodic = Periodic("x402-obstacles", self.look, self.timing.again_s, wait_first=True)
 
     @property
     def said(self) -> str | None:
-        """The caller's sentence about what was in the way at the last look; None: nothing."""
-        for kind in (_TOKEN, _WALLET, _CLOCK, _SETTLER):  # first where no direct transfer works
-            if kind in self._said:
-                return self._said[kind]
+        """The buyer's sentence about what was in the way at the last look, or None."""
+        # The obstacles that stop direct transfers too come first.
+        for kind in (_TOKEN, _WALLET, _CLOCK, _SETTLER):
+            if kind in self._buyer_sentences:
+                return self._buyer_sentences[kind]
         return None
 
     def start(self) -> None:
-        """Look every minute, more often while something is wrong; `look` is for the start."""
+        """Look every minute, and more often while something is wrong.
+
+        The first look comes after a pause; the app calls `look` itself at its start.
+        """
         self._periodic.start()
 
     async def stop(self) -> None:
@@ -56,8 +83,8 @@ class Obstacles:
         await self._periodic.stop()
 
     async def look(self) -> None:
-        """Ask the chain and the settler. Raises `ChainUnavailable` where nothing can be known."""
-        self._periodic.every_s = _AGAIN_S
+        """Ask the chain and the settler. Raises `ChainUnavailable` if the chain is silent."""
+        self._periodic.every_s = self.timing.again_s
         asked_at = self._now()
         newest = await self._chain.newest_head()
         self._note_clock(asked_at - newest.timestamp)
@@ -72,14 +99,17 @@ class Obstacles:
             await self._ask_settler()
         except ExecutionError:
             return
-        if not self._known:
-            self._periodic.every_s = _EVERY_S
+        if not self._operator_sentences:
+            self._periodic.every_s = self.timing.every_s
 
     async def check(self) -> None:
-        """Raise `ExecutionError` with the operator's sentence about what is in the way now."""
+        """Raise `ExecutionError` with the operator's sentence if something is in the way now.
+
+        Clock, token and wallet are known from the last look; the settler is asked.
+        """
         for kind in (_CLOCK, _TOKEN, _WALLET):
-            if kind in self._known:
-                raise ExecutionError(self._known[kind])
+            if kind in self._operator_sentences:
+                raise ExecutionError(self._operator_sentences[kind])
         await self._ask_settler()
 
     async def _ask_settler(self) -> None:
@@ -101,22 +131,22 @@ class Obstacles:
         self._is_warned = is_off
 
     def _note(self, kind: str, problem: str | None, said: str) -> None:
-        """Remember what is wrong, and log it once until it is right again."""
+        """Remember both sentences, or forget them if `problem` is None; log each change once."""
         if problem is None:
-            self._said.pop(kind, None)
-            if self._known.pop(kind, None) is not None:
+            self._buyer_sentences.pop(kind, None)
+            if self._operator_sentences.pop(kind, None) is not None:
                 _log.info("x402.obstacle_gone", obstacle=kind)
             return
-        if kind not in self._known:
+        if kind not in self._operator_sentences:
             _log.warning("x402.stopped", obstacle=kind, problem=problem)
-        self._known[kind], self._said[kind] = problem, said
+        self._operator_sentences[kind], self._buyer_sentences[kind] = problem, said
 
 
 def clock_problem(ahead_s: float) -> str | None:
-    """Return why x402 stops, for a clock that is so far ahead of the newest block's time.
+    """Return why x402 stops if the clock is `ahead_s` seconds ahead of the newest block, or None.
 
-    A clock behind a block is wrong for certain. One ahead may be right, where the chain stands
-    still; then nothing can be settled either.
+    A clock behind a block is certainly wrong. A clock ahead of it may be right while the chain
+    stands still; then nothing can be settled either.
     """
     if ahead_s < -STOPPED_S:
         return (
@@ -133,7 +163,10 @@ def clock_problem(ahead_s: float) -> str | None:
 
 
 async def is_true(chain: Chain, question: bytes) -> bool:
-    """Ask the token; one without this function is neither paused nor does it blacklist."""
+    """Ask the token a yes-no question. A token without the function asked for counts as no.
+
+    Raises `ChainUnavailable`.
+    """
     try:
         return bool(await chain.call_uint(question))
     except CallReverted:

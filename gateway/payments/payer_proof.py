@@ -1,7 +1,7 @@
-"""The payer's proof in the direct flow: a transfer's sender signs what it shall pay for (EIP-712).
+"""The payer's proof in the direct flow: the sender of a transfer signs the request (EIP-712).
 
-A transaction's hash is public, and whoever submits it first has the generation. The signature
-binds the hash to one request, and shows that the sender of the money is who asks.
+A transaction's hash is public, and the first to submit it has the generation. The signature binds
+the hash to one request, and shows that the sender of the money sends the request.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,12 +20,14 @@ _DOMAIN_TYPEHASH = keccak(
 )
 _PROOF_TYPEHASH = keccak(b"PayerProof(bytes32 txHash,string slug,bytes32 requestHash)")
 _NAME, _VERSION = b"Generation Gateway", b"1"
-_MAX_ASKED = 8  # accounts whose code is asked; a transaction may hold a thousand dust transfers
+
+# Senders whose code is asked by a call. A transaction may hold a thousand dust transfers.
+_MOST_ASKED = 8
 
 
 @attrs.frozen(kw_only=True)
 class PayerProof:
-    """A `payerSignature`, unchecked, and the 32 bytes it must sign."""
+    """An unchecked `payerSignature`, and the 32 bytes that it must sign."""
 
     digest: bytes
     signature: bytes = attrs.field(repr=False)
@@ -34,7 +36,8 @@ class PayerProof:
 def proof_digest(quote: Quote, tx_hash: str, request_hash: bytes) -> bytes:
     """Return the 32 bytes that the sender of a transfer signs.
 
-    The wallet stands for the verifying contract: a signature for one gateway is none for another.
+    The wallet stands for the verifying contract, so that a signature for one gateway is worthless
+    at another.
     """
     domain = keccak(
         _DOMAIN_TYPEHASH
@@ -52,15 +55,15 @@ def proof_digest(quote: Quote, tx_hash: str, request_hash: bytes) -> bytes:
 async def signed_transfers(
     chain: Chain, transfers: Sequence[Transfer], proof: PayerProof
 ) -> list[Transfer]:
-    """Return the transfers whose sender made the proof: a key, or a smart account (EIP-1271).
+    """Return the transfers whose sender made the proof, as a key or a smart account (EIP-1271).
 
-    Raises `InvalidPayment` where there is none, `ChainUnavailable` without an answer.
+    Raises `InvalidPayment` if no sender made the proof, and `ChainUnavailable`.
     """
     largest_first = sorted(transfers, key=lambda transfer: transfer.amount_units, reverse=True)
     senders = list(dict.fromkeys(transfer.sender for transfer in largest_first))
     signer = recover_signer(proof.digest, proof.signature)
     if signer not in senders:
-        signer = await _smart_signer(chain, senders[:_MAX_ASKED], proof)
+        signer = await _find_smart_signer(chain, senders[:_MOST_ASKED], proof)
     signed = [transfer for transfer in transfers if transfer.sender == signer]
     if not signed:
         raise InvalidPayment(
@@ -70,7 +73,7 @@ async def signed_transfers(
     return signed
 
 
-async def _smart_signer(chain: Chain, senders: Iterable[str], proof: PayerProof) -> str | None:
+async def _find_smart_signer(chain: Chain, senders: Iterable[str], proof: PayerProof) -> str | None:
     for sender in senders:
         if await is_signed_by(chain, sender, proof.digest, proof.signature):
             return sender

@@ -1,4 +1,4 @@
-"""Does one thing at once and every few seconds, whatever goes wrong in between."""
+"""Repeats one piece of work every few seconds, whatever the work raises."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,10 @@ _log = structlog.get_logger()
 
 @attrs.define
 class Periodic:
-    """A task that is owned, named, cancelled and awaited."""
+    """A named task that repeats `work`, with a pause of `every_s` seconds after each time.
+
+    `every_s` may change between two times.
+    """
 
     name: str
     work: Callable[[], Awaitable[None]]
@@ -23,11 +26,11 @@ class Periodic:
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def start(self) -> None:
-        """Begin: the first time at once, or after the first pause."""
+        """Begin: the first time at once, or after the first pause if `wait_first` is set."""
         self._task = asyncio.create_task(self._repeat(), name=self.name)
 
     async def stop(self) -> None:
-        """Stop, also in the middle."""
+        """Stop, even in the middle of the work."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -41,6 +44,6 @@ class Periodic:
                 await self.work()
             except ChainUnavailable as error:
                 _log.warning("sweep.chain_silent", sweep=self.name, error=error.message)
-            except Exception:  # noqa: BLE001 - a lane's edge: the next one tries again
+            except Exception:  # noqa: BLE001 - the edge of a background task: it repeats the work
                 _log.exception("sweep.failed", sweep=self.name)
             await asyncio.sleep(self.every_s)

@@ -1,9 +1,9 @@
 """Closes a payment of unknown outcome by facts of the chain, and by nothing else.
 
-Three facts close one, all read at one pinned block:
+Three facts close a payment, all read at one pinned block:
 
 - settled: `AuthorizationUsed(from, nonce)` directly followed by a transfer to the wallet of at
-  least the price, in any transaction, whoever sent it;
+  least the price, in any transaction, sent by anybody;
 - released: the nonce is unused at a block whose time is past `validBefore`;
 - released: the nonce was used or cancelled without such a transfer.
 
@@ -16,28 +16,44 @@ from gateway.domain import Authorization, Block, Payment, Receipt
 from gateway.payments.authorizations import SPAN, find_events, find_transfer, is_spent, uses
 from gateway.settings import Settings
 
-_LOG_LAG_S = 120  # past `validBefore`, after which logs still missing do not exist
-_OVERLAP = 100  # blocks searched again: logs lag, and the newest blocks may be replaced
+# Seconds past `validBefore`. A log that no endpoint shows by then does not exist.
+_LOG_LAG_S = 120
+
+# Each search repeats this many blocks: logs lag behind, and the newest blocks may be replaced.
+_OVERLAP_BLOCKS = 100
 
 
 class Reconciler:
-    """Finds out what became of an authorization, and writes it down (T3 or TR)."""
+    """Finds out what became of an authorization, and settles or releases its payment."""
 
-    def __init__(self, store: Store, chain: Chain, settings: Settings, now: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        chain: Chain,
+        settings: Settings,
+        now: Clock,
+        *,
+        overlap_blocks: int = _OVERLAP_BLOCKS,
+    ) -> None:
         self._store = store
         self._chain = chain
         self._settings = settings
         self._now = now
-        self._searched: dict[int, int] = {}  # payment → block up to which its event was not found
+        self.overlap_blocks = overlap_blocks
+        # By the payment's id: the block up to which its event was not found.
+        self._searched: dict[int, int] = {}
 
     async def close_by_receipt(self, payment: Payment, tx_hash: str) -> bool:
-        """Return whether this transaction settled the payment; no receipt proves nothing."""
+        """Return whether this transaction settled the payment. A missing receipt proves nothing.
+
+        Raises `ChainUnavailable`.
+        """
         receipt = await self._chain.receipt(tx_hash)
         return receipt is not None and await self._settle_by(payment, receipt)
 
     async def close(self, payment: Payment) -> bool:
-        """Return whether the outcome is known now and written down."""
-        signed = _signed(payment)
+        """Return whether the outcome is known and written down now. Raises `ChainUnavailable`."""
+        signed = _authorization_of(payment)
         block = await self._chain.head()
         if await is_spent(self._chain, signed, block):
             return await self._close_spent(payment, signed, block)
@@ -51,25 +67,28 @@ class Reconciler:
         self._searched.pop(payment.id, None)
 
     async def _close_spent(self, payment: Payment, signed: Authorization, block: Block) -> bool:
-        """Close by the event that spent the nonce: settled where it paid us, else released.
+        """Close by the event that spent the nonce: settle if it paid us, else release.
 
-        Each look searches only blocks that are new; the one that may release searches all.
+        Each look searches only new blocks. The last look searches all blocks, because it releases
+        the payment if it finds no event.
         """
         is_last = block.timestamp >= signed.valid_before + _LOG_LAG_S
         start = payment.search_from_block
         if not is_last:
-            start = max(start, self._searched.get(payment.id, 0) - _OVERLAP)
+            start = max(start, self._searched.get(payment.id, 0) - self.overlap_blocks)
         for tx_hash, was_used in await find_events(
             self._chain, signed, from_block=start, known=block, span=SPAN
         ):
             if was_used:
                 receipt = await self._chain.receipt(tx_hash)
                 if receipt is None:
-                    return False  # the endpoint knows the log but not its transaction yet
+                    # The endpoint knows the log but not its transaction yet.
+                    return False
                 if await self._settle_by(payment, receipt):
                     return True
                 if not uses(receipt, signed, self._settings.chain):
-                    return False  # its block was replaced between the two reads: look again
+                    # The block was replaced between the two reads, so look again.
+                    return False
             await self._release(payment)
             return True
         if not is_last:
@@ -79,8 +98,8 @@ class Reconciler:
         return True
 
     async def _settle_by(self, payment: Payment, receipt: Receipt) -> bool:
-        """T3 where the receipt holds this authorization's transfer, of at least the price."""
-        transfer = find_transfer(_signed(payment), receipt, self._settings.chain)
+        """Settle if the receipt holds this authorization's transfer, of at least the price."""
+        transfer = find_transfer(_authorization_of(payment), receipt, self._settings.chain)
         if transfer is None or transfer.amount_units < payment.price_units:
             return False
         await self._store.settle(payment.id, transfer, now=self._now())
@@ -88,7 +107,7 @@ class Reconciler:
         return True
 
 
-def _signed(payment: Payment) -> Authorization:
+def _authorization_of(payment: Payment) -> Authorization:
     if payment.authorization is None:
         raise ValueError("a direct payment is settled from the start")
     return payment.authorization

@@ -1,36 +1,92 @@
-"""Gives money back: refunds that are approved, or that settings pay by themselves, sent once.
+"""Gives money back: each refund that is approved, or that settings pay automatically, once.
 
-A refund is itself an EIP-3009 authorization, signed by the refund key under a nonce that only
-this payment's transfer can have. The token takes a nonce once, so no crash, second process or
-restored backup can pay a refund twice; what is unknown is closed by the token's own events.
+A refund is itself an EIP-3009 authorization, signed by the refund key, with a nonce that follows
+from the payment. The token accepts a nonce once, so no crash, second process or restored backup can
+pay a refund twice. The token's own events close a refund whose outcome is unknown.
 """
 
 from collections.abc import Collection
 
+import attrs
 import structlog
+from coincurve import PrivateKey
+from eth_hash.auto import keccak
 
 from gateway.chain.signer import Call, Signer
 from gateway.chain.smart_wallets import KEY_GAS, key_call, settlement_call
 from gateway.contracts import CallReverted, Chain, PluginContext, SignedTransaction, Store
 from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
-from gateway.domain.eip3009 import BALANCE_OF, word
+from gateway.domain.eip3009 import BALANCE_OF, Network, authorization_digest, word
 from gateway.errors import ChainUnavailable, RefundRefused
 from gateway.payments.authorizations import find_events, is_spent
 from gateway.payments.cutoff import last_block_before
 from gateway.payments.periodic import Periodic
-from gateway.payments.refund_authorization import sign_refund
 
-_SWEEP_S = 15.0  # between two looks at what is owed
-_LAG_S = 120.0  # after which every endpoint knows a transaction that was mined
-_UNSPENT_MARGIN = 5_000  # blocks (under 3 h) an endpoint may lag behind when it says "unspent"
-_NOBODY = "0x" + "0" * 40  # who a mint came from
+# An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is
+# unspent, so the refund may be in a block that is this much older than the head.
+_UNSPENT_MARGIN = 5_000
+
+# A refund does not expire: it ends when its nonce is spent.
+_NEVER = 2**256 - 1
+
+# The sender of a mint.
+_ZERO_ADDRESS = "0x" + "0" * 40
 _log = structlog.get_logger()
 
 
-class Refunds:
-    """Sends refunds with the refund key, and follows each to its end."""
+def refund_nonce(payment: Payment, network: Network) -> str:
+    """Return the nonce of a payment's refund: the same from every copy of the database.
 
-    def __init__(self, store: Store, context: PluginContext, secret: bytes) -> None:
+    The hash covers the chain, the token and what paid: the payer and the nonce of an
+    authorization, or a transaction. A log's index is left out, because it changes if the block is
+    replaced.
+    """
+    if payment.paid_tx is None:
+        raise ValueError("nothing was paid")
+    paid = word(payment.paid_tx)
+    if payment.authorization is not None:
+        paid = word(payment.payer) + word(payment.authorization.nonce)
+    return "0x" + keccak(b"refund" + network.domain_separator + paid).hex()
+
+
+def sign_refund(secret: bytes, sender: str, case: RefundCase, network: Network) -> Authorization:
+    """Return the refund key's authorization of one refund; signing again gives the same bytes."""
+    unsigned = Authorization(
+        sender=sender,
+        recipient=case.recipient,
+        value_units=case.amount_units,
+        valid_after=0,
+        valid_before=_NEVER,
+        nonce=refund_nonce(case.payment, network),
+        signature=b"",
+    )
+    digest = authorization_digest(unsigned, network)
+    signature = PrivateKey(secret).sign_recoverable(digest, hasher=None)
+    return attrs.evolve(unsigned, signature=signature[:64] + bytes([27 + signature[64]]))
+
+
+@attrs.frozen(kw_only=True)
+class RefundTiming:
+    """How long refunds wait, in seconds."""
+
+    # The pause between two sweeps over all refunds.
+    sweep_s: float = 15.0
+
+    # After this time every endpoint knows a transaction that was mined.
+    lag_s: float = 120.0
+
+
+class Refunds:
+    """Sends refunds with the refund key, and follows each refund to its end."""
+
+    def __init__(
+        self,
+        store: Store,
+        context: PluginContext,
+        secret: bytes,
+        *,
+        timing: RefundTiming | None = None,
+    ) -> None:
         self._store = store
         self._ledger = store.refunds
         self._chain: Chain = context.chain
@@ -38,22 +94,30 @@ class Refunds:
         self._now = context.now
         self._secret = secret
         self._signer = Signer(secret, context, self._write_down)
-        self._periodic = Periodic("refund-sweep", self.sweep, _SWEEP_S)
-        self._submitting: dict[int, RefundCase] = {}  # by payment, as they were looked at
+        self.timing = timing or RefundTiming()
+        self._periodic = Periodic("refund-sweep", self.sweep, self.timing.sweep_s)
+        # By the payment's id: the refund as it was when the submit began.
+        self._submitting: dict[int, RefundCase] = {}
         self.address = self._signer.address
 
     def start(self) -> None:
-        """Begin to sweep: at once, and every few seconds."""
+        """Begin to sweep: at once, then every few seconds."""
+        self._periodic.every_s = self.timing.sweep_s
         self._periodic.start()
 
     async def close(self) -> None:
-        """Stop; what is on its way is durable."""
+        """Stop. A refund that is on its way is durable."""
         await self._periodic.stop()
 
     async def sweep(self, only: Collection[str] | None = None) -> None:
-        """Follow what was sent, then send what may be sent; `only` limits both to these tasks."""
-        await self._tend()
-        refusal = None  # of the day's cap: the other automatic ones need no look at the chain
+        """Follow the refunds that were sent, and send those that may be sent.
+
+        `only` limits both to these task ids.
+        """
+        await self._resend_unmined()
+        # Once the day's cap has refused a refund, it refuses the other automatic refunds too, and
+        # asking the chain about each of them would be in vain.
+        refusal = None
         for case in await self._ledger.cases(PaymentState.REFUNDING, PaymentState.REFUND_DUE):
             if only is not None and case.task_id not in only:
                 continue
@@ -62,17 +126,17 @@ class Refunds:
             elif self.may_send(case) and case.problem is None:
                 await self._ledger.note_problem(case.payment.id, refusal)
 
-    async def _tend(self) -> None:
-        """Send again what is unmined; an endpoint that refuses it keeps nothing from closing."""
+    async def _resend_unmined(self) -> None:
+        """Send unmined transactions again. If an endpoint refuses them, the sweep still goes on."""
         try:
-            await self._signer.tend(self._call_of)
+            await self._signer.tend(self._find_call)
         except ChainUnavailable as error:
             _log.warning("refunds.not_sent", error=error.message, details=error.details)
 
     async def _advance(self, case: RefundCase) -> str | None:
-        """Take one refund a step further; returns the refusal where the day's cap keeps it.
+        """Take one refund a step further; return the refusal if the day's cap stops it.
 
-        Its failure is no other's.
+        An error here stops only this refund.
         """
         try:
             if case.payment.state is PaymentState.REFUNDING:
@@ -84,35 +148,45 @@ class Refunds:
             return str(refusal)
         except ChainUnavailable as error:
             _log.warning("refund.chain_silent", task=case.task_id, error=error.message)
-        except Exception:  # noqa: BLE001 - a lane's edge: the next sweep tries again
+        except Exception:  # noqa: BLE001 - the edge of one refund: the next sweep tries again
             _log.exception("refund.not_advanced", task=case.task_id)
         return None
 
     def may_send(self, case: RefundCase) -> bool:
-        """Whether the operator said so, or settings do for a payer who proved themselves."""
+        """Whether the operator approved the refund, or settings pay it to a proven payer."""
         is_automatic = self._settings.refunds == "automatic" and case.payer_proven
         return case.decision is Decision.APPROVED or (case.decision is None and is_automatic)
 
     async def problem_of(self, case: RefundCase) -> str | None:
-        """Return why a refund cannot be sent now, or None; a pure look."""
-        if case.recipient == _NOBODY:
-            return "Nobody sent this money: approve it with --to ADDRESS."
+        """Return why a refund cannot be sent now, or None; writes nothing."""
+        if case.recipient == _ZERO_ADDRESS:
+            return "This money was minted and has no sender: approve it with --to ADDRESS."
         if case.sender not in (None, self.address):
             return f"It was begun by another refund key, {case.sender}: set that one again."
         if not await self._signer.can_pay(KEY_GAS):
-            return f"The refund key {self.address} has too little ETH, or gas is over the cap."
+            return (
+                f"The refund key {self.address} has too little ETH, or gas is over the cap. "
+                "Send it some ETH, or wait until gas is cheaper."
+            )
         try:
-            await self._signer.simulate(self._call(case))
+            await self._signer.simulate(self._build_call(case))
         except CallReverted as refusal:
             holds = await self._chain.call_uint(BALANCE_OF + word(self.address))
             if holds < case.amount_units:
-                return f"The refund key {self.address} holds only {holds / 10**6:g} USDC."
+                return (
+                    f"The refund key {self.address} holds only {holds / 10**6:g} USDC. "
+                    "Send it some USDC."
+                )
             return f"The token refuses it: {refusal}"
         return None
 
     async def _send(self, case: RefundCase) -> None:
-        """Sign, write down, send; or note why not. One found paid already is only closed."""
-        if await is_spent(self._chain, self._signed(case), await self._chain.head()):
+        """Sign, write down and send, or note the problem.
+
+        If the nonce is spent already, only write down that the refund has begun: the next sweep
+        closes it.
+        """
+        if await is_spent(self._chain, self._sign(case), await self._chain.head()):
             start = await last_block_before(self._chain, case.created_at)
             await self._begin(case, None, start)
         elif problem := await self.problem_of(case):
@@ -121,8 +195,8 @@ class Refunds:
             await self._submit(case)
 
     async def _follow(self, case: RefundCase) -> None:
-        """Close a refund by its event; one whose nonce went to another is signed anew."""
-        block, signed = await self._chain.head(), self._signed(case)
+        """Close a refund whose nonce is spent; send any other refund again."""
+        block, signed = await self._chain.head(), self._sign(case)
         if await is_spent(self._chain, signed, block):
             await self._close(case, signed, block)
         elif case.sender != self.address:
@@ -131,7 +205,7 @@ class Refunds:
             await self._give_up(case)
 
     async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
-        """Note the transaction that spent the nonce; only our key can have signed for it."""
+        """Write down the transaction that spent the nonce. Only our key can have signed for it."""
         start = case.search_from_block or 0
         for tx_hash, was_used in await find_events(
             self._chain, signed, from_block=start, known=block
@@ -147,10 +221,10 @@ class Refunds:
         """Leave a refund that the token refuses to the operator, once no endpoint can lag."""
         problem = await self.problem_of(case)
         if problem is None or await is_spent(
-            self._chain, self._signed(case), await self._chain.head()
+            self._chain, self._sign(case), await self._chain.head()
         ):
             return
-        if self._now() - case.updated_at < _LAG_S:
+        if self._now() - case.updated_at < self.timing.lag_s:
             await self._ledger.note_problem(case.payment.id, problem)
             return
         await self._ledger.fail(case.payment.id, problem, now=self._now())
@@ -159,19 +233,24 @@ class Refunds:
     async def _submit(self, case: RefundCase) -> str | None:
         self._submitting[case.payment.id] = case
         try:
-            return await self._signer.submit(case.payment, self._call(case))
+            return await self._signer.submit(case.payment, self._build_call(case))
         finally:
             del self._submitting[case.payment.id]
 
     async def _write_down(self, payment: Payment, transaction: SignedTransaction) -> None:
-        head = await self._chain.head()  # the nonce was unspent a moment ago
+        # The nonce was unspent a moment ago, so the refund is in no block older than the margin.
+        head = await self._chain.head()
         case = self._submitting[payment.id]
         await self._begin(case, transaction, max(head.number - _UNSPENT_MARGIN, 0))
 
     async def _begin(
         self, case: RefundCase, transaction: SignedTransaction | None, start: int
     ) -> None:
-        """R2; refused where the operator named another address since we looked."""
+        """Write down payment `refunding` and the signed transaction, before it is sent.
+
+        Raises `RefundRefused` if the day's cap is used up, and `RuntimeError` if the operator
+        named another address since `case` was read.
+        """
         await self._ledger.begin(
             case.payment.id,
             transaction,
@@ -182,18 +261,21 @@ class Refunds:
             now=self._now(),
         )
 
-    async def _call_of(self, payment: Payment) -> Call:
-        """Return what a transaction of this key does; it may have been the settlement key once."""
+    async def _find_call(self, payment: Payment) -> Call:
+        """Return what an unmined transaction of this key does.
+
+        It is a settlement if this key was the settlement key once.
+        """
         case = await self._ledger.case_of(payment.id)
         if case is not None:
-            return self._call(case)
+            return self._build_call(case)
         if payment.authorization is None:
             raise RuntimeError(f"payment {payment.id} has no refund")
         return await settlement_call(payment.authorization, self._settings.chain, self._chain)
 
-    def _signed(self, case: RefundCase) -> Authorization:
-        """Return the authorization; begun by another key, it has that one's address."""
+    def _sign(self, case: RefundCase) -> Authorization:
+        """Return the authorization, with the address of the key that began the refund."""
         return sign_refund(self._secret, case.sender or self.address, case, self._settings.chain)
 
-    def _call(self, case: RefundCase) -> Call:
-        return key_call(self._signed(case), self._settings.chain)
+    def _build_call(self, case: RefundCase) -> Call:
+        return key_call(self._sign(case), self._settings.chain)

@@ -1,7 +1,7 @@
-"""Drives reserved payments to their end, in tasks that the app owns.
+"""Drives each reserved payment to its end, in tasks that the app owns.
 
-A request's handler may be cancelled when its client leaves; settlement goes on without it.
-Payments still open at a start, or left open by a silent chain, are driven again here.
+The web server may cancel a request's handler when the client disconnects; the settlement goes on.
+Payments that a restart or a silent chain left open are driven again by the sweep.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import contextlib
 import itertools
 from collections.abc import Callable
 
+import attrs
 import structlog
 
 from gateway.contracts import Quote, Settler, Store
@@ -19,16 +20,31 @@ from gateway.payments.obstacles import Obstacles
 from gateway.payments.periodic import Periodic
 from gateway.payments.reconcile import Reconciler
 
-_FIRST_LOOK_S = 0.1  # after sending; doubles up to the next
-_LOOK_S = 1.0  # half of Base's block time
-_FULL_CHECK_EVERY = 4  # looks at the receipt between two looks at the nonce itself
-_DRIVE_S = 30.0  # after that the sweep takes over
-_SWEEP_S = 5.0  # between two looks at everything open
+# Every fourth look also reads the state of the nonce, and is followed by sending again. The other
+# looks read only the receipt.
+_FULL_CHECK_EVERY = 4
 _log = structlog.get_logger()
 
 
+@attrs.frozen(kw_only=True)
+class SettlementTiming:
+    """How long drivers and the sweep wait, in seconds."""
+
+    # The pause after sending. It doubles after each look, up to `look_s`.
+    first_look_s: float = 0.1
+
+    # Half of Base's block time.
+    look_s: float = 1.0
+
+    # A driver stops after this time; the sweep starts another.
+    drive_s: float = 30.0
+
+    # The pause between two sweeps over all open payments.
+    sweep_s: float = 5.0
+
+
 class Settlements:
-    """One driver per open payment, and a sweep that finds those without one."""
+    """One driver for each open payment, and a sweep that finds payments without a driver."""
 
     def __init__(
         self,
@@ -38,6 +54,8 @@ class Settlements:
         obstacles: Obstacles,
         failed: FailedSettlements,
         on_settled: Callable[[], None],
+        *,
+        timing: SettlementTiming | None = None,
     ) -> None:
         self._store = store
         self._settler = settler
@@ -45,16 +63,22 @@ class Settlements:
         self.obstacles = obstacles
         self._failed = failed
         self._on_settled = on_settled
+        self.timing = timing or SettlementTiming()
+        # The driver of each open payment, by the payment's id.
         self._drivers: dict[int, asyncio.Task[None]] = {}
-        self._periodic = Periodic("settlement-sweep", self._sweep, _SWEEP_S)
+        self._periodic = Periodic("settlement-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self) -> None:
-        """Begin to sweep: at once, and every few seconds."""
+        """Begin to sweep: at once, then every few seconds."""
+        self._periodic.every_s = self.timing.sweep_s
         self._periodic.start()
         self.obstacles.start()
 
     async def close(self, *, grace_s: float) -> None:
-        """Let the drivers finish for `grace_s` seconds; what stays open is durable."""
+        """Stop; drivers may finish for `grace_s` seconds.
+
+        A payment that stays open is durable, and is driven again after the next start.
+        """
         await self._periodic.stop()
         await self.obstacles.stop()
         if self._drivers:
@@ -66,14 +90,17 @@ class Settlements:
         await self._settler.close()
 
     async def check_ready(self) -> None:
-        """Raise `ExecutionError` where an x402 payment could not be settled now.
+        """Raise `ExecutionError` if no x402 payment could be settled now.
 
-        Its sentence is the operator's: it may name an address and what it holds.
+        The sentence is for the operator: it may name an address and its balance.
         """
         await self.obstacles.check()
 
     async def check_can_settle(self) -> None:
-        """Raise the same with a sentence for a caller."""
+        """Raise `ExecutionError` if no x402 payment could be settled now.
+
+        The sentence is for a buyer.
+        """
         try:
             await self.obstacles.check()
         except ExecutionError as error:
@@ -81,60 +108,64 @@ class Settlements:
 
     @property
     def about(self) -> str | None:
-        """What settles, and how long its gas money lasts, as it was last seen; no call."""
+        """What settles, and how long its gas money lasted at the last look; asks the chain nothing.
+
+        None if the settler does not say.
+        """
         return getattr(self._settler, "about", None)
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Raise `PaymentRequired` or `ExecutionError` where this one would not be settled."""
+        """Raise `PaymentRequired` or `ExecutionError` if this one would not be settled."""
         await self._settler.check(authorization, quote)
 
     async def drive(self, payment: Payment, *, wait_s: float) -> None:
-        """Settle a payment, or join who does, for at most `wait_s` seconds.
+        """Start the payment's driver unless it runs, and wait for it at most `wait_s` seconds.
 
-        Neither the time-out nor the caller's cancellation stops the driver.
+        Neither the end of the wait nor the caller's cancellation stops the driver.
         """
-        await asyncio.wait({self._driver(payment)}, timeout=wait_s)
+        await asyncio.wait({self._ensure_driver(payment)}, timeout=wait_s)
 
-    def _driver(self, payment: Payment) -> asyncio.Task[None]:
+    def _ensure_driver(self, payment: Payment) -> asyncio.Task[None]:
         driver = self._drivers.get(payment.id)
         if driver is None:
-            driver = asyncio.create_task(self._drive(payment), name=f"settle-{payment.id}")
+            driver = asyncio.create_task(self._run_driver(payment), name=f"settle-{payment.id}")
             self._drivers[payment.id] = driver
             driver.add_done_callback(lambda _: self._drivers.pop(payment.id, None))
         return driver
 
-    async def _drive(self, payment: Payment) -> None:
+    async def _run_driver(self, payment: Payment) -> None:
         try:
-            async with asyncio.timeout(_DRIVE_S):
-                await self._until_closed(payment)
+            async with asyncio.timeout(self.timing.drive_s):
+                await self._settle_until_closed(payment)
         except TimeoutError:
             _log.warning("payment.open", payment=payment.id)
-        except Exception:  # noqa: BLE001 - a lane's edge: the sweep drives it again
+        except Exception:  # noqa: BLE001 - the edge of a driver: the sweep starts another
             _log.exception("payment.driver_failed", payment=payment.id)
         else:
             self._on_settled()
 
-    async def _until_closed(self, payment: Payment) -> None:
-        """Send, then look until the outcome is known, also where sending goes wrong."""
+    async def _settle_until_closed(self, payment: Payment) -> None:
+        """Send, then look at the chain until the outcome is known, even if sending fails."""
         tx_hash, has_failed = await self._submit(payment)
-        pause_s = _FIRST_LOOK_S
+        pause_s = self.timing.first_look_s
         for look in itertools.count():
             try:
-                if await self._look(payment, tx_hash, look):
+                if await self._look_at_chain(payment, tx_hash, look):
                     return
             except ChainUnavailable as error:
                 _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
-            # What failed is tried again after every look: the authorization's life is short.
-            if has_failed or _is_full(look):
+            # A failed submit is repeated after every look, because the authorization expires soon.
+            if has_failed or _is_full_look(look):
                 found, has_failed = await self._submit(payment)
                 tx_hash = found or tx_hash
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _SWEEP_S if tx_hash is None else _LOOK_S)
+            most_s = self.timing.sweep_s if tx_hash is None else self.timing.look_s
+            pause_s = min(2 * pause_s, most_s)
 
     async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
-        """Send; return the hash to look for, and whether sending failed.
+        """Send; return (the hash to look for, whether sending failed).
 
-        A settler that fails is no news about the payment, only the chain is.
+        An error of the settler says nothing about the payment: only the chain does.
         """
         try:
             return await self._settler.submit(payment), False
@@ -142,23 +173,27 @@ class Settlements:
             _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
             return None, True
 
-    async def _look(self, payment: Payment, tx_hash: str | None, look: int) -> bool:
-        """Look at the transaction that was sent, now and then at the nonce itself."""
+    async def _look_at_chain(self, payment: Payment, tx_hash: str | None, look: int) -> bool:
+        """Return whether the payment is closed now.
+
+        Reads the receipt of the transaction that was sent. A full look, and every look without a
+        hash, reads the state of the nonce as well.
+        """
         if tx_hash is not None and await self._reconciler.close_by_receipt(payment, tx_hash):
             _log.info("payment.settled", payment=payment.id, transaction=tx_hash)
             return True
-        if tx_hash is not None and not _is_full(look):
+        if tx_hash is not None and not _is_full_look(look):
             return False
         return await self._reconciler.close(payment)
 
     async def _sweep(self) -> None:
         open_payments = await self._store.open_payments()
         for payment in open_payments:
-            self._driver(payment)
+            self._ensure_driver(payment)
         await self._failed.look()
         await self._settler.tend()
 
 
-def _is_full(look: int) -> bool:
-    """Whether this look is also at the nonce itself, and followed by sending again."""
+def _is_full_look(look: int) -> bool:
+    """Whether this look also reads the state of the nonce, and is followed by sending again."""
     return look % _FULL_CHECK_EVERY == _FULL_CHECK_EVERY - 1

@@ -1,10 +1,12 @@
 """Finds out, before anything is written down, whether a spent nonce was spent to pay us.
 
-A stranger can sign as often as he likes over a nonce that he spent or cancelled long ago. Only
-an event that the chain's logs show makes such a signature a payment.
+A stranger can sign any number of authorizations with a nonce that the stranger spent or cancelled
+long ago. Such a signature is a payment only if the chain's logs show an event that paid us.
 """
 
 import asyncio
+
+import attrs
 
 from gateway.contracts import Chain
 from gateway.domain import Authorization, Block
@@ -13,35 +15,52 @@ from gateway.errors import ExecutionError, PaymentRequired
 from gateway.payments.authorizations import find_events, find_transfer, is_spent, uses
 from gateway.payments.idempotency import SPENT
 
-# One hour: one query of logs. An authorization is valid for ten minutes at most, so whoever
-# submits it before us does so well within.
-_RECENT_BLOCKS = 1_800
-# A nonce that was spent this long ago is in the logs of every endpoint that works.
-_INDEXED_BLOCKS = 100
-_REORGANISED_BLOCKS = 100  # an event may be found again in an earlier block, by no more than this
+# A reorganisation may move an event to an earlier block, by no more than this many blocks.
+_REORGANISED_BLOCKS = 100
 _LOOKS = 3
-_PAUSE_S = 1.0
+
+
+@attrs.frozen(kw_only=True)
+class EventSearch:
+    """How far back the event of a spent nonce is searched for, and how patiently."""
+
+    # One hour, in one query of logs. An authorization is valid for ten minutes at most, so a third
+    # party that submits it before us does so well within the hour.
+    recent_blocks: int = 1_800
+
+    # The logs of every endpoint that works show a nonce that was spent this many blocks ago.
+    indexed_blocks: int = 100
+
+    # Seconds between two looks.
+    pause_s: float = 1.0
 
 
 async def find_payment(
-    chain: Chain, signed: Authorization, network: Network, *, price_units: int, floor: int
+    chain: Chain,
+    signed: Authorization,
+    network: Network,
+    *,
+    price_units: int,
+    cutoff: int,
+    search: EventSearch,
 ) -> int:
-    """Return the block from which the event is found that spent the nonce and paid us.
+    """Return the block from which to search for the event that spent the nonce and paid us.
 
-    `floor` is the block up to which transfers may have been used by a forgotten task. Raises
-    `PaymentRequired` where the nonce paid for nothing here, `ExecutionError` where the logs do
-    not show yet what it paid for, and `ChainUnavailable`. Asks the chain about twenty times at
-    most.
+    Only blocks after `cutoff` count: the database may not know what an earlier transfer paid for.
+    Asks the chain about twenty times at most.
+
+    Raises `PaymentRequired` if the nonce paid for nothing here, `ExecutionError` if the logs do
+    not show yet what it paid for, and `ChainUnavailable`.
     """
     for look in range(_LOOKS):
         if look:
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(search.pause_s)
         head = await chain.head()
-        first = max(head.number - _RECENT_BLOCKS, floor + 1)
-        found = await _look(chain, signed, network, head, first, price_units)
+        first = max(head.number - search.recent_blocks, cutoff + 1)
+        found = await _find_block(chain, signed, network, head, first, price_units)
         if found is not None:
-            return max(found - _REORGANISED_BLOCKS, floor + 1)
-        before = await chain.block_at(max(head.number - _INDEXED_BLOCKS, floor, 0))
+            return max(found - _REORGANISED_BLOCKS, cutoff + 1)
+        before = await chain.block_at(max(head.number - search.indexed_blocks, cutoff, 0))
         if before.number < head.number and await is_spent(chain, signed, before):
             raise PaymentRequired(SPENT)
     raise ExecutionError(
@@ -50,7 +69,7 @@ async def find_payment(
     )
 
 
-async def _look(
+async def _find_block(
     chain: Chain,
     signed: Authorization,
     network: Network,
@@ -58,7 +77,10 @@ async def _look(
     first: int,
     price_units: int,
 ) -> int | None:
-    """Return the block of the transfer; None where the logs do not show what became of it."""
+    """Return the block of the transfer that paid us, or None if the logs do not show an event yet.
+
+    Raises `PaymentRequired` if the nonce was cancelled, paid somebody else or paid too little.
+    """
     for tx_hash, was_used in await find_events(chain, signed, from_block=first, known=head):
         if not was_used:
             raise PaymentRequired(SPENT)

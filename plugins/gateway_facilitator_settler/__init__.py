@@ -1,16 +1,22 @@
-"""Settlement by an x402 facilitator: it sends the transfer and pays the gas, we look ourselves.
+"""Settlement by an x402 facilitator, which sends the transfer and pays the gas.
 
-Nothing it says closes a payment. Its hash only tells where to look first; the receipt, or the
-authorization's own event, is read from the chain as for any other settlement.
+No answer of the facilitator closes a payment. Its hash only tells where to look first; the gateway
+reads the receipt, or the authorization's own event, from the chain as for any other settlement.
 """
 
 from collections.abc import Callable
 
 from gateway import PluginContext, Settler, hookimpl
 from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorSilent
-from gateway_facilitator_settler.settler import FacilitatorSettler
+from gateway_facilitator_settler.settler import FacilitatorSettler, FacilitatorTiming
 
-__all__ = ["Answer", "FacilitatorClient", "FacilitatorSettler", "FacilitatorSilent"]
+__all__ = [
+    "Answer",
+    "FacilitatorClient",
+    "FacilitatorSettler",
+    "FacilitatorSilent",
+    "FacilitatorTiming",
+]
 
 
 @hookimpl

@@ -1,7 +1,7 @@
-"""HTTP to the facilitator: one fixed host, a fresh connection each time, nothing ever repeated.
+"""HTTP to the facilitator: one fixed host, a fresh connection each time, no request repeated.
 
-A kept connection may be dead without our knowing, and then nobody can tell whether a request
-that failed was read. No error here names the address or a token: both may be secrets.
+A kept connection may be dead without our knowing, and then it is unknown whether the facilitator
+read a request that failed. No error here names the address or a token: both may be secrets.
 """
 
 import asyncio
@@ -18,19 +18,27 @@ from gateway.settings import variable
 from gateway_facilitator_settler.tokens import bearer_of
 
 _CONNECT_S = 5.0
-_TIMEOUT_S = {"/supported": 8.0, "/verify": 10.0, "/settle": 45.0}  # it may wait for a block
-_MAX_BYTES = 65_536  # real answers have under 1,000, a long list of networks 20,000
+
+# `/settle` may wait for a block.
+_TIMEOUT_S = {"/supported": 8.0, "/verify": 10.0, "/settle": 45.0}
+
+# Real answers have less than 1,000 bytes, and a long list of networks has 20,000.
+_MAX_BYTES = 65_536
+
+# Neither user nor query may be part of the address, because neither would be signed.
 _ADDRESS = re.compile(
     r"(?P<host>https?://([\w.-]+|\[[0-9a-f:]+\])(:\d{1,5})?)(?P<path>(/[\w.~%+-]*)*)",
     re.ASCII | re.IGNORECASE,
-)  # no user, no query: neither would be part of what is signed
-_MAX_WAIT_S = 300.0  # that a facilitator may ask for
+)
+
+# The longest pause that a facilitator may ask for.
+_MAX_WAIT_S = 300.0
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 
 
 class FacilitatorSilent(Exception):
-    """No answer that tells anything: whether it read the request, nobody knows."""
+    """No usable answer came: it is unknown whether the facilitator read the request."""
 
     def __init__(self, what: str, *, retry_after_s: float = 0.0) -> None:
         super().__init__(what)
@@ -39,19 +47,20 @@ class FacilitatorSilent(Exception):
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """A JSON object, and the status it came with: 200 to 499, no redirect and no 429."""
+    """A JSON object and its status: 200 to 499, but no redirect and no 429."""
 
     status: int
     body: Mapping[str, Any]
 
 
 class FacilitatorClient:
-    """The three calls' transport. Tests may put another in its place."""
+    """The transport of the three calls. Tests may use another client."""
 
     def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
-        self._base = _base(settings.facilitator_url)
+        self._base = _read_base(settings.facilitator_url)
         self._now = now
-        self._host = self._base.partition("://")[2]  # with the path, as CDP's tokens name it
+        # With the path, as CDP's tokens name it.
+        self._host = self._base.partition("://")[2]
         self._bearer = bearer_of(settings)
         self._httpx: Any = None
         self._tls: Any = None
@@ -59,14 +68,14 @@ class FacilitatorClient:
 
     async def get(self, path: str) -> Answer:
         """Return the answer to a GET; raises `FacilitatorSilent`."""
-        return await self._ask("GET", path, None)
+        return await self._request("GET", path, None)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
         """Return the answer to a POST; raises `FacilitatorSilent`."""
-        return await self._ask("POST", path, json.dumps(body, separators=(",", ":")).encode())
+        return await self._request("POST", path, json.dumps(body, separators=(",", ":")).encode())
 
-    async def _ask(self, method: str, path: str, content: bytes | None) -> Answer:
-        await self._import()
+    async def _request(self, method: str, path: str, content: bytes | None) -> Answer:
+        await self._ensure_imported()
         try:
             async with asyncio.timeout(_TIMEOUT_S[path]):
                 return await self._send(method, path, content)
@@ -74,7 +83,7 @@ class FacilitatorClient:
             raise FacilitatorSilent(f"{path}: {type(error).__name__}") from None
 
     async def _send(self, method: str, path: str, content: bytes | None) -> Answer:
-        """Send one request and read its answer, up to the limit."""
+        """Send one request and read at most `_MAX_BYTES` of its answer."""
         timeout = self._httpx.Timeout(_TIMEOUT_S[path], connect=_CONNECT_S)
         client = self._httpx.AsyncClient(
             verify=self._tls, timeout=timeout, follow_redirects=False, trust_env=False
@@ -89,19 +98,20 @@ class FacilitatorClient:
                 raw += piece
                 if len(raw) > _MAX_BYTES:
                     raise FacilitatorSilent(f"{path}: more than {_MAX_BYTES} bytes")
-        return _answer(path, response.status_code, bytes(raw), response.headers)
+        return _read_answer(path, response.status_code, bytes(raw), response.headers)
 
     def _headers(self, request: str) -> dict[str, str]:
         headers = {
             "Accept": "application/json",
-            "Accept-Encoding": "identity",  # what is not packed cannot swell past the limit
+            # An answer that is not compressed cannot swell past the limit.
+            "Accept-Encoding": "identity",
             "Content-Type": "application/json",
             "User-Agent": f"generation-gateway/{__version__}",
         }
         token = self._bearer(request, int(self._now()))
         return headers | ({"Authorization": f"Bearer {token}"} if token else {})
 
-    async def _import(self) -> None:
+    async def _ensure_imported(self) -> None:
         """Load httpx2 and the trusted certificates in a thread, at the first call."""
         async with self._importing:
             if self._httpx is None:
@@ -110,33 +120,34 @@ class FacilitatorClient:
 
 def _load() -> tuple[Any, Any]:
     httpx = importlib.import_module("httpx2")
-    return httpx, httpx.create_ssl_context()  # SSL_CERT_FILE counts, proxies do not
+    # The context heeds SSL_CERT_FILE. Proxies do not count: the client is made without trust_env.
+    return httpx, httpx.create_ssl_context()
 
 
-def _base(address: str) -> str:
-    """Return the address that paths are added to; the path it has itself is kept.
+def _read_base(address: str) -> str:
+    """Return the address to which paths are added. A path of its own is kept.
 
-    Raises `SettingsError` where there is none, or more than scheme, host and path.
+    Raises `SettingsError` if the address is empty, or has more than scheme, host and path.
     """
     name = variable("facilitator_url")
     example = f"Example: {name}=https://facilitator.example.com"
     if not address:
         raise SettingsError(
-            f"{name} is not set. It is the x402 facilitator that settles. {example}"
+            f"{name} is not set. It is the address of the x402 facilitator that settles. {example}"
         )
     match = _ADDRESS.fullmatch(address)
     if match is None:
         raise SettingsError(
-            f"{name} is not right: scheme, host and path, and nothing else. {example}"
+            f"{name} is wrong: it must be scheme, host and path, and nothing else. {example}"
         )
     return match["host"].lower() + match["path"].rstrip("/")
 
 
-def _answer(path: str, status: int, raw: bytes, headers: Mapping[str, str]) -> Answer:
-    """Return a JSON object; raises `FacilitatorSilent` for everything that is no answer."""
+def _read_answer(path: str, status: int, raw: bytes, headers: Mapping[str, str]) -> Answer:
+    """Return the answer. Raises `FacilitatorSilent` if it is no JSON object of a usable status."""
     if status == _TOO_MANY or status >= _SERVER_ERROR:
         raise FacilitatorSilent(
-            f"{path}: status {status}", retry_after_s=_seconds(headers.get("Retry-After", ""))
+            f"{path}: status {status}", retry_after_s=_read_seconds(headers.get("Retry-After", ""))
         )
     try:
         body = json.loads(raw)
@@ -147,7 +158,7 @@ def _answer(path: str, status: int, raw: bytes, headers: Mapping[str, str]) -> A
     return Answer(status=status, body=body)
 
 
-def _seconds(text: str) -> float:
-    """Return the seconds of a Retry-After, up to a limit; a date, which few send, is none."""
+def _read_seconds(text: str) -> float:
+    """Return the seconds of a Retry-After, up to a limit, or 0 for a date, which few send."""
     is_number = text.isascii() and text.isdigit() and len(text) < 9  # noqa: PLR2004 - three years
     return min(float(text), _MAX_WAIT_S) if is_number else 0.0

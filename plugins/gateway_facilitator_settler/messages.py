@@ -1,7 +1,7 @@
-"""The JSON a facilitator is sent and answers, x402 v1 and v2, scheme `exact` on EVM.
+"""The JSON to and from a facilitator: x402 v1 and v2, scheme `exact` on EVM.
 
-The token is named by its address and never as "USDC". Addresses go out with their checksum,
-which some facilitators demand; what comes back is taken for hearsay.
+The token is named by its address and never as "USDC". Addresses are sent with their checksum, which
+some facilitators demand. What a facilitator answers is not believed: the chain is asked.
 """
 
 import re
@@ -13,8 +13,12 @@ from gateway.domain.eip3009 import Network, checksum_address
 
 _V1, _V2 = 1, 2
 _SCHEME = "exact"
-_MAX_TIMEOUT_S = 300  # as in the challenge that the payer answered
-_ROUTE = "/api/x402"  # what was asked for in it, a facilitator need not know
+
+# As in the challenge that the payer answered.
+_MAX_TIMEOUT_S = 300
+
+# The slug is left out: a facilitator need not know what was bought.
+_ROUTE = "/api/x402"
 _JSON = "application/json"
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 
@@ -52,7 +56,7 @@ _SAME_AS = {
     "invalid_exact_evm_failed_to_verify_signature": _SIGNATURE,
     "eip6492_factory_not_allowed": _SIGNATURE,
 }
-# These speak of the facilitator or of us: no other signature would help the payer.
+# These reasons are about the facilitator or the gateway: no other signature would help the payer.
 _NOT_THE_PAYERS = {
     "unexpected_verify_error",
     "unexpected_settle_error",
@@ -72,11 +76,15 @@ _NOT_THE_PAYERS = {
 
 
 def version_of(supported: Mapping[str, Any], network: Network) -> int | None:
-    """Return the newest x402 version in which our scheme and network are listed, or None."""
+    """Return the newest x402 version with our scheme and network in `/supported`, or None."""
     kinds = supported.get("kinds")
     listed = [kind for kind in kinds if isinstance(kind, dict)] if isinstance(kinds, list) else []
     for version in (_V2, _V1):
-        ours = {"x402Version": version, "scheme": _SCHEME, "network": _name(network, version)}
+        ours = {
+            "x402Version": version,
+            "scheme": _SCHEME,
+            "network": _network_name(network, version),
+        }
         if any(kind | ours == kind for kind in listed):
             return version
     return None
@@ -85,12 +93,15 @@ def version_of(supported: Mapping[str, Any], network: Network) -> int | None:
 def request_of(
     settings: Settings, version: int, signed: Authorization, price_units: int
 ) -> dict[str, Any]:
-    """Return the body of `/verify` and `/settle`; both get the same for one authorization."""
+    """Return the body for `/verify` and `/settle`, which is the same for one authorization."""
     network = settings.chain
-    signature = {"signature": "0x" + signed.signature.hex(), "authorization": _signed(signed)}
+    signature = {
+        "signature": "0x" + signed.signature.hex(),
+        "authorization": _authorization_of(signed),
+    }
     terms = {
         "scheme": _SCHEME,
-        "network": _name(network, version),
+        "network": _network_name(network, version),
         "asset": checksum_address(network.token),
         "payTo": checksum_address(settings.wallet_key),
         "maxTimeoutSeconds": _MAX_TIMEOUT_S,
@@ -100,14 +111,14 @@ def request_of(
     if version == _V1:
         payload = {"scheme": _SCHEME, "network": network.name, "payload": signature}
         amount = {"maxAmountRequired": str(price_units)}
-        return _request(_V1, payload, terms | amount | about | {"resource": url})
+        return _envelope(_V1, payload, terms | amount | about | {"resource": url})
     requirements = terms | {"amount": str(price_units)}
     resource = about | {"url": url}
     payload = {"payload": signature, "accepted": requirements, "resource": resource}
-    return _request(_V2, payload, requirements)
+    return _envelope(_V2, payload, requirements)
 
 
-def _request(
+def _envelope(
     version: int, payload: Mapping[str, Any], requirements: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
@@ -120,7 +131,7 @@ def _request(
 def refusal_of(reason: Any) -> str | None:
     """Return the standard reason for a facilitator's `invalidReason`.
 
-    None where it is no fault of the payer's. A reason nobody knows becomes `invalid_payload`.
+    Returns None if the payer is not at fault. An unknown reason becomes `invalid_payload`.
     """
     text = reason if isinstance(reason, str) else ""
     if text in _NOT_THE_PAYERS:
@@ -130,7 +141,7 @@ def refusal_of(reason: Any) -> str | None:
 
 
 def hash_of(settled: Mapping[str, Any], network: Network) -> str | None:
-    """Return the transaction that `/settle` names, if it is one of our network."""
+    """Return the hash that `/settle` names, or None if it names none on our network."""
     tx_hash = settled.get("transaction")
     if settled.get("network") not in (network.name, network.caip2):
         return None
@@ -139,11 +150,11 @@ def hash_of(settled: Mapping[str, Any], network: Network) -> str | None:
     return tx_hash.lower()
 
 
-def _name(network: Network, version: int) -> str:
+def _network_name(network: Network, version: int) -> str:
     return network.name if version == _V1 else network.caip2
 
 
-def _signed(signed: Authorization) -> dict[str, str]:
+def _authorization_of(signed: Authorization) -> dict[str, str]:
     return {
         "from": checksum_address(signed.sender),
         "to": checksum_address(signed.recipient),

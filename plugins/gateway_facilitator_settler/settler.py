@@ -1,7 +1,7 @@
-"""The facilitator as a settler: it is asked before T1, and told to settle after T2.
+"""The facilitator as a settler: asked before `reserve`, told to settle after `begin_settling`.
 
-A request to settle runs in a task of its own: the facilitator may take half a minute, and
-meanwhile the payment's driver goes on looking at the chain, which alone decides.
+A request to settle runs in a task of its own: the facilitator may take half a minute, and meanwhile
+the payment's driver goes on looking at the chain. Only the chain decides.
 """
 
 import asyncio
@@ -26,13 +26,9 @@ from gateway.domain.eip3009 import AUTHORIZATION_STATE, word
 from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorSilent
 from gateway_facilitator_settler.messages import SPENT, hash_of, refusal_of, request_of, version_of
 
-_KINDS_S = 300.0  # /supported is believed so long
-_UNREADABLE_S = 5.0  # and not asked again so long where it could not be read
-_ANSWER_S = 2.0  # to wait for /settle before the caller looks at the chain again
-_PAUSE_S = 10.0  # between two /settle for one payment
-_HASH_PAUSE_S = 30.0  # the same where it named a transaction
+# An open payment may still be looked at this many seconds past `valid_before`, so its hash is kept.
+_KEPT_S = 120
 _OK = 200
-_KEPT_S = 120  # past `valid_before` that an open payment's hash may still be asked for
 _CANNOT = (
     "The gateway cannot settle x402 payments now; nothing was charged. "
     "A direct USDC transfer works."
@@ -40,8 +36,28 @@ _CANNOT = (
 _log = structlog.get_logger()
 
 
+@attrs.frozen(kw_only=True)
+class FacilitatorTiming:
+    """How long the settler waits, in seconds."""
+
+    # An answer of `/supported` is believed for this time.
+    kinds_s: float = 300.0
+
+    # If the answer of `/supported` could not be used, it is asked for again after this time.
+    unreadable_s: float = 5.0
+
+    # The wait for `/settle` before the driver looks at the chain again.
+    answer_s: float = 2.0
+
+    # The pause between two `/settle` for one payment.
+    pause_s: float = 10.0
+
+    # The same if the facilitator named a transaction.
+    hash_pause_s: float = 30.0
+
+
 class Client(Protocol):
-    """How the facilitator is reached; both raise `FacilitatorSilent`."""
+    """HTTP to the facilitator. Both methods raise `FacilitatorSilent`."""
 
     async def get(self, path: str) -> Answer:
         """Return the answer to a GET."""
@@ -54,45 +70,65 @@ class Client(Protocol):
 
 @attrs.define
 class _Attempt:
-    """The newest /settle of one payment; one that ended may be followed by another."""
+    """The newest `/settle` of one payment. After its end another may follow."""
 
     task: asyncio.Task[str | None]
     valid_before: int
-    tx_hash: str | None = None  # the newest that the facilitator ever named
-    again_at: float = math.inf  # until it has ended
+
+    # The newest transaction that the facilitator ever named.
+    tx_hash: str | None = None
+
+    # When another `/settle` may follow (Unix seconds): never before this one has ended.
+    again_at: float = math.inf
 
 
 class FacilitatorSettler:
-    """Has each authorization sent by a facilitator. Implements `gateway.Settler`."""
+    """Lets a facilitator send each authorization. Implements `gateway.Settler`."""
 
-    def __init__(self, context: PluginContext, client: Client | None = None) -> None:
+    def __init__(
+        self,
+        context: PluginContext,
+        client: Client | None = None,
+        *,
+        timing: FacilitatorTiming | None = None,
+    ) -> None:
         self._settings = context.settings
         self._chain = context.chain
         self._journal = context.journal
         self._now = context.now
         self._client = client or FacilitatorClient(context.settings, context.now)
-        self._attempts: dict[int, _Attempt] = {}  # of payments not yet past `valid_before`
+        self.timing = timing or FacilitatorTiming()
+        # By the payment's id. `tend` removes payments that are past `valid_before`.
+        self._attempts: dict[int, _Attempt] = {}
         self._reading = asyncio.Lock()
-        self._version: int | None = None  # of x402, as /supported says; None: cannot be used
-        self._problem = ""  # why there is none
+        # The version of x402 that `/supported` names. None: the facilitator cannot be used, and
+        # `_problem` says why.
+        self._version: int | None = None
+        self._problem = ""
+        # `_version` and `_problem` count until then (Unix seconds).
         self._believed_until = 0.0
-        self._quiet_until = 0.0  # the facilitator asked to be left alone
+        # The facilitator asked for no requests until then (Unix seconds).
+        self._quiet_until = 0.0
 
     @property
     def about(self) -> str:
-        """What `gateway check` shows once `check_ready` went well; without the path."""
+        """What `gateway check` shows after `check_ready` succeeded; without the address's path."""
         host = urlsplit(self._settings.facilitator_url).hostname
         return f"{host} settles exact on {self._settings.chain.caip2} by x402 v{self._version}"
 
     async def check_ready(self) -> None:
-        """Raise `ExecutionError` where the facilitator does not settle on our network now."""
+        """Raise `ExecutionError` if the facilitator does not settle on our network now."""
         try:
             await self._known_version()
         except FacilitatorSilent as error:
             raise ExecutionError(_CANNOT, details=f"facilitator: {error}") from None
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Ask `/verify`; raises `PaymentRequired` where it would refuse, else `ExecutionError`."""
+        """Ask `/verify`.
+
+        Raises `PaymentRequired` if the facilitator would refuse this authorization, and
+        `ExecutionError` if it does not answer, or refuses for a reason that is not the payer's.
+        """
         try:
             answer = await self._post("/verify", authorization, quote.price_units)
         except FacilitatorSilent as error:
@@ -101,31 +137,32 @@ class FacilitatorSettler:
             return
         said = answer.body.get("invalidReason")
         refusal = refusal_of(said) if answer.body.get("isValid") is False else None
-        _log.warning("facilitator.refused", status=answer.status, reason=_short(said))
+        _log.warning("facilitator.refused", status=answer.status, reason=_shorten(said))
         if refusal is None:
             raise ExecutionError(_CANNOT, details=f"facilitator: /verify: status {answer.status}")
         if refusal != SPENT and not await self._is_spent(authorization):
             raise PaymentRequired(refusal)
-        # Spent since we looked: perhaps to pay us, by another request or by somebody else. A 402
-        # would make the payer pay again; after T1 the chain tells.
+        # The nonce was spent since the verifier looked, perhaps to pay us, by another request or by
+        # a third party. A 402 would make the payer pay again. After `reserve` the chain decides.
 
     async def _is_spent(self, signed: Authorization) -> bool:
         call = AUTHORIZATION_STATE + word(signed.sender) + word(signed.nonce)
         return bool(await self._chain.call_uint(call))
 
     async def submit(self, payment: Payment) -> str | None:
-        """Have the payment settled, at most once at a time and with pauses between.
+        """Ask for the settlement of a payment: one `/settle` at a time, with pauses between.
 
-        Returns the newest hash the facilitator named: where to look, and no proof of anything.
+        Returns the newest hash that the facilitator named. The hash tells where to look, and
+        proves nothing. Raises `ChainUnavailable` if the outcome of `/settle` is unknown.
         """
-        signed = _signed(payment)
+        signed = _authorization_of(payment)
         attempt = self._attempts.get(payment.id)
         if attempt is None or self._now() >= attempt.again_at:
             if self._now() >= signed.valid_before:
                 return attempt.tx_hash if attempt else None
             attempt = self._begin(payment, signed, attempt)
         if attempt.tx_hash is None:
-            await asyncio.wait({attempt.task}, timeout=_ANSWER_S)
+            await asyncio.wait({attempt.task}, timeout=self.timing.answer_s)
         if attempt.tx_hash is not None:
             return attempt.tx_hash
         if not attempt.task.done():
@@ -133,20 +170,20 @@ class FacilitatorSettler:
         return attempt.task.result()
 
     async def tend(self) -> None:
-        """Forget payments that no request can settle any more."""
+        """Forget payments that no `/settle` can settle any more."""
         for payment_id, attempt in list(self._attempts.items()):
             if attempt.task.done() and self._now() >= attempt.valid_before + _KEPT_S:
                 del self._attempts[payment_id]
 
     async def close(self) -> None:
-        """Stop waiting for answers; what the facilitator did, the chain tells after the start."""
+        """Stop waiting for answers. After the next start the chain shows the outcome."""
         tasks = [attempt.task for attempt in self._attempts.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _begin(self, payment: Payment, signed: Authorization, last: _Attempt | None) -> _Attempt:
-        """Start a /settle in a task that outlives its caller."""
+        """Start a `/settle` in a task that outlives the caller."""
         task = asyncio.create_task(self._settle(payment, signed), name=f"facilitate-{payment.id}")
         attempt = _Attempt(task, signed.valid_before, last.tx_hash if last else None)
         self._attempts[payment.id] = attempt
@@ -154,15 +191,19 @@ class FacilitatorSettler:
         return attempt
 
     def _end(self, attempt: _Attempt) -> None:
-        """Note what came of a /settle, and when the next may follow."""
+        """Note the result of a `/settle`, and when the next may follow."""
         task, found = attempt.task, None
         if not task.cancelled() and task.exception() is None:
             found = task.result()
         attempt.tx_hash = found or attempt.tx_hash
-        attempt.again_at = self._now() + (_HASH_PAUSE_S if found else _PAUSE_S)
+        pause_s = self.timing.hash_pause_s if found else self.timing.pause_s
+        attempt.again_at = self._now() + pause_s
 
     async def _settle(self, payment: Payment, signed: Authorization) -> str | None:
-        """T2, then one request. Raises `ChainUnavailable` where its outcome is unknown."""
+        """Write down that the payment is settling, then send one `/settle`.
+
+        Raises `ChainUnavailable` if the outcome is unknown.
+        """
         await self._journal.begin_settling(payment.id, None, now=self._now())
         try:
             answer = await self._post("/settle", signed, payment.price_units)
@@ -178,9 +219,10 @@ class FacilitatorSettler:
                 payment=payment.id,
                 status=answer.status,
                 success=success,
-                reason=_short(answer.body.get("errorReason")),
+                reason=_shorten(answer.body.get("errorReason")),
             )
-        return found  # also of a failure: "pending" names what it broadcast
+        # A failure may name a hash too: "pending" names the transaction that was broadcast.
+        return found
 
     async def _post(self, path: str, signed: Authorization, price_units: int) -> Answer:
         version = await self._known_version()
@@ -188,13 +230,13 @@ class FacilitatorSettler:
         try:
             return await self._client.post(path, body)
         except FacilitatorSilent as error:
-            self._heed(error)
+            self._obey_pause(error)
             raise
 
     async def _known_version(self) -> int:
-        """Return the form to speak, from /supported; raises `FacilitatorSilent`."""
+        """Return the version of x402 to use, from `/supported`. Raises `FacilitatorSilent`."""
         if self._now() < self._quiet_until:
-            raise FacilitatorSilent("asks to be left alone for a while")
+            raise FacilitatorSilent("asked for a pause, which is not over")
         async with self._reading:
             if self._now() >= self._believed_until:
                 await self._read_supported()
@@ -208,25 +250,25 @@ class FacilitatorSettler:
         try:
             answer = await self._client.get("/supported")
         except FacilitatorSilent as error:
-            self._heed(error)
+            self._obey_pause(error)
             self._problem = str(error)
         else:
             self._version = version_of(answer.body, network) if answer.status == _OK else None
             self._problem = f"/supported: status {answer.status}, without exact on {network.caip2}"
-        kept_s = _UNREADABLE_S if self._version is None else _KINDS_S
+        kept_s = self.timing.unreadable_s if self._version is None else self.timing.kinds_s
         self._believed_until = self._now() + kept_s
 
-    def _heed(self, error: FacilitatorSilent) -> None:
-        """Leave the facilitator alone for as long as it asks."""
+    def _obey_pause(self, error: FacilitatorSilent) -> None:
+        """Send nothing for as long as the facilitator asks."""
         self._quiet_until = max(self._quiet_until, self._now() + error.retry_after_s)
 
 
-def _signed(payment: Payment) -> Authorization:
+def _authorization_of(payment: Payment) -> Authorization:
     if payment.authorization is None:
         raise ValueError("a direct payment is not settled by a facilitator")
     return payment.authorization
 
 
-def _short(reason: Any) -> str:
-    """Return what a stranger wrote, fit for a log line."""
+def _shorten(reason: Any) -> str:
+    """Return at most 100 characters of the facilitator's reason, for a log line."""
     return reason[:100] if isinstance(reason, str) else ""

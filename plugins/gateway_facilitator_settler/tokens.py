@@ -1,7 +1,7 @@
-"""Bearer tokens for the facilitator: none, one from the settings, or one signed per request.
+"""Bearer tokens for the facilitator: no token, a token from the settings, or one for each request.
 
-Coinbase's Developer Platform (CDP) wants the last kind: a JWT of two minutes that names the
-very request it is for, signed with an ES256 or Ed25519 key.
+Coinbase's Developer Platform (CDP) demands the last kind: a JWT that is valid for two minutes and
+names its request, signed with an ES256 or Ed25519 key.
 """
 
 import base64
@@ -13,18 +13,23 @@ from typing import Any
 from gateway import Settings, SettingsError
 from gateway.settings import variable
 
-_LIFE_S = 120  # what CDP documents
-_SEED_BYTES = 32  # of an Ed25519 key; as many of its public key follow
-_CURVE = "secp256r1"  # ES256 is ECDSA over this curve and no other
+# CDP documents two minutes.
+_LIFE_S = 120
+
+# An Ed25519 key is 32 bytes of seed, followed by 32 bytes of public key.
+_SEED_BYTES = 32
+
+# ES256 is ECDSA over this curve and no other.
+_CURVE = "secp256r1"
 
 Bearer = Callable[[str, int], str | None]
-"""Returns the token for a request such as `POST host/path` at a time, or None for none."""
+"""Returns the token for a request such as `POST host/path` at a time (Unix seconds), or None."""
 
 
 def bearer_of(settings: Settings) -> Bearer:
-    """Return how requests are authorized.
+    """Return the function that makes the token of each request.
 
-    Raises `SettingsError` for settings that contradict each other, or a key that is none.
+    Raises `SettingsError` if settings contradict each other, or if a key cannot sign.
     """
     token = str(settings.facilitator_token)
     key_id, key_secret = settings.facilitator_key_id, str(settings.facilitator_key_secret)
@@ -41,11 +46,11 @@ def bearer_of(settings: Settings) -> Bearer:
             f"{variable('facilitator_key_secret')}=<the PEM or Base64 that came with it>"
         )
     if key_id:
-        return _signed_per_request(key_id, key_secret)
-    return _always(token) if token else lambda _request, _now: None
+        return _sign_each(key_id, key_secret)
+    return _repeat(token) if token else lambda _request, _now: None
 
 
-def _always(token: str) -> Bearer:
+def _repeat(token: str) -> Bearer:
     if not token.isascii() or not token.isprintable() or " " in token:
         raise SettingsError(
             f"{variable('facilitator_token')} holds a character that no token has, such as a "
@@ -54,9 +59,9 @@ def _always(token: str) -> Bearer:
     return lambda _request, _now: token
 
 
-def _signed_per_request(key_id: str, secret: str) -> Bearer:
-    """Sign what CDP documents; `uris` is what its newer SDKs send, `uri` what older ones do."""
-    jwt, key, algorithm = _load(secret)
+def _sign_each(key_id: str, secret: str) -> Bearer:
+    """Sign the claims that CDP documents: newer SDKs send `uris`, older SDKs `uri`."""
+    jwt, key, algorithm = _load_key(secret)
 
     def sign(request: str, now: int) -> str:
         claims = {
@@ -75,10 +80,10 @@ def _signed_per_request(key_id: str, secret: str) -> Bearer:
     return sign
 
 
-def _load(secret: str) -> tuple[Any, Any, str]:
-    """Return (PyJWT, private key, algorithm); imported only where such a key is set.
+def _load_key(secret: str) -> tuple[Any, Any, str]:
+    """Return (PyJWT, private key, algorithm). Imports the libraries only if a key is set.
 
-    Raises `SettingsError` for a key that is neither, and where the library is not installed.
+    Raises `SettingsError` if the key is of neither kind, or if a library is not installed.
     """
     try:
         jwt = importlib.import_module("jwt")
@@ -92,17 +97,19 @@ def _load(secret: str) -> tuple[Any, Any, str]:
         if "-----BEGIN" in secret:
             return jwt, _ec_key(secret), "ES256"
         return jwt, _ed25519_key(secret), "EdDSA"
-    except (ValueError, TypeError, unsupported):  # whatever is wrong with it; it may be quoted
+    except (ValueError, TypeError, unsupported):
+        # The library's own message may quote the key, so it is not shown.
         name = variable("facilitator_key_secret")
         raise SettingsError(
-            f"{name} is no key that can sign: neither a PEM on curve P-256 nor 64 bytes in Base64 "
+            f"{name} cannot sign: it is neither a PEM on curve P-256 nor 64 bytes in Base64 "
             f"(Ed25519). Example: {name}=-----BEGIN EC PRIVATE KEY-----\\n…"
         ) from None
 
 
 def _ec_key(secret: str) -> Any:
     serialization = importlib.import_module("cryptography.hazmat.primitives.serialization")
-    pem = secret.replace("\\n", "\n")  # how many environments carry line ends
+    # Many environments write line ends as a backslash and an n.
+    pem = secret.replace("\\n", "\n")
     key = serialization.load_pem_private_key(pem.encode(), password=None)
     if getattr(getattr(key, "curve", None), "name", None) != _CURVE:
         raise ValueError("another curve, or none")

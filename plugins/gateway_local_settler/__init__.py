@@ -1,7 +1,7 @@
-"""Settlement by the gateway's own key: it sends `transferWithAuthorization` and pays the gas.
+"""Settlement by the gateway's own key, which sends `transferWithAuthorization` and pays the gas.
 
-The key holds a little ETH and no USDC. Every transaction is signed and written down (T2)
-before it is sent, so a restart sends the same bytes again and never loses a nonce.
+The key holds a little ETH and no USDC. Every transaction is signed and written down
+(`begin_settling`) before it is sent, so a restart sends the same bytes again and loses no nonce.
 """
 
 import asyncio
@@ -24,9 +24,10 @@ from gateway.chain.keys import load_key
 from gateway.chain.signer import Call, Signer
 from gateway.chain.smart_wallets import KEY_GAS, has_code, settlement_call, unwrap_signature
 
-# For one payment: a nonce taken elsewhere, one overtaken, and one more. An account with code can
-# make each of them revert at its own will, so it gets one. A wallet that is still to be deployed
-# gets two, since its deployment by another party makes the first revert.
+# The most nonces of the settlement key for one payment: one that another process takes, one that is
+# overtaken, and one more. An account with code can make each of them revert at will, so its payment
+# gets one. A wallet that is still to be deployed gets two, because its deployment by a third party
+# makes the first revert.
 _MOST_NONCES = 3
 _MOST_NONCES_OF_CODE = 1
 _MOST_NONCES_UNDEPLOYED = 2
@@ -39,7 +40,7 @@ _NOT_NOW = "nothing was charged. A direct USDC transfer works."
 def register_settlers(
     register: Callable[[str, Callable[[], Settler]], None], context: PluginContext
 ) -> None:
-    """Offer settlement by our own key."""
+    """Offer settlement by the gateway's own key."""
     register("local", lambda: LocalSettler(context))
 
 
@@ -59,7 +60,7 @@ class LocalSettler:
 
     @property
     def about(self) -> str:
-        """Whose gas settles, how much of it there was at the last look, and how far it goes."""
+        """The key's address, its ETH at the last look, and how many settlements that pays for."""
         money = self._signer.seen_money
         if money is None:
             return self.address
@@ -70,13 +71,14 @@ class LocalSettler:
         )
 
     async def check_ready(self) -> None:
-        """Raise `ExecutionError` where the key is nearly out of gas money, or gas over the cap."""
+        """Raise `ExecutionError` if the key is nearly out of ETH, or if gas is over the cap."""
         await self._check_funds(KEY_GAS)
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Accept what the verifier accepted, if the key can pay for it, at the price of a block.
+        """Check that the key can pay for this settlement, at the price of a block.
 
-        An account with code is simulated as its transaction would run: by our key, at real fees.
+        The settlement of an account with code is simulated as its transaction would run: by our
+        key, at real fees. Raises `PaymentRequired` if that reverts, and `ExecutionError`.
         """
         chain = self._context.chain
         call, is_code = await asyncio.gather(
@@ -92,7 +94,7 @@ class LocalSettler:
             raise PaymentRequired(_REFUSED) from None
 
     async def _check_failed_gas(self) -> None:
-        """Raise `ExecutionError` where accounts with code burned the hour's gas by reverting."""
+        """Raise `ExecutionError` if reverts of accounts with code burned the hour's gas."""
         since = self._context.now() - _HOUR_S
         burned = await self._context.journal.failed_gas(since=since)
         if burned >= self._context.settings.failed_gas_per_hour * 10**18:
@@ -102,7 +104,7 @@ class LocalSettler:
             )
 
     async def _most_nonces(self, payment: Payment) -> int:
-        """Return how many nonces a payment may use up; asked only once one was used."""
+        """Return how many nonces a payment may use up. Called once a first nonce was used."""
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
         if unwrap_signature(payment.authorization.signature) is not None:
@@ -111,22 +113,25 @@ class LocalSettler:
         return _MOST_NONCES_OF_CODE if is_code else _MOST_NONCES
 
     async def submit(self, payment: Payment) -> str | None:
-        """Send what is written down for the payment, or sign and write down (T2) first."""
-        return await self._signer.submit(payment, await self._call(payment))
+        """Send what is written down for the payment, or sign and write down first.
+
+        Returns the transaction's hash, or None if nothing was sent: the chain would refuse the
+        call, or the payment may use up no more nonces.
+        """
+        return await self._signer.submit(payment, await self._build_call(payment))
 
     async def tend(self) -> None:
-        """Send again what is not mined yet, dearer where it is stuck."""
-        await self._signer.tend(self._call)
+        """Send unmined transactions again, and dearer if they are stuck."""
+        await self._signer.tend(self._build_call)
 
     async def close(self) -> None:
-        """Stop nothing: each call of ours ends with its caller."""
+        """Do nothing: no call of this settler outlives its caller."""
 
     async def _write_down(self, payment: Payment, transaction: SignedTransaction) -> None:
-        """T2."""
         now = self._context.now()
         await self._context.journal.begin_settling(payment.id, transaction, now=now)
 
-    async def _call(self, payment: Payment) -> Call:
+    async def _build_call(self, payment: Payment) -> Call:
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
         context = self._context
@@ -136,11 +141,11 @@ class LocalSettler:
         if not await self._signer.can_pay(gas):
             raise ExecutionError(
                 f"The gateway cannot settle x402 payments now; {_NOT_NOW}",
-                details=self._why_not(gas),
+                details=self._funds_problem(gas),
             )
 
-    def _why_not(self, gas: int) -> str | None:
-        """Return the operator's sentence about a key that cannot pay."""
+    def _funds_problem(self, gas: int) -> str | None:
+        """Return the operator's sentence about a key that cannot pay, or None before any look."""
         money, most_gwei = self._signer.seen_money, self._context.settings.max_fee_gwei
         if money is None:
             return None

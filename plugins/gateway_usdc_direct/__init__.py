@@ -1,4 +1,4 @@
-"""Payment by a plain USDC transfer whose hash the caller submits (spec §4.2)."""
+"""Payment by a plain USDC transfer whose hash the buyer submits (spec §4.2)."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,8 @@ from gateway import (
 )
 from gateway.domain.eip3009 import transfers_to
 
-_ASK_AGAIN_S = 1.0  # half of Base's block time
+# Half of Base's block time.
+_ASK_AGAIN_S = 1.0
 
 
 @hookimpl
@@ -29,19 +30,20 @@ def register_transfer_verifier(
 class DirectVerifier:
     """Reads a mined transaction. Implements `gateway.TransferVerifier`."""
 
-    def __init__(self, context: PluginContext) -> None:
+    def __init__(self, context: PluginContext, *, ask_again_s: float = _ASK_AGAIN_S) -> None:
         self._settings = context.settings
         self._chain = context.chain
+        self.ask_again_s = ask_again_s
 
     async def find_transfers(
         self, tx_hash: str, *, floor_block: int, born_at: float, now: float
     ) -> list[Transfer]:
-        """Return the transfers to the wallet that the transaction holds, at least one.
+        """Return the transfers to the wallet in the transaction, at least one.
 
-        Only the receipt's logs count, never the transaction's own `to`: routers and smart
-        wallets are fine.
+        Only the logs of the receipt count. The transaction's own `to` does not count, because it
+        may be a router or a smart wallet.
         """
-        receipt = await self._confirmed(tx_hash)
+        receipt = await self._wait_for_receipt(tx_hash)
         if not receipt.succeeded:
             raise TxFailed("The transaction failed on-chain; nothing was paid.")
         transfers = transfers_to(self._settings.wallet_key, receipt, self._settings.chain)
@@ -50,22 +52,23 @@ class DirectVerifier:
         await self._check_age(receipt, floor_block, born_at, now)
         return transfers
 
-    async def _confirmed(self, tx_hash: str) -> Receipt:
-        """Return the receipt once it is deep enough, asking for some seconds before giving up.
+    async def _wait_for_receipt(self, tx_hash: str) -> Receipt:
+        """Return the receipt once it has its confirmations.
 
-        A hash that no endpoint knows, not even as pending, costs one look: anybody can make one up.
+        Asks again for `tx_patience` seconds, then raises `TxNotFound`. A hash that no endpoint
+        knows, not even as pending, is looked for only once, because anybody can make up a hash.
         """
         if not await self._chain.knows_transaction(tx_hash):
             raise TxNotFound(
                 "No such transaction is known yet. Wait until it is mined, then resend."
             )
-        waits = round(self._settings.tx_patience / _ASK_AGAIN_S)
+        waits = round(self._settings.tx_patience / self.ask_again_s)
         for wait in range(waits + 1):
             receipt = await self._chain.receipt(tx_hash)
             if receipt is not None and await self._is_deep_enough(receipt):
                 return receipt
             if wait < waits:
-                await asyncio.sleep(_ASK_AGAIN_S)
+                await asyncio.sleep(self.ask_again_s)
         raise TxNotFound("The transaction is not on the chain yet. Wait until it is, then resend.")
 
     async def _is_deep_enough(self, receipt: Receipt) -> bool:
@@ -78,9 +81,10 @@ class DirectVerifier:
     async def _check_age(
         self, receipt: Receipt, floor_block: int, born_at: float, now: float
     ) -> None:
-        """Refuse transfers from before this database, which cannot know whether they are spent.
+        """Raise `InvalidPayment` if the transfer is older than this database, or too old to accept.
 
-        By block and by time: an endpoint that lagged at the birth named too low a block.
+        The database does not know what an older transfer paid for. Both the block and the time are
+        compared, because an endpoint that lagged at the creation named too low a block.
         """
         if receipt.block_number <= floor_block:
             raise InvalidPayment(

@@ -1,4 +1,4 @@
-"""Payment by x402 `exact` on EVM: challenges and signed EIP-3009 authorizations, v1 and v2."""
+"""Payment by x402 `exact` on EVM, v1 and v2: challenges and signed EIP-3009 authorizations."""
 
 from collections.abc import Callable
 
@@ -10,6 +10,6 @@ from gateway_x402.verifier import X402Verifier
 def register_authorization_verifier(
     register: Callable[[AuthorizationVerifier], None], context: PluginContext
 ) -> None:
-    """Offer the X402 flow on the configured network."""
+    """Offer the x402 flow on the configured network."""
     settings = context.settings
     register(X402Verifier(settings.chain, context.chain, settings.erc6492_factories))

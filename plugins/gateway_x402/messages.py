@@ -1,4 +1,4 @@
-"""The JSON of x402: the challenge we send, the payment header we get, the receipt we answer with.
+"""The JSON of x402: the challenge, the payment header that answers it, and the receipt.
 
 Source: x402 specification v1 and v2, scheme `exact` on EVM.
 """
@@ -13,7 +13,8 @@ from typing import Any
 from gateway import Authorization, Challenge, Payment, PaymentRequired, Proof, Quote
 from gateway.domain.eip3009 import checksum_address
 
-MAX_HEADER_BYTES = 8192  # decoded; a real one has about 700
+# After Base64 decoding. A real header has about 700 bytes.
+MAX_HEADER_BYTES = 8192
 MAX_TIMEOUT_S = 300
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _BYTES32 = re.compile(r"0x[0-9a-fA-F]{64}")
@@ -24,11 +25,11 @@ _UINT256 = 2**256
 def challenge(quote: Quote, reason: str | None, version: int) -> Challenge:
     """Return the 402: spec §2.4 in the body, the x402 v2 challenge in `PAYMENT-REQUIRED`.
 
-    `version` 1 puts an entry first whose asset is the token's address: x402 v1 clients sign
-    for the asset of the first entry they can pay and cannot sign for one called "USDC".
+    With `version` 1, the first entry names the token's address as its asset: x402 v1 clients sign
+    for the asset of the first entry that they can pay, and cannot sign for an asset "USDC".
     """
     token = checksum_address(quote.network.token)
-    named = _entry_v1(quote, token)
+    named = _build_entry_v1(quote, token)
     entries = [named | {"asset": token}, named] if version == 1 else [named]
     price = f"{quote.price_units / 10**6:.6f}".rstrip("0").rstrip(".")
     plain = f"Payment required: {price} USDC on {quote.network.name} to {quote.wallet}"
@@ -49,7 +50,7 @@ def challenge(quote: Quote, reason: str | None, version: int) -> Challenge:
                 "amount": str(quote.price_units),
                 "payTo": quote.wallet,
                 "maxTimeoutSeconds": MAX_TIMEOUT_S,
-                "extra": _domain(quote),
+                "extra": _build_domain(quote),
             }
         ],
         "extensions": {},
@@ -57,7 +58,7 @@ def challenge(quote: Quote, reason: str | None, version: int) -> Challenge:
     return Challenge(body=body, headers={"PAYMENT-REQUIRED": encode(header)})
 
 
-def _entry_v1(quote: Quote, token: str) -> dict[str, Any]:
+def _build_entry_v1(quote: Quote, token: str) -> dict[str, Any]:
     return {
         "scheme": "exact",
         "network": quote.network.name,
@@ -73,20 +74,21 @@ def _entry_v1(quote: Quote, token: str) -> dict[str, Any]:
         "outputSchema": {
             "input": {"type": "http", "method": "POST", "bodyType": "json", "bodyFields": {}}
         },
-        "extra": _domain(quote) | {"assetAddress": token},
+        "extra": _build_domain(quote) | {"assetAddress": token},
     }
 
 
-def _domain(quote: Quote) -> dict[str, str]:
+def _build_domain(quote: Quote) -> dict[str, str]:
     return {"name": quote.network.token_name, "version": quote.network.token_version}
 
 
 def receipt(proof: Proof, payment: Payment, network: str) -> Mapping[str, str]:
-    """Return the header that tells the client the transaction that took its money."""
+    """Return the header that names the transaction of the settlement."""
     name = "X-PAYMENT-RESPONSE" if proof.version == 1 else "PAYMENT-RESPONSE"
     answer = {
         "success": True,
-        "transaction": payment.paid_tx or "",  # empty while the outcome is not known yet
+        # Empty while the outcome is unknown.
+        "transaction": payment.paid_tx or "",
         "network": network,
         "payer": checksum_address(payment.payer),
     }
@@ -103,73 +105,74 @@ def decode(header: str) -> Proof:
 
     Raises `PaymentRequired`: `invalid_payload`, `invalid_x402_version`.
     """
-    envelope = _object(_load(header))
+    envelope = _read_object(_load_json(header))
     version = envelope.get("x402Version")
     if type(version) is not int or version not in (1, 2):
         raise PaymentRequired("invalid_x402_version")
-    terms = envelope if version == 1 else _object(envelope.get("accepted"))
-    payload = _object(envelope.get("payload"))
+    terms = envelope if version == 1 else _read_object(envelope.get("accepted"))
+    payload = _read_object(envelope.get("payload"))
     return Proof(
         version=version,
-        scheme=_text(terms.get("scheme")),
-        network=_text(terms.get("network")),
-        asset=_text(terms.get("asset")) if version == 2 else None,  # noqa: PLR2004 - x402 v2
-        amount=str(_integer(terms.get("amount"))) if version == 2 else None,  # noqa: PLR2004
-        pay_to=_text(terms.get("payTo")) if version == 2 else None,  # noqa: PLR2004
-        authorization=_authorization(payload),
+        scheme=_read_text(terms.get("scheme")),
+        network=_read_text(terms.get("network")),
+        asset=_read_text(terms.get("asset")) if version == 2 else None,  # noqa: PLR2004 - x402 v2
+        amount=str(_read_integer(terms.get("amount"))) if version == 2 else None,  # noqa: PLR2004
+        pay_to=_read_text(terms.get("payTo")) if version == 2 else None,  # noqa: PLR2004
+        authorization=_read_authorization(payload),
     )
 
 
-def _load(header: str) -> Any:
-    """Return the JSON behind standard or URL-safe Base64, padded or not."""
+def _load_json(header: str) -> Any:
+    """Return the JSON in standard or URL-safe Base64, with or without padding."""
     compact = header.strip().rstrip("=").replace("-", "+").replace("_", "/")
     if len(compact) > MAX_HEADER_BYTES * 4 // 3 + 4:
         raise PaymentRequired("invalid_payload")
     try:
         raw = base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
-        return json.loads(raw, parse_constant=_refuse)
+        return json.loads(raw, parse_constant=_refuse_constant)
     except (ValueError, binascii.Error, RecursionError):
         raise PaymentRequired("invalid_payload") from None
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)  # NaN and Infinity are no JSON
+def _refuse_constant(constant: str) -> None:
+    # NaN and Infinity are not JSON.
+    raise ValueError(constant)
 
 
-def _authorization(payload: Mapping[str, Any]) -> Authorization:
-    signed = _object(payload.get("authorization"))
+def _read_authorization(payload: Mapping[str, Any]) -> Authorization:
+    signed = _read_object(payload.get("authorization"))
     return Authorization(
-        sender=_hex(signed.get("from"), _ADDRESS),
-        recipient=_hex(signed.get("to"), _ADDRESS),
-        value_units=_integer(signed.get("value")),
-        valid_after=_integer(signed.get("validAfter")),
-        valid_before=_integer(signed.get("validBefore")),
-        nonce=_hex(signed.get("nonce"), _BYTES32),
-        signature=bytes.fromhex(_hex(payload.get("signature"), _HEX)[2:]),
+        sender=_read_hex(signed.get("from"), _ADDRESS),
+        recipient=_read_hex(signed.get("to"), _ADDRESS),
+        value_units=_read_integer(signed.get("value")),
+        valid_after=_read_integer(signed.get("validAfter")),
+        valid_before=_read_integer(signed.get("validBefore")),
+        nonce=_read_hex(signed.get("nonce"), _BYTES32),
+        signature=bytes.fromhex(_read_hex(payload.get("signature"), _HEX)[2:]),
     )
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def _read_object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise PaymentRequired("invalid_payload")
     return value
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
     if not isinstance(value, str):
         raise PaymentRequired("invalid_payload")
     return value
 
 
-def _hex(value: Any, pattern: re.Pattern[str]) -> str:
-    """Return a hex string in lower case, `0x` in front."""
+def _read_hex(value: Any, pattern: re.Pattern[str]) -> str:
+    """Return a hex string in lower case, with `0x` in front."""
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise PaymentRequired("invalid_payload")
     return value.lower()
 
 
-def _integer(value: Any) -> int:
-    """Return a uint256 that came as a JSON number or as decimal digits in a string."""
+def _read_integer(value: Any) -> int:
+    """Return a uint256 from a JSON number, or from decimal digits in a string."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 78:  # noqa: PLR2004 - digits of 2²⁵⁶
         value = int(value)
     if type(value) is not int or not 0 <= value < _UINT256:

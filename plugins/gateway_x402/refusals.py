@@ -1,16 +1,18 @@
-"""What USDC refuses for everybody, or for one account: it is paused, or blacklists."""
+"""Why the USDC contract refuses a transfer: it is paused, or it blacklists an account."""
 
 from gateway import Chain, ExecutionError, PaymentRequired
 from gateway.domain.eip3009 import IS_BLACKLISTED, word
 
-_PAUSED = "pausable: paused"  # USDC's own words, in lower case
+# Both are USDC's own words, in lower case.
+_PAUSED = "pausable: paused"
 _BLACKLISTED = "blacklistable: account is blacklisted"
 
 
 async def explain_by_token(chain: Chain, refusal: str, sender: str) -> None:
-    """Raise why the token refused a transfer; return where these are not the reason.
+    """Raise why the token refused a transfer; return if it is neither paused nor blacklists.
 
-    Raises `PaymentRequired` where it blacklists the payer, `ExecutionError` where nobody can pay.
+    Raises `PaymentRequired` if the token blacklists the payer, and `ExecutionError` if the token is
+    paused or blacklists our wallet. Raises `ChainUnavailable`.
     """
     said = refusal.lower()
     if _PAUSED in said:

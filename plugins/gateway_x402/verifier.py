@@ -1,4 +1,4 @@
-"""Checks of a signed authorization: cheap and pure ones first, then one simulated call."""
+"""Checks a signed authorization: first by pure comparisons, then by one simulated call."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -33,16 +33,21 @@ from gateway.domain.eip3009 import (
 from gateway_x402 import messages
 from gateway_x402.refusals import explain_by_token
 
-MIN_REMAINING_S = 20  # time to settle before the authorization expires
-MAX_REMAINING_S = 600  # a longer one would keep an unknown outcome open as long
+# The time to settle before the authorization expires.
+MIN_REMAINING_S = 20
+
+# A longer authorization would keep an unknown outcome open for as long.
+MAX_REMAINING_S = 600
 _SIGNATURE = "invalid_exact_evm_payload_signature"
 _SPENT = "invalid_exact_evm_nonce_already_used"
-_IS_SPENT = "authorization is used or canceled"  # USDC's own words
+
+# USDC's own words.
+_IS_SPENT = "authorization is used or canceled"
 _NOT_YET = "invalid_exact_evm_payload_authorization_valid_after"
 
 
 class X402Verifier:
-    """The X402 flow on one network. Implements `gateway.AuthorizationVerifier`."""
+    """The x402 flow on one network. Implements `gateway.AuthorizationVerifier`."""
 
     header_names: Sequence[str] = ("X-PAYMENT", "PAYMENT-SIGNATURE")
 
@@ -60,12 +65,12 @@ class X402Verifier:
         return messages.decode(header)
 
     def receipt_headers(self, proof: Proof, payment: Payment) -> Mapping[str, str]:
-        """Return the header that goes with the 200."""
+        """Return the header of the 200 that describes the settlement."""
         name = self._network.name if proof.version == 1 else self._network.caip2
         return messages.receipt(proof, payment, name)
 
     def check_terms(self, proof: Proof, quote: Quote, now: float) -> None:
-        """Compare what was signed with what was asked; no RPC."""
+        """Compare what the payer signed with the quote. Asks the chain nothing."""
         signed, wallet = proof.authorization, quote.wallet.lower()
         expected_network = self._network.name if proof.version == 1 else self._network.caip2
         price = quote.price_units
@@ -89,27 +94,32 @@ class X402Verifier:
     async def check_chain(self, authorization: Authorization) -> bool:
         """Find out whose signature it is, then simulate the exact call.
 
-        Returns False where the nonce is spent. Raises `PaymentRequired` otherwise.
+        Returns True if the call succeeds, and False if the nonce is spent. Raises
+        `PaymentRequired` if the call fails for another reason, `ExecutionError` if no payment at
+        all would succeed, and `ChainUnavailable`.
         """
         is_by_key = is_signed_by_key(authorization, self._network)
         if is_by_key:
             call = key_call(authorization, self._network)
         else:
-            call = await self._wallet_call(authorization)
+            call = await self._build_wallet_call(authorization)
         try:
             await self._chain.call(call.data, to=call.to, gas=call.gas)
         except CallReverted as refusal:
-            if _IS_SPENT not in str(refusal):  # a state that is read elsewhere may be older
+            # If the refusal names the nonce, it counts: the state of the nonce would be read from
+            # another endpoint, which may lag behind.
+            if _IS_SPENT not in str(refusal):
                 await self._explain_unless_spent(authorization, str(refusal))
             if not is_by_key:
                 await self._check_wallet_signed(authorization)
             return False
         return True
 
-    async def _wallet_call(self, authorization: Authorization) -> Call:
-        """Return the call for a signature that is not of the sender's own key.
+    async def _build_wallet_call(self, authorization: Authorization) -> Call:
+        """Return the call for a signature that is not by the sender's own key.
 
-        Without code, only a wallet that an allowed factory deploys can have signed.
+        If the account has no code, it must be a wallet that an allowed factory deploys. Raises
+        `PaymentRequired` otherwise.
         """
         if await self._chain.code(authorization.sender):
             return wallet_call(authorization, self._network)
@@ -119,7 +129,7 @@ class X402Verifier:
         return deployment_call(authorization, self._network, deployment)
 
     async def _explain_unless_spent(self, authorization: Authorization, refusal: str) -> None:
-        """Raise why the token refused the call; return where the nonce is spent."""
+        """Raise why the token refused the call, or return if the nonce is spent."""
         sender = word(authorization.sender)
         spent, balance, head = await asyncio.gather(
             self._chain.call_uint(AUTHORIZATION_STATE + sender + word(authorization.nonce)),
@@ -131,14 +141,16 @@ class X402Verifier:
         await explain_by_token(self._chain, refusal, authorization.sender)
         if balance < authorization.value_units:
             raise PaymentRequired("invalid_exact_evm_insufficient_balance")
-        if head.timestamp <= authorization.valid_after:  # the contract wants it in the past
+        # The contract demands that `validAfter` is in the past.
+        if head.timestamp <= authorization.valid_after:
             raise PaymentRequired(_NOT_YET)
-        raise PaymentRequired(_SIGNATURE)  # the token or the account's code refuses the signature
+        # The token or the account's code refuses the signature.
+        raise PaymentRequired(_SIGNATURE)
 
     async def _check_wallet_signed(self, authorization: Authorization) -> None:
-        """Ask the wallet itself, now that the token looks at nothing but the spent nonce.
+        """Ask the wallet itself, because the token refuses a spent nonce before it asks the wallet.
 
-        That nonce is public: without this, whoever saw it could claim the wallet's payment.
+        The nonce is public. Without this check a stranger could claim the wallet's payment.
         """
         digest = authorization_digest(authorization, self._network)
         signature = unwrap_authorization(authorization).signature

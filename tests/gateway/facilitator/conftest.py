@@ -4,20 +4,26 @@ import attrs
 import pytest
 from pytest_httpserver import HTTPServer
 
+from gateway.payments.settlement import SettlementTiming
+from gateway_facilitator_settler import FacilitatorTiming
 from tests.gateway.facilitator.facilitators import FacilitatorSite, OfficialFacilitator
+from tests.waits import Waits, started_with
+
+
+@pytest.fixture
+def facilitator_timing():
+    return FacilitatorTiming(answer_s=0.3)
 
 
 @pytest.fixture(autouse=True)
-def _fast(monkeypatch):
-    for name, seconds in {
-        "gateway.payments.accept._OUTCOME_S": 2.0,
-        "gateway.payments.settlement._FIRST_LOOK_S": 0.02,
-        "gateway.payments.settlement._LOOK_S": 0.05,
-        "gateway.payments.settlement._DRIVE_S": 2.0,
-        "gateway.payments.settlement._SWEEP_S": 0.1,
-        "gateway_facilitator_settler.settler._ANSWER_S": 0.3,
-    }.items():
-        monkeypatch.setattr(name, seconds)
+def _fast(facilitator_timing):
+    waits = Waits(
+        outcome_s=2.0,
+        settlement=SettlementTiming(first_look_s=0.02, look_s=0.05, drive_s=2.0, sweep_s=0.1),
+        facilitator=facilitator_timing,
+    )
+    with started_with(waits):
+        yield
 
 
 @pytest.fixture

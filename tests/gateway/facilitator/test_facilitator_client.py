@@ -21,7 +21,12 @@ from gateway import ChainUnavailable, ExecutionError, PaymentRequired, PluginCon
 from gateway.contracts import Quote
 from gateway.domain import Endpoint
 from gateway.domain.eip3009 import BASE
-from gateway_facilitator_settler import FacilitatorClient, FacilitatorSettler, FacilitatorSilent
+from gateway_facilitator_settler import (
+    FacilitatorClient,
+    FacilitatorSettler,
+    FacilitatorSilent,
+    FacilitatorTiming,
+)
 from gateway_facilitator_settler import client as transport
 from tests.gateway.facilitator.facilitators import LIES, NEVER_MINED, FacilitatorSite, answer, says
 from tests.gateway.facilitator.test_facilitator_pace import Journal, Moment, Unspent, payment
@@ -51,11 +56,6 @@ def settings(site):
     )
 
 
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch):
-    monkeypatch.setattr("gateway_facilitator_settler.settler._ANSWER_S", 20)
-
-
 @pytest.fixture
 async def settler(settings):
     opened = made(settings)
@@ -65,7 +65,7 @@ async def settler(settings):
 
 def made(settings) -> FacilitatorSettler:
     context = PluginContext(settings=settings, chain=Unspent(), journal=Journal([]), now=Moment())
-    return FacilitatorSettler(context)
+    return FacilitatorSettler(context, timing=FacilitatorTiming(answer_s=20))
 
 
 def quote() -> Quote:

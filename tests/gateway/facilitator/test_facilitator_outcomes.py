@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from gateway_facilitator_settler import FacilitatorTiming
 from tests.conftest import WALLET, buy, running
 from tests.gateway.facilitator.facilitators import (
     LIES,
@@ -40,9 +41,9 @@ DEEDS = {name: settles_but_says(*said) for name, said in TOLD.items()} | {
 FAILURES = {name: says(*said) for name, said in TOLD.items()} | {"hangs": hangs}
 
 
-@pytest.fixture(autouse=True)
-def _short_pause(monkeypatch):
-    monkeypatch.setattr("gateway_facilitator_settler.settler._PAUSE_S", 0.5)
+@pytest.fixture
+def facilitator_timing():
+    return FacilitatorTiming(answer_s=0.3, pause_s=0.5)
 
 
 def each(faults):
@@ -76,9 +77,9 @@ async def test_what_was_settled_completes_whatever_the_facilitator_says(
 
 @each(FAILURES)
 async def test_what_was_not_settled_is_held_and_then_released(
-    gateway, payer, chain, site, clock, fault, monkeypatch
+    gateway, payer, chain, site, clock, fault
 ):
-    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 0.3)
+    gateway.services.payments.outcome_s = 0.3
     site.faults["/settle"] = fault
     header = payer.header()
     task_id = await started(await buy(gateway, header))
@@ -187,8 +188,8 @@ async def test_a_restart_around_settling_ends_as_one_task(
         else:
             site.faults["/settle"] = settles_and_hangs
             dying.setattr("gateway.payments.settlement.Reconciler.close", nobody_looks)
-        dying.setattr("gateway.payments.accept._OUTCOME_S", 1.0)
         async with running(settings, provider) as first:
+            first.services.payments.outcome_s = 1.0
             task_id = await started(await buy(first, payer.header()))
             payment = (await first.services.store.task(task_id)).payment
             assert payment.state == "settling"

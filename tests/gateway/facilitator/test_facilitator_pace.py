@@ -13,13 +13,18 @@ from gateway import (
     PluginContext,
     Settings,
 )
-from gateway_facilitator_settler import Answer, FacilitatorSettler, FacilitatorSilent
-from gateway_facilitator_settler.settler import _HASH_PAUSE_S as HASH_PAUSE_S
-from gateway_facilitator_settler.settler import _PAUSE_S as PAUSE_S
+from gateway_facilitator_settler import (
+    Answer,
+    FacilitatorSettler,
+    FacilitatorSilent,
+    FacilitatorTiming,
+)
 
 NOW = 1_800_000_000.0
 LIFE_S = 300
 HASH = "0x" + "12" * 32
+TIMING = FacilitatorTiming(answer_s=0.05)
+PAUSE_S, HASH_PAUSE_S = TIMING.pause_s, TIMING.hash_pause_s
 KINDS = {"kinds": [{"x402Version": 2, "scheme": "exact", "network": "eip155:8453"}]}
 SETTLED = Answer(status=200, body={"success": True, "transaction": HASH, "network": "eip155:8453"})
 REFUSED = Answer(status=200, body={"success": False, "transaction": "", "network": "eip155:8453"})
@@ -101,18 +106,13 @@ class Bench:
             return "unknown"
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch):
-    monkeypatch.setattr("gateway_facilitator_settler.settler._ANSWER_S", 0.05)
-
-
 @pytest.fixture
 async def bench():
     events, clock = [], Moment()
     client = ScriptedClient(events)
     settings = Settings(wallet="0x" + "11" * 20, facilitator_url="https://facilitator.test")
     context = PluginContext(settings=settings, chain=Unspent(), journal=Journal(events), now=clock)
-    settler = FacilitatorSettler(context, client)
+    settler = FacilitatorSettler(context, client, timing=TIMING)
     yield Bench(settler, client, clock, events)
     await settler.close()
 

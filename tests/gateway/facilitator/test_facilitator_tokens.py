@@ -166,7 +166,7 @@ WRONG = {
     "a token with an umlaut": ({"facilitator_token": "fctü"}, "GATEWAY_FACILITATOR_TOKEN"),
     "no address": ({"facilitator_url": ""}, "GATEWAY_FACILITATOR_URL is not set"),
     **{
-        f"address {url}": ({"facilitator_url": url}, "GATEWAY_FACILITATOR_URL is not right")
+        f"address {url}": ({"facilitator_url": url}, "GATEWAY_FACILITATOR_URL is wrong")
         for url in (
             "facilitator.test",
             "ftp://facilitator.test",

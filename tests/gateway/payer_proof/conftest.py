@@ -3,20 +3,21 @@
 import attrs
 import pytest
 
+from gateway.payments.settlement import SettlementTiming
 from tests.conftest import running
 from tests.gateway.payer_proof.purchases import LossyRpc
+from tests.waits import Waits, started_with
 
 
 @pytest.fixture(autouse=True)
-def _hurry(monkeypatch):
+def _hurry():
     """Answer an unknown outcome soon, and look again often; the rules are the same."""
-    for name, seconds in {
-        "accept._OUTCOME_S": 0.5,
-        "settlement._LOOK_S": 0.05,
-        "settlement._DRIVE_S": 1.0,
-        "settlement._SWEEP_S": 0.1,
-    }.items():
-        monkeypatch.setattr(f"gateway.payments.{name}", seconds)
+    waits = Waits(
+        outcome_s=0.5,
+        settlement=SettlementTiming(look_s=0.05, drive_s=1.0, sweep_s=0.1),
+    )
+    with started_with(waits):
+        yield
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import attrs
 import pytest
 
 from gateway.domain import PaymentState
@@ -21,9 +22,9 @@ async def until(condition):
 
 
 @pytest.fixture
-def forgiven(monkeypatch):
+def forgiven(gateway):
     """A payer who cancels what was broadcast is barred; not here, where the key matters."""
-    monkeypatch.setattr("gateway.payments.exposure.BARRED_S", 0.0)
+    gateway.services.payments.exposure.barred_s = 0.0
 
 
 async def is_released(gateway) -> bool:
@@ -72,10 +73,11 @@ async def test_a_released_payment_frees_its_key_for_a_fresh_signature(gateway, p
 
 @pytest.mark.usefixtures("forgiven")
 async def test_a_fresh_signature_is_used_where_the_first_is_released_while_it_waits(
-    gateway, payer, chain, rpc, monkeypatch
+    gateway, payer, chain, rpc
 ):
-    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", float(PATIENCE_S))
-    monkeypatch.setattr("gateway.payments.settlement._DRIVE_S", float(PATIENCE_S))
+    gateway.services.payments.outcome_s = float(PATIENCE_S)
+    timing = gateway.services.settlements.timing
+    gateway.services.settlements.timing = attrs.evolve(timing, drive_s=float(PATIENCE_S))
     rpc.broken.add(SEND)
     signed = payer.authorization()
     dropped = asyncio.create_task(buy(gateway, _header(chain, payer, signed), "key"))

@@ -5,7 +5,9 @@ import pytest
 from eth_account import Account
 
 from gateway import ContentPolicy
+from gateway.payments.refunds import RefundTiming
 from tests.conftest import Payer, buy
+from tests.waits import Waits, started_with
 
 
 @pytest.fixture
@@ -17,8 +19,9 @@ def refund_key(chain):
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch):
-    monkeypatch.setattr("gateway.payments.refunds._SWEEP_S", 0.05)
     monkeypatch.setattr("gateway.cli.session._LOOK_S", 0.05)
+    with started_with(Waits(refunds=RefundTiming(sweep_s=0.05))):
+        yield
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from eth_account import Account
 from gateway.demo.chain import FAUCET_KEY
 from gateway.domain.eip3009 import transfer_calldata
 from gateway.errors import RefundRefused
+from gateway.payments.refunds import RefundTiming
+from gateway.payments.settlement import SettlementTiming
 from tests.conftest import Payer, buy, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.gateway.refunds.test_refunds import (
@@ -74,7 +76,7 @@ async def refused_by_the_token(gateway, payer, provider, chain, refund_key) -> t
     await approve(gateway, task)
     await until_state(gateway, task, "refunding")
     await refunds.close()
-    signed = transfer_calldata(refunds._signed(await case_of(gateway, task)))
+    signed = transfer_calldata(refunds._sign(await case_of(gateway, task)))
     for tx_hash in await sent_hashes(gateway):
         chain.drop(tx_hash)
     spend_all(chain, refund_key)
@@ -87,7 +89,7 @@ async def test_a_refund_is_found_however_late_it_is_mined(
     settings, provider, payer, chain, clock, monkeypatch
 ):
     """An approval after a weekend: more blocks than an authorization's search spans."""
-    for module in ("events", "reconcile", "refunds"):
+    for module in ("authorizations", "reconcile", "refunds"):
         for name in ("SPAN", "_SPAN"):
             monkeypatch.setattr(f"gateway.payments.{module}.{name}", 50, raising=False)
     async with running(settings, provider, now=clock) as gateway:
@@ -127,11 +129,11 @@ async def test_a_refund_goes_where_the_ledger_says_also_when_that_changes_meanwh
 
 
 async def test_a_refund_that_was_signed_is_never_signed_for_another_address(
-    settings, provider, payer, chain, clock, refund_key, monkeypatch
+    settings, provider, payer, chain, clock, refund_key
 ):
     """Both signatures would be out, and the nonce decides which: not the operator."""
-    monkeypatch.setattr("gateway.payments.refunds._LAG_S", 0.0)
     async with running(settings, provider, now=clock) as gateway:
+        gateway.services.refunds.timing = RefundTiming(sweep_s=0.05, lag_s=0.0)
         task, _ = await refused_by_the_token(gateway, payer, provider, chain, refund_key)
         with pytest.raises(RefundRefused, match="was signed for"):
             await approve(gateway, task, to=Account.create().address.lower())
@@ -145,10 +147,10 @@ async def test_a_refund_that_was_signed_is_never_signed_for_another_address(
 
 
 async def test_what_one_key_began_is_closed_under_another_and_not_paid_by_it(
-    settings, provider, payer, chain, clock, refund_key, monkeypatch
+    settings, provider, payer, chain, clock, refund_key
 ):
-    monkeypatch.setattr("gateway.payments.refunds._LAG_S", 0.0)
     async with running(settings, provider, now=clock) as gateway:
+        gateway.services.refunds.timing = RefundTiming(sweep_s=0.05, lag_s=0.0)
         task, signed = await refused_by_the_token(gateway, payer, provider, chain, refund_key)
     new = Account.create()
     chain.fund(new.address, eth_wei=10**18, usdc_units=1_000_000)
@@ -217,12 +219,12 @@ async def test_of_many_refunds_over_the_cap_only_one_is_asked_about(
 
 
 async def test_a_refund_key_that_was_the_settlement_key_sends_also_what_it_left_unmined(
-    proxied, swapped, proxy, provider, payer, chain, clock, monkeypatch
+    proxied, swapped, proxy, provider, payer, chain, clock
 ):
     """Its stuck settlement stands before every refund, and is replaced by the same settlement."""
-    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 0.2)
-    monkeypatch.setattr("gateway.payments.settlement._DRIVE_S", 1.0)
     async with running(proxied, provider, now=clock) as gateway:
+        gateway.services.payments.outcome_s = 0.2
+        gateway.services.settlements.timing = SettlementTiming(drive_s=1.0)
         failed = await fail_once(gateway, Payer(chain), provider)
         proxy.break_call("eth_sendRawTransaction", never_lands)
         bought = (await (await buy(gateway, payer.header())).get_json())["taskId"]

@@ -11,7 +11,7 @@ from gateway.demo.chain import FAUCET_KEY
 from gateway.demo.token import call_data
 from gateway.domain import Decision
 from gateway.errors import SettingsError
-from gateway.payments.refunds import Refunds
+from gateway.payments.refunds import Refunds, RefundTiming
 from gateway.settings import check_settings
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
@@ -230,11 +230,11 @@ async def test_a_rejected_refund_is_not_paid_until_it_is_approved(
 
 
 async def test_a_refund_that_the_token_refuses_ends_with_its_reason(
-    settings, provider, payer, chain, clock, monkeypatch, refund_key
+    settings, provider, payer, chain, clock, refund_key
 ):
     """Its nonce went to another transaction, and the key's money is gone meanwhile."""
-    monkeypatch.setattr("gateway.payments.refunds._LAG_S", 0.0)
     async with running(settings, provider, now=clock) as gateway:
+        gateway.services.refunds.timing = RefundTiming(sweep_s=0.05, lag_s=0.0)
         task = await late(gateway, payer, provider, chain)
         await approve(gateway, task)
         await until_state(gateway, task, "refunding")

@@ -7,22 +7,22 @@ import attrs
 import pytest
 
 from gateway.demo.chain import FAUCET_KEY
+from gateway.payments.settlement import SettlementTiming
 from tests.conftest import WALLET, Payer, buy, cancel, header_of, payload_of, running
+from tests.waits import Waits, started_with
 
 PRICE = 20_000
 EVERYTHING = 100_000_000
 
 
 @pytest.fixture(autouse=True)
-def _fast(monkeypatch):
-    for name, seconds in {
-        "accept._OUTCOME_S": 1.0,
-        "settlement._FIRST_LOOK_S": 0.02,
-        "settlement._LOOK_S": 0.05,
-        "settlement._SWEEP_S": 0.1,
-        "settlement._DRIVE_S": 2.0,
-    }.items():
-        monkeypatch.setattr(f"gateway.payments.{name}", seconds)
+def _fast():
+    waits = Waits(
+        outcome_s=1.0,
+        settlement=SettlementTiming(first_look_s=0.02, look_s=0.05, drive_s=2.0, sweep_s=0.1),
+    )
+    with started_with(waits):
+        yield
 
 
 async def bought(gateway, header, **fields) -> str:
@@ -93,8 +93,8 @@ async def test_a_new_buyer_who_signs_several_purchases_at_once_gets_them_all(gat
     assert chain.usdc_balance(WALLET) == 6 * PRICE
 
 
-async def test_a_new_buyer_has_one_payment_open_and_is_told_so(gateway, chain, payer, monkeypatch):
-    monkeypatch.setattr("gateway.payments.exposure._TURN_S", 0.5)
+async def test_a_new_buyer_has_one_payment_open_and_is_told_so(gateway, chain, payer):
+    gateway.services.payments.exposure.turn_s = 0.5
     chain.set_automine(False)
     first = await bought(gateway, payer.header())
     second = payer.header()
@@ -108,10 +108,8 @@ async def test_a_new_buyer_has_one_payment_open_and_is_told_so(gateway, chain, p
     assert chain.usdc_balance(WALLET) == 2 * PRICE
 
 
-async def test_who_paid_before_may_have_as_many_open_as_the_balance_covers(
-    gateway, chain, payer, monkeypatch
-):
-    monkeypatch.setattr("gateway.payments.exposure._TURN_S", 0.5)
+async def test_who_paid_before_may_have_as_many_open_as_the_balance_covers(gateway, chain, payer):
+    gateway.services.payments.exposure.turn_s = 0.5
     for _ in range(3):
         await gateway.wait(await bought(gateway, payer.header()))
     left = chain.usdc_balance(payer.account.address)
@@ -124,10 +122,8 @@ async def test_who_paid_before_may_have_as_many_open_as_the_balance_covers(
     assert (await gateway.services.store.counts())["payments"]["settled"] >= 3
 
 
-async def test_sixty_authorizations_over_one_balance_open_one_payment(
-    gateway, chain, payer, monkeypatch
-):
-    monkeypatch.setattr("gateway.payments.exposure._TURN_S", 0.5)
+async def test_sixty_authorizations_over_one_balance_open_one_payment(gateway, chain, payer):
+    gateway.services.payments.exposure.turn_s = 0.5
     chain.transfer_usdc(payer.account.key, "0x" + "99" * 20, EVERYTHING - PRICE)
     chain.set_automine(False)
     answers = await asyncio.gather(
@@ -139,9 +135,7 @@ async def test_sixty_authorizations_over_one_balance_open_one_payment(
     chain.set_automine(True)
 
 
-async def test_forged_signatures_take_no_place_in_a_payer_s_line(
-    gateway, chain, payer, monkeypatch
-):
+async def test_forged_signatures_take_no_place_in_a_payer_s_line(gateway, chain, payer):
     """Twenty strangers ask in his name while his own purchase waits."""
     chain.set_automine(False)
     first = await bought(gateway, payer.header(), prompt="one")

@@ -10,8 +10,11 @@ from eth_account import Account
 from gateway import ContentPolicy
 from gateway.demo.chain import FAUCET_KEY, MULTICALL
 from gateway.domain.eip3009 import transfer_calldata
+from gateway.payments.refunds import RefundTiming
+from gateway.payments.settlement import SettlementTiming
 from tests.conftest import WALLET, Payer, buy, multicall, running
 from tests.proof.faults.proxy import FaultProxy
+from tests.waits import Waits, started_with
 
 PRICE = 20_000
 EVERYTHING = 100_000_000  # what a payer starts with
@@ -19,16 +22,14 @@ RECEIPT = "eth_getTransactionReceipt"
 
 
 @pytest.fixture(autouse=True)
-def _fast(monkeypatch):
-    for name, seconds in {
-        "accept._OUTCOME_S": 0.3,
-        "settlement._FIRST_LOOK_S": 0.02,
-        "settlement._LOOK_S": 0.05,
-        "settlement._DRIVE_S": 1.0,
-        "settlement._SWEEP_S": 0.05,
-        "refunds._SWEEP_S": 0.05,
-    }.items():
-        monkeypatch.setattr(f"gateway.payments.{name}", seconds)
+def _fast():
+    waits = Waits(
+        outcome_s=0.3,
+        settlement=SettlementTiming(first_look_s=0.02, look_s=0.05, drive_s=1.0, sweep_s=0.05),
+        refunds=RefundTiming(sweep_s=0.05),
+    )
+    with started_with(waits):
+        yield
 
 
 @pytest.fixture

@@ -16,10 +16,12 @@ from gateway.demo.chain import FAUCET_KEY
 from gateway.demo.chain.server import RpcServer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE
 from gateway.payments import Payments, Reconciler
+from gateway.payments.settlement import SettlementTiming
 from gateway.tasks import TaskTiming
 from gateway.web.services import EXTENSION, Timing
 from tests.conftest import WALLET, Payer, Running, ScriptedPlugin, multicall, running
 from tests.conftest import decoded as header_json
+from tests.waits import Waits, started_with
 
 PRICE = 20_000
 SPENT = "invalid_exact_evm_nonce_already_used"
@@ -114,15 +116,13 @@ def _json(request, **answer):
 
 
 @pytest.fixture(autouse=True)
-def _fast(monkeypatch):
-    for name, seconds in {
-        "accept._OUTCOME_S": 0.5,
-        "settlement._FIRST_LOOK_S": 0.02,
-        "settlement._LOOK_S": 0.05,
-        "settlement._DRIVE_S": 1.0,
-        "settlement._SWEEP_S": 0.1,
-    }.items():
-        monkeypatch.setattr(f"gateway.payments.{name}", seconds)
+def _fast():
+    waits = Waits(
+        outcome_s=0.5,
+        settlement=SettlementTiming(first_look_s=0.02, look_s=0.05, drive_s=1.0, sweep_s=0.1),
+    )
+    with started_with(waits):
+        yield
 
 
 @pytest.fixture
@@ -350,9 +350,7 @@ async def test_a_key_that_was_used_before_starts_after_it(gateway, payer, chain,
     await ended_as_one_task(gateway, chain, await bought(gateway, payer.header()))
 
 
-async def test_after_a_reorganisation_the_key_still_settles(
-    gateway, payer, chain, gas_key, monkeypatch
-):
+async def test_after_a_reorganisation_the_key_still_settles(gateway, payer, chain, gas_key):
     """The block with nonce 0 vanishes after it was seen; what follows must not wait for ever."""
     before = chain.snapshot()
     await done(gateway, await bought(gateway, payer.header()))
@@ -364,7 +362,8 @@ async def test_after_a_reorganisation_the_key_still_settles(
 
     await until(seen)
     chain.revert(before)
-    monkeypatch.setattr("gateway.payments.settlement._DRIVE_S", 0.3)
+    timing = gateway.services.settlements.timing
+    gateway.services.settlements.timing = attrs.evolve(timing, drive_s=0.3)
     task_id = await bought(gateway, payer.header())
     assert (await done(gateway, task_id))["status"] == "completed"
 
@@ -745,7 +744,7 @@ async def test_whatever_fails_while_warming_up_open_payments_are_closed(
     async def fails(self):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(Payments, "floor_block", fails)
+    monkeypatch.setattr(Payments, "cutoff_block", fails)
     async with running(settings, provider, now=clock) as gateway:
 
         async def is_done():

@@ -5,21 +5,21 @@ import json
 import attrs
 import pytest
 
+from gateway.payments.settlement import SettlementTiming
 from tests.conftest import Payer
 from tests.gateway.settlement.test_payer_exposure import bought, empty, failures, reverts, until
 from tests.proof.faults.proxy import FaultProxy
+from tests.waits import Waits, started_with
 
 
 @pytest.fixture(autouse=True)
-def _fast(monkeypatch):
-    for name, seconds in {
-        "accept._OUTCOME_S": 1.0,
-        "settlement._FIRST_LOOK_S": 0.02,
-        "settlement._LOOK_S": 0.05,
-        "settlement._SWEEP_S": 0.1,
-        "settlement._DRIVE_S": 2.0,
-    }.items():
-        monkeypatch.setattr(f"gateway.payments.{name}", seconds)
+def _fast():
+    waits = Waits(
+        outcome_s=1.0,
+        settlement=SettlementTiming(first_look_s=0.02, look_s=0.05, drive_s=2.0, sweep_s=0.1),
+    )
+    with started_with(waits):
+        yield
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from gateway import ContentPolicy, InvalidInput, RateLimited, Result, Transient, hookimpl
+from gateway.payments.settlement import SettlementTiming
 from tests.conftest import PNG, ScriptedPlugin, cancel, running
 
 SECRET = "prompt-nobody-may-see"
@@ -309,10 +310,10 @@ async def test_an_attempt_that_hangs_is_cut_off_and_made_again(settings, provide
 
 
 @pytest.fixture
-def quick(monkeypatch, chain):
+def quick(gateway, chain):
     """Answer an unknown outcome soon, and look at the chain often."""
-    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 0.2)
-    monkeypatch.setattr("gateway.payments.settlement._LOOK_S", 0.05)
+    gateway.services.payments.outcome_s = 0.2
+    gateway.services.settlements.timing = SettlementTiming(look_s=0.05)
     chain.set_automine(False)
 
 

@@ -5,6 +5,8 @@ import asyncio
 import attrs
 import pytest
 
+from gateway.payments.settlement import SettlementTiming
+from gateway.payments.spent_nonces import EventSearch
 from tests.conftest import WALLET, Payer, buy, cancel, nothing_charged
 from tests.proof.faults.proxy import FaultProxy
 
@@ -23,9 +25,13 @@ def proxy(chain):
 
 
 @pytest.fixture
-def settings(settings, proxy, monkeypatch):
-    monkeypatch.setattr("gateway.payments.spent_nonces._PAUSE_S", 0.01)
+def settings(settings, proxy):
     return attrs.evolve(settings, rpc_urls=(proxy.url,))
+
+
+@pytest.fixture(autouse=True)
+def _hurry(gateway):
+    gateway.services.payments.search = EventSearch(pause_s=0.01)
 
 
 def spend_elsewhere(chain, payer) -> bytes:
@@ -60,10 +66,9 @@ async def test_a_signature_over_a_nonce_that_did_not_pay_us_is_refused_at_once(
 
 
 async def test_a_nonce_spent_long_ago_is_not_searched_for_further_back(
-    gateway, chain, proxy, payer, monkeypatch
+    gateway, chain, proxy, payer
 ):
-    monkeypatch.setattr("gateway.payments.spent_nonces._RECENT_BLOCKS", 5)
-    monkeypatch.setattr("gateway.payments.spent_nonces._INDEXED_BLOCKS", 3)
+    gateway.services.payments.search = EventSearch(recent_blocks=5, indexed_blocks=3, pause_s=0.01)
     nonce = spend_elsewhere(chain, payer)
     chain.mine(10)
     status, error, calls = await calls_of(gateway, chain, proxy, payer.header(nonce=nonce))
@@ -93,12 +98,12 @@ async def test_logs_that_do_not_show_yet_what_a_nonce_paid_for_hold_nothing(
 
 
 async def test_a_payment_that_is_open_asks_only_for_blocks_it_has_not_searched(
-    gateway, chain, proxy, monkeypatch
+    gateway, chain, proxy
 ):
     """Its nonce is spent, and the endpoint's logs do not show by what."""
-    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 0.5)
-    monkeypatch.setattr("gateway.payments.settlement._LOOK_S", 0.02)
-    monkeypatch.setattr("gateway.payments.reconcile._OVERLAP", 1)
+    gateway.services.payments.outcome_s = 0.5
+    gateway.services.settlements.timing = SettlementTiming(look_s=0.02)
+    gateway.services.settlements._reconciler.overlap_blocks = 1
     payer = Payer(chain)
     chain.set_automine(False)
     signed = payer.authorization()

@@ -290,10 +290,8 @@ async def test_who_submits_the_authorization_first_buys_for_its_payer(gateway, p
     assert counts["payments"] == {"settled": 1}
 
 
-async def test_an_unknown_outcome_is_no_402_but_a_task_that_waits(
-    gateway, payer, chain, monkeypatch
-):
-    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 0.3)
+async def test_an_unknown_outcome_is_no_402_but_a_task_that_waits(gateway, payer, chain):
+    gateway.services.payments.outcome_s = 0.3
     chain.set_automine(False)
     header = payer.header()
     answer = await buy(gateway, header)

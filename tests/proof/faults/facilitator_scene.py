@@ -6,6 +6,7 @@ import threading
 
 from pytest_httpserver import HTTPServer
 
+from gateway_facilitator_settler import FacilitatorTiming
 from tests.gateway.facilitator.facilitators import (
     NEVER_MINED,
     REFUSED,
@@ -21,12 +22,7 @@ from tests.gateway.facilitator.facilitators import (
 )
 from tests.proof.faults.scene import Scene
 
-FAST = {
-    "_ANSWER_S": 0.2,
-    "_PAUSE_S": 0.1,
-    "_HASH_PAUSE_S": 0.2,
-    "_UNREADABLE_S": 0.0,
-}
+FAST = FacilitatorTiming(answer_s=0.2, pause_s=0.1, hash_pause_s=0.2, unreadable_s=0.0)
 _TIMEOUT_S = 0.3  # of the call that hangs, and of no other
 
 

@@ -7,36 +7,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
-import pytest
 from eth_account import Account
 
 from gateway import Settings
 from gateway.chain.client import Web3Chain
 from gateway.chain.retries import Rest, RetryTiming
 from gateway.demo.chain import PlayChain
+from gateway.payments.settlement import SettlementTiming
+from gateway_facilitator_settler import FacilitatorTiming
 from tests.conftest import WALLET, Payer, ScriptedProvider, running
 from tests.proof.faults.proxy import FaultProxy
+from tests.waits import Waits, started_with
 
 CALM_S = 10.0  # no time-out, however loaded the machine
 _MANY = "1000000/1s"
-_FAST = {  # a tenth or less of production's; six time-outs fit into a drive as there
-    "accept._OUTCOME_S": 0.2,
-    "settlement._FIRST_LOOK_S": 0.02,
-    "settlement._LOOK_S": 0.05,
-    "settlement._DRIVE_S": 3.0,
-    "settlement._SWEEP_S": 0.1,
-}
+# A tenth or less of production's; six time-outs fit into a drive as there.
+_FAST = Waits(
+    outcome_s=0.2,
+    settlement=SettlementTiming(first_look_s=0.02, look_s=0.05, drive_s=3.0, sweep_s=0.1),
+)
 _TIMING = RetryTiming(first_pause_s=0.005, longest_pause_s=0.005)
 
 
 @contextlib.contextmanager
-def patience(**more: float) -> Iterator[None]:
+def patience(facilitator: FacilitatorTiming | None = None) -> Iterator[None]:
     """Shorten the gateway's pauses around all scenes; a scene that ends early changes nothing."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, seconds in _FAST.items():
-            patch.setattr(f"gateway.payments.{name}", seconds)
-        for name, seconds in more.items():
-            patch.setattr(f"gateway_facilitator_settler.settler.{name}", seconds)
+    waits = attrs.evolve(_FAST, facilitator=facilitator or FacilitatorTiming())
+    with started_with(waits):
         yield
 
 

@@ -30,7 +30,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    with patience(**FAST):
+    with patience(FAST):
         opened = Stage()
         yield opened
         opened.drop()

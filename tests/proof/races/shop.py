@@ -4,13 +4,11 @@ import collections
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from unittest import mock
 
 import attrs
 import pytest
 from eth_account import Account
 
-import gateway_usdc_direct
 from gateway import Settings
 from gateway.demo.chain import PlayChain
 from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic
@@ -151,10 +149,10 @@ async def open_shop(folder: Path) -> AsyncIterator[Shop]:
 
     A hash that is not mined yet is asked for more often than in production, to save time.
     """
-    quickly = mock.patch.object(gateway_usdc_direct, "_ASK_AGAIN_S", 0.05)
-    with quickly, PlayChain() as chain:
+    with PlayChain() as chain:
         provider = ScriptedProvider()
         async with running(settings_of(chain, folder), provider) as gateway:
+            gateway.services.payments.transfers.ask_again_s = 0.05
             await gateway.services.payments.cutoff_block()
             payer = Payer(chain)
             chain.fund(payer.account.address, eth_wei=10**21, usdc_units=10**12)

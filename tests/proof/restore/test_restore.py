@@ -7,8 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
+from gateway.payments.settlement import SettlementTiming
 from gateway.settings import variable
 from tests.conftest import WALLET, buy, running
+from tests.waits import Waits, started_with
 
 NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 
@@ -29,9 +31,14 @@ async def code_of(gateway, tx_hash) -> str | None:
     return (await (await pay_directly(gateway, tx_hash)).get_json()).get("code")
 
 
-async def test_the_drill(settings, provider, payer, chain, clock, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 0.5)
-    monkeypatch.setattr("gateway.payments.settlement._DRIVE_S", 1.0)
+@pytest.fixture
+def quick():
+    """Answer an unknown outcome soon."""
+    with started_with(Waits(outcome_s=0.5, settlement=SettlementTiming(drive_s=1.0))):
+        yield
+
+
+async def test_the_drill(settings, provider, payer, chain, clock, run, tmp_path, quick):
     copy = tmp_path / "copy.db"
     async with running(settings, provider, now=clock) as gateway:
         await gateway.services.payments.cutoff_block()

@@ -8,7 +8,7 @@ from gateway.chain import signer
 from gateway.domain import PaymentState
 from gateway.domain.eip3009 import transaction_key, transfer_calldata
 from gateway.errors import PaymentRequired, TxAlreadyUsed
-from gateway.payments import Payments, accept
+from gateway.payments import Payments, x402
 from gateway.store import SqliteStore, claims
 from gateway.store import payments as writes
 from gateway_x402.verifier import X402Verifier
@@ -57,15 +57,15 @@ async def _broadcast(self: Payments, quote: Any, authorization: Any) -> None:
 
 
 def refuse_on_timeout() -> Mutant:
-    original = Payments._outcome
+    original = Payments._wait_for_outcome
 
-    async def _outcome(self: Any, task: Any) -> Any:
+    async def _wait_for_outcome(self: Any, task: Any) -> Any:
         task = await original(self, task)
         if task.payment.state in (PaymentState.RESERVED, PaymentState.SETTLING):
             raise PaymentRequired("invalid_exact_evm_unknown")
         return task
 
-    return Mutant("402 on a time-out", ((Payments, "_outcome", _outcome),))
+    return Mutant("402 on a time-out", ((Payments, "_wait_for_outcome", _wait_for_outcome),))
 
 
 def two_transactions() -> Mutant:
@@ -100,13 +100,16 @@ def _claim_or_ignore(db: Any, key: str, payment_id: int) -> None:
 
 
 def window_first() -> Mutant:
-    original = Payments._task_for
+    original = Payments._find_or_reserve
 
-    async def _task_for(self: Any, quote: Any, request: Any, proof: Any, *rest: Any) -> Any:
+    async def _find_or_reserve(self: Any, quote: Any, request: Any, proof: Any, *rest: Any) -> Any:
         self.authorizations.check_terms(proof, quote, self.now())
         return await original(self, quote, request, proof, *rest)
 
-    return Mutant("validity check before the claim lookup", ((Payments, "_task_for", _task_for),))
+    return Mutant(
+        "validity check before the claim lookup",
+        ((Payments, "_find_or_reserve", _find_or_reserve),),
+    )
 
 
 def spent_is_the_end() -> Mutant:
@@ -123,5 +126,5 @@ def spent_is_the_end() -> Mutant:
 def any_request() -> Mutant:
     return Mutant(
         "a known authorization answers any request",
-        ((accept, "claimed", lambda task, proof, new: task),),
+        ((x402, "require_same_payment", lambda task, proof, new: task),),
     )

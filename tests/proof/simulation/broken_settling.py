@@ -4,7 +4,7 @@ from typing import Any
 
 from gateway import Transfer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, BASE, word
-from gateway.payments import Reconciler, reconcile, refund_authorization
+from gateway.payments import Reconciler, reconcile, refunds
 from gateway.store import nonces, payments, writer
 from gateway_facilitator_settler import FacilitatorSettler
 from tests.proof.simulation.loop import OWNER
@@ -102,7 +102,7 @@ def believed_facilitator() -> Mutant:
 
 
 def refund_anew() -> Mutant:
-    original = refund_authorization.refund_nonce
+    original = refunds.refund_nonce
 
     def refund_nonce(payment: Any, network: Any) -> str:
         life: Any = OWNER.get()
@@ -110,5 +110,5 @@ def refund_anew() -> Mutant:
 
     return Mutant(
         "each life refunds under a nonce of its own",
-        ((refund_authorization, "refund_nonce", refund_nonce),),
+        ((refunds, "refund_nonce", refund_nonce),),
     )

@@ -3,7 +3,6 @@
 import asyncio
 
 import attrs
-import pytest
 from eth_abi.abi import encode
 
 from gateway.demo.chain import FAUCET_KEY
@@ -21,12 +20,6 @@ FLIPPED = bytes.fromhex(
     "5b60003560005500"
     "5b60006000fd"
 )
-
-
-@pytest.fixture
-def settings(settings, monkeypatch):
-    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 1.0)
-    return settings
 
 
 def sent(chain, gas_key) -> int:

@@ -1,0 +1,97 @@
+"""Accepts payments of the direct flow: the buyer submits the hash of a mined USDC transfer.
+
+The order of the checks keeps money safe: Idempotency-Key → the endpoint can serve → `tx:` claim →
+the wallet → transfers in the mined transaction → the payer's signature, if there is one →
+`accept_direct` → the task.
+"""
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from gateway.contracts import NewTask, Quote, TransferVerifier
+from gateway.domain import GenerationRequest, Task, Transfer
+from gateway.domain.eip3009 import transaction_key
+from gateway.errors import TxAlreadyUsed
+from gateway.payments.accept import Acceptance, Accepted, new_task
+from gateway.payments.idempotency import direct_fingerprint, direct_key_hash, require_same_request
+from gateway.payments.payer_proof import PayerProof, signed_transfers
+
+
+@attrs.define(kw_only=True, slots=False)
+class DirectPayments(Acceptance):
+    """The direct flow, up to the point where a task waits in the queue."""
+
+    transfers: TransferVerifier
+
+    # Wakes a worker, because a task waits.
+    on_queued: Callable[[], None]
+
+    async def accept_direct(
+        self,
+        quote: Quote,
+        request: GenerationRequest,
+        tx_hash: str,
+        idempotency_key: str | None,
+        proof: PayerProof | None = None,
+    ) -> Accepted:
+        """Take a mined transfer as the payment of one request.
+
+        A transaction pays for one task. The same request with the same Idempotency-Key and the
+        same transaction returns that task again. If there is a proof, only transfers whose
+        sender signed the proof count.
+
+        Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ExecutionError`,
+        `ChainUnavailable`.
+        """
+        key_hash, endpoint = direct_key_hash(idempotency_key), quote.endpoint
+        fingerprint = direct_fingerprint(endpoint, request, tx_hash)
+        if known := await self._find_same_request(key_hash, fingerprint):
+            return Accepted(task=known)
+        self.check_serving(endpoint.slug)
+        if await self.store.find_claim(transaction_key(tx_hash)):
+            # The first try of this very request may have been committed since the look above.
+            if known := await self._find_same_request(key_hash, fingerprint):
+                return Accepted(task=known)
+            raise TxAlreadyUsed("This transaction already paid for a generation.")
+        await self.check_wallet()
+        transfers = await self.transfers.find_transfers(
+            tx_hash, floor_block=await self.cutoff_block(), born_at=self.born_at, now=self.now()
+        )
+        if proof is not None:
+            transfers = await signed_transfers(self.chain, transfers, proof)
+        new = new_task(
+            endpoint,
+            request,
+            price_units=quote.price_units,
+            fingerprint=fingerprint,
+            now=self.now(),
+        )
+        accepting = self._accept_and_wake(
+            new, tx_hash, transfers, key_hash, is_proven=proof is not None
+        )
+        return Accepted(task=await self._run_to_end(accepting))
+
+    async def _find_same_request(self, key_hash: str | None, fingerprint: str) -> Task | None:
+        """Return the task of this Idempotency-Key, or None if the key is new.
+
+        Raises `IdempotencyConflict` if the key was used with another request.
+        """
+        known = await self.store.find_idempotent(key_hash) if key_hash is not None else None
+        return require_same_request(known, fingerprint) if known is not None else None
+
+    async def _accept_and_wake(
+        self,
+        new: NewTask,
+        tx_hash: str,
+        transfers: Sequence[Transfer],
+        key_hash: str | None,
+        *,
+        is_proven: bool,
+    ) -> Task:
+        """Write payment and task down, then wake a worker."""
+        task = await self.store.accept_direct(
+            new, tx_hash, transfers, key_hash, is_proven=is_proven
+        )
+        self.on_queued()
+        return task

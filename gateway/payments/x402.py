@@ -1,0 +1,222 @@
+"""Accepts payments of the x402 flow: the buyer sends a signed EIP-3009 authorization.
+
+The order of the checks keeps money safe: `auth:` claim → Idempotency-Key → the endpoint can serve
+→ the payer's turn → the terms → the chain → the payer is not barred, unless the money has arrived
+already → `reserve` → settlement → the task.
+"""
+
+import asyncio
+
+import attrs
+
+from gateway.chain.signatures import is_signed_by
+from gateway.chain.smart_wallets import is_signed_by_key, unwrap_authorization
+from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
+from gateway.contracts.payers import PayerBusy, ReserveLimits
+from gateway.domain import Authorization, GenerationRequest, PaymentState, Task
+from gateway.domain.eip3009 import authorization_digest
+from gateway.errors import PaymentRequired
+from gateway.payments.accept import Acceptance, Accepted, new_task
+from gateway.payments.exposure import Exposure
+from gateway.payments.idempotency import (
+    SPENT,
+    payer_key_hash,
+    require_same_payment,
+    require_same_request,
+)
+from gateway.payments.settlement import Settlements
+from gateway.payments.spent_nonces import EventSearch, find_payment
+
+# An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is
+# unspent, so the transfer may be in a block that is this much older than the head.
+_UNSPENT_MARGIN = 5_000
+
+
+@attrs.define(kw_only=True, slots=False)
+class X402Payments(Acceptance):
+    """The x402 flow, up to the point where a task waits for its payment or in the queue."""
+
+    authorizations: AuthorizationVerifier
+    settlements: Settlements
+    exposure: Exposure
+
+    # Seconds to wait for a settlement. The answer then is a task that waits for its payment.
+    outcome_s: float = 20.0
+
+    search: EventSearch = attrs.field(factory=EventSearch)
+
+    async def accept_x402(
+        self,
+        quote: Quote,
+        request: GenerationRequest,
+        header: str,
+        idempotency_key: str | None = None,
+    ) -> Accepted:
+        """Take a signed authorization as the payment of one request.
+
+        The same authorization with the same request returns the same task. A new authorization
+        under the same Idempotency-Key of the same payer returns that task too, and is not used.
+
+        An unknown outcome is no error: the task waits, held, until the chain shows the outcome.
+
+        Raises `PaymentRequired` with the standard reason, `IdempotencyConflict`, and
+        `ExecutionError` if settling cannot work now.
+        """
+        proof = await self._read_header(header, quote.endpoint.slug)
+        key_hash = payer_key_hash(proof.authorization.sender, idempotency_key)
+        while True:
+            found = await self._find_or_reserve(quote, request, proof, key_hash)
+            task = await self._wait_for_outcome(found)
+            if task.payment.state is not PaymentState.RELEASED:
+                headers = self.authorizations.receipt_headers(proof, task.payment)
+                return Accepted(task=task, headers=headers)
+            if task.payment.authorization == proof.authorization:
+                raise PaymentRequired(SPENT)
+            # Another authorization had the Idempotency-Key and took nothing. Its release freed
+            # the key for this authorization.
+
+    async def _read_header(self, header: str, slug: str) -> Proof:
+        """Decode the header. Raises the reason why nothing can be sold first, if there is one."""
+        try:
+            return self.authorizations.read(header)
+        except PaymentRequired:
+            await self._check_can_settle(slug)
+            raise
+
+    async def _find_or_reserve(
+        self, quote: Quote, request: GenerationRequest, proof: Proof, key_hash: str | None
+    ) -> Task:
+        """Return the task of this authorization, else the task of its key, else a new task."""
+        fingerprint = request.fingerprint(quote.endpoint.slug)
+        new = new_task(
+            quote.endpoint,
+            request,
+            price_units=quote.price_units,
+            fingerprint=fingerprint,
+            now=self.now(),
+        )
+        claim = quote.network.authorization_key(
+            proof.authorization.sender, proof.authorization.nonce
+        )
+        # Look for the claim before checking price and time window: a client that lost its 200 may
+        # come back after the authorization has expired.
+        if known := await self._find_known(quote, proof, claim, new, key_hash):
+            return known
+        await self._check_can_settle(quote.endpoint.slug)
+        return await self._reserve(quote, proof, claim, new, key_hash)
+
+    async def _find_known(
+        self, quote: Quote, proof: Proof, claim: str, new: NewTask, key_hash: str | None
+    ) -> Task | None:
+        """Return the task of this authorization, else the task of its key, else None.
+
+        Raises `PaymentRequired` if the authorization paid for something else, and
+        `IdempotencyConflict` if the key was used with another request.
+        """
+        if task := await self.store.find_claim(claim):
+            return require_same_payment(task, proof, new)
+        if key_hash is not None and (task := await self.store.find_idempotent(key_hash)):
+            # Only the payer may learn what was bought under the payer's key.
+            await self._check_signed(quote, proof)
+            return require_same_request(task, new.request_hash)
+        return None
+
+    async def _check_can_settle(self, slug: str) -> None:
+        self.check_serving(slug)
+        await self.settlements.check_can_settle()
+        await self.check_wallet()
+
+    async def _check_signed(self, quote: Quote, proof: Proof) -> None:
+        """Raise `PaymentRequired` if the payer did not sign this authorization for us now.
+
+        The payer's balance does not count: nothing more is taken.
+        """
+        signed = proof.authorization
+        self.authorizations.check_terms(proof, quote, self.now())
+        digest = authorization_digest(signed, quote.network)
+        signature = unwrap_authorization(signed).signature
+        if await is_signed_by(self.chain, signed.sender, digest, signature):
+            return
+        # A wallet that is not deployed yet cannot be asked, but its settlement can be simulated.
+        if not await self.authorizations.check_chain(signed):
+            raise PaymentRequired(SPENT)
+
+    async def _reserve(
+        self, quote: Quote, proof: Proof, claim: str, new: NewTask, key_hash: str | None
+    ) -> Task:
+        """Check the authorization, then reserve the payment.
+
+        Of two requests with one claim, the first creates the task, and both return that task.
+        """
+        signed = proof.authorization
+        self.authorizations.check_terms(proof, quote, self.now())
+        if not is_signed_by_key(signed, quote.network):
+            # Otherwise a stranger's forged signature would take a place among this payer's turns.
+            await self.authorizations.check_chain(signed)
+        async with self.exposure.turn(signed.sender, claim, key_hash) as turn:
+            while True:
+                if known := await self._find_known(quote, proof, claim, new, key_hash):
+                    return known
+                self.authorizations.check_terms(proof, quote, self.now())
+                search_from, limits = await self._check_settlement(quote, signed)
+                reserving = self._reserve_and_settle(
+                    new, signed, claim, search_from, key_hash, limits
+                )
+                try:
+                    reserved = await self._run_to_end(reserving)
+                except PayerBusy:
+                    await turn.wait_for_change()
+                else:
+                    if reserved is not None:
+                        return reserved
+
+    async def _check_settlement(
+        self, quote: Quote, signed: Authorization
+    ) -> tuple[int, ReserveLimits]:
+        """Return (first block that can hold the transfer, what `reserve` must still check).
+
+        Raises if this authorization would not be settled, or paid for something else.
+        """
+        # Transfers up to the cutoff block may have paid for a task that a restored database does
+        # not know.
+        cutoff = await self.cutoff_block()
+        is_unspent, head, limits = await asyncio.gather(
+            self.authorizations.check_chain(signed),
+            self.chain.head(),
+            self.exposure.limits(signed.sender),
+        )
+        if is_unspent:
+            await self.exposure.check_not_barred(signed.sender)
+            await self.settlements.check(signed, quote)
+            return max(head.number - _UNSPENT_MARGIN, cutoff + 1), limits
+        search_from = await find_payment(
+            self.chain,
+            signed,
+            quote.network,
+            price_units=quote.price_units,
+            cutoff=cutoff,
+            search=self.search,
+        )
+        return search_from, attrs.evolve(limits, most_open=None)
+
+    async def _reserve_and_settle(
+        self,
+        new: NewTask,
+        signed: Authorization,
+        claim: str,
+        search_from: int,
+        key_hash: str | None,
+        limits: ReserveLimits,
+    ) -> Task | None:
+        """Write payment and task down, then start to settle; None if the claim was taken."""
+        reserved = await self.store.reserve(new, signed, claim, search_from, key_hash, limits)
+        if reserved is not None and reserved.payment.state is PaymentState.RESERVED:
+            await self.settlements.drive(reserved.payment, wait_s=0)
+        return reserved
+
+    async def _wait_for_outcome(self, task: Task) -> Task:
+        """Return the task as it is once its payment is closed, or after `outcome_s` seconds."""
+        if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
+            return task
+        await self.settlements.drive(task.payment, wait_s=self.outcome_s)
+        return await self.store.task(task.id) or task

@@ -1,0 +1,46 @@
+"""How long the gateways under test wait, where production takes its time."""
+
+import contextlib
+from collections.abc import Iterator
+
+import attrs
+
+from gateway.payments.refunds import RefundTiming
+from gateway.payments.settlement import SettlementTiming
+from gateway.web.services import Services
+from gateway_facilitator_settler import FacilitatorSettler, FacilitatorTiming
+
+
+@attrs.frozen(kw_only=True)
+class Waits:
+    """The waits of one gateway; what is left out is production's."""
+
+    outcome_s: float = 20.0
+    settlement: SettlementTiming = SettlementTiming()  # noqa: RUF009 - it is frozen
+    refunds: RefundTiming = RefundTiming()  # noqa: RUF009 - it is frozen
+    facilitator: FacilitatorTiming = FacilitatorTiming()  # noqa: RUF009 - it is frozen
+
+
+_waits: list[Waits] = [Waits()]
+
+
+@contextlib.contextmanager
+def started_with(waits: Waits) -> Iterator[None]:
+    """Let every gateway that starts inside this block wait so long."""
+    _waits.append(waits)
+    try:
+        yield
+    finally:
+        _waits.pop()
+
+
+def set_waits(services: Services) -> None:
+    """Set the waits of a gateway that has just started."""
+    waits = _waits[-1]
+    services.payments.outcome_s = waits.outcome_s
+    services.settlements.timing = waits.settlement
+    if services.refunds is not None:
+        services.refunds.timing = waits.refunds
+    settler = services.settlements._settler
+    if isinstance(settler, FacilitatorSettler):
+        settler.timing = waits.facilitator
