@@ -22,7 +22,7 @@ from tests.conftest import decoded as header_json
 
 PRICE = 20_000
 SPENT = "invalid_exact_evm_nonce_already_used"
-PATIENCE_S = 6
+PATIENCE_S = 30
 
 
 # -- an RPC endpoint that misbehaves as told
@@ -276,7 +276,11 @@ async def test_fees_are_not_raised_while_the_chain_makes_no_blocks(
 ):
     chain.set_automine(False)
     task_id = await bought(gateway, payer.header())
-    (first,) = waiting(chain)
+
+    async def is_sent():
+        return waiting(chain)
+
+    (first,) = await until(is_sent)
     clock.offset_s += 50
     await swept(rpc)
     clock.offset_s += 50
@@ -293,7 +297,11 @@ async def test_a_stuck_transaction_is_replaced_by_a_dearer_one_of_its_nonce(
 ):
     chain.set_automine(False)
     task_id = await bought(gateway, payer.header())
-    (first,) = waiting(chain)
+
+    async def is_sent():
+        return waiting(chain)
+
+    (first,) = await until(is_sent)
     clock.offset_s += 16
 
     async def replaced():
@@ -744,7 +752,7 @@ async def test_whatever_fails_while_warming_up_open_payments_are_closed(
     async def fails(self):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(Payments, "floor_block", fails)
+    monkeypatch.setattr(Payments, "cutoff_block", fails)
     async with running(settings, provider, now=clock) as gateway:
 
         async def is_done():

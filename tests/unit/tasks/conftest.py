@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.sandbox import Sandbox, pictures_child
 from tests.unit.tasks.engine_shop import JobApi, opened
 
 
@@ -12,6 +13,16 @@ def _short_pauses(monkeypatch):
     monkeypatch.setattr("gateway.tasks.delivery._FETCH_PAUSES_S", (0.01, 0.01))
     monkeypatch.setattr("gateway.tasks.resources._KEEP_PAUSES_S", (0.01, 0.01, 0.01))
     monkeypatch.setattr("gateway.tasks.pool._LOOK_S", 0.02)
+
+
+@pytest.fixture(autouse=True)
+def _pictures_are_decoded_here(monkeypatch):
+    """Look at pictures as the sandbox's child does, without starting one."""
+
+    async def check(sandbox, wanted, data):
+        return pictures_child.check(wanted, data.encode() if isinstance(data, str) else data)
+
+    monkeypatch.setattr(Sandbox, "call_parts", check)
 
 
 @pytest.fixture
