@@ -3,7 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install lock demo test check bench format docs clean
+# Tests wait more than they compute: two processes for each processor.
+JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: install lock demo quick test short-proofs proof check bench format docs clean
 .PHONY: sim mutants crash races faults clients fuzz
 
 install: $(VENV)/.installed
@@ -35,8 +39,21 @@ lock:
 demo: install
 	$(BIN)/gateway demo
 
+# What needs no EVM, process or server; in one process, because starting more takes longer.
+quick: install
+	$(PYTEST) -q tests/unit
+
+# Before a commit: a small part of each proof is in it.
 test: install
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway @tests/proof/seeds.txt
+
+# All of tests/proof, at the depth that a machine proves in minutes.
+short-proofs: install
+	$(PYTEST) -q -n $(JOBS) tests/proof $(BUT)
+
+# Everything at full depth: hours.
+proof: sim mutants crash races faults clients fuzz
+	$(MAKE) short-proofs BUT=--ignore=tests/proof/faults
 
 check: install
 	$(BIN)/ruff check .
@@ -45,7 +62,7 @@ check: install
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
 
-# The proof that money is safe; `make test` runs a short form of each (docs/payments.md).
+# The proof that money is safe; `make short-proofs` runs a short form of each (docs/payments.md).
 sim: install
 	$(BIN)/python -m tests.proof.simulation
 
@@ -60,7 +77,7 @@ races: install
 	$(BIN)/python -m tests.proof.races
 
 faults: install
-	$(BIN)/python -m pytest -q -n auto tests/proof/faults
+	$(PYTEST) -q -n $(JOBS) tests/proof/faults
 
 clients: install
 	$(BIN)/python -m tests.proof.clients

@@ -1,19 +1,23 @@
-"""Fixtures: an embedded chain, a gateway on it, and people with wallets."""
+"""Fixtures that all share: an embedded chain, a gateway on it, and people with wallets.
 
+What loads slowly (the EVM, web3, the app) is imported where it is used: tests/unit needs none.
+"""
+
+from __future__ import annotations
+
+import asyncio
 import base64
 import contextlib
 import json
 import os
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 import pytest
 import structlog
-from eth_abi.abi import encode
-from eth_account import Account
-from eth_keys.datatypes import PrivateKey
-from eth_utils.crypto import keccak
 
 from gateway import (
     Choice,
@@ -28,17 +32,19 @@ from gateway import (
     hookimpl,
     usdc,
 )
-from gateway.app import create_app
-from gateway.demo.chain import FAUCET_KEY, PlayChain
-from gateway.demo.token import Authorization, call_data, domain_separator
-from gateway.tasks import TaskTiming
-from gateway.web.services import EXTENSION, Services
-from tests.waits import set_waits
+
+if TYPE_CHECKING:
+    from gateway.demo.chain import PlayChain
+    from gateway.demo.token import Authorization
+    from gateway.web.services import Services
 
 WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E".lower()
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+
+# A test that fails may wait this long; one that passes waits for what it is told.
+_PATIENCE_S = 240  # seconds
 
 
 class Clock:
@@ -129,6 +135,12 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _usual_recursion_limit() -> None:
+    """Undo py_ecc, which web3 imports: under its 100,000 deep JSON ends the process."""
+    sys.setrecursionlimit(3_000)
+
+
+@pytest.fixture(autouse=True)
 def _quiet_logs() -> Iterator[None]:
     structlog.configure(processors=[_drop])
     yield
@@ -139,15 +151,24 @@ def _drop(logger, method, event):
     raise structlog.DropEvent
 
 
+def new_account():
+    """Return an account with a fresh key."""
+    from eth_account import Account
+
+    return Account.create()
+
+
 @pytest.fixture
 def chain() -> Iterator[PlayChain]:
+    from gateway.demo.chain import PlayChain
+
     with PlayChain() as running:
         yield running
 
 
 @pytest.fixture
 def gas_key():
-    return Account.create()
+    return new_account()
 
 
 @pytest.fixture
@@ -157,7 +178,7 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         base_url="http://gateway.test",
         wallet=WALLET,
         rpc_urls=(chain.rpc_url,),
-        rpc_timeout=2.0,
+        rpc_timeout=30.0,  # a test that wants it short says so
         data_dir=tmp_path / "data",
         settlement_key=gas_key.key.hex(),
         admin_password="correct horse",
@@ -189,17 +210,26 @@ class Running:
     chain: PlayChain | None = None
 
     async def wait(self, task_id: str) -> dict:
-        """Return the task once it is done."""
-        answer = await self.client.get(f"/api/task/{task_id}?wait=20")
-        return await answer.get_json()
+        """Return the task once it is done, however slow the machine is."""
+        async with asyncio.timeout(_PATIENCE_S):
+            while True:
+                answer = await self.client.get(f"/api/task/{task_id}?wait=20")
+                task = await answer.get_json()
+                if task.get("done", True):
+                    return task
 
 
 @contextlib.asynccontextmanager
 async def running(settings: Settings, provider=None, more=(), **options) -> AsyncIterator[Running]:
+    from gateway.app import create_app
+    from gateway.tasks import TaskTiming
+    from gateway.web.services import EXTENSION
+    from tests.waits import set_waits
+
     plugins = [*([ScriptedPlugin(provider)] if provider is not None else []), *more]
     app = create_app(settings, plugins=plugins, **options)
     async with app.test_app():
-        services: Services = app.extensions[EXTENSION]
+        services = app.extensions[EXTENSION]
         services.workers.resources.timing = TaskTiming(backoff_s=0.02)
         set_waits(services)
         services.answered.set()
@@ -219,7 +249,7 @@ class Payer:
     """Somebody with a funded wallet, who pays in both ways."""
 
     chain: PlayChain
-    account: object = attrs.field(factory=Account.create)
+    account: object = attrs.field(factory=new_account)
 
     def __attrs_post_init__(self) -> None:
         self.chain.fund(self.account.address, eth_wei=10**18, usdc_units=100_000_000)
@@ -228,6 +258,8 @@ class Payer:
         return self.chain.transfer_usdc(self.account.key, to, units)
 
     def authorization(self, units: int = 20_000, **changes) -> Authorization:
+        from gateway.demo.token import Authorization
+
         signed = Authorization(sender=self.account.address, to=WALLET, units=units)
         return attrs.evolve(signed, **changes)
 
@@ -285,6 +317,8 @@ async def nothing_charged(gateway: Running, chain: PlayChain) -> AsyncIterator[N
 
 
 async def _money(gateway: Running, chain: PlayChain) -> tuple:
+    from eth_account import Account
+
     key = str(gateway.services.settings.settlement_key)
     sender = Account.from_key(key).address
     sent = chain.rpc.result("eth_getTransactionCount", sender, "pending")
@@ -311,6 +345,13 @@ async def buy(gateway, header, *, url="/api/x402/picture", name="X-PAYMENT", **f
 
 def cancel(chain: PlayChain, payer: Payer, nonce: bytes) -> None:
     """Let the payer cancel an authorization (EIP-3009)."""
+    from eth_abi.abi import encode
+    from eth_keys.datatypes import PrivateKey
+    from eth_utils.crypto import keccak
+
+    from gateway.demo.chain import FAUCET_KEY
+    from gateway.demo.token import call_data, domain_separator
+
     typehash = keccak(text="CancelAuthorization(address authorizer,bytes32 nonce)")
     struct = encode(["bytes32", "address", "bytes32"], [typehash, payer.account.address, nonce])
     digest = keccak(b"\x19\x01" + domain_separator(chain.chain_id, chain.usdc) + keccak(struct))
@@ -325,6 +366,8 @@ def cancel(chain: PlayChain, payer: Payer, nonce: bytes) -> None:
 
 def multicall(*calls: tuple[str, bytes]) -> bytes:
     """Encode a call of Multicall3 that makes several, all or nothing."""
+    from gateway.demo.token import call_data
+
     entries = [(target, False, data) for target, data in calls]
     return call_data("aggregate3", ["(address,bool,bytes)[]"], entries)
 

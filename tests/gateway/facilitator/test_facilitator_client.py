@@ -29,7 +29,7 @@ from gateway_facilitator_settler import (
 )
 from gateway_facilitator_settler import client as transport
 from tests.gateway.facilitator.facilitators import LIES, NEVER_MINED, FacilitatorSite, answer, says
-from tests.gateway.facilitator.test_facilitator_pace import Journal, Moment, Unspent, payment
+from tests.unit.facilitator_settler.test_facilitator_pace import Journal, Moment, Unspent, payment
 
 WALLET = "0x1111111111111111111111111111111111111111"
 USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"

@@ -9,6 +9,13 @@ RECEIPTS = {1: "X-PAYMENT-RESPONSE", 2: "PAYMENT-RESPONSE"}
 NETWORKS = {1: "base", 2: "eip155:8453"}
 
 
+@pytest.fixture(autouse=True)
+def _patience(_fast, monkeypatch):
+    """Wait for the facilitator's real work, however slow the machine is."""
+    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 120.0)
+    monkeypatch.setattr("gateway_facilitator_settler.settler._ANSWER_S", 120.0)
+
+
 @pytest.mark.parametrize("versions", [(1,), (2,), (1, 2)], ids=["v1", "v2", "both"])
 @pytest.mark.parametrize("paid_by", [1, 2], ids=["v1 client", "v2 client"])
 async def test_a_purchase_is_settled_by_the_facilitator(

@@ -1,8 +1,6 @@
 """A real S3 server in a process of its own, and the three kinds of artifacts over it."""
 
 import asyncio
-import contextlib
-import os
 import socket
 import subprocess
 import sys
@@ -15,14 +13,11 @@ from collections.abc import Iterator
 import attrs
 import pytest
 
-from gateway import Output, Result
-from gateway.contracts.outputs import Kept, OutputStoreUnavailable
-from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs
+from gateway.outputs import BucketOutputs, BucketWithFallback
 from gateway.settings.bucket import Bucket
-from tests.conftest import PNG
+from tests.unit.outputs.conftest import _no_keys_of_others, folder, local
 
-PICTURE = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))
-LEASE = "task-1-0123456789abcdef"
+__all__ = ["_no_keys_of_others", "folder", "local"]
 _SERVE = "from moto.server import main; main()"
 _START_S = 60.0
 
@@ -48,12 +43,6 @@ def _fetch(url: str, method: str, headers: dict) -> Answer:
     except urllib.error.HTTPError as error:
         with error:
             return Answer(error.code, dict(error.headers.items()), error.read())
-
-
-@pytest.fixture(autouse=True)
-def _no_keys_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith(("AWS_", "BUCKET_NAME"))]:
-        monkeypatch.delenv(name)
 
 
 def free_port() -> int:
@@ -107,16 +96,6 @@ def dead_bucket(bucket: Bucket) -> Bucket:
     return attrs.evolve(bucket, endpoint=f"http://127.0.0.1:{free_port()}")
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "outputs"
-
-
-@pytest.fixture
-def local(folder) -> DiskOutputs:
-    return DiskOutputs(folder, "secret")
-
-
 @pytest.fixture(params=["disk", "bucket", "bucket first", "bucket down"])
 def artifacts(request, local):
     """Every kind of artifacts."""
@@ -125,16 +104,3 @@ def artifacts(request, local):
     down = request.param == "bucket down"
     bucket = BucketOutputs(request.getfixturevalue("dead_bucket" if down else "bucket"), "secret")
     return bucket if request.param == "bucket" else BucketWithFallback(bucket, local)
-
-
-async def found(artifacts, before: float) -> list[Kept]:
-    """List what is old, as far as the places answer."""
-    kept = []
-    with contextlib.suppress(OutputStoreUnavailable):  # the bucket that is down
-        async for batch in artifacts.written_before(before):
-            kept += batch
-    return kept
-
-
-async def listed(artifacts, before: float) -> list[str]:
-    return sorted(kept.key for kept in await found(artifacts, before))

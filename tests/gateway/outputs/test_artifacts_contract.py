@@ -13,7 +13,8 @@ from gateway.outputs import bucket as bucket_module
 from gateway.outputs import disk as local_module
 from gateway.outputs.keys import headers_of
 from tests.conftest import PNG
-from tests.gateway.outputs.conftest import LEASE, PICTURE, fetch, found, listed
+from tests.gateway.outputs.conftest import fetch
+from tests.unit.outputs.conftest import LEASE, PICTURE, found, listed
 
 SOON = time.time() + 3600
 LATER = time.time() + 86_400

@@ -19,7 +19,8 @@ from gateway.errors import NotFound
 from gateway.outputs import BucketOutputs, BucketWithFallback
 from gateway.settings.bucket import Bucket
 from tests.conftest import PNG
-from tests.gateway.outputs.conftest import LEASE, PICTURE, fetch, listed
+from tests.gateway.outputs.conftest import fetch
+from tests.unit.outputs.conftest import LEASE, PICTURE, listed
 
 LATER = time.time() + 86_400
 

@@ -7,7 +7,8 @@ import pytest
 
 from gateway.outputs import retention
 from tests.conftest import PNG, running
-from tests.gateway.outputs.conftest import fetch, free_port, listed
+from tests.gateway.outputs.conftest import fetch, free_port
+from tests.unit.outputs.conftest import listed
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import time
 
 from gateway.outputs import BucketOutputs, retention
 from gateway.store import SqliteStore
-from tests.gateway.outputs.conftest import listed
 from tests.gateway.outputs.test_retention import DAY, LATER, kept
+from tests.unit.outputs.conftest import listed
 
 
 async def test_a_copy_of_the_database_does_not_tidy_the_originals_outputs(tmp_path, bucket):

@@ -12,7 +12,7 @@ from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs, rete
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, leased, settling
 from tests.conftest import PNG
-from tests.gateway.outputs.conftest import PICTURE, listed
+from tests.unit.outputs.conftest import PICTURE, listed
 
 DAY = 86_400
 LATER = time.time() + 365 * DAY

@@ -25,7 +25,7 @@ from tests.waits import Waits, started_with
 
 PRICE = 20_000
 SPENT = "invalid_exact_evm_nonce_already_used"
-PATIENCE_S = 6
+PATIENCE_S = 30
 
 
 # -- an RPC endpoint that misbehaves as told
@@ -277,7 +277,11 @@ async def test_fees_are_not_raised_while_the_chain_makes_no_blocks(
 ):
     chain.set_automine(False)
     task_id = await bought(gateway, payer.header())
-    (first,) = waiting(chain)
+
+    async def is_sent():
+        return waiting(chain)
+
+    (first,) = await until(is_sent)
     clock.offset_s += 50
     await swept(rpc)
     clock.offset_s += 50
@@ -294,7 +298,11 @@ async def test_a_stuck_transaction_is_replaced_by_a_dearer_one_of_its_nonce(
 ):
     chain.set_automine(False)
     task_id = await bought(gateway, payer.header())
-    (first,) = waiting(chain)
+
+    async def is_sent():
+        return waiting(chain)
+
+    (first,) = await until(is_sent)
     clock.offset_s += 16
 
     async def replaced():

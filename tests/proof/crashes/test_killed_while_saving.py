@@ -10,7 +10,7 @@ from gateway import Output, Result
 from gateway.outputs import retention
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, leased
-from tests.gateway.outputs.conftest import LEASE, listed
+from tests.unit.outputs.conftest import LEASE, listed
 
 _WHOLE = b"whole" * 20_000
 _RESULT = Result(outputs=(Output(data=_WHOLE, media_type="image/png"),), text="whole")

@@ -175,7 +175,7 @@ def free_port() -> int:
         return taken.getsockname()[1]
 
 
-def until(condition, *, patience_s=15):
+def until(condition, *, patience_s=120):
     deadline = time.monotonic() + patience_s
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen"

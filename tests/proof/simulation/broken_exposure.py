@@ -3,18 +3,22 @@
 from typing import Any
 
 from gateway.payments.exposure import Exposure
-from gateway.store import payments as payment_transactions
+from gateway.store import payers
+from gateway.store import payments as payment_writes
 from gateway_local_settler import LocalSettler
 from tests.proof.simulation.mutant import Mutant
 
 
 def nobody_barred() -> Mutant:
     async def check_not_barred(self: Any, payer: str) -> None:
-        """Let everybody in."""
+        """Let every payer in."""
+
+    def never(*_: Any) -> bool:
+        return False
 
     return Mutant(
         "a failed settlement bars no payer",
-        ((Exposure, "check_not_barred", check_not_barred),),
+        ((Exposure, "check_not_barred", check_not_barred), (payers, "_is_barred", never)),
     )
 
 
@@ -24,7 +28,7 @@ def unlimited() -> Mutant:
 
     return Mutant(
         "T1 does not look at what a payer has open",
-        ((payment_transactions, "check_limits", check_limits),),
+        ((payment_writes, "check_limits", check_limits),),
     )
 
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import importlib
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 from types import SimpleNamespace
@@ -298,32 +296,3 @@ async def test_it_ends_with_the_app():
     async with watch_loop({}):
         assert "watchdog" in [thread.name for thread in threading.enumerate()]
     assert "watchdog" not in [thread.name for thread in threading.enumerate()]
-
-
-@pytest.mark.parametrize(
-    ("run", "wait_s"),
-    [
-        ("asyncio.run(main())", 0),
-        ("asyncio.run(main())", 2),
-        ("asyncio.new_event_loop().run_until_complete(main())", 0),
-    ],
-    ids=["at once", "after the loop was closed", "with a loop that nobody closes"],
-)
-def test_it_never_keeps_the_process_alive(run, wait_s):
-    script = f"""
-        import asyncio, time
-        from gateway.plugins.watchdog import Watchdog
-
-        async def main():
-            Watchdog({{}}).start()
-
-        {run}
-        time.sleep({wait_s})
-    """
-    said = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        timeout=60,
-        check=True,
-    )
-    assert said.stderr == b""

@@ -20,7 +20,7 @@ from tests.conftest import PNG
 PICTURE = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))
 TEXT = Result(text="# Done\n")
 PAPER = attrs.evolve(ENDPOINT, slug="paper", capability=DOCUMENT_PARSING)
-PATIENCE_S = 20
+PATIENCE_S = 120
 SHORT = TaskTiming(
     backoff_s=0.01,
     drain_look_s=0.02,

@@ -17,9 +17,8 @@ from gateway.plugins.manager import PluginManager
 from gateway.plugins.registration import endpoint_offer, section_offer
 from gateway.settings import EndpointOverride, setting
 from gateway.testing.store.facts import ENDPOINT
-from tests.conftest import WALLET, ScriptedProvider, running
+from tests.conftest import WALLET, ScriptedProvider
 
-MANIFEST = "/.well-known/agent-manifest.json"
 SELLS = """
 from gateway import Endpoint, Result, hookimpl, usdc
 
@@ -116,55 +115,6 @@ def catalog_of(manager: PluginManager, **settings) -> set[str]:
     return {one.endpoint.slug for one in catalog.everything()}
 
 
-# -- what fails is left out, the rest starts
-
-
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this"),
-        ("def broken(:", "SyntaxError: "),
-        ("raise SystemExit(3)", "SystemExit: 3"),
-        (SELLS.replace("endpoints(register", "endpoint(register"), "Did you mean register_endp"),
-        (SELLS.replace("(register, settings)", "(register, options)"), "options"),
-        (SELLS + "    raise KeyError('x')\n", "KeyError: 'x'"),
-        (SELLS + "    register(endpoint('acme-picture'), Provider())\n", "registered twice"),
-        (SELLS + "    register(endpoint('No Url'), Provider())\n", "endpoint 'No Url': a slug is"),
-        (SELLS + "    register('acme', Provider())\n", "TypeError: "),
-        (SELLS + "    register(endpoint('b'), object())\n", "endpoint 'b': its provider object"),
-        (KEYED.replace('"acme", Section)\n', '"acme", dict)\n', 1), "is no attrs class"),
-        (SELLS + "\n@hookimpl\ndef register_settings():\n    raise OSError('x')\n", "OSError: x"),
-    ],
-    ids=[
-        "import",
-        "syntax",
-        "exit",
-        "hook",
-        "argument",
-        "raises",
-        "twice",
-        "slug",
-        "no endpoint",
-        "no provider",
-        "settings",
-        "settings raise",
-    ],
-)
-async def test_a_plugin_that_fails_is_left_out_with_one_line(
-    install, lines, settings, source, said
-):
-    install(source)
-    async with running(settings) as gateway:
-        answer = await gateway.client.get(MANIFEST)
-        slugs = [one["slug"] for one in (await answer.get_json())["availableEndpoints"]]
-    assert "document-parser" in slugs
-    assert not [slug for slug in slugs if slug.startswith("acme")]
-    (line,) = [line for line in lines if line["event"] == "plugin.left_out"]
-    assert (line["plugin"], line["source"]) == ("acme_plugin", "gateway-acme 1.2")
-    assert said in line["error"]
-    assert "\n" not in line["error"]
-
-
 def test_a_wrong_value_of_a_plugins_setting_stops_the_start(install):
     install(
         KEYED.replace("api_key and", "api_key or").replace(
@@ -254,28 +204,6 @@ def test_who_comes_second_with_a_settings_name_is_left_out(install):
     manager = PluginManager()
     manager.sections()
     assert "have a setting GATEWAY_ACME_API_KEY" in left_out(manager)["other_plugin"]
-
-
-@pytest.mark.parametrize(
-    ("hook", "argument", "said"),
-    [
-        ("register_authorization_verifier", "object()", "Hook register_authorization_verifier is"),
-        ("register_transfer_verifier", "object()", "Hook register_transfer_verifier is registered"),
-        ("register_settlers", "'local', object", "Settler local is registered by"),
-    ],
-)
-async def test_a_second_way_to_pay_is_left_out_and_the_shop_sells(
-    install, lines, settings, hook, argument, said
-):
-    install(SELLS + f"\n@hookimpl\ndef {hook}(register, context):\n    register({argument})\n")
-    async with running(settings) as gateway:
-        answer = await gateway.client.get(MANIFEST)
-        slugs = [one["slug"] for one in (await answer.get_json())["availableEndpoints"]]
-    assert "document-parser" in slugs
-    assert "acme-picture" not in slugs  # nothing of it is half there
-    (line,) = [line for line in lines if line["event"] == "plugin.left_out"]
-    assert line["error"].startswith(said)
-    assert "acme_plugin (gateway-acme 1.2)" in line["error"]
 
 
 def test_a_plugin_that_wants_settings_of_an_operator_who_set_none_is_left_out(install):
@@ -507,32 +435,3 @@ def test_endpoints_are_listed_with_every_price(install, command, monkeypatch):
     assert (row["price"], row["other prices"]) == ("0.02", ["4K 2 pages: 0.12"])
     assert rows["document-parser"]["other prices"] == []
     assert "4K 2 pages: 0.12" in command("endpoints").stdout
-
-
-# -- gateway check
-
-
-def test_check_has_a_row_for_each_provider_on_sale(install, command, chain, monkeypatch):
-    health = "    async def health(self):\n        raise AccountProblem('No credit.')\n\n"
-    install(
-        "from gateway import AccountProblem\n"
-        + SELLS.replace("    async def submit", health + "    async def submit")
-    )
-    monkeypatch.setenv("GATEWAY_RPC_URLS", chain.rpc_url)
-    said = command("check", "--json")
-    rows = {row["name"]: row for row in json.loads(said.stdout)}
-    assert rows["provider acme"] == {
-        "name": "provider acme",
-        "ok": False,
-        "found": "AccountProblem: No credit.",
-    }
-    assert rows["provider documents"]["ok"]
-    assert said.exit_code == 1
-
-
-def test_check_names_a_plugin_that_was_left_out(install, command, chain, monkeypatch):
-    install("import nothing_of_this_name")
-    monkeypatch.setenv("GATEWAY_RPC_URLS", chain.rpc_url)
-    rows = {row["name"]: row for row in json.loads(command("check", "--json").stdout)}
-    assert not rows["plugins"]["ok"]
-    assert "acme_plugin" in rows["plugins"]["found"]

@@ -2,7 +2,6 @@
 
 import base64
 
-import attrs
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -12,9 +11,7 @@ from gateway import Settings, SettingsError
 from gateway.app import create_app
 from gateway_facilitator_settler import FacilitatorClient
 from gateway_facilitator_settler.tokens import bearer_of
-from tests.conftest import buy, running
-from tests.gateway.facilitator.facilitators import says
-from tests.gateway.facilitator.test_facilitator_pace import Moment
+from tests.unit.facilitator_settler.test_facilitator_pace import Moment
 
 KEY_ID = "organizations/0a1b/apiKeys/2c3d"
 NOW = 1_800_000_000
@@ -79,27 +76,6 @@ def test_a_key_signs_the_token_that_the_platform_documents(secret, key, algorith
     assert len(header["nonce"]) >= 16
     again = jwt.get_unverified_header(bearer(request, NOW))
     assert again["nonce"] != header["nonce"]
-
-
-@each_secret()
-async def test_every_request_of_a_purchase_is_signed_for_itself(
-    settings, provider, payer, site, secret, key, algorithm
-):
-    signing = attrs.evolve(settings, facilitator_key_id=KEY_ID, facilitator_key_secret=secret)
-    async with running(signing, provider) as gateway:
-        assert (await buy(gateway, payer.header())).status_code == 200
-    host = site.url.removeprefix("http://")
-    signed_for = []
-    for seen in site.seen:
-        kind, _, token = seen.headers["Authorization"].partition(" ")
-        assert kind == "Bearer"
-        claims = jwt.decode(token, key.public_key(), algorithms=[algorithm], issuer="cdp")
-        signed_for.append(claims["uri"])
-    assert signed_for == [
-        f"GET {host}/supported",
-        f"POST {host}/verify",
-        f"POST {host}/settle",
-    ]
 
 
 def test_the_host_is_named_without_scheme_and_in_lower_case():
@@ -202,16 +178,3 @@ def test_without_the_libraries_the_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "jwt", None)
     with pytest.raises(SettingsError, match=r"generation-gateway\[facilitator\]"):
         bearer_of(of(facilitator_key_id=KEY_ID, facilitator_key_secret=ed25519_secret()))
-
-
-async def test_a_token_of_the_settings_goes_with_every_request(settings, provider, payer, site):
-    async with running(attrs.evolve(settings, facilitator_token="fct_1"), provider) as gateway:
-        assert (await buy(gateway, payer.header())).status_code == 200
-    assert [seen.headers.get("Authorization") for seen in site.seen] == ["Bearer fct_1"] * 3
-
-
-async def test_a_facilitator_that_refuses_the_token_stops_selling(gateway, payer, site):
-    site.faults["/supported"] = says({"error": "unauthorized"}, 401)
-    answer = await buy(gateway, payer.header())
-    assert answer.status_code == 500
-    assert (await answer.get_json())["code"] == "EXECUTION_ERROR"

@@ -136,33 +136,6 @@ async def row_of(settings):
     return await check._make_row("outputs", open_outputs(settings, "gateway check").probe)
 
 
-async def test_the_check_writes_reads_and_deletes_an_object(bucket, tmp_path):
-    settings = load_settings(
-        wallet=WALLET,
-        data_dir=tmp_path,
-        outputs_url=f"s3://{bucket.name}",
-        outputs_endpoint=bucket.endpoint,
-        **KEYS,
-    )
-    row = await row_of(settings)
-    assert row.ok
-    assert row.found.startswith(f"bucket {bucket.name} at 127.0.0.1:")
-    assert list((tmp_path / "outputs").iterdir()) == []
-
-
-async def test_the_check_says_what_is_wrong_with_a_bucket(bucket, tmp_path):
-    settings = load_settings(
-        wallet=WALLET,
-        data_dir=tmp_path,
-        outputs_url="s3://no-such-bucket",
-        outputs_endpoint=bucket.endpoint,
-        **KEYS,
-    )
-    row = await row_of(settings)
-    assert not row.ok
-    assert row.found.endswith("cannot take outputs: NoSuchBucket.")
-
-
 async def test_the_check_looks_at_the_folder_where_there_is_no_bucket(tmp_path):
     settings = load_settings(wallet=WALLET, data_dir=tmp_path)
     assert (await row_of(settings)).ok

@@ -1,0 +1,21 @@
+"""The kit's patience, for a machine that does much else."""
+
+import attrs
+import pytest
+
+import gateway_sandbox_image
+from gateway_sandbox_image import renderer
+
+_PATIENCE_S = 1800.0
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """The painter lets every other process go first, so on a busy machine it takes minutes."""
+    draw = renderer.draw
+    slow = attrs.evolve(gateway_sandbox_image.ENDPOINT, timeout_s=_PATIENCE_S)
+    monkeypatch.setattr("gateway.testing.provider.stage.PATIENCE_S", _PATIENCE_S)
+    monkeypatch.setattr(gateway_sandbox_image, "ENDPOINT", slow)
+    monkeypatch.setattr(
+        renderer, "draw", lambda order, *, timeout_s: draw(order, timeout_s=_PATIENCE_S)
+    )

@@ -1,0 +1,36 @@
+"""The watchdog's thread ends with the process, whatever becomes of the loop."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("run", "wait_s"),
+    [
+        ("asyncio.run(main())", 0),
+        ("asyncio.run(main())", 2),
+        ("asyncio.new_event_loop().run_until_complete(main())", 0),
+    ],
+    ids=["at once", "after the loop was closed", "with a loop that nobody closes"],
+)
+def test_it_never_keeps_the_process_alive(run, wait_s):
+    script = f"""
+        import asyncio, time
+        from gateway.plugins.watchdog import Watchdog
+
+        async def main():
+            Watchdog({{}}).start()
+
+        {run}
+        time.sleep({wait_s})
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert said.stderr == b""

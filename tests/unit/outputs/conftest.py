@@ -1,0 +1,43 @@
+"""Outputs on the disk, and what is looked up in any output store."""
+
+import contextlib
+import os
+
+import pytest
+
+from gateway import Output, Result
+from gateway.contracts.outputs import Kept, OutputStoreUnavailable
+from gateway.outputs import DiskOutputs
+from tests.conftest import PNG
+
+PICTURE = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))
+LEASE = "task-1-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _no_keys_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "BUCKET_NAME"))]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "outputs"
+
+
+@pytest.fixture
+def local(folder) -> DiskOutputs:
+    return DiskOutputs(folder, "secret")
+
+
+async def found(artifacts, before: float) -> list[Kept]:
+    """List what is old, as far as the places answer."""
+    kept = []
+    with contextlib.suppress(OutputStoreUnavailable):  # the bucket that is down
+        async for batch in artifacts.written_before(before):
+            kept += batch
+    return kept
+
+
+async def listed(artifacts, before: float) -> list[str]:
+    return sorted(kept.key for kept in await found(artifacts, before))

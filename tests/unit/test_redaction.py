@@ -1,0 +1,150 @@
+"""What a plugin quotes: neither the log nor a public page holds a key or a prompt."""
+
+import json
+import logging
+import random
+import sys
+import threading
+from urllib.parse import quote
+
+import attrs
+import pytest
+import structlog
+
+from gateway import Transient, redaction
+from gateway.redaction import Redactor, hide_prompt, secrets_of
+from gateway.web.logs import configure_logs, redacted_output
+
+KEY = 'sk-MARKER/"key"+0123456789'
+PROMPT = 'A lighthouse in "Tromsø",\nwhere Ms. MARKER-NAME of 12 Harbour Road lives with two cats.'
+
+
+def test_of_a_loaded_plugin_the_values_it_declares_secret_are():
+    from gateway import secret, setting
+
+    @attrs.frozen(kw_only=True)
+    class Section:
+        login = secret("Login.")
+        model: str = setting("", "Model.")
+
+    from gateway import Settings
+
+    values = {
+        "acme_login": "login-of-acme",
+        "acme_model": "a-large-model",
+        "odd": "left-over-value",
+    }
+    settings = Settings(plugin_values=values)
+    redactor = Redactor(secrets_of(settings, {"acme": ("acme", Section)}))
+    said = redactor.clean("login-of-acme a-large-model left-over-value")
+    assert said == "… a-large-model …"
+
+
+def test_short_secrets_and_prompts_are_left_alone():
+    redactor = Redactor(["", "error", "secret7"])
+    hide_prompt("a boat")
+    assert redactor.clean("error: a boat is no secret7") == "error: a boat is no secret7"
+
+
+def test_a_prompt_is_hidden_from_its_own_task_alone():
+    import contextvars
+
+    redactor = Redactor()
+    said = f"{PROMPT} cannot be drawn"
+    contextvars.copy_context().run(hide_prompt, PROMPT)
+    assert redactor.clean(said) == said
+    own = contextvars.copy_context()
+    own.run(hide_prompt, PROMPT)
+    assert own.run(redactor.clean, said) == "… cannot be drawn"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_run_of_a_prompt_survives_wherever_it_begins(seed):
+    chance = random.Random(seed)
+    prompt = "".join(chance.choices("abc", k=chance.randrange(8, 400)))
+    start = chance.randrange(max(1, len(prompt) - 24))
+    part = prompt[start : start + chance.randrange(24, 400)]
+    before, after = ("".join(chance.choices("xyz", k=50)) for _ in range(2))
+    hide_prompt(prompt)
+    said = Redactor().clean(before + part + after)
+    if len(part) >= 24:
+        assert said == f"{before}…{after}"
+
+
+@pytest.fixture
+def restored_handlers():
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+
+
+def test_a_prompt_that_looks_like_the_log_takes_no_line_apart(restored_handlers, capsys):
+    configure_logs("json", Redactor())
+    hide_prompt('"level":"warning"')
+    structlog.get_logger().warning("task.failed", said='the prompt "level":"warning" is odd')
+    line = json.loads(capsys.readouterr().out)
+    assert (line["level"], line["event"]) == ("warning", "task.failed")
+    assert line["said"] == "the prompt … is odd"
+
+
+def raise_key() -> None:
+    raise Transient(KEY)
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_a_line_of_either_format_is_clean(restored_handlers, log_format, capsys):
+    configure_logs(log_format, Redactor([KEY]))
+    try:
+        raise_key()
+    except Transient:
+        structlog.get_logger().exception("SEEN", said=KEY, deep={KEY: [KEY.encode()]})
+        logging.getLogger("library").exception("SEEN %s", KEY)
+    said = capsys.readouterr().out
+    assert said.count("SEEN") == 2
+    assert "Transient" in said
+    assert "MARKER" not in said
+
+
+def test_prints_of_several_threads_stay_whole_and_clean(capsys):
+    with redacted_output(Redactor([KEY])):
+        threads = [
+            threading.Thread(target=print, args=("line", number, KEY, "end"))
+            for number in range(20)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print("no end", KEY, end="")  # noqa: T201
+        print("SEEN", KEY, file=sys.stderr)  # noqa: T201
+    said = capsys.readouterr()
+    lines = sorted(said.out.splitlines(), key=len)
+    assert lines[0] == "no end …"
+    assert all(line.startswith("line ") and line.endswith(" … end") for line in lines[1:])
+    assert len(lines) == 21
+    assert said.err == "SEEN …\n"
+
+
+def test_a_short_line_beside_a_long_prompt_costs_no_spelling_of_it(monkeypatch):
+    spelled = []
+    monkeypatch.setattr(redaction, "_spellings", lambda text: spelled.append(text) or {text})
+    redactor = Redactor()
+    hide_prompt("😀" * 10_000)
+    try:
+        assert redactor.clean("POST /api/x402/picture 200") == "POST /api/x402/picture 200"
+        assert not spelled
+        assert redactor.clean("😀" * 1000) == "…"
+        assert spelled
+    finally:
+        hide_prompt(None)
+
+
+@pytest.mark.parametrize("prompt", ["a boat on a lake, " * 50, "😀" * 500])
+def test_a_prompt_that_was_escaped_for_an_address_is_unescaped_and_found(prompt):
+    redactor = Redactor()
+    hide_prompt(quote(prompt))
+    try:
+        assert "…" in redactor.clean(f"not understood: {prompt}")
+    finally:
+        hide_prompt(None)
