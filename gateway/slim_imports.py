@@ -1,4 +1,4 @@
-"""Keeps large optional libraries out of the server's start.
+"""Keeps large optional libraries out of the server's start, and a limit as it is.
 
 structlog imports rich for coloured tracebacks, and typed-settings imports pydantic for a secret
 type, where these are installed: together 12 MB and 60 ms for what a server never uses. web3
@@ -6,8 +6,10 @@ imports pydantic later, when the server warms up.
 """
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 
 @contextlib.contextmanager
@@ -23,3 +25,15 @@ def hidden(*names: str) -> Iterator[None]:
         for name in names:
             del modules[name]
         modules.update(found)
+
+
+def import_ethereum(name: str) -> ModuleType:
+    """Import a library of Ethereum's, such as `eth_account`, and keep Python's recursion limit.
+
+    Their dependency py_ecc raises the limit to 100,000. Under that limit 100 KB of `[` in a
+    request's body, or in an answer of a vendor, would end the process.
+    """
+    limit = sys.getrecursionlimit()
+    module = importlib.import_module(name)
+    sys.setrecursionlimit(limit)
+    return module

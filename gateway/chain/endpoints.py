@@ -7,9 +7,7 @@ most of a second, and the server answers before that.
 """
 
 import asyncio
-import importlib
 import re
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -19,6 +17,7 @@ import structlog
 from gateway.chain.retries import EndpointRefused, Rest, RetryBudget, RetryTiming, retry_refused
 from gateway.contracts import CallReverted
 from gateway.errors import ChainUnavailable
+from gateway.slim_imports import import_ethereum
 
 Answer = TypeVar("Answer")
 Check = Callable[["Endpoint"], Awaitable[None]]
@@ -118,15 +117,9 @@ def _failure_of(place: int, method: str, error: Any) -> Exception:
 
 
 def _import_web3() -> Any:
-    """Import web3 and return the class of our provider.
-
-    A dependency of web3, py_ecc, raises the recursion limit to 100,000. Under that limit a request
-    body of 100 KB of `[` would end the process, so the old limit is set again.
-    """
-    limit = sys.getrecursionlimit()
-    transport = importlib.import_module("gateway.chain.transport")
-    importlib.import_module("eth_account")
-    sys.setrecursionlimit(limit)
+    """Import web3 and return the class of our provider."""
+    transport = import_ethereum("gateway.chain.transport")
+    import_ethereum("eth_account")
     return transport.KeepAliveProvider
 
 

@@ -1,6 +1,5 @@
 """Private keys: plain in a setting, or in an encrypted keystore file (Web3 Secret Storage)."""
 
-import importlib
 import json
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from eth_hash.auto import keccak
 
 from gateway.errors import SettingsError
 from gateway.settings import Settings, variable
+from gateway.slim_imports import import_ethereum
 
 # Of PBKDF2-HMAC-SHA-256. The default of the other method, scrypt, takes 256 MB of a small machine.
 _ROUNDS = 600_000
@@ -78,7 +78,7 @@ def _unlock_keystore(keystore: Path, password: str, name: str) -> bytes:
             f"read ({type(error).__name__}). `gateway encrypt-key` writes one."
         ) from None
     # This takes 0.1 s, so a process without a keystore does not import it.
-    eth_keyfile = importlib.import_module("eth_keyfile")
+    eth_keyfile = import_ethereum("eth_keyfile")
     try:
         return bytes(eth_keyfile.decode_keyfile_json(content, password.encode()))
     except (ValueError, KeyError, TypeError, NotImplementedError):
@@ -90,7 +90,7 @@ def _unlock_keystore(keystore: Path, password: str, name: str) -> bytes:
 
 def encrypt_key(secret: bytes, password: str) -> str:
     """Return the JSON of a keystore file."""
-    eth_keyfile = importlib.import_module("eth_keyfile")
+    eth_keyfile = import_ethereum("eth_keyfile")
     content = eth_keyfile.create_keyfile_json(
         secret, password.encode(), kdf="pbkdf2", iterations=_ROUNDS
     )

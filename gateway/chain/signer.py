@@ -5,7 +5,6 @@ again, and no nonce is lost. A stuck transaction is replaced by a dearer one of 
 """
 
 import asyncio
-import importlib
 from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
@@ -13,6 +12,7 @@ import attrs
 from gateway.chain.keys import address_of
 from gateway.contracts import CallReverted, PluginContext, SignedTransaction
 from gateway.domain import Payment
+from gateway.slim_imports import import_ethereum
 from gateway.threads import Threads
 
 # The gateway sells only while the key can pay for this many calls more.
@@ -245,6 +245,6 @@ def sign_transaction(secret: bytes, transaction: dict[str, object]) -> tuple[str
 
     The import of eth_account takes half a second, a signature milliseconds.
     """
-    account = importlib.import_module("eth_account").Account
+    account = import_ethereum("eth_account").Account
     signed = account.sign_transaction(transaction, secret)
     return "0x" + bytes(signed.hash).hex(), bytes(signed.raw_transaction)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from gateway_facilitator_settler import FacilitatorTiming
 from tests.conftest import WALLET, buy, decoded
+from tests.waits import Waits, started_with
 
 PRICE = 20_000
 RECEIPTS = {1: "X-PAYMENT-RESPONSE", 2: "PAYMENT-RESPONSE"}
@@ -10,10 +12,10 @@ NETWORKS = {1: "base", 2: "eip155:8453"}
 
 
 @pytest.fixture(autouse=True)
-def _patience(_fast, monkeypatch):
+def _patience():
     """Wait for the facilitator's real work, however slow the machine is."""
-    monkeypatch.setattr("gateway.payments.accept._OUTCOME_S", 120.0)
-    monkeypatch.setattr("gateway_facilitator_settler.settler._ANSWER_S", 120.0)
+    with started_with(Waits(outcome_s=120.0, facilitator=FacilitatorTiming(answer_s=120.0))):
+        yield
 
 
 @pytest.mark.parametrize("versions", [(1,), (2,), (1, 2)], ids=["v1", "v2", "both"])

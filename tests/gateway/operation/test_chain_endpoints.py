@@ -57,11 +57,18 @@ async def test_nothing_is_asked_after_closing(reader):
         await reader.head()
 
 
-def test_importing_web3_leaves_the_recursion_limit_as_it_was():
-    """One of its dependencies raises it to 100,000, where nested JSON ends the process."""
+_IMPORTS = {
+    "web3": "from gateway.chain.endpoints import _import_web3; _import_web3()",
+    "a keystore": "from gateway.chain.keys import encrypt_key; encrypt_key(b'k' * 32, 'long')",
+    "eth_account": "from gateway.slim_imports import import_ethereum as i; i('eth_account')",
+}
+
+
+@pytest.mark.parametrize("imports", _IMPORTS.values(), ids=_IMPORTS)
+def test_no_import_raises_the_recursion_limit(imports):
+    """One of their dependencies sets it to 100,000, where nested JSON ends the process."""
     ask = (
-        "import sys; from gateway.chain.endpoints import _import_web3; "
-        "before = sys.getrecursionlimit(); _import_web3(); "
+        f"import sys; before = sys.getrecursionlimit(); {imports}; "
         "sys.exit(sys.getrecursionlimit() != before)"
     )
     assert subprocess.run([sys.executable, "-c", ask], check=False, timeout=60).returncode == 0

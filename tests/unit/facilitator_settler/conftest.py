@@ -2,7 +2,9 @@
 
 import pytest
 
+from gateway_facilitator_settler import FacilitatorTiming
 
-@pytest.fixture(autouse=True)
-def _fast(monkeypatch):
-    monkeypatch.setattr("gateway_facilitator_settler.settler._ANSWER_S", 0.3)
+
+@pytest.fixture
+def facilitator_timing():
+    return FacilitatorTiming(answer_s=0.3)

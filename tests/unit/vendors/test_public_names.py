@@ -2,8 +2,6 @@
 
 import ast
 import inspect
-import subprocess
-import sys
 
 import pytest
 
@@ -40,10 +38,3 @@ def test_the_example_in_the_docstring_is_python():
         "models_on_sale",
         "picture_endpoint",
     }
-
-
-def test_importing_the_gateway_loads_no_tables_of_models_and_documents():
-    code = "import sys, gateway; print([name for name in sys.modules if 'gateway.vendors' in name])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(ast.literal_eval(run.stdout))
-    assert not loaded & {"gateway.vendors.models", "gateway.vendors.documents"}
