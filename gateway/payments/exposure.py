@@ -122,7 +122,7 @@ class Exposure:
             return ReserveLimits(
                 held_file_bytes=self.held_file_bytes,
                 most_open=1,
-                barred_since=self.now() - BARRED_S,
+                barred_since=self.now() - self.barred_s,
             )
         code, balance = await asyncio.gather(
             self.chain.code(payer), self.chain.call_uint(BALANCE_OF + word(payer))
@@ -131,7 +131,7 @@ class Exposure:
             held_file_bytes=self.held_file_bytes,
             most_open=1 if code else _open_limit(known),
             balance_units=balance,
-            barred_since=self.now() - BARRED_S,
+            barred_since=self.now() - self.barred_s,
         )
 
 
@@ -145,12 +145,16 @@ class Turn:
     now: Clock
 
     async def wait_for_change(self) -> None:
-        """Return once a payment of the payer was closed. Raises `ExecutionError` at `until`."""
+        """Return once a payment of the payer was closed, at once if none is open any more.
+
+        Raises `ExecutionError` at `until`.
+        """
         before = await self._open_payments()
-        while before.count and await self._open_payments() == before:
-            if asyncio.get_running_loop().time() >= self.until:
-                raise ExecutionError(_BUSY)
+        while asyncio.get_running_loop().time() < self.until:
+            if not before.count or await self._open_payments() != before:
+                return
             await asyncio.sleep(_LOOK_S)
+        raise ExecutionError(_BUSY)
 
     async def _open_payments(self) -> OpenPayments:
         return await self.store.payers.open_of(self.payer, now=self.now())

@@ -16,7 +16,7 @@ KEYS = {"outputs_access_key_id": "id", "outputs_secret_access_key": "very hidden
 
 
 async def row_of(settings):
-    return await check._row("outputs", open_outputs(settings, "gateway check").probe)
+    return await check._make_row("outputs", open_outputs(settings, "gateway check").probe)
 
 
 async def test_the_check_writes_reads_and_deletes_an_object(bucket, tmp_path):
