@@ -21,7 +21,7 @@ from gateway.tasks import TaskTiming
 from gateway.web.services import EXTENSION, Timing
 from tests.conftest import WALLET, Payer, Running, ScriptedPlugin, multicall, running
 from tests.conftest import decoded as header_json
-from tests.waits import Waits, started_with
+from tests.waits import Waits, set_waits, started_with
 
 PRICE = 20_000
 SPENT = "invalid_exact_evm_nonce_already_used"
@@ -565,6 +565,7 @@ async def test_a_settler_that_raises_anything_leaves_the_facts_to_the_chain(
     app = create_app(odd, plugins=[ScriptedPlugin(provider), OddSettler()], now=clock)
     async with app.test_app():
         gateway = Running(app, app.test_client(), app.extensions[EXTENSION], chain)
+        set_waits(gateway.services)
         gateway.services.answered.set()
         signed = payer.authorization()
         header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
@@ -643,6 +644,7 @@ async def abandoned(settings, provider, clock):
     await app.startup()
     gateway = Running(app, app.test_client(), app.extensions[EXTENSION])
     gateway.services.workers.resources.timing = TaskTiming(backoff_s=0.02)
+    set_waits(gateway.services)
     gateway.services.answered.set()
     try:
         yield gateway
