@@ -4,6 +4,7 @@ Whoever starts it again at once gets the port, and every local generation that w
 """
 
 import base64
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -108,8 +109,13 @@ def test_every_child_ends_with_a_killed_gateway(gateway, chain):
 
 def opened(pid):
     """Return what a process has open besides the standard three."""
-    links = [link for link in Path(f"/proc/{pid}/fd").iterdir() if int(link.name) > 2]
-    return {str(link.readlink()) for link in links}
+    found = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        # Files are opened and closed while we look.
+        with contextlib.suppress(FileNotFoundError):
+            if int(link.name) > 2:
+                found.add(str(link.readlink()))
+    return found
 
 
 def listening():

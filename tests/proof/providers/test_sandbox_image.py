@@ -26,6 +26,8 @@ SIZES = {
     "16:9": (1280, 720),
     "9:16": (720, 1280),
 }
+# The painter lets every other process go first, so on a busy machine it takes minutes.
+PATIENCE_S = 1800.0
 WEIRD = [
     "",
     "   \n\t ",
@@ -88,7 +90,7 @@ async def generate(prompt: str, ratio="1:1", output_format="jpg", resolution="1K
     request = GenerationRequest(
         prompt=prompt, aspect_ratio=ratio, output_format=output_format, resolution=resolution
     )
-    result = await Renderer().submit(request, Attempt())
+    result = await Renderer(timeout_s=PATIENCE_S).submit(request, Attempt())
     (output,) = result.outputs
     return output
 
@@ -201,7 +203,9 @@ def test_a_prompt_the_font_cannot_set_leaves_the_picture_untitled():
 
 async def test_progress_only_grows():
     job = Attempt()
-    await Renderer().submit(GenerationRequest(prompt=LAKE, output_format="jpg"), job)
+    await Renderer(timeout_s=PATIENCE_S).submit(
+        GenerationRequest(prompt=LAKE, output_format="jpg"), job
+    )
     assert job.seen == sorted(job.seen)
     assert all(0 < fraction < 1 for fraction in job.seen)
 
