@@ -19,10 +19,12 @@ class ReserveLimits:
     held_file_bytes: int
     most_open: int | None = None
     balance_units: int = 0
+    barred_since: float | None = None
+    """A failure of the payer after this moment, in unix seconds, bars it; None looks for none."""
 
 
 class PayerBusy(Exception):
-    """The payer has as many open payments as it may have; nothing was written down."""
+    """The payer may have no further payment now, as its records are; nothing was written down."""
 
 
 @attrs.frozen(kw_only=True)

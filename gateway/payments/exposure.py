@@ -102,7 +102,11 @@ class Exposure:
         """Return what T1 must check of this payer; asks the chain only where payments are open."""
         known = await self.store.payers.open_of(payer, now=self.now())
         if known.count == 0:
-            return ReserveLimits(held_file_bytes=self.held_file_bytes, most_open=1)
+            return ReserveLimits(
+                held_file_bytes=self.held_file_bytes,
+                most_open=1,
+                barred_since=self.now() - BARRED_S,
+            )
         code, balance = await asyncio.gather(
             self.chain.code(payer), self.chain.call_uint(BALANCE_OF + word(payer))
         )
@@ -110,6 +114,7 @@ class Exposure:
             held_file_bytes=self.held_file_bytes,
             most_open=1 if code else _most_open(known),
             balance_units=balance,
+            barred_since=self.now() - BARRED_S,
         )
 
 

@@ -12,6 +12,12 @@ from gateway.errors import ExecutionError
 IS_OPEN = """(p.state IN ('reserved', 'settling') OR (p.state = 'released' AND EXISTS (
     SELECT 1 FROM sent_transactions s
     WHERE s.payment_id = p.id AND s.judged = 0 AND s.sent_at > ?)))"""
+# Of settlements that failed, those whose payment did not get its money after all. An unexplained
+# failure may be our own fault, so it bars nobody.
+BARRING = """payments p JOIN sent_transactions s ON s.payment_id = p.id
+    LEFT JOIN lifted_payers l ON l.payer = p.payer
+    WHERE p.state IN ('reserved', 'settling', 'released') AND s.failure != 'unexplained'
+    AND s.failed_at > ? AND s.failed_at > coalesce(l.at, 0)"""
 LOST_S = 3600.0  # after its signing, a transaction that is not mined is given up
 
 
@@ -22,6 +28,10 @@ def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: Rese
     """
     if limits.most_open is None:
         return
+    # The payment that failed counts as open until its receipt is judged, and from then on it bars:
+    # a purchase that was checked before the judgement finds here what the judgement wrote.
+    if limits.barred_since is not None and _is_barred(db, payer, limits.barred_since):
+        raise PayerBusy
     count, units = db.execute(
         f"""SELECT count(*), coalesce(sum(p.price_units), 0) FROM payments p
             WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - a constant
@@ -41,6 +51,14 @@ def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: Rese
                 "Too many documents wait for their payments now; nothing was charged. Try again "
                 "in a minute."
             )
+
+
+def _is_barred(db: sqlite3.Connection, payer: str, since: float) -> bool:
+    found = db.execute(
+        f"SELECT 1 FROM {BARRING} AND p.payer = ? LIMIT 1",  # noqa: S608 - a constant
+        (since, payer),
+    ).fetchone()
+    return found is not None
 
 
 def judge(

@@ -8,12 +8,6 @@ from gateway.domain import Payment
 from gateway.store import payer_transactions as payers
 from gateway.store.rows import PAYMENT_COLUMNS, Rows, Write, payment_of, signed_of
 
-# Of settlements that failed, those whose payment did not get its money after all. An unexplained
-# failure may be our own fault, so it bars nobody.
-_BARRING = """payments p JOIN sent_transactions s ON s.payment_id = p.id
-    LEFT JOIN lifted_payers l ON l.payer = p.payer
-    WHERE p.state IN ('reserved', 'settling', 'released') AND s.failure != 'unexplained'
-    AND s.failed_at > ? AND s.failed_at > coalesce(l.at, 0)"""
 _MOST_COUNTED = 64  # payments of one payer: more than any limit asks for
 
 
@@ -41,7 +35,7 @@ class SqlitePayers:
 
     async def failure_of(self, payer: str, *, since: float) -> FailedSettlement | None:
         rows = await self._rows(
-            f"""SELECT p.payer, s.* FROM {_BARRING} AND p.payer = ?
+            f"""SELECT p.payer, s.* FROM {payers.BARRING} AND p.payer = ?
                 ORDER BY s.failed_at DESC LIMIT 1""",  # noqa: S608 - constants
             since,
             payer,
@@ -50,7 +44,7 @@ class SqlitePayers:
 
     async def failures(self, *, since: float) -> list[FailedSettlement]:
         rows = await self._rows(
-            f"""SELECT p.payer, s.*, max(s.failed_at) FROM {_BARRING}
+            f"""SELECT p.payer, s.*, max(s.failed_at) FROM {payers.BARRING}
                 GROUP BY p.payer ORDER BY max(s.failed_at) DESC""",  # noqa: S608 - constants
             since,
         )

@@ -181,6 +181,22 @@ class PayersContract:
         await store.settle(task.payment.id, paying(task), now=NOW)
         assert await store.payers.unjudged() == []
 
+    async def test_a_purchase_that_was_checked_before_the_judgement_is_refused_after_it(
+        self, store: Store
+    ) -> None:
+        """The failed payment was open until then, so at no moment is the payer free."""
+        task = await _reserve(store, 1, _ROOMY)
+        sent = await _mined(store, task)
+        await store.release(task.payment.id, now=NOW)
+        checked = attrs.evolve(_ROOMY, most_open=1, barred_since=NOW - 1)
+        with pytest.raises(PayerBusy):
+            await _reserve(store, 2, checked)
+        await store.payers.judge(sent, _failed(sent))
+        with pytest.raises(PayerBusy):
+            await _reserve(store, 2, checked)
+        await store.payers.lift(PAYER, note="ours", now=NOW)
+        assert await _reserve(store, 2, checked)
+
     async def test_every_version_of_a_nonce_is_judged_with_one(self, store: Store) -> None:
         task = await reserved(store, 1)
         first = _sent()
