@@ -150,11 +150,16 @@ class Turn:
         Raises `ExecutionError` at `until`.
         """
         before = await self._open_payments()
-        while asyncio.get_running_loop().time() < self.until:
-            if not before.count or await self._open_payments() != before:
+        while before.count:
+            if await self._open_payments() != before:
                 return
+            self._check_time()
             await asyncio.sleep(_LOOK_S)
-        raise ExecutionError(_BUSY)
+        self._check_time()
+
+    def _check_time(self) -> None:
+        if asyncio.get_running_loop().time() >= self.until:
+            raise ExecutionError(_BUSY)
 
     async def _open_payments(self) -> OpenPayments:
         return await self.store.payers.open_of(self.payer, now=self.now())

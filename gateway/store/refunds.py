@@ -99,8 +99,8 @@ def _check_cap(db: sqlite3.Connection, amount_units: int, cap_units: int, now: f
     ).fetchone()[0]
     if spent + amount_units > cap_units:
         raise RefundRefused(
-            f"Automatic refunds took {spent} of the daily cap of {cap_units} units. This one of "
-            f"{amount_units} units waits; approve it to send it now."
+            f"Automatic refunds took {spent} of the daily cap of {cap_units} units, and the next "
+            "one would exceed it. Approve a refund to send it now."
         )
 
 
