@@ -34,6 +34,7 @@ def import_ethereum(name: str) -> ModuleType:
     request's body, or in an answer of a vendor, would end the process.
     """
     limit = sys.getrecursionlimit()
-    module = importlib.import_module(name)
-    sys.setrecursionlimit(limit)
-    return module
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.setrecursionlimit(limit)

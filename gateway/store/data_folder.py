@@ -64,8 +64,9 @@ def _become_user(user: int, group: int, folder: Path) -> None:
     if not (os.access(sys.executable, os.X_OK) and os.access(__file__, os.R_OK)):
         raise SettingsError(
             f"{folder} belongs to user {user}, so this now runs as that user, and that user may "
-            f"not run {sys.executable} or read {Path(__file__).parent}. Install the gateway where "
-            f"that user may, or, if root is to run it, give root the folder: chown -R root {folder}"
+            f"not run {sys.executable} or read {Path(__file__).parents[1]}. Install the gateway "
+            "where that user may, or, if root is to run it, give root the folder: "
+            f"chown -R root {folder}"
         )
 
 
