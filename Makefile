@@ -39,9 +39,9 @@ lock:
 demo: install
 	$(BIN)/gateway demo
 
-# What needs no EVM, process or server; in one process, because starting more takes longer.
+# What needs no EVM, process or server.
 quick: install
-	$(PYTEST) -q tests/unit
+	$(PYTEST) -q -n $(JOBS) tests/unit
 
 # Before a commit: a small part of each proof is in it.
 test: install
