@@ -1,4 +1,4 @@
-"""Tasks per second through queue, lanes and store; and how soon an accepted one is submitted."""
+"""Tasks per second through queue, workers and store; and how soon an accepted one is submitted."""
 
 import asyncio
 import time
@@ -57,24 +57,24 @@ class NoOutputs:
 
 
 def _pool(
-    store: SqliteStore, provider: Provider, lanes: int, artifacts: OutputStore, **more: object
+    store: SqliteStore, provider: Provider, workers: int, outputs: OutputStore, **more: object
 ) -> WorkerPool:
-    catalog = Catalog({}, slots=lanes)
+    catalog = Catalog({}, slots=workers)
     catalog.register(INSTANT, provider, "bench")
     options = {"on_done": lambda _: None, **more}
     return WorkerPool(
         store=store,
         catalog=catalog,
-        output_store=artifacts,
+        output_store=outputs,
         now=time.time,
-        workers=lanes,
+        workers=workers,
         retention_s=86_400,
         **options,  # type: ignore[arg-type]
     )
 
 
 async def _rate(
-    tasks: int, lanes: int, provider: Provider, artifacts: OutputStore, data: Path
+    tasks: int, workers: int, provider: Provider, outputs: OutputStore, data: Path
 ) -> float:
     """Return how many tasks a second go from queued to completed."""
     async with SqliteStore(data / "gateway.db") as store:
@@ -88,23 +88,23 @@ async def _rate(
             if done == tasks:
                 finished.set()
 
-        workers = _pool(store, provider, lanes, artifacts, on_done=count)
+        pool = _pool(store, provider, workers, outputs, on_done=count)
         began = time.perf_counter()
-        workers.start()
+        pool.start()
         await finished.wait()
         elapsed = time.perf_counter() - began
-        await workers.drain(grace_s=5)
+        await pool.drain(grace_s=5)
         counts = await store.counts()
         if counts["tasks"] != {"completed": tasks}:
             raise RuntimeError(f"not every task was completed: {counts}")
     return tasks / elapsed
 
 
-def _once(tasks: int, lanes: int, provider: Provider, *, with_files: bool) -> float:
+def _once(tasks: int, workers: int, provider: Provider, *, with_files: bool) -> float:
     with folder() as name:
         data = Path(name)
         kept: object = DiskOutputs(data / "outputs", "s") if with_files else NoOutputs()
-        return uvloop.run(_rate(tasks, lanes, provider, kept, data))  # type: ignore[arg-type]
+        return uvloop.run(_rate(tasks, workers, provider, kept, data))  # type: ignore[arg-type]
 
 
 async def _delays_ms(data: Path) -> list[float]:
@@ -139,15 +139,15 @@ def run() -> list[Table]:
     """Measure, and return the tables."""
     log_to_nowhere()
     table = Table(
-        "lanes", "tasks", "submit", "outputs", "a second", title="Queue, provider at once"
+        "workers", "tasks", "submit", "outputs", "a second", title="Queue, provider at once"
     )
     for provider, submit in ((Repeatable(), "repeatable"), (InstantProvider(), "marked before")):
-        for lanes in (4, 64):
-            rate = _once(_TASKS, lanes, provider, with_files=False)
+        for workers in (4, 64):
+            rate = _once(_TASKS, workers, provider, with_files=False)
             about = "none: the engine alone"
-            table.add_row(str(lanes), f"{_TASKS:,}", submit, about, f"{rate:,.0f}")
-    for lanes in (4, 64):
-        rate = _once(_WITH_FILES, lanes, Repeatable(), with_files=True)
+            table.add_row(str(workers), f"{_TASKS:,}", submit, about, f"{rate:,.0f}")
+    for workers in (4, 64):
+        rate = _once(_WITH_FILES, workers, Repeatable(), with_files=True)
         about = "a file each, durable"
-        table.add_row(str(lanes), f"{_WITH_FILES:,}", "repeatable", about, f"{rate:,.0f}")
+        table.add_row(str(workers), f"{_WITH_FILES:,}", "repeatable", about, f"{rate:,.0f}")
     return [table, _idle()]

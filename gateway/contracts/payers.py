@@ -10,7 +10,7 @@ from gateway.domain import Payment
 
 @attrs.frozen(kw_only=True)
 class ReserveLimits:
-    """What T1 checks in its own transaction, so that two purchases at once cannot both pass.
+    """What `Store.reserve` checks in its own write, so that two purchases at once cannot both pass.
 
     `most_open` is None for a payment that is on the chain already: it burns no gas, needs no
     balance and waits for no settlement, so none of them holds.

@@ -55,11 +55,7 @@ class DirectPayments(Acceptance):
                 return Accepted(task=known)
             raise TxAlreadyUsed("This transaction already paid for a generation.")
         await self.check_wallet()
-        transfers = await self.transfers.find_transfers(
-            tx_hash, floor_block=await self.cutoff_block(), born_at=self.born_at, now=self.now()
-        )
-        if proof is not None:
-            transfers = await signed_transfers(self.chain, transfers, proof)
+        transfers = await self._find_transfers(tx_hash, proof)
         new = new_task(
             endpoint,
             request,
@@ -71,6 +67,15 @@ class DirectPayments(Acceptance):
             new, tx_hash, transfers, key_hash, is_proven=proof is not None
         )
         return Accepted(task=await self._run_to_end(accepting))
+
+    async def _find_transfers(self, tx_hash: str, proof: PayerProof | None) -> Sequence[Transfer]:
+        """Return the transaction's transfers that may pay: with a proof, those of its signer."""
+        transfers = await self.transfers.find_transfers(
+            tx_hash, floor_block=await self.cutoff_block(), born_at=self.born_at, now=self.now()
+        )
+        if proof is None:
+            return transfers
+        return await signed_transfers(self.chain, transfers, proof)
 
     async def _find_same_request(self, key_hash: str | None, fingerprint: str) -> Task | None:
         """Return the task of this Idempotency-Key, or None if the key is new.

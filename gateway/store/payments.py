@@ -49,7 +49,21 @@ def reserve(
         return known
     if limits is not None:
         check_limits(db, task, authorization.sender, limits)
-    payment_id = db.execute(
+    payment_id = _insert_reserved(db, task, authorization, search_from_block, idempotency_hash)
+    claim(db, key, payment_id)
+    insert_task(db, task, payment_id, TaskStatus.HELD)
+    return find_task(db, task.id)
+
+
+def _insert_reserved(
+    db: sqlite3.Connection,
+    task: NewTask,
+    authorization: Authorization,
+    search_from_block: int,
+    idempotency_hash: str | None,
+) -> int:
+    """Insert a payment that is reserved, and return its id."""
+    payment_id: int = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
                payer_proven, authorization, search_from_block, created_at, updated_at)
            VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?) RETURNING id""",
@@ -66,9 +80,7 @@ def reserve(
             task.created_at,
         ),
     ).fetchone()[0]
-    claim(db, key, payment_id)
-    insert_task(db, task, payment_id, TaskStatus.HELD)
-    return find_task(db, task.id)
+    return payment_id
 
 
 def accept_direct(
@@ -89,7 +101,23 @@ def accept_direct(
     if is_claimed(db, transaction_key(tx_hash)):
         raise TxAlreadyUsed("This transaction already paid for a generation.")
     transfer = _choose_transfer(db, transfers, task.price_units)
-    payment_id = db.execute(
+    payment_id = _insert_settled(db, task, transfer, idempotency_hash, is_proven)
+    claim(db, transaction_key(tx_hash), payment_id)
+    if transfer.authorization_key is not None:
+        claim(db, transfer.authorization_key, payment_id)
+    insert_task(db, task, payment_id, TaskStatus.QUEUED)
+    return find_task(db, task.id)
+
+
+def _insert_settled(
+    db: sqlite3.Connection,
+    task: NewTask,
+    transfer: Transfer,
+    idempotency_hash: str | None,
+    is_proven: bool,  # noqa: FBT001 - a fact that is written down
+) -> int:
+    """Insert a payment that this transfer settled, and return its id."""
+    payment_id: int = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
                payer_proven, search_from_block, paid_tx, paid_log_index, paid_units, created_at,
                updated_at)
@@ -109,11 +137,7 @@ def accept_direct(
             task.created_at,
         ),
     ).fetchone()[0]
-    claim(db, transaction_key(tx_hash), payment_id)
-    if transfer.authorization_key is not None:
-        claim(db, transfer.authorization_key, payment_id)
-    insert_task(db, task, payment_id, TaskStatus.QUEUED)
-    return find_task(db, task.id)
+    return payment_id
 
 
 def _choose_transfer(

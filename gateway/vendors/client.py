@@ -88,10 +88,7 @@ class Outbound:
                 answer = await read_answer(response, max_bytes=self.max_bytes)
                 return attrs.evolve(answer, may_be_billed=trace.may_be_billed)
         except (transport.httpx.HTTPError, Transient, OSError, UnicodeError) as error:
-            what = str(error) if isinstance(error, Transient) else type(error).__name__
-            if trace.is_uncertain:
-                raise SubmitUncertain(f"Sent, and no answer came back: {what}") from None
-            raise Transient(f"No answer: {what}") from None
+            raise _error_without_answer(error, trace) from None
         except asyncio.CancelledError:
             # The attempt has timed out, or the gateway stops.
             if trace.is_uncertain:
@@ -166,3 +163,11 @@ class Outbound:
         transport, self._transport = self._transport, None
         if transport is not None:
             await transport.close()
+
+
+def _error_without_answer(error: Exception, trace: SendTrace) -> SubmitUncertain | Transient:
+    """Return what a request without a whole answer means for the task."""
+    what = str(error) if isinstance(error, Transient) else type(error).__name__
+    if trace.is_uncertain:
+        return SubmitUncertain(f"Sent, and no answer came back: {what}")
+    return Transient(f"No answer: {what}")

@@ -314,7 +314,7 @@ async def test_a_transaction_that_waits_is_waited_for(settings, provider, payer,
 async def test_the_second_endpoint_answers_where_the_first_does_not(
     settings, provider, payer, chain, node
 ):
-    settings = attrs.evolve(settings, rpc_urls=(node.url, chain.rpc_url), rpc_timeout=0.5)
+    settings = attrs.evolve(settings, rpc_urls=(node.url, chain.rpc_url))
     async with running(settings, provider) as gateway:
         await gateway.services.payments.cutoff_block()
         for fault in ("503", "429", "no JSON", "an empty receipt"):
