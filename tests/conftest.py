@@ -209,6 +209,13 @@ class Running:
     services: Services
     chain: PlayChain | None = None
 
+    async def silence_background(self) -> None:
+        """Let only the test ask the chain from now on; looks that are due are made first."""
+        await self.services.warmed.wait()
+        await self.services.wallet.look_until_known()
+        await self.services.settlements._periodic.stop()
+        await self.services.settlements.obstacles.stop()
+
     async def wait(self, task_id: str) -> dict:
         """Return the task once it is done, however slow the machine is."""
         async with asyncio.timeout(_PATIENCE_S):

@@ -287,10 +287,7 @@ async def test_a_receipt_of_another_transaction_pays_for_nothing(
 async def test_a_hash_that_the_chain_does_not_know_costs_one_look(settings, provider, node):
     settings = attrs.evolve(settings, rpc_urls=(node.url,), tx_patience=4.0)
     async with running(settings, provider) as gateway:
-        await gateway.services.warmed.wait()
-        await gateway.services.wallet.look_until_known()
-        await gateway.services.settlements._periodic.stop()
-        await gateway.services.settlements.obstacles.stop()
+        await gateway.silence_background()
         asked = node.asked
         answer = await claim(gateway, HASH)
         assert (await answer.get_json())["code"] == "TX_NOT_FOUND"
@@ -317,6 +314,8 @@ async def test_the_second_endpoint_answers_where_the_first_does_not(
     settings = attrs.evolve(settings, rpc_urls=(node.url, chain.rpc_url))
     async with running(settings, provider) as gateway:
         await gateway.services.payments.cutoff_block()
+        # A question of the background that fails meanwhile would let the first endpoint rest.
+        await gateway.silence_background()
         for fault in ("503", "429", "no JSON", "an empty receipt"):
             gateway.services.chain._rpc._endpoints[0].rest.end()
             node.mode, node.asked = FAULTS[fault], 0

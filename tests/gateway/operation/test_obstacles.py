@@ -94,8 +94,8 @@ async def test_who_asks_for_the_price_is_told_that_x402_cannot_be_settled_now(
     try:
         poor, address = wallet_without_gas(settings, gas_key, chain)
         async with running(attrs.evolve(poor, rpc_urls=(proxy.url,)), provider) as gateway:
-            await gateway.services.warmed.wait()
-            await gateway.services.settlements._periodic.stop()
+            await gateway.silence_background()
+            await look(gateway)
             proxy.seen.clear()
             assert DIRECT_WORKS in await unpaid_error(gateway)
             assert proxy.seen == []
@@ -185,8 +185,7 @@ async def test_what_the_payer_has_paid_already_is_served_all_the_same(
 ):
     """A 402 would make the payer pay again; the token says "paused" before it says "used"."""
     # A look at obstacles after the pause would stop the sale with a 500 before that.
-    await gateway.services.warmed.wait()
-    await gateway.services.settlements.obstacles.stop()
+    await gateway.silence_background()
     signed = payer.authorization()
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
     signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
