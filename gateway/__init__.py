@@ -21,6 +21,7 @@ from gateway.contracts import (
     Settler,
     SignedTransaction,
     TransferVerifier,
+    UnsignedTransaction,
     Validating,
 )
 from gateway.domain import (
@@ -130,6 +131,7 @@ __all__ = [
     "Transient",
     "TxFailed",
     "TxNotFound",
+    "UnsignedTransaction",
     "Validating",
     "__version__",
     "hookimpl",

@@ -148,7 +148,7 @@ def _make_refunds(context: PluginContext, store: Store, settler: Settler) -> Ref
             "key that sends refunds: it holds USDC for refunds and a little ETH."
         )
     refunds = Refunds(store, context, secret) if secret is not None else None
-    if refunds is not None and refunds.address == getattr(settler, "address", None):
+    if refunds is not None and refunds.address in getattr(settler, "addresses", ()):
         raise SettingsError(
             "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
         )

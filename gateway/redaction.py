@@ -33,7 +33,7 @@ _GRAM_CHARS = 12
 _MOST_SHORTENED = 12
 # So many places of the same piece are remembered, in a prompt that repeats itself.
 _MAX_PLACES = 8
-_SECRET_NAME = re.compile(r"(KEY|SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"(KEYS?|SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
 _HEX = re.compile(r"(0[xX])?[0-9a-fA-F]{16,}")
 
 
@@ -193,8 +193,15 @@ def _secrets_in_address(address: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Yield a secret and its parts that a text may quote alone: a PEM's lines, a key's digits."""
+    """Yield a secret and its parts that a text may quote alone.
+
+    They are a PEM's lines, a key's digits, and each key of a list with commas.
+    """
     yield value
+    keys = [key.strip() for key in value.split(",")]
+    if len(keys) > 1 and all(map(_HEX.fullmatch, keys)):
+        for key in keys:
+            yield from _parts(key)
     lines = value.splitlines()
     if len(lines) > 1:
         yield from (line for line in lines if len(line) >= _LEAST_PART_CHARS)

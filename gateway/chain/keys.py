@@ -7,7 +7,7 @@ from coincurve import PrivateKey
 from eth_hash.auto import keccak
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, variable
+from gateway.settings import Settings, parse_keys, variable
 from gateway.slim_imports import import_ethereum
 
 # Of PBKDF2-HMAC-SHA-256. The default of the other method, scrypt, takes 256 MB of a small machine.
@@ -32,23 +32,50 @@ def load_key(settings: Settings, name: str) -> bytes | None:
     return secret
 
 
+def load_settlement_keys(settings: Settings) -> tuple[bytes, ...]:
+    """Return the private keys that settle payments, 32 bytes each, in the order of the setting.
+
+    Raises `SettingsError` as `load_key` does, for a key that is listed twice, and for a list beside
+    a single key.
+    """
+    several = _read_key_list(settings)
+    single = load_key(settings, "settlement")
+    if not several:
+        return () if single is None else (single,)
+    if single is not None:
+        raise SettingsError(
+            "GATEWAY_SETTLEMENT_KEYS and another settlement key are both set. Remove one of them."
+        )
+    if len(set(several)) < len(several):
+        raise SettingsError("GATEWAY_SETTLEMENT_KEYS lists one key twice. Remove one of them.")
+    for secret in several:
+        _refuse_key_of_wallet(settings, "settlement", secret)
+    return several
+
+
 def check_plain_keys(settings: Settings) -> None:
     """Raise `SettingsError` where a plain key is the wallet's, even if nothing uses that key."""
+    for secret in _read_key_list(settings):
+        _refuse_key_of_wallet(settings, "settlement", secret)
     for name in ("settlement", "refund"):
-        secret = _read_plain_key(settings, name)
-        if secret is not None:
-            _refuse_key_of_wallet(settings, name, secret)
+        plain = _read_plain_key(settings, name)
+        if plain is not None:
+            _refuse_key_of_wallet(settings, name, plain)
 
 
 def _refuse_key_of_wallet(settings: Settings, name: str, secret: bytes) -> None:
     if address_of(secret) == settings.wallet_key:
-        setting = variable(
-            f"{name}_key" if getattr(settings, f"{name}_key") else f"{name}_keystore"
-        )
+        names = (f"{name}_key", f"{name}_keystore", f"{name}_keys")
+        setting = next(each for each in names if getattr(settings, each, None))
         raise SettingsError(
-            f"{setting} is the private key of GATEWAY_WALLET, and the gateway must not hold that "
-            f"key: make another key for {name}s, or receive payments at another address."
+            f"{variable(setting)} is the private key of GATEWAY_WALLET, and the gateway must not "
+            f"hold that key: make another key for {name}s, or receive payments at another address."
         )
+
+
+def _read_key_list(settings: Settings) -> tuple[bytes, ...]:
+    keys = parse_keys(settings.settlement_keys)
+    return tuple(bytes.fromhex(key.removeprefix("0x")) for key in keys)
 
 
 def _read_plain_key(settings: Settings, name: str) -> bytes | None:

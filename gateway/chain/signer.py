@@ -1,7 +1,9 @@
-"""A key of the gateway that sends transactions: one at a time, each written down before it is sent.
+"""A key of the gateway that sends transactions; each is written down before it is sent.
 
-The settlement key and the refund key are such signers. After a restart the same bytes are sent
-again, and no nonce is lost. A stuck transaction is replaced by a dearer one of the same nonce.
+The settlement keys and the refund key are such signers. Any number of payments is under way at
+once: nothing waits for the chain while it holds what another needs. The journal decides nonces, in
+the write that makes a signed transaction durable. After a restart the same bytes are sent again,
+and no nonce is lost. A stuck transaction is replaced by a dearer one of the same nonce.
 """
 
 import asyncio
@@ -9,11 +11,16 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
+from gateway.chain.kept import BLOCK_S, SharedAnswer
 from gateway.chain.keys import address_of
-from gateway.contracts import CallReverted, PluginContext, SignedTransaction
+from gateway.chain.transactions import Transaction, sign_transaction
+from gateway.contracts import (
+    CallReverted,
+    PluginContext,
+    SignedTransaction,
+    UnsignedTransaction,
+)
 from gateway.domain import Payment
-from gateway.slim_imports import import_ethereum
-from gateway.threads import Threads
 
 # The gateway sells only while the key can pay for this many calls more.
 _RESERVE_CALLS = 5
@@ -28,8 +35,11 @@ Fees = tuple[int, int]
 MostNonces = Callable[[Payment], Awaitable[int]]
 """Returns how many nonces a payment may use up before no more gas is spent on it."""
 
-WriteDown = Callable[[Payment, SignedTransaction], Awaitable[None]]
-"""Makes a signed transaction durable, and its payment's state with it; its nonce is used then."""
+WriteDown = Callable[[Payment, UnsignedTransaction], Awaitable[SignedTransaction | None]]
+"""Signs with the next nonce and makes that durable, and the payment's state with it.
+
+Returns what is to be sent for the payment.
+"""
 
 
 @attrs.frozen(kw_only=True)
@@ -61,7 +71,7 @@ class GasMoney:
 
 
 class Signer:
-    """Sends one transaction after the other, each under the next nonce."""
+    """Sends transactions, each under a nonce of its own, without a gap."""
 
     def __init__(
         self,
@@ -70,17 +80,23 @@ class Signer:
         write_down: WriteDown,
         *,
         most_nonces: MostNonces | None = None,
+        siblings: Sequence[str] = (),
     ) -> None:
+        """`siblings` are the addresses of the other keys that may send for the same payments."""
         self._secret = secret
         self.address = address_of(secret)
+        self._signers = (self.address, *siblings)
         self._settings = context.settings
         self._chain = context.chain
         self._journal = context.journal
         self._now = context.now
         self._write_down = write_down
         self._most_nonces = most_nonces
-        self._sending = asyncio.Lock()
-        self._threads = Threads("signing", 1)
+        # Fees hold for a block.
+        self._fees = SharedAnswer(self._chain.fees, keep_s=BLOCK_S)
+        # An endpoint that counts too many transactions would spoil every payment of a block, so
+        # this answer is shared, but not kept.
+        self._count = SharedAnswer(self._count_mined, keep_s=0)
         self._affordable_until = 0.0
         self._affordable_gas = 0
         # What `gas_money` returned last.
@@ -113,7 +129,7 @@ class Signer:
 
     async def bid(self) -> Fees:
         """Return the fees that a transaction would offer now."""
-        base_fee, priority = await self._chain.fees()
+        base_fee, priority = await self._fees.get()
         fee = self._capped_fee(base_fee, priority)
         return fee, min(priority, fee)
 
@@ -130,42 +146,58 @@ class Signer:
 
         Returns the hash of what was sent, or None where the chain would refuse the call.
         """
-        async with self._sending:
-            transaction = await self._journal.unmined_of(payment.id, self.address)
-            if transaction is None:
-                if await self._is_used_up(payment):
-                    return None
-                fees = await self.bid()
-                try:
-                    await self.simulate(call, fees)
-                except CallReverted:
-                    # Spent or expired meanwhile: reconciliation finds out which.
-                    return None
-                transaction = await self._sign_next(payment, call, fees)
-            await self._chain.send(transaction.raw)
-            return transaction.tx_hash
+        transaction = await self._journal.unmined_of(payment.id, *self._signers)
+        if transaction is None:
+            transaction = await self._begin(payment, call)
+        if transaction is None:
+            return None
+        # The journal answers in the order of its writes, so sends begin in the order of nonces.
+        await self._chain.send(transaction.raw)
+        return transaction.tx_hash
 
-    async def _is_used_up(self, payment: Payment) -> bool:
-        """Tell whether a call that passes simulations and then reverts has burned enough gas."""
-        if self._most_nonces is None:
-            return False
-        used = await self._journal.nonces_of(payment.id, self.address)
-        return used > 0 and used >= await self._most_nonces(payment)
+    async def _begin(self, payment: Payment, call: Call) -> SignedTransaction | None:
+        """Simulate, then have the journal sign with the next nonce and write that down.
+
+        Returns None where no more gas is spent on the payment: the call would revert, or it passes
+        simulations and has reverted too often.
+        """
+        used = await self._journal.nonces_of(payment.id, *self._signers)
+        if used and self._most_nonces is not None and used >= await self._most_nonces(payment):
+            return None
+        fees = await self.bid()
+        try:
+            _, count = await asyncio.gather(self.simulate(call, fees), self._count.get())
+        except CallReverted:
+            # Spent or expired meanwhile: reconciliation finds out which.
+            return None
+        unsigned = UnsignedTransaction(
+            signer=self.address,
+            signers=self._signers,
+            chain_nonce=count,
+            used_nonces=used,
+            sign=lambda nonce: self._sign(call, nonce, *fees),
+        )
+        return await self._write_down(payment, unsigned)
+
+    async def _count_mined(self) -> int:
+        return await self._chain.transaction_count(self.address)
+
+    async def count_waiting(self) -> int:
+        """Return how many transactions of this key wait in the mempools, or are about to."""
+        return await self._journal.waiting_of(self.address, await self._count.get())
 
     async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
         """Send unmined transactions again; replace stuck ones by dearer ones."""
-        async with self._sending:
-            await self._journal.mark_mined(
-                self.address, await self._chain.transaction_count(self.address)
-            )
-            unmined = await self._journal.unmined(self.address)
-            passed_over = await self._find_passed_over([transaction for _, transaction in unmined])
-            for payment, transaction in unmined:
-                newest = transaction
-                is_late = self._now() - transaction.sent_at > _STUCK_S
-                if is_late and transaction.tx_hash in passed_over:
-                    newest = await self._replace_stuck(payment, transaction, await call_of(payment))
-                await self._chain.send(newest.raw)
+        count = await self._chain.transaction_count(self.address)
+        await self._journal.mark_mined(self.address, count)
+        unmined = await self._journal.unmined(self.address)
+        passed_over = await self._find_passed_over([transaction for _, transaction in unmined])
+        for payment, transaction in unmined:
+            newest = transaction
+            is_late = self._now() - transaction.sent_at > _STUCK_S
+            if is_late and transaction.tx_hash in passed_over:
+                newest = await self._replace_stuck(payment, transaction, await call_of(payment))
+            await self._chain.send(newest.raw)
 
     async def _find_passed_over(self, unmined: Sequence[SignedTransaction]) -> set[str]:
         """Return the hashes that no block holds, though one was mined since they were first seen.
@@ -179,14 +211,6 @@ class Signer:
         seen = self._first_heads
         self._first_heads = {one.tx_hash: seen.get(one.tx_hash, number) for one in unmined}
         return {tx_hash for tx_hash, first in self._first_heads.items() if first < number}
-
-    async def _sign_next(self, payment: Payment, call: Call, fees: Fees) -> SignedTransaction:
-        """Sign with the next nonce, and write down what was signed."""
-        chain_nonce = await self._chain.transaction_count(self.address)
-        nonce = await self._journal.next_nonce(self.address, chain_nonce)
-        transaction = await self._sign(call, nonce, *fees)
-        await self._write_down(payment, transaction)
-        return transaction
 
     async def _replace_stuck(
         self, payment: Payment, stuck: SignedTransaction, call: Call
@@ -202,7 +226,7 @@ class Signer:
         fee = min(max(least, 2 * base_fee + priority), self._cap_wei)
         if fee < least or priority > fee:
             return stuck
-        dearer = await self._sign(call, stuck.nonce, fee, priority)
+        dearer = self._sign(call, stuck.nonce, fee, priority)
         await self._journal.add_replacement(payment.id, dearer)
         return dearer
 
@@ -217,8 +241,8 @@ class Signer:
         """
         return min(2 * base_fee + priority, self._cap_wei)
 
-    async def _sign(self, call: Call, nonce: int, fee: int, priority: int) -> SignedTransaction:
-        transaction = {
+    def _sign(self, call: Call, nonce: int, fee: int, priority: int) -> SignedTransaction:
+        transaction: Transaction = {
             "chainId": self._settings.chain.chain_id,
             "to": bytes.fromhex(call.to[2:]),
             "value": 0,
@@ -228,7 +252,7 @@ class Signer:
             "maxFeePerGas": fee,
             "maxPriorityFeePerGas": priority,
         }
-        tx_hash, raw = await self._threads.run(sign_transaction, self._secret, transaction)
+        tx_hash, raw = sign_transaction(self._secret, transaction)
         return SignedTransaction(
             signer=self.address,
             nonce=nonce,
@@ -238,13 +262,3 @@ class Signer:
             max_priority_wei=priority,
             sent_at=self._now(),
         )
-
-
-def sign_transaction(secret: bytes, transaction: dict[str, object]) -> tuple[str, bytes]:
-    """Return (hash, raw bytes) of a signed EIP-1559 transaction. This is slow: call it in a thread.
-
-    The import of eth_account takes half a second, a signature milliseconds.
-    """
-    account = import_ethereum("eth_account").Account
-    signed = account.sign_transaction(transaction, secret)
-    return "0x" + bytes(signed.hash).hex(), bytes(signed.raw_transaction)

@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 from gateway.chain.client import Web3Chain
-from gateway.chain.keys import load_key
+from gateway.chain.keys import load_key, load_settlement_keys
 from gateway.contracts import Chain, PluginContext, Store
 from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused, SettingsError
@@ -62,7 +62,7 @@ async def open_session(settings: Settings) -> AsyncIterator[Session]:
     enter_data(settings)
     path = existing_database(settings)
     secret = load_key(settings, "refund")
-    if secret is not None and secret == load_key(settings, "settlement"):
+    if secret is not None and secret in load_settlement_keys(settings):
         raise SettingsError(
             "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
         )

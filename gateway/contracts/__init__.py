@@ -15,6 +15,7 @@ from gateway.contracts.payments import (
     Settler,
     SignedTransaction,
     TransferVerifier,
+    UnsignedTransaction,
 )
 from gateway.contracts.providers import (
     Cancelling,
@@ -57,5 +58,6 @@ __all__ = [
     "Store",
     "TaskQueue",
     "TransferVerifier",
+    "UnsignedTransaction",
     "Validating",
 ]

@@ -1,6 +1,6 @@
 """What payment verifiers and settlers promise, and what the gateway gives them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -162,6 +162,31 @@ class SignedTransaction:
         return self.max_fee_wei * 10**6
 
 
+@attrs.frozen(kw_only=True)
+class UnsignedTransaction:
+    """A transaction that gets its nonce, and is signed, in the write that writes it down.
+
+    So the journal alone decides nonces: two payments never have one, and a write that fails leaves
+    no gap.
+    """
+
+    signer: str
+
+    # The keys that may settle this payment, `signer` among them. An unmined transaction of any of
+    # them is sent instead of a new one.
+    signers: Sequence[str]
+
+    # The signer's count of mined transactions: it has used every lower nonce.
+    chain_nonce: int
+
+    # How many nonces of these keys the payment had used up when its next call was simulated.
+    used_nonces: int
+
+    # Returns the signed transaction of a nonce. It runs within the write, so it is short and asks
+    # nobody.
+    sign: Callable[[int], SignedTransaction] = attrs.field(repr=False)
+
+
 class SettlementJournal(Protocol):
     """The part of the store for our own keys: their nonces, and what they signed."""
 
@@ -170,13 +195,20 @@ class SettlementJournal(Protocol):
         ...
 
     async def begin_settling(
-        self, payment_id: int, transaction: SignedTransaction | None, *, now: float
-    ) -> None:
+        self,
+        payment_id: int,
+        transaction: SignedTransaction | UnsignedTransaction | None,
+        *,
+        now: float,
+    ) -> SignedTransaction | None:
         """Write down payment `settling`, the signed transaction and its used-up nonce.
 
+        An unsigned transaction gets the first free nonce. Returns what is to be sent: this
+        transaction, or the payment's unmined one if another submit was faster.
         Pass no transaction if a facilitator sends it. A payment that is `settling` already may
         get another transaction, after some other transaction used up the first nonce.
-        Raises `RuntimeError` if the payment is closed or the nonce was taken meanwhile.
+        Raises `RuntimeError` if the payment is closed, if the nonce was taken meanwhile, or if
+        another submit used up a nonce meanwhile.
         """
         ...
 
@@ -184,12 +216,16 @@ class SettlementJournal(Protocol):
         """Write down a dearer transaction with the same nonce, before it is sent."""
         ...
 
-    async def unmined_of(self, payment_id: int, signer: str) -> SignedTransaction | None:
-        """Return the newest transaction of a payment whose nonce is not known to be mined."""
+    async def unmined_of(self, payment_id: int, *signers: str) -> SignedTransaction | None:
+        """Return these keys' newest transaction of a payment whose nonce is not known as mined."""
         ...
 
-    async def nonces_of(self, payment_id: int, signer: str) -> int:
-        """Return how many of the signer's nonces a payment has used up."""
+    async def nonces_of(self, payment_id: int, *signers: str) -> int:
+        """Return how many nonces of these keys a payment has used up."""
+        ...
+
+    async def waiting_of(self, signer: str, chain_nonce: int) -> int:
+        """Return how many nonces, from `chain_nonce` on, the signer has signed with."""
         ...
 
     async def failed_gas(self, *, since: float) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from gateway.contracts.payments import SignedTransaction
+from gateway.contracts.payments import SignedTransaction, UnsignedTransaction
 from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
 
 
@@ -34,16 +34,17 @@ class RefundLedger(Protocol):
     async def begin(
         self,
         payment_id: int,
-        transaction: SignedTransaction | None,
+        transaction: SignedTransaction | UnsignedTransaction | None,
         *,
         sender: str,
         recipient: str,
         search_from_block: int,
         cap_units: int,
         now: float,
-    ) -> None:
+    ) -> SignedTransaction | None:
         """Write down payment `refunding`, the signed transaction and its nonce, before it is sent.
 
+        An unsigned transaction gets the first free nonce. Returns what is to be sent.
         A refund without an approval counts against `cap_units` in 24 hours. Raises
         `RefundRefused` if the cap is used up, and `RuntimeError` if the refund is closed, was begun
         by another key, goes to another address meanwhile, or if the nonce was taken.

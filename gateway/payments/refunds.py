@@ -14,7 +14,14 @@ from eth_hash.auto import keccak
 
 from gateway.chain.signer import Call, Signer
 from gateway.chain.smart_wallets import KEY_GAS, key_call, settlement_call
-from gateway.contracts import CallReverted, Chain, PluginContext, SignedTransaction, Store
+from gateway.contracts import (
+    CallReverted,
+    Chain,
+    PluginContext,
+    SignedTransaction,
+    Store,
+    UnsignedTransaction,
+)
 from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
 from gateway.domain.eip3009 import BALANCE_OF, Network, authorization_digest, word
 from gateway.errors import ChainUnavailable, RefundRefused
@@ -237,23 +244,25 @@ class Refunds:
         finally:
             del self._submitting[case.payment.id]
 
-    async def _write_down(self, payment: Payment, transaction: SignedTransaction) -> None:
+    async def _write_down(
+        self, payment: Payment, unsigned: UnsignedTransaction
+    ) -> SignedTransaction | None:
         # The nonce was unspent a moment ago, so the refund is in no block older than the margin.
         head = await self._chain.head()
         case = self._submitting[payment.id]
-        await self._begin(case, transaction, max(head.number - _UNSPENT_MARGIN, 0))
+        return await self._begin(case, unsigned, max(head.number - _UNSPENT_MARGIN, 0))
 
     async def _begin(
-        self, case: RefundCase, transaction: SignedTransaction | None, start: int
-    ) -> None:
-        """Write down payment `refunding` and the signed transaction, before it is sent.
+        self, case: RefundCase, unsigned: UnsignedTransaction | None, start: int
+    ) -> SignedTransaction | None:
+        """Write down payment `refunding` and its transaction; return what is to be sent.
 
         Raises `RefundRefused` if the day's cap is used up, and `RuntimeError` if the operator
         named another address since `case` was read.
         """
-        await self._ledger.begin(
+        return await self._ledger.begin(
             case.payment.id,
-            transaction,
+            unsigned,
             sender=case.sender or self.address,
             recipient=case.recipient,
             search_from_block=start,

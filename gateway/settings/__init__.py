@@ -3,7 +3,7 @@
 What a plugin lets the operator set belongs in the plugin: it declares a section of its own.
 """
 
-from gateway.settings.checks import check_settings, is_key, parse_limit
+from gateway.settings.checks import check_settings, is_key, parse_keys, parse_limit
 from gateway.settings.loader import load_settings
 from gateway.settings.model import EndpointOverride, Settings
 from gateway.settings.sections import missing_in, names_of, secret, setting, variable, wrong
@@ -16,6 +16,7 @@ __all__ = [
     "load_settings",
     "missing_in",
     "names_of",
+    "parse_keys",
     "parse_limit",
     "secret",
     "setting",

@@ -78,6 +78,7 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "rpc_urls": bool(settings.rpc_urls)
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
         **{name: not value or is_key(value) for name, value in _keys_of(settings).items()},
+        "settlement_keys": all(map(is_key, parse_keys(settings.settlement_keys))),
         "admin_password_hash": _is_argon2_hash(str(settings.admin_password_hash)),
         "facilitator_url": _is_facilitator_address(settings.facilitator_url),
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
@@ -96,6 +97,11 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
 
 def _keys_of(settings: Settings) -> dict[str, str]:
     return {"settlement_key": settings.settlement_key, "refund_key": settings.refund_key}
+
+
+def parse_keys(text: str) -> list[str]:
+    """Return the private keys of a list with commas, each as it was written."""
+    return [key.strip() for key in text.split(",")] if text else []
 
 
 def _is_facilitator_address(text: str) -> bool:

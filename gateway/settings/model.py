@@ -79,6 +79,12 @@ class Settings:
         "ETH on the network and no USDC. `local` settlement needs it or a keystore.",
         example="0x followed by 64 hexadecimal digits",
     )
+    settlement_keys: ts.SecretStr = secret(
+        "Several settlement keys, separated by commas, instead of the one key: nodes keep only "
+        "some waiting transactions of a sender, so more keys settle more payments a second. Each "
+        "holds a little ETH.",
+        example="0x followed by 64 hexadecimal digits,0x followed by 64 hexadecimal digits",
+    )
     settlement_keystore: Path | None = setting(
         None,
         "Encrypted keystore file (Web3 Secret Storage) that holds the settlement key, instead of "

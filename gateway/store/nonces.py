@@ -1,10 +1,31 @@
 """What the gateway's keys signed: nonces that survive a restart, and what is still unmined."""
 
+import json
 import sqlite3
 
-from gateway.contracts import SignedTransaction
+from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.domain import Payment
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
+
+
+def write_down(
+    db: sqlite3.Connection, payment_id: int, transaction: SignedTransaction | UnsignedTransaction
+) -> SignedTransaction:
+    """Write down a payment's transaction before it is sent, and return what is to be sent.
+
+    An unsigned one is signed here, with the first free nonce. Whatever ran since its call was
+    simulated counts: a transaction that another submit wrote down is returned instead, and
+    `RuntimeError` is raised where the payment has used up another nonce.
+    """
+    if isinstance(transaction, UnsignedTransaction):
+        if known := unmined_of(db, payment_id, *transaction.signers):
+            return known
+        if nonces_of(db, payment_id, *transaction.signers) != transaction.used_nonces:
+            raise RuntimeError(f"payment {payment_id} used up another nonce meanwhile")
+        transaction = transaction.sign(next_nonce(db, transaction.signer, transaction.chain_nonce))
+    check_nonce_free(db, transaction)
+    insert_transaction(db, payment_id, transaction)
+    return transaction
 
 
 def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
@@ -59,22 +80,32 @@ def insert_transaction(
     )
 
 
-def unmined_of(db: sqlite3.Connection, payment_id: int, signer: str) -> SignedTransaction | None:
-    """Return a signer's newest transaction of a payment whose nonce is not known to be used."""
+def unmined_of(db: sqlite3.Connection, payment_id: int, *signers: str) -> SignedTransaction | None:
+    """Return these keys' newest transaction of a payment whose nonce is not known to be used."""
     row = db.execute(
-        """SELECT * FROM sent_transactions WHERE payment_id = ? AND +signer = ? AND +mined = 0
+        """SELECT * FROM sent_transactions WHERE payment_id = ? AND +mined = 0
+             AND +signer IN (SELECT value FROM json_each(?))
            ORDER BY nonce DESC, max_fee_wei DESC LIMIT 1""",
-        (payment_id, signer),
+        (payment_id, json.dumps(signers)),
     ).fetchone()
     return signed_of(row) if row else None
 
 
-def nonces_of(db: sqlite3.Connection, payment_id: int, signer: str) -> int:
-    """Return how many of a signer's nonces a payment has used up."""
+def nonces_of(db: sqlite3.Connection, payment_id: int, *signers: str) -> int:
+    """Return how many nonces of these keys a payment has used up."""
     count: int = db.execute(
-        """SELECT count(DISTINCT nonce) FROM sent_transactions
-           WHERE payment_id = ? AND +signer = ?""",
-        (payment_id, signer),
+        """SELECT count(*) FROM (SELECT DISTINCT signer, nonce FROM sent_transactions
+           WHERE payment_id = ? AND +signer IN (SELECT value FROM json_each(?)))""",
+        (payment_id, json.dumps(signers)),
+    ).fetchone()[0]
+    return count
+
+
+def waiting_of(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
+    """Return how many nonces, from `chain_nonce` on, the signer has signed with."""
+    count: int = db.execute(
+        "SELECT count(DISTINCT nonce) FROM sent_transactions WHERE signer = ? AND nonce >= ?",
+        (signer, chain_nonce),
     ).fetchone()[0]
     return count
 

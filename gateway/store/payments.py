@@ -7,7 +7,7 @@ They are the steps of docs/payments.md: `reserve` is T1, `accept_direct` T1', `b
 import sqlite3
 from collections.abc import Sequence
 
-from gateway.contracts import NewTask, SignedTransaction
+from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
 from gateway.contracts.payers import ReserveLimits
 from gateway.domain import Authorization, Flow, PaymentState, Task, TaskStatus, Transfer
 from gateway.domain.eip3009 import transaction_key
@@ -21,7 +21,7 @@ from gateway.store.claims import (
     insert_task,
     is_claimed,
 )
-from gateway.store.nonces import check_nonce_free, insert_transaction
+from gateway.store.nonces import write_down
 from gateway.store.payers import check_limits
 from gateway.store.rows import dump
 
@@ -162,11 +162,15 @@ def _choose_transfer(
 
 
 def begin_settling(
-    db: sqlite3.Connection, payment_id: int, transaction: SignedTransaction | None, now: float
-) -> None:
-    """Write a payment `settling` and the signed transaction, before that is broadcast.
+    db: sqlite3.Connection,
+    payment_id: int,
+    transaction: SignedTransaction | UnsignedTransaction | None,
+    now: float,
+) -> SignedTransaction | None:
+    """Write a payment `settling` and its transaction, signed; only what this returns is broadcast.
 
-    Raises `RuntimeError` where the payment is closed, or the nonce is taken.
+    Raises `RuntimeError` where the payment is closed, or where another submit was faster and left
+    nothing to send.
     """
     changed = db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",
@@ -174,9 +178,7 @@ def begin_settling(
     ).rowcount
     if not changed:
         raise RuntimeError(f"payment {payment_id} is closed")
-    if transaction is not None:
-        check_nonce_free(db, transaction)
-        insert_transaction(db, payment_id, transaction)
+    return None if transaction is None else write_down(db, payment_id, transaction)
 
 
 def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: float) -> bool:

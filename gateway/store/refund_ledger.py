@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from gateway.contracts import SignedTransaction
+from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.domain import Decision, MinedTransfer, PaymentState, RefundCase
 from gateway.store import refunds
 from gateway.store.refunds import SELECT_CASE
@@ -46,15 +46,15 @@ class SqliteRefunds:
     async def begin(
         self,
         payment_id: int,
-        transaction: SignedTransaction | None,
+        transaction: SignedTransaction | UnsignedTransaction | None,
         *,
         sender: str,
         recipient: str,
         search_from_block: int,
         cap_units: int,
         now: float,
-    ) -> None:
-        await self._write(
+    ) -> SignedTransaction | None:
+        written: SignedTransaction | None = await self._write(
             refunds.begin,
             payment_id,
             transaction,
@@ -64,6 +64,7 @@ class SqliteRefunds:
             cap_units,
             now,
         )
+        return written
 
     async def end(self, payment_id: int, tx_hash: str, *, now: float) -> bool:
         return bool(await self._write(refunds.end, payment_id, tx_hash, now))

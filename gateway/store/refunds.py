@@ -2,10 +2,10 @@
 
 import sqlite3
 
-from gateway.contracts import SignedTransaction
+from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused
-from gateway.store.nonces import check_nonce_free, insert_transaction
+from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
 
 _DAY_S = 86_400
@@ -52,14 +52,14 @@ def decide(
 def begin(
     db: sqlite3.Connection,
     payment_id: int,
-    transaction: SignedTransaction | None,
+    transaction: SignedTransaction | UnsignedTransaction | None,
     sender: str,
     recipient: str,
     search_from_block: int,
     cap_units: int,
     now: float,
-) -> None:
-    """Write a payment `refunding` and the signed transaction, before that is sent.
+) -> SignedTransaction | None:
+    """Write a payment `refunding` and its transaction, signed; only what this returns is sent.
 
     Raises `RefundRefused` past the day's cap, and `RuntimeError` where the refund is closed, was
     begun by another key or for another recipient, or its nonce is taken.
@@ -85,9 +85,7 @@ def begin(
         (sender, now, search_from_block, now, payment_id),
     )
     _change_state(db, payment_id, PaymentState.REFUNDING, now)
-    if transaction is not None:
-        check_nonce_free(db, transaction)
-        insert_transaction(db, payment_id, transaction)
+    return None if transaction is None else write_down(db, payment_id, transaction)
 
 
 def _check_cap(db: sqlite3.Connection, amount_units: int, cap_units: int, now: float) -> None:

@@ -10,9 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-import aiosqlite
-
-from gateway.contracts import NewTask, SignedTransaction
+from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
 from gateway.contracts.payers import ReserveLimits
 from gateway.contracts.store import JobRecord
 from gateway.domain import (
@@ -31,7 +29,7 @@ from gateway.store.payer_records import SqlitePayers
 from gateway.store.refund_ledger import SqliteRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.task_queue import SqliteQueue
-from gateway.store.writer import WriteConnection, Writer
+from gateway.store.writer import StoreConnection, Writer
 
 Value = TypeVar("Value")
 
@@ -76,8 +74,8 @@ class SqliteStore:
         self.payers = SqlitePayers(self._write, self._rows)
 
     async def __aenter__(self) -> Self:
-        writer = WriteConnection(partial(_connect, self._path), 64)
-        self._reader = aiosqlite.Connection(partial(_connect, self._path), 64)
+        writer = StoreConnection(partial(_connect, self._path), 64)
+        self._reader = StoreConnection(partial(_connect, self._path), 64)
         try:
             await asyncio.to_thread(_prepare, self._path)
             await writer
@@ -103,6 +101,10 @@ class SqliteStore:
 
     async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
         return await self._writer.run(lambda db: function(db, *arguments))
+
+    async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
+        """Run a function that only reads, beside the writer: it waits for no commit."""
+        return await self._reader.run(lambda db: function(db, *arguments))
 
     async def _rows(self, sql: str, *parameters: object) -> list[sqlite3.Row]:
         return list(await self._reader.execute_fetchall(sql, parameters))
@@ -133,9 +135,13 @@ class SqliteStore:
         )
 
     async def begin_settling(
-        self, payment_id: int, transaction: SignedTransaction | None, *, now: float
-    ) -> None:
-        await self._write(payments.begin_settling, payment_id, transaction, now)
+        self,
+        payment_id: int,
+        transaction: SignedTransaction | UnsignedTransaction | None,
+        *,
+        now: float,
+    ) -> SignedTransaction | None:
+        return await self._write(payments.begin_settling, payment_id, transaction, now)
 
     async def settle(self, payment_id: int, transfer: Transfer, *, now: float) -> bool:
         return await self._write(payments.settle, payment_id, transfer, now)
@@ -171,17 +177,20 @@ class SqliteStore:
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
         await self._write(nonces.insert_transaction, payment_id, transaction)
 
-    async def unmined_of(self, payment_id: int, signer: str) -> SignedTransaction | None:
-        return await self._write(nonces.unmined_of, payment_id, signer)
+    async def unmined_of(self, payment_id: int, *signers: str) -> SignedTransaction | None:
+        return await self._read(nonces.unmined_of, payment_id, *signers)
 
-    async def nonces_of(self, payment_id: int, signer: str) -> int:
-        return await self._write(nonces.nonces_of, payment_id, signer)
+    async def nonces_of(self, payment_id: int, *signers: str) -> int:
+        return await self._read(nonces.nonces_of, payment_id, *signers)
+
+    async def waiting_of(self, signer: str, chain_nonce: int) -> int:
+        return await self._read(nonces.waiting_of, signer, chain_nonce)
 
     async def failed_gas(self, *, since: float) -> int:
-        return await self._write(nonces.failed_gas, since)
+        return await self._read(nonces.failed_gas, since)
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-        return await self._write(nonces.unmined, signer)
+        return await self._read(nonces.unmined, signer)
 
     async def mark_mined(self, signer: str, below_nonce: int) -> None:
         await self._write(nonces.mark_mined, signer, below_nonce)

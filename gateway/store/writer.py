@@ -22,7 +22,7 @@ Write = Callable[[sqlite3.Connection], Value]
 MAX_BATCH = 64
 
 
-class WriteConnection(aiosqlite.Connection):
+class StoreConnection(aiosqlite.Connection):
     """An aiosqlite connection that runs a whole function on its thread.
 
     That is one hop between threads, where aiosqlite makes one for each statement and fetch.
@@ -38,7 +38,7 @@ class WriteConnection(aiosqlite.Connection):
 class Writer:
     """Owns the write connection; nothing else writes."""
 
-    def __init__(self, connection: WriteConnection) -> None:
+    def __init__(self, connection: StoreConnection) -> None:
         self._connection = connection
         self._queue: asyncio.Queue[tuple[Write[Any], asyncio.Future[Any]]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None

@@ -1,161 +1,16 @@
-"""Settlement by the gateway's own key, which sends `transferWithAuthorization` and pays the gas.
+"""Settlement by the gateway's own keys, which send `transferWithAuthorization` and pay the gas."""
 
-The key holds a little ETH and no USDC. Every transaction is signed and written down
-(`begin_settling`) before it is sent, so a restart sends the same bytes again and loses no nonce.
-"""
-
-import asyncio
 from collections.abc import Callable
 
-from gateway import (
-    Authorization,
-    CallReverted,
-    ExecutionError,
-    Payment,
-    PaymentRequired,
-    PluginContext,
-    Quote,
-    SettingsError,
-    Settler,
-    SignedTransaction,
-    hookimpl,
-)
-from gateway.chain.keys import load_key
-from gateway.chain.signer import Call, Signer
-from gateway.chain.smart_wallets import KEY_GAS, has_code, settlement_call, unwrap_signature
+from gateway import PluginContext, Settler, hookimpl
+from gateway_local_settler.settler import LocalSettler
 
-# The most nonces of the settlement key for one payment: one that another process takes, one that is
-# overtaken, and one more. An account with code can make each of them revert at will, so its payment
-# gets one. A wallet that is still to be deployed gets two, because its deployment by a third party
-# makes the first revert.
-_MOST_NONCES = 3
-_MOST_NONCES_OF_CODE = 1
-_MOST_NONCES_UNDEPLOYED = 2
-_HOUR_S = 3600.0
-_REFUSED = "invalid_exact_evm_payload_signature"
-_NOT_NOW = "nothing was charged. A direct USDC transfer works."
+__all__ = ["LocalSettler"]
 
 
 @hookimpl
 def register_settlers(
     register: Callable[[str, Callable[[], Settler]], None], context: PluginContext
 ) -> None:
-    """Offer settlement by the gateway's own key."""
+    """Offer settlement by the gateway's own keys."""
     register("local", lambda: LocalSettler(context))
-
-
-class LocalSettler:
-    """Sends each authorization in a transaction of its own. Implements `gateway.Settler`."""
-
-    def __init__(self, context: PluginContext) -> None:
-        secret = load_key(context.settings, "settlement")
-        if secret is None:
-            raise SettingsError(
-                "GATEWAY_SETTLEMENT_KEY is not set. It is the private key that pays the gas of "
-                "x402 settlements. Example: GATEWAY_SETTLEMENT_KEY=0x<64 hexadecimal digits>"
-            )
-        self._context = context
-        self._signer = Signer(secret, context, self._write_down, most_nonces=self._most_nonces)
-        self.address = self._signer.address
-
-    @property
-    def about(self) -> str:
-        """The key's address, its ETH at the last look, and how many settlements that pays for."""
-        money = self._signer.seen_money
-        if money is None:
-            return self.address
-        count = money.lasts_for(KEY_GAS)
-        return (
-            f"{self.address} holds {money.balance_wei / 10**18:.6f} ETH for gas, "
-            f"enough for about {count:,} settlement{'' if count == 1 else 's'}"
-        )
-
-    async def check_ready(self) -> None:
-        """Raise `ExecutionError` if the key is nearly out of ETH, or if gas is over the cap."""
-        await self._check_funds(KEY_GAS)
-
-    async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Check that the key can pay for this settlement, at the price of a block.
-
-        The settlement of an account with code is simulated as its transaction would run: by our
-        key, at real fees. Raises `PaymentRequired` if that reverts, and `ExecutionError`.
-        """
-        chain = self._context.chain
-        call, is_code = await asyncio.gather(
-            settlement_call(authorization, quote.network, chain), has_code(authorization, chain)
-        )
-        await self._check_funds(call.gas)
-        if not is_code:
-            return
-        await self._check_failed_gas()
-        try:
-            await self._signer.simulate(call, await self._signer.bid())
-        except CallReverted:
-            raise PaymentRequired(_REFUSED) from None
-
-    async def _check_failed_gas(self) -> None:
-        """Raise `ExecutionError` if reverts of accounts with code burned the hour's gas."""
-        since = self._context.now() - _HOUR_S
-        burned = await self._context.journal.failed_gas(since=since)
-        if burned >= self._context.settings.failed_gas_per_hour * 10**18:
-            raise ExecutionError(
-                "Too many settlements of smart accounts failed in this hour, so none is tried "
-                f"now; {_NOT_NOW}"
-            )
-
-    async def _most_nonces(self, payment: Payment) -> int:
-        """Return how many nonces a payment may use up. Called once a first nonce was used."""
-        if payment.authorization is None:
-            raise ValueError("a direct payment is not settled by us")
-        if unwrap_signature(payment.authorization.signature) is not None:
-            return _MOST_NONCES_UNDEPLOYED
-        is_code = await has_code(payment.authorization, self._context.chain)
-        return _MOST_NONCES_OF_CODE if is_code else _MOST_NONCES
-
-    async def submit(self, payment: Payment) -> str | None:
-        """Send what is written down for the payment, or sign and write down first.
-
-        Returns the transaction's hash, or None if nothing was sent: the chain would refuse the
-        call, or the payment may use up no more nonces.
-        """
-        return await self._signer.submit(payment, await self._build_call(payment))
-
-    async def tend(self) -> None:
-        """Send unmined transactions again, and dearer if they are stuck."""
-        await self._signer.tend(self._build_call)
-
-    async def close(self) -> None:
-        """Do nothing: no call of this settler outlives its caller."""
-
-    async def _write_down(self, payment: Payment, transaction: SignedTransaction) -> None:
-        now = self._context.now()
-        await self._context.journal.begin_settling(payment.id, transaction, now=now)
-
-    async def _build_call(self, payment: Payment) -> Call:
-        if payment.authorization is None:
-            raise ValueError("a direct payment is not settled by us")
-        context = self._context
-        return await settlement_call(payment.authorization, context.settings.chain, context.chain)
-
-    async def _check_funds(self, gas: int) -> None:
-        if not await self._signer.can_pay(gas):
-            raise ExecutionError(
-                f"The gateway cannot settle x402 payments now; {_NOT_NOW}",
-                details=self._funds_problem(gas),
-            )
-
-    def _funds_problem(self, gas: int) -> str | None:
-        """Return the operator's sentence about a key that cannot pay, or None before any look."""
-        money, most_gwei = self._signer.seen_money, self._context.settings.max_fee_gwei
-        if money is None:
-            return None
-        if money.fee_wei > most_gwei * 10**9:
-            return (
-                f"Gas costs {money.fee_wei / 10**9:.3f} gwei now, more than GATEWAY_MAX_FEE_GWEI "
-                f"({most_gwei:g}); x402 waits until it is cheaper."
-            )
-        network = self._context.settings.chain.name
-        return (
-            f"The settlement wallet {self.about}. x402 needs {money.needed_wei(gas) / 10**18:.6f} "
-            f"ETH; send it some ETH on {network}."
-        )

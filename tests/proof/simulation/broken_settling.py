@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from gateway import Transfer
+from gateway import CallReverted, Transfer, UnsignedTransaction
+from gateway.chain.signer import Signer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, BASE, word
 from gateway.payments import Reconciler, reconcile, refunds
-from gateway.store import nonces, payments, writer
+from gateway.store import nonces, writer
 from gateway_facilitator_settler import FacilitatorSettler
 from tests.proof.simulation.loop import OWNER
 from tests.proof.simulation.mutant import ONE_USE, Mutant
@@ -65,9 +66,54 @@ def nonce_twice() -> Mutant:
         "a signer's nonce given out twice",
         (
             (nonces, "next_nonce", lambda db, address, chain_nonce: chain_nonce),
-            (payments, "check_nonce_free", lambda db, transaction: None),
+            (nonces, "check_nonce_free", lambda db, transaction: None),
         ),
     )
+
+
+async def _prepare(self: Signer, payment: Any, call: Any) -> tuple[Any, Any] | None:
+    """Sign with a nonce that is read before the write; return that, and what the write is given."""
+    fees = await self.bid()
+    try:
+        await self.simulate(call, fees)
+    except CallReverted:
+        return None
+    count = await self._chain.transaction_count(self.address)
+    used = await self._journal.nonces_of(payment.id, self.address)
+    signed = self._sign(call, await self._journal.next_nonce(self.address, count), *fees)
+    unsigned = UnsignedTransaction(
+        signer=self.address,
+        signers=[self.address],
+        chain_nonce=count,
+        used_nonces=used,
+        sign=lambda nonce: signed,
+    )
+    return signed, unsigned
+
+
+def nonce_before_write() -> Mutant:
+    async def _begin(self: Any, payment: Any, call: Any) -> Any:
+        prepared = await _prepare(self, payment, call)
+        return None if prepared is None else await self._write_down(payment, prepared[1])
+
+    return Mutant(
+        "a nonce decided before its write",
+        (
+            (Signer, "_begin", _begin),
+            (nonces, "check_nonce_free", lambda db, transaction: None),
+        ),
+    )
+
+
+def broadcast_before_row() -> Mutant:
+    async def _begin(self: Any, payment: Any, call: Any) -> Any:
+        prepared = await _prepare(self, payment, call)
+        if prepared is None:
+            return None
+        await self._chain.send(prepared[0].raw)
+        return await self._write_down(payment, prepared[1])
+
+    return Mutant("broadcast before its row (T2)", ((Signer, "_begin", _begin),))
 
 
 def late_commit() -> Mutant:

@@ -34,7 +34,7 @@ def open_database(world: World, relaxed: tuple[str, ...]) -> sqlite3.Connection:
 
 
 class InlineReader:
-    """Stands where the reading aiosqlite connection does; the answer comes a little later."""
+    """Stands where the reading `StoreConnection` does; the answer comes a little later."""
 
     def __init__(self, db: sqlite3.Connection, life: Any) -> None:
         self._db = db
@@ -46,12 +46,21 @@ class InlineReader:
         await self._life.hop()
         return rows
 
+    async def run(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
+        self._life.check()
+        outcome = function(self._db)
+        await self._life.hop()
+        return outcome
+
     async def close(self) -> None:
         self._life.check()
 
 
 class InlineWriter:
-    """Stands where the `WriteConnection` does; a process may die just before or after COMMIT."""
+    """Stands where the writing `StoreConnection` does.
+
+    A process may die just before or after COMMIT.
+    """
 
     def __init__(self, db: sqlite3.Connection, life: Any) -> None:
         self._db = db

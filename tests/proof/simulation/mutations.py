@@ -25,6 +25,8 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "spent-is-the-end": accepting.spent_is_the_end,
     "any-request": accepting.any_request,
     "nonce-twice": settling.nonce_twice,
+    "nonce-before-write": settling.nonce_before_write,
+    "broadcast-before-row": settling.broadcast_before_row,
     "late-commit": settling.late_commit,
     "believed-facilitator": settling.believed_facilitator,
     "refund-anew": settling.refund_anew,

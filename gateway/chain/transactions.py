@@ -1,0 +1,51 @@
+"""Signs EIP-1559 transactions, in about a tenth of the time that eth_account takes."""
+
+from typing import TypedDict
+
+from coincurve import PrivateKey
+from eth_hash.auto import keccak
+
+from gateway.slim_imports import import_ethereum
+
+# The type of an EIP-1559 transaction (EIP-2718).
+_TYPE = b"\x02"
+
+
+class Transaction(TypedDict):
+    """The fields of an EIP-1559 transaction without an access list; fees in wei per gas."""
+
+    chainId: int
+    nonce: int
+    maxPriorityFeePerGas: int
+    maxFeePerGas: int
+    gas: int
+    to: bytes
+    value: int
+    data: bytes
+
+
+def sign_transaction(secret: bytes, transaction: Transaction) -> tuple[str, bytes]:
+    """Return (hash, raw bytes) of a signed transaction: the bytes that eth_account would give."""
+    rlp = import_ethereum("rlp")
+    fields = [
+        _big_endian(transaction["chainId"]),
+        _big_endian(transaction["nonce"]),
+        _big_endian(transaction["maxPriorityFeePerGas"]),
+        _big_endian(transaction["maxFeePerGas"]),
+        _big_endian(transaction["gas"]),
+        transaction["to"],
+        _big_endian(transaction["value"]),
+        transaction["data"],
+        # The access list.
+        [],
+    ]
+    digest = keccak(_TYPE + rlp.encode(fields))
+    signature = PrivateKey(secret).sign_recoverable(digest, hasher=None)
+    r, s = signature[:32].lstrip(b"\0"), signature[32:64].lstrip(b"\0")
+    raw = _TYPE + bytes(rlp.encode([*fields, _big_endian(signature[64]), r, s]))
+    return "0x" + keccak(raw).hex(), raw
+
+
+def _big_endian(number: int) -> bytes:
+    """Return a number as RLP wants it: without leading zeros, and nothing for zero."""
+    return number.to_bytes((number.bit_length() + 7) // 8, "big")

@@ -1,0 +1,61 @@
+"""The settlement keys: which of them sends the next settlement, and whether they can pay for it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from gateway import Payment
+from gateway.chain.signer import Call, GasMoney, Signer
+from gateway.chain.smart_wallets import KEY_GAS
+
+
+class SettlementKeys:
+    """One key or several; the one with the fewest waiting transactions sends the next one.
+
+    A node keeps only so many waiting transactions of one sender, and 16 is a common default.
+    """
+
+    def __init__(self, signers: Sequence[Signer]) -> None:
+        self._signers = signers
+        self.addresses = tuple(signer.address for signer in signers)
+
+    async def choose(self, gas: int) -> Signer:
+        """Return the key that sends the next call of so much gas.
+
+        Where no key can pay, the first one is returned: the chain tells what comes of it.
+        """
+        if len(self._signers) == 1:
+            return self._signers[0]
+        able = [signer for signer in self._signers if await signer.can_pay(gas)]
+        waiting = await asyncio.gather(*(signer.count_waiting() for signer in able))
+        ranked = sorted(zip(waiting, able, strict=True), key=lambda pair: pair[0])
+        return ranked[0][1] if ranked else self._signers[0]
+
+    async def can_pay(self, gas: int) -> bool:
+        """Tell whether gas is under the cap and any key can pay for several such calls."""
+        return any([await signer.can_pay(gas) for signer in self._signers])
+
+    async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
+        """Send every key's unmined transactions again, and dearer if they are stuck."""
+        await asyncio.gather(*(signer.tend(call_of) for signer in self._signers))
+
+    @property
+    def seen_money(self) -> GasMoney | None:
+        """The most that a key held at the last look; None before any look."""
+        seen = [signer.seen_money for signer in self._signers if signer.seen_money is not None]
+        return max(seen, key=lambda money: money.balance_wei, default=None)
+
+    @property
+    def about(self) -> str:
+        """Each key's address and ETH at the last look, and how many settlements that pays for."""
+        return "; ".join(_describe(signer) for signer in self._signers)
+
+
+def _describe(signer: Signer) -> str:
+    money = signer.seen_money
+    if money is None:
+        return signer.address
+    count = money.lasts_for(KEY_GAS)
+    return (
+        f"{signer.address} holds {money.balance_wei / 10**18:.6f} ETH for gas, "
+        f"enough for about {count:,} settlement{'' if count == 1 else 's'}"
+    )
