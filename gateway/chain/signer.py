@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
-from gateway.chain.kept import BLOCK_S, SharedAnswer
 from gateway.chain.keys import address_of
+from gateway.chain.shared_answers import BLOCK_S, SharedAnswer
 from gateway.chain.transactions import Transaction, sign_transaction
 from gateway.contracts import (
     CallReverted,

@@ -1,6 +1,7 @@
 """The settlement keys: which of them sends the next settlement, and whether they can pay for it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
 from gateway import Payment
@@ -17,8 +18,24 @@ class SettlementKeys:
     def __init__(self, signers: Sequence[Signer]) -> None:
         self._signers = signers
         self.addresses = tuple(signer.address for signer in signers)
+        # How many submits are under way, by the key's address: the journal does not know them yet.
+        self._submitting: Counter[str] = Counter()
 
-    async def choose(self, gas: int) -> Signer:
+    async def simulate(self, call: Call) -> None:
+        """Make the call as its transaction would; raises `CallReverted`."""
+        signer = await self._choose(call.gas)
+        await signer.simulate(call, await signer.bid())
+
+    async def submit(self, payment: Payment, call: Call) -> str | None:
+        """Send the payment's transaction; see `Signer.submit`."""
+        signer = await self._choose(call.gas)
+        self._submitting[signer.address] += 1
+        try:
+            return await signer.submit(payment, call)
+        finally:
+            self._submitting[signer.address] -= 1
+
+    async def _choose(self, gas: int) -> Signer:
         """Return the key that sends the next call of so much gas.
 
         Where no key can pay, the first one is returned: the chain tells what comes of it.
@@ -26,9 +43,13 @@ class SettlementKeys:
         if len(self._signers) == 1:
             return self._signers[0]
         able = [signer for signer in self._signers if await signer.can_pay(gas)]
-        waiting = await asyncio.gather(*(signer.count_waiting() for signer in able))
-        ranked = sorted(zip(waiting, able, strict=True), key=lambda pair: pair[0])
-        return ranked[0][1] if ranked else self._signers[0]
+        counts = await asyncio.gather(*(signer.count_waiting() for signer in able))
+        waiting = {signer.address: count for signer, count in zip(able, counts, strict=True)}
+        return min(
+            able,
+            key=lambda signer: waiting[signer.address] + self._submitting[signer.address],
+            default=self._signers[0],
+        )
 
     async def can_pay(self, gas: int) -> bool:
         """Tell whether gas is under the cap and any key can pay for several such calls."""

@@ -84,9 +84,8 @@ class LocalSettler:
         if not is_code:
             return
         await self._check_failed_gas()
-        signer = await self._keys.choose(call.gas)
         try:
-            await signer.simulate(call, await signer.bid())
+            await self._keys.simulate(call)
         except CallReverted:
             raise PaymentRequired(_REFUSED) from None
 
@@ -115,9 +114,7 @@ class LocalSettler:
         Returns the transaction's hash, or None if nothing was sent: the chain would refuse the
         call, or the payment may use up no more nonces.
         """
-        call = await self._build_call(payment)
-        signer = await self._keys.choose(call.gas)
-        return await signer.submit(payment, call)
+        return await self._keys.submit(payment, await self._build_call(payment))
 
     async def tend(self) -> None:
         """Send unmined transactions again, and dearer if they are stuck."""

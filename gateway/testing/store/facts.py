@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts import Lease, NewTask, SignedTransaction, Store
+from gateway.contracts import Lease, NewTask, SignedTransaction, Store, UnsignedTransaction
 from gateway.domain import (
     Authorization,
     Endpoint,
@@ -112,6 +112,23 @@ def signed_transaction(nonce: int, fee: int = 100, *, signer: str = SIGNER) -> S
         max_fee_wei=fee,
         max_priority_wei=1,
         sent_at=NOW,
+    )
+
+
+def unsigned_transaction(
+    chain_nonce: int = 0,
+    used_nonces: int = 0,
+    *,
+    signer: str = SIGNER,
+    signers: Sequence[str] = (SIGNER, WALLET),
+) -> UnsignedTransaction:
+    """Return a transaction that gets its nonce from the journal."""
+    return UnsignedTransaction(
+        signer=signer,
+        signers=signers,
+        chain_nonce=chain_nonce,
+        used_nonces=used_nonces,
+        sign=lambda nonce: signed_transaction(nonce, signer=signer),
     )
 
 

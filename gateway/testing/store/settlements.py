@@ -3,9 +3,10 @@
 import asyncio
 from typing import Any
 
+import attrs
 import pytest
 
-from gateway.contracts import Store
+from gateway.contracts import SignedTransaction, Store
 from gateway.domain import (
     Payment,
     PaymentState,
@@ -24,6 +25,7 @@ from gateway.testing.store.facts import (
     settling,
     signed_transaction,
     tx_hash,
+    unsigned_transaction,
 )
 
 
@@ -73,6 +75,78 @@ class SettlingContract:
         )
         assert kinds(outcomes).count(RuntimeError) == 49
         assert len(await store.unmined(SIGNER)) == 1
+
+    async def test_fifty_unsigned_at_once_get_fifty_nonces_in_a_row(self, store: Store) -> None:
+        tasks = [await reserved(store, nonce) for nonce in range(50)]
+        sent = await asyncio.gather(
+            *(
+                store.begin_settling(task.payment.id, unsigned_transaction(7), now=NOW)
+                for task in tasks
+            )
+        )
+        assert sent == [signed_transaction(nonce) for nonce in range(7, 57)]
+        written = [transaction for _, transaction in await store.unmined(SIGNER)]
+        assert written == sent
+
+    async def test_a_write_that_fails_leaves_no_gap(self, store: Store) -> None:
+        closed, task = await reserved(store, 1), await reserved(store, 2)
+        await store.release(closed.payment.id, now=NOW)
+        outcomes = await asyncio.gather(
+            store.begin_settling(closed.payment.id, unsigned_transaction(), now=NOW),
+            store.begin_settling(task.payment.id, unsigned_transaction(), now=NOW),
+            return_exceptions=True,
+        )
+        assert isinstance(outcomes[0], RuntimeError)
+        assert outcomes[1] == signed_transaction(0)
+
+    async def test_a_signature_that_fails_uses_up_no_nonce(self, store: Store) -> None:
+        def sign(nonce: int) -> SignedTransaction:
+            raise ValueError(nonce)
+
+        task = await reserved(store)
+        broken = attrs.evolve(unsigned_transaction(), sign=sign)
+        with pytest.raises(ValueError, match="0"):
+            await store.begin_settling(task.payment.id, broken, now=NOW)
+        assert (await known(store, task.id)).payment.state is PaymentState.RESERVED
+        sent = await store.begin_settling(task.payment.id, unsigned_transaction(), now=NOW)
+        assert sent == signed_transaction(0)
+
+    @pytest.mark.parametrize("second", [SIGNER, WALLET])
+    async def test_two_submits_of_one_payment_send_one_transaction(
+        self, store: Store, second: str
+    ) -> None:
+        """The second submit may be of another key of the gateway."""
+        task = await reserved(store)
+        first, other = await asyncio.gather(
+            store.begin_settling(task.payment.id, unsigned_transaction(), now=NOW),
+            store.begin_settling(task.payment.id, unsigned_transaction(signer=second), now=NOW),
+        )
+        assert first == other == signed_transaction(0)
+        assert await store.unmined(WALLET) == []
+
+    async def test_a_key_that_was_replaced_is_not_waited_for(self, store: Store) -> None:
+        task = await settling(store)
+        new_key = unsigned_transaction(1, signer=WALLET, signers=(WALLET,))
+        sent = await store.begin_settling(task.payment.id, new_key, now=NOW)
+        assert sent == signed_transaction(1, signer=WALLET)
+
+    async def test_a_nonce_used_up_since_the_simulation_stops_the_next(self, store: Store) -> None:
+        task = await settling(store)
+        await store.mark_mined(SIGNER, 1)
+        late = unsigned_transaction(1, used_nonces=0)
+        with pytest.raises(RuntimeError, match="meanwhile"):
+            await store.begin_settling(task.payment.id, late, now=NOW)
+        known_use = unsigned_transaction(1, used_nonces=1)
+        sent = await store.begin_settling(task.payment.id, known_use, now=NOW)
+        assert sent == signed_transaction(1)
+        assert await store.nonces_of(task.payment.id, SIGNER, WALLET) == 2
+
+    async def test_what_waits_is_counted_for_each_key(self, store: Store) -> None:
+        for nonce in (1, 2, 3):
+            await settling(store, nonce, chain_nonce=4)
+        assert await store.waiting_of(SIGNER, 4) == 3
+        assert await store.waiting_of(SIGNER, 6) == 1
+        assert await store.waiting_of(WALLET, 0) == 0
 
     async def test_a_closed_payment_is_not_settled_again(self, store: Store) -> None:
         task = await reserved(store)

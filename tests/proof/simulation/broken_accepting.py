@@ -44,15 +44,15 @@ def broadcast_before_claim() -> Mutant:
 async def _broadcast(self: Payments, quote: Any, authorization: Any) -> None:
     settler: Any = self.settlements._settler
     data = transfer_calldata(authorization)
-    if not hasattr(settler, "_signer"):
+    if not hasattr(settler, "_keys"):
         chain: Any = self.chain
         chain.life.relay.settle(data)
         return
-    key = settler._signer
+    (key,) = settler._keys._signers
     count = await self.chain.transaction_count(key.address)
     nonce = await key._journal.next_nonce(key.address, count)
     call = signer.Call(to=quote.network.token, data=data, gas=150_000)
-    signed = await key._sign(call, nonce, 10**9, 10**6)
+    signed = key._sign(call, nonce, 10**9, 10**6)
     await self.chain.send(signed.raw)
 
 

@@ -1,0 +1,63 @@
+"""Our signed transactions are byte for byte those of eth_account."""
+
+import random
+
+import pytest
+from eth_account import Account
+
+from gateway.chain.transactions import sign_transaction
+
+DICE = random.Random(1559)
+# Around each length at which RLP writes a value in another way.
+LENGTHS = (0, 1, 2, 54, 55, 56, 57, 255, 256, 257, 65_535, 65_536)
+
+
+def some_number(most_bits: int) -> int:
+    """Return a number that may be short, since RLP writes short numbers differently."""
+    return DICE.getrandbits(DICE.randint(0, most_bits))
+
+
+def some_transaction(data: bytes) -> dict:
+    return {
+        "chainId": DICE.choice([1, 127, 128, 8453, 84_532]),
+        "nonce": some_number(40),
+        "maxPriorityFeePerGas": some_number(60),
+        "maxFeePerGas": some_number(70),
+        "gas": some_number(30),
+        "to": DICE.randbytes(20),
+        "value": some_number(90),
+        "data": data,
+    }
+
+
+def official(secret: bytes, transaction: dict) -> tuple[str, bytes]:
+    signed = Account.sign_transaction(transaction, secret)
+    return "0x" + bytes(signed.hash).hex(), bytes(signed.raw_transaction)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_calldata_of_each_length_gives_the_official_bytes(length):
+    for _ in range(5):
+        secret, transaction = DICE.randbytes(32), some_transaction(DICE.randbytes(length))
+        assert sign_transaction(secret, transaction) == official(secret, transaction)
+
+
+def test_short_bytes_and_zeros_give_the_official_bytes():
+    for data in (b"\0", b"\x7f", b"\x80", b"\0\0"):
+        transaction = some_transaction(data) | {"nonce": 0, "value": 0, "maxPriorityFeePerGas": 0}
+        secret = DICE.randbytes(32)
+        assert sign_transaction(secret, transaction) == official(secret, transaction)
+
+
+def test_signatures_with_leading_zeros_give_the_official_bytes():
+    """About every 128th signature has an r or s that begins with a zero byte."""
+    secret, short = DICE.randbytes(32), 0
+    transaction = some_transaction(b"")
+    for nonce in range(600):
+        transaction["nonce"] = nonce
+        tx_hash, raw = sign_transaction(secret, transaction)
+        # The list ends with v, r and s: one byte, then twice 33, unless r or s is shorter.
+        if raw[-33] != 0xA0 or raw[-66] != 0xA0:
+            short += 1
+            assert (tx_hash, raw) == official(secret, transaction)
+    assert short
