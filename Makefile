@@ -8,6 +8,7 @@ JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: install lock demo quick test short-proofs proof check bench format docs clean
+.PHONY: bench-peers bench-paid bench-smoke
 .PHONY: sim mutants crash races faults clients fuzz
 
 install: $(VENV)/.installed
@@ -88,6 +89,29 @@ fuzz: install
 bench: install
 	$(BIN)/python bench/run.py
 
+# One request each, to see that the measurements still run; without the peers, which need npm.
+bench-smoke: install
+	$(BIN)/python bench/smoke.py
+
+# `make bench-paid LATENCY_MS=50 KEYS=2 OLD=../older-checkout`
+LATENCY_MS ?= 50
+KEYS ?= 1
+BY_TURNS := $(if $(OLD),--old $(OLD))
+bench-paid: install
+	$(BIN)/python bench/paid.py --latency-ms $(LATENCY_MS) --keys $(KEYS) $(BY_TURNS)
+
+# FastAPI, Express and Hono with the official x402 middleware; nothing of them is the gateway's.
+PEERS := bench/.peers
+bench-peers: install $(PEERS)/.installed
+	$(BIN)/python bench/peers.py $(BY_TURNS)
+
+$(PEERS)/.installed: bench/peers/requirements.txt bench/peers/package.json
+	$(PYTHON) -m venv $(PEERS)/venv
+	$(PEERS)/venv/bin/python -m pip install --quiet --requirement bench/peers/requirements.txt
+	cp bench/peers/package.json $(PEERS)
+	npm install --prefix $(PEERS) --no-package-lock --ignore-scripts --no-audit --no-fund --silent
+	touch $@
+
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -96,4 +120,4 @@ docs: install
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf $(VENV) $(LOCK_VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(LOCK_VENV) $(PEERS) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

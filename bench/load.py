@@ -1,13 +1,15 @@
 """Load on one HTTP route: wrk where it is installed, else a small client of our own."""
 
 import asyncio
+import itertools
 import json
+import math
 import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -18,9 +20,12 @@ HOW_TO_GET_WRK = (
     "wrk is not installed (get it with `apt-get update && apt-get install -y wrk`), so the load "
     "comes from a client in Python, which is itself the limit above some 5,000 answers a second."
 )
+# So many clients in turn where a target names them.
+ADDRESSES = 20_000
 _LUA = """
 wrk.method, wrk.body = %s, %s
-wrk.headers["Content-Type"] = "application/json"
+if wrk.body then wrk.headers["Content-Type"] = "application/json" end
+%s
 function done(summary, latency)
   local failed = summary.errors.connect + summary.errors.read + summary.errors.write
   io.write(string.format('\\nRESULT{"requests":%%d,"s":%%f,"p50":%%f,"p99":%%f,"refused":%%d,"failed":%%d}',
@@ -32,13 +37,17 @@ end
 
 @attrs.frozen(kw_only=True)
 class Target:
-    """One request to repeat; `body` makes it a POST."""
+    """One request to repeat; `body` makes it a POST.
+
+    `address_header`: the header that names another client address in each request.
+    """
 
     name: str
     port: int
     path: str
     body: str | None = None
     status: int = 200
+    address_header: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -49,6 +58,11 @@ class Load:
     p50_ms: float
     p99_ms: float
     wrong: int  # answers of another status, and connections that broke
+    answers: int = 0
+    first_wrong: bytes = b""  # the body of the first answer of another status
+
+
+NextRequest = Callable[[], bytes]
 
 
 def has_wrk() -> bool:
@@ -68,9 +82,9 @@ def _with_wrk(target: Target, connections: int, seconds: float) -> Load:
     url = f"http://127.0.0.1:{target.port}{target.path}"
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "request.lua"
-        script.write_text(_LUA % (method, body))
+        script.write_text(_LUA % (method, body, _lua_addresses(target)))
         pinned = ["taskset", "-c", str(CLIENT_CORE), "wrk", "-t1", f"-c{connections}"]
-        command = [*pinned, f"-d{seconds:g}s", "-s", str(script), url]
+        command = [*pinned, f"-d{math.ceil(seconds)}s", "-s", str(script), url]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = json.loads(printed.rpartition("RESULT")[2])
     is_refusal = target.status >= 400  # what wrk counts as an error
@@ -80,65 +94,110 @@ def _with_wrk(target: Target, connections: int, seconds: float) -> Load:
         p50_ms=found["p50"],
         p99_ms=found["p99"],
         wrong=refused + found["failed"],
+        answers=found["requests"],
     )
+
+
+def _lua_addresses(target: Target) -> str:
+    """Return the script that builds all requests before, each with another address."""
+    if target.address_header is None:
+        return ""
+    return f"""
+local requests, turn = {{}}, 0
+function init(args)
+  for n = 1, {ADDRESSES} do
+    wrk.headers["{target.address_header}"] =
+      string.format("10.%d.%d.%d", math.floor(n / 62500), math.floor(n / 250) % 250, n % 250)
+    requests[n] = wrk.format()
+  end
+end
+function request()
+  turn = turn % {ADDRESSES} + 1
+  return requests[turn]
+end"""
+
+
+def _requests(target: Target) -> NextRequest:
+    """Return what gives the target's request, in turn with each address."""
+    if target.address_header is None:
+        request = request_bytes(target.path, target.body)
+        return lambda: request
+    addresses = (f"10.{n // 62500}.{n // 250 % 250}.{n % 250}" for n in range(ADDRESSES))
+    header = target.address_header
+    return itertools.cycle(
+        [request_bytes(target.path, target.body, {header: one}) for one in addresses]
+    ).__next__
 
 
 def _in_child(target: Target, connections: int, seconds: float) -> Load:
     """Measure in this process, moved to the client's core for the while."""
+    return repeat_here(target, [_requests(target)] * connections, seconds)
+
+
+def repeat_here(target: Target, requests: Sequence[NextRequest], seconds: float) -> Load:
+    """Send from this process, moved to the client's core for the while."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {CLIENT_CORE})
     try:
-        request = request_bytes(target.path, target.body)
-        runs = repeat(target, lambda: request, connections=connections, seconds=seconds)
-        return uvloop.run(runs)
+        return uvloop.run(repeat(target, requests, seconds))
     finally:
         os.sched_setaffinity(0, cores)
 
 
-def request_bytes(path: str, body: str | None) -> bytes:
+def request_bytes(path: str, body: str | None, headers: Mapping[str, str] | None = None) -> bytes:
     """Return a request as it goes over the wire."""
     method = "POST" if body is not None else "GET"
     data = (body or "").encode()
-    length = f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n" if data else ""
-    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{length}\r\n".encode() + data
+    sent = {"Host": "localhost", **(headers or {})}
+    if data:
+        sent |= {"Content-Type": "application/json", "Content-Length": str(len(data))}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+    return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + data
 
 
-async def repeat(
-    target: Target, next_request: Callable[[], bytes], *, connections: int, seconds: float
-) -> Load:
-    """Send what `next_request` returns over each connection, one after the other."""
+async def repeat(target: Target, requests: Sequence[NextRequest], seconds: float) -> Load:
+    """Send over a connection for each of `requests` what it returns, one after the other.
+
+    Each connection sends at least once; what was sent in time is waited for.
+    """
     times: list[float] = []
-    wrong = 0
+    refusals: list[bytes] = []
     deadline = time.perf_counter() + seconds
 
-    async def client() -> None:
-        nonlocal wrong
+    async def client(next_request: NextRequest) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
-        while (began := time.perf_counter()) < deadline:
+        while True:
+            began = time.perf_counter()
             writer.write(next_request())
-            status = await _read_answer(reader)
-            times.append(time.perf_counter() - began)
-            wrong += status != target.status
+            status, body = await _read_answer(reader)
+            ended = time.perf_counter()
+            times.append(ended - began)
+            if status != target.status:
+                refusals.append(body)
+            if ended >= deadline:
+                break
         writer.close()
 
     began = time.perf_counter()
-    await asyncio.gather(*(client() for _ in range(connections)))
+    await asyncio.gather(*map(client, requests))
     elapsed = time.perf_counter() - began
     ranked = sorted(times)
     return Load(
-        rate=(len(ranked) - wrong) / elapsed,
+        rate=(len(ranked) - len(refusals)) / elapsed,
         p50_ms=ranked[len(ranked) // 2] * 1000,
         p99_ms=ranked[len(ranked) * 99 // 100] * 1000,
-        wrong=wrong,
+        wrong=len(refusals),
+        answers=len(ranked),
+        first_wrong=refusals[0] if refusals else b"",
     )
 
 
-async def _read_answer(reader: asyncio.StreamReader) -> int:
-    """Read one answer to its end and return its status."""
+async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Read one answer to its end and return its status and body."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
-    await reader.readexactly(int(length))
-    return int(head[9:12])
+    body = await reader.readexactly(int(length))
+    return int(head[9:12]), body
 
 
 def numbers() -> Iterator[int]:

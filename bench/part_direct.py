@@ -3,15 +3,14 @@
 import asyncio
 import contextlib
 import json
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import aiosqlite
 import uvloop
-from load import Load, Target, numbers, repeat, request_bytes
-from place import CLIENT_CORE, folder, fsync_us
+from load import Load, Target, numbers, repeat_here, request_bytes
+from place import folder, fsync_us, sized
 from processes import gateway, stub_chain
 from rich.table import Table
 from samples import new_task, new_transfer
@@ -22,8 +21,8 @@ from gateway.store import SqliteStore
 from gateway.store.rows import dump_request
 
 _CLIENTS = 64
-_SECONDS = 8.0
-_INSERTS = 2_000
+_SECONDS = sized(8.0, 0.1)
+_INSERTS = sized(2_000, 64)
 
 
 def next_payment() -> Callable[[], bytes]:
@@ -40,18 +39,13 @@ def next_payment() -> Callable[[], bytes]:
 
 def _payments() -> Load:
     """Pay over HTTP, each time with another transaction."""
-    next_request = next_payment()
+    requests = [next_payment()] * _CLIENTS
     with contextlib.ExitStack() as stack:
         data = Path(stack.enter_context(folder()))
         port = stack.enter_context(gateway(data, stack.enter_context(stub_chain())))
         target = Target(name="direct", port=port, path="/api/proxy-generate")
-        cores = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {CLIENT_CORE})
-        try:
-            uvloop.run(repeat(target, next_request, connections=_CLIENTS, seconds=1))
-            return uvloop.run(repeat(target, next_request, connections=_CLIENTS, seconds=_SECONDS))
-        finally:
-            os.sched_setaffinity(0, cores)
+        repeat_here(target, requests, _SECONDS / 8)
+        return repeat_here(target, requests, _SECONDS)
 
 
 async def _rate(insert: Callable[[], Awaitable[object]], clients: int, inserts: int) -> float:
@@ -141,7 +135,7 @@ def run() -> list[Table]:
     wrong = f" [red]{paid.wrong} refused[/red]" if paid.wrong else ""
     http = Table("", "a second", "p50", "p99", title=f"Direct payments, {_CLIENTS} clients")
     http.add_row(
-        "accepted over HTTP, two RPC calls each" + wrong,
+        "accepted over HTTP, three RPC calls each" + wrong,
         f"[bold]{paid.rate:,.0f}[/bold]",
         f"{paid.p50_ms:.0f} ms",
         f"{paid.p99_ms:.0f} ms",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 from load import HOW_TO_GET_WRK, Load, Target, has_wrk, measure
-from place import folder
+from place import folder, sized
 from processes import bare, gateway, get, stub_chain
 from rich.table import Table
 from samples import accept
@@ -19,8 +19,8 @@ from gateway.domain import StoredOutput, StoredResult
 from gateway.store import SqliteStore
 
 _CONNECTIONS = 16
-_ROUNDS = 3  # by turns, so that a noisy neighbour meets everybody
-_SECONDS = 2  # a round of one target
+_ROUNDS = sized(3, 1)  # by turns, so that a noisy neighbour meets everybody
+_SECONDS = sized(2, 0.1)  # a round of one target
 _RESULT = StoredResult(
     outputs=(
         StoredOutput(
@@ -35,11 +35,11 @@ _RESULT = StoredResult(
 )
 
 
-async def _completed_task(data: Path) -> str:
-    """Return the id of a completed task in a new database."""
+async def completed_task(data: Path, task_id: str | None = None) -> str:
+    """Return the id of a completed task, of that id if one is given, in a new database."""
     async with SqliteStore(data / "gateway.db") as store:
         now = time.time()
-        task = await accept(store, now)
+        task = await accept(store, now, task_id)
         (lease,) = await store.queue.claim(1, lease_s=60, now=now)
         await store.queue.complete(lease, _RESULT, expires_at=now + 86_400, now=now)
     return task.id
@@ -50,7 +50,7 @@ def _targets() -> Iterator[list[Target]]:
     """Run the servers within the block; gives what is asked of them, the baseline first."""
     with contextlib.ExitStack() as stack:
         data = Path(stack.enter_context(folder()))
-        task_id = asyncio.run(_completed_task(data))
+        task_id = asyncio.run(completed_task(data))
         rpc_url = stack.enter_context(stub_chain())
         quart, asgi = (stack.enter_context(bare(kind)) for kind in ("quart", "asgi"))
         port = stack.enter_context(gateway(data, rpc_url))
@@ -82,7 +82,7 @@ def run() -> list[Table]:
     """Measure, and return the tables."""
     with _targets() as targets:
         for target in targets:
-            measure(target, connections=_CONNECTIONS, seconds=1)
+            measure(target, connections=_CONNECTIONS, seconds=_SECONDS / 2)
         rounds = [
             [measure(target, connections=_CONNECTIONS, seconds=_SECONDS) for target in targets]
             for _ in range(_ROUNDS)

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 import attrs
-from place import environment, folder
+from place import environment, folder, sized
 from processes import free_port, get, process, rss_mb, stub_chain, wait_listening
 from rich.table import Table
 
-_RUNS = 7
-_WARM_RUNS = 2  # runs that also wait for the memory after warm-up
-_WARM_S = 4.0  # by then everything heavy is imported
+_RUNS = sized(7, 1)
+_WARM_RUNS = sized(2, 1)  # runs that also wait for the memory after warm-up
+_WARM_S = sized(4.0, 0.5)  # by then everything heavy is imported
 _FRAMEWORK = "import quart, hypercorn.asyncio, hypercorn.config, uvloop"
 
 

@@ -7,19 +7,27 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
-BENCH = Path(__file__).parent
-ROOT = BENCH.parent
-SOURCES = [str(ROOT), str(ROOT / "providers"), str(ROOT / "plugins"), str(BENCH / "plugin")]
+from tree import HERE, Tree
+
+Amount = TypeVar("Amount", int, float)
+# One request each, to see that the measurements still run.
+IS_SMOKE = "--smoke" in sys.argv[1:]
 CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORE, CLIENT_CORE = CORES[0], CORES[-1]  # the same one where there is only one
 WALLET = "0x" + "1" * 40
 
-sys.path[:0] = SOURCES  # a checkout that was never installed is measured as well
+sys.path[:0] = HERE.sources  # a checkout that was never installed is measured as well
 
 
-def environment(**settings: object) -> dict[str, str]:
-    """Return the environment of a gateway that is measured; `settings` go on top."""
+def sized(full: Amount, smoke: Amount) -> Amount:
+    """Return an amount of work: all of it, or that of `--smoke`."""
+    return smoke if IS_SMOKE else full
+
+
+def environment(tree: Tree = HERE, **settings: object) -> dict[str, str]:
+    """Return the environment of a tree's gateway that is measured; `settings` go on top."""
     inherited = {name: value for name, value in os.environ.items() if "GATEWAY_" not in name}
     chosen = {
         "base_url": "https://gateway.example.com",
@@ -34,7 +42,7 @@ def environment(**settings: object) -> dict[str, str]:
         **settings,
     }
     named = {f"GATEWAY_{name.upper()}": str(value) for name, value in chosen.items()}
-    return inherited | {"PYTHONPATH": os.pathsep.join(SOURCES)} | named
+    return inherited | {"PYTHONPATH": os.pathsep.join(tree.sources)} | named
 
 
 def folder() -> tempfile.TemporaryDirectory[str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import os
 import socket
 import subprocess
@@ -9,8 +10,10 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from place import BENCH, CLIENT_CORE, SERVER_CORE, environment
+from place import CLIENT_CORE, SERVER_CORE, environment
+from tree import BENCH, HERE, Tree
 
 
 def free_port() -> int:
@@ -23,10 +26,15 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def process(
-    arguments: list[str], env: dict[str, str], *, core: int | None, log: Path | None = None
+    arguments: list[str],
+    env: dict[str, str],
+    *,
+    core: int | None,
+    log: Path | None = None,
+    program: str = sys.executable,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run Python with `arguments` within the block, on one core if given; then SIGTERM."""
-    command = [sys.executable, *arguments]
+    """Run a program, else Python, within the block, on one core if given; then SIGTERM."""
+    command = [program, *arguments]
     if core is not None:
         command = ["taskset", "-c", str(core), *command]
     with log.open("wb") if log else contextlib.nullcontext(subprocess.DEVNULL) as out:
@@ -70,14 +78,29 @@ def rss_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process and its threads so far, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextlib.contextmanager
-def stub_chain() -> Iterator[str]:
+def stub_chain(*, per_block: bool = False) -> Iterator[str]:
     """Run the stub of the chain within the block; gives its URL."""
     port = free_port()
-    script = [str(BENCH / "stub_chain.py"), str(port)]
+    script = [str(BENCH / "stub_chain.py"), str(port), *(["--per-block"] if per_block else [])]
     with process(script, environment(), core=CLIENT_CORE) as running:
         wait_listening(port, running)
         yield f"http://127.0.0.1:{port}"
+
+
+def ask_chain(rpc_url: str, method: str, *params: object) -> Any:
+    """Return the stub's answer to one call; its `bench_` methods steer and read it."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    connection = http.client.HTTPConnection(rpc_url.removeprefix("http://"), timeout=10)
+    with contextlib.closing(connection):
+        connection.request("POST", "/", json.dumps(call))
+        return json.loads(connection.getresponse().read())["result"]
 
 
 @contextlib.contextmanager
@@ -88,13 +111,16 @@ def gateway(data: Path, rpc_url: str, **settings: object) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def gateway_process(data: Path, rpc_url: str, **settings: object) -> Iterator[tuple[int, int]]:
-    """Run `gateway serve` as `gateway` does; gives its port and process id."""
+def gateway_process(
+    data: Path, rpc_url: str, *, tree: Tree = HERE, **settings: object
+) -> Iterator[tuple[int, int]]:
+    """Run a tree's `gateway serve` as `gateway` does; gives its port and process id."""
     port = free_port()
-    env = environment(data_dir=data, rpc_urls=rpc_url, bind=f"127.0.0.1:{port}", **settings)
+    named = {"data_dir": data, "rpc_urls": rpc_url, "bind": f"127.0.0.1:{port}"}
+    env = environment(tree, **named, **settings)
     log = data / "gateway.log"
     arguments = ["-m", "gateway", "serve"]
-    with process(arguments, env, core=SERVER_CORE, log=log) as running:
+    with process(arguments, env, core=SERVER_CORE, log=log, program=tree.python) as running:
         wait_listening(port, running)
         status, body = get(port, "/api/health")
         if status != http.client.OK:

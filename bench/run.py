@@ -2,13 +2,9 @@
 
 import argparse
 import importlib
-import os
-import platform
 import time
-from datetime import UTC, datetime
 
-import place
-from rich.console import Console
+from tables import print_head, print_tables
 
 PARTS = {
     "start": "start and memory",
@@ -26,21 +22,16 @@ def main() -> None:
     about = "; ".join(f"{name}: {what}" for name, what in PARTS.items())
     parser = argparse.ArgumentParser(description=__doc__, epilog=about)
     parser.add_argument("parts", nargs="*", metavar="part", help="all where none is named")
+    parser.add_argument("--smoke", action="store_true", help="a few requests each, no figures")
     chosen = parser.parse_args().parts or list(PARTS)
     if unknown := [name for name in chosen if name not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    console = Console(width=max(100, Console().width))
-    console.print(
-        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, "
-        f"{len(place.CORES)} cores, load {os.getloadavg()[0]:.1f}"
-    )
+    console = print_head()
     for name in chosen:
         began = time.monotonic()
         with console.status(f"{name}: {PARTS[name]}"):
             tables = importlib.import_module(f"part_{name}").run()
-        for table in tables:
-            table.title_justify = table.caption_justify = "left"
-            console.print("", table)
+        print_tables(console, tables)
         console.print(f"[dim]{name}: {time.monotonic() - began:.0f} s[/dim]")
 
 

@@ -15,10 +15,10 @@ from gateway.web.logs import configure_logs
 REQUEST = GenerationRequest(prompt="A lighthouse at dusk, oil on canvas, seen from the sea")
 
 
-def new_task(now: float) -> NewTask:
+def new_task(now: float, task_id: str | None = None) -> NewTask:
     """Return a task that nobody has yet."""
     return NewTask(
-        id=str(uuid.uuid4()),
+        id=task_id or str(uuid.uuid4()),
         endpoint=INSTANT,
         request=REQUEST,
         request_hash=REQUEST.fingerprint(INSTANT.slug),
@@ -37,10 +37,10 @@ def new_transfer() -> Transfer:
     )
 
 
-async def accept(store: Store, now: float) -> Task:
+async def accept(store: Store, now: float, task_id: str | None = None) -> Task:
     """Put a paid task into the queue, as the direct flow does (T1')."""
     transfer = new_transfer()
-    return await store.accept_direct(new_task(now), transfer.tx_hash, [transfer], None)
+    return await store.accept_direct(new_task(now, task_id), transfer.tx_hash, [transfer], None)
 
 
 def catalog() -> Catalog:

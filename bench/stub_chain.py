@@ -1,79 +1,122 @@
-"""A stub of Base's JSON-RPC: every hash is a mined transfer of 0.02 USDC to the wallet."""
+"""A stub of Base's JSON-RPC that answers after a chosen time and counts its calls.
 
+It behaves like a chain where the gateway looks: nonces of the sender and of authorizations are used
+once, a gap of nonces holds transactions back, spent authorizations revert (`stub_ledger.py`).
+"""
+
+import argparse
 import asyncio
 import json
-import sys
-import time
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import uvloop
-from place import WALLET
+from stub_ledger import Ledger, Refused, block, head, number_of, read_call
 
-from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic
+from gateway.domain.eip3009 import (
+    AUTHORIZATION_STATE,
+    BALANCE_OF,
+    BASE,
+    DOMAIN_SEPARATOR,
+    IS_BLACKLISTED,
+    PAUSED,
+    word,
+)
 
-_HEAD_LINES = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-_HEAD = 1_000_000
-_BLOCK_HASH = "0x" + "b" * 64
-_PAYER = "0x" + "2" * 40
-
-
-def _block(number: int) -> dict[str, Any]:
-    return {
-        "number": hex(number),
-        "hash": _BLOCK_HASH,
-        "timestamp": hex(int(time.time())),
-        "baseFeePerGas": "0x5f5e100",
-    }
-
-
-def _receipt(tx_hash: str) -> dict[str, Any]:
-    """Return a receipt as real ones are: with the fields nobody needs."""
-    log = {
-        "address": BASE.token,
-        "topics": [TRANSFER_TOPIC, topic(_PAYER), topic(WALLET)],
-        "data": "0x" + (20_000).to_bytes(32, "big").hex(),
-        "blockHash": _BLOCK_HASH,
-        "blockNumber": hex(_HEAD + 1),
-        "transactionHash": tx_hash,
-        "transactionIndex": "0x1",
-        "logIndex": "0x7",
-        "removed": False,
-    }
-    return {
-        "transactionHash": tx_hash,
-        "transactionIndex": "0x1",
-        "blockHash": _BLOCK_HASH,
-        "blockNumber": hex(_HEAD + 1),
-        "from": _PAYER,
-        "to": BASE.token,
-        "cumulativeGasUsed": "0x1a2b3c",
-        "gasUsed": "0xb1c2",
-        "effectiveGasPrice": "0x5f5e100",
-        "contractAddress": None,
-        "logs": [log],
-        "logsBloom": "0x" + "0" * 512,
-        "status": "0x1",
-        "type": "0x2",
-    }
+_SAFE_BLOCKS = 10  # how far the safe block lies behind the newest
+_REVERTED = 3
+_RICH_UNITS = 10**15
+_SPENT = "execution reverted: FiatTokenV2: authorization is used or canceled"
+_NO, _YES = word(0), word(1)
 
 
-_ANSWERS = {
-    "eth_chainId": lambda _: hex(BASE.chain_id),
-    "eth_call": lambda _: "0x" + BASE.domain_separator.hex(),
-    "eth_blockNumber": lambda _: hex(_HEAD),
-    "eth_getBlockByNumber": lambda _: _block(_HEAD),
-    "eth_getBlockByHash": lambda _: _block(_HEAD + 1),
-    "eth_getTransactionReceipt": lambda params: _receipt(params[0]),
-    "eth_getTransactionCount": lambda _: "0x0",
-    "eth_getBalance": lambda _: hex(10**18),
-    "eth_maxPriorityFeePerGas": lambda _: "0xf4240",
-}
+class StubChain:
+    """The methods of JSON-RPC; those that begin with `bench_` are the measurement's own."""
+
+    def __init__(self, *, latency_ms: float, is_mined_at_once: bool) -> None:
+        self.latency_s = latency_ms / 1000
+        self._ledger = Ledger(is_mined_at_once=is_mined_at_once)
+        self._calls: Counter[str] = Counter()
+        self._methods: dict[str, Callable[[list[Any]], Any]] = {
+            "eth_chainId": lambda _: hex(BASE.chain_id),
+            "eth_blockNumber": lambda _: hex(head()),
+            "eth_getBlockByNumber": lambda params: block(_read_number(params[0])),
+            "eth_getBlockByHash": lambda params: block(number_of(params[0])),
+            "eth_getTransactionReceipt": lambda params: self._ledger.receipt(params[0]),
+            "eth_getTransactionByHash": self._transaction,
+            "eth_getTransactionCount": lambda params: hex(self._ledger.count(*params)),
+            "eth_sendRawTransaction": lambda params: self._ledger.send(
+                bytes.fromhex(params[0][2:])
+            ),
+            "eth_getBalance": lambda _: hex(10**18),
+            "eth_maxPriorityFeePerGas": lambda _: "0xf4240",
+            "eth_getCode": lambda _: "0x",
+            "eth_getLogs": self._logs,
+            "eth_call": lambda params: "0x" + self._call(*params).hex(),
+            "bench_latency": self._set_latency,
+            "bench_counts": lambda _: {**self._calls, "settled": self._ledger.settled},
+        }
+
+    def answer(self, call: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to one call."""
+        method, params = call["method"], call.get("params") or []
+        if not method.startswith("bench_"):
+            self._calls[method] += 1
+        envelope = {"jsonrpc": "2.0", "id": call["id"]}
+        if method not in self._methods:
+            return envelope | {"error": {"code": -32601, "message": f"{method}: no such method"}}
+        try:
+            return envelope | {"result": self._methods[method](params)}
+        except Refused as error:
+            return envelope | {"error": {"code": error.code, "message": str(error)}}
+
+    def _set_latency(self, params: list[Any]) -> bool:
+        self.latency_s = params[0] / 1000
+        return True
+
+    def _transaction(self, params: list[Any]) -> dict[str, Any] | None:
+        return {"hash": params[0]} if self._ledger.knows(params[0]) else None
+
+    def _logs(self, params: list[Any]) -> list[dict[str, Any]]:
+        wanted = params[0]
+        first, last = _read_number(wanted["fromBlock"]), _read_number(wanted["toBlock"])
+        return self._ledger.logs(first, last, wanted["topics"])
+
+    def _call(self, call: dict[str, Any], which: Any = "latest", *_: Any) -> bytes:
+        """Return what the token answers; every account is rich, none is blacklisted."""
+        data = bytes.fromhex(call["data"][2:])
+        function = data[:4]
+        fixed = {
+            DOMAIN_SEPARATOR: BASE.domain_separator,
+            BALANCE_OF: word(_RICH_UNITS),
+            PAUSED: _NO,
+            IS_BLACKLISTED: _NO,
+        }
+        if function in fixed:
+            return fixed[function]
+        if function == AUTHORIZATION_STATE:
+            sender, nonce = "0x" + data[16:36].hex(), "0x" + data[36:68].hex()
+            return _YES if self._ledger.is_used(sender, nonce, _read_number(which)) else _NO
+        signed = read_call(data)
+        if self._ledger.is_used(signed.sender, signed.nonce):
+            raise Refused(_SPENT, _REVERTED)
+        return b""
+
+
+def _read_number(which: Any) -> int:
+    """Return the number of a block that is named by tag, by number or by hash."""
+    if isinstance(which, dict):
+        return number_of(which["blockHash"])
+    named = {"latest": head(), "pending": head(), "safe": head() - _SAFE_BLOCKS}
+    return named[which] if which in named else int(which, 16)
 
 
 class StubProtocol(asyncio.Protocol):
-    """As little HTTP as a JSON-RPC client needs: keep-alive and Content-Length."""
+    """As little HTTP as a JSON-RPC client needs: keep-alive, Content-Length, batches."""
 
-    def __init__(self) -> None:
+    def __init__(self, chain: StubChain) -> None:
+        self._chain = chain
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -81,16 +124,28 @@ class StubProtocol(asyncio.Protocol):
         self._transport: Any = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
+        """Answer every request that is complete, after the latency."""
         self._buffer += data
         while (request := self._next_request()) is not None:
-            call = json.loads(request)
-            result = _ANSWERS[call["method"]](call.get("params"))
-            body = json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": result}).encode()
-            head = (
-                f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-            )
-            self._transport.write(head.encode() + b"\r\n\r\n" + body)
+            latency_s = self._chain.latency_s
+            if latency_s:
+                # Half of the way there, then the call is carried out, half of the way back.
+                asyncio.get_running_loop().call_later(latency_s / 2, self._answer, request)
+            else:
+                self._answer(request)
+
+    def _answer(self, request: bytes) -> None:
+        calls = json.loads(request)
+        many = isinstance(calls, list)
+        answers: Any = [self._chain.answer(call) for call in (calls if many else [calls])]
+        body = json.dumps(answers if many else answers[0]).encode()
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        whole = head.encode() + b"\r\n\r\n" + body
+        latency_s = self._chain.latency_s
+        if latency_s:
+            asyncio.get_running_loop().call_later(latency_s / 2, self._transport.write, whole)
+        else:
+            self._transport.write(whole)
 
     def _next_request(self) -> bytes | None:
         """Return the next complete body that was received, or None."""
@@ -104,10 +159,21 @@ class StubProtocol(asyncio.Protocol):
         return rest[:length]
 
 
-async def _serve(port: int) -> None:
-    server = await asyncio.get_running_loop().create_server(StubProtocol, "127.0.0.1", port)
+async def _serve(port: int, chain: StubChain) -> None:
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: StubProtocol(chain), "127.0.0.1", port)
     await server.serve_forever()
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("port", type=int)
+    parser.add_argument("--latency-ms", type=float, default=0)
+    parser.add_argument("--per-block", action="store_true", help="mine every two seconds")
+    chosen = parser.parse_args()
+    chain = StubChain(latency_ms=chosen.latency_ms, is_mined_at_once=not chosen.per_block)
+    uvloop.run(_serve(chosen.port, chain))
+
+
 if __name__ == "__main__":
-    uvloop.run(_serve(int(sys.argv[1])))
+    main()

@@ -1,0 +1,209 @@
+"""Paid purchases a second, by x402 and by direct transfer, at two answer times of the chain.
+
+Real signatures, made before; the chain is a stub that behaves like one (`stub_chain.py`).
+"""
+
+import argparse
+import contextlib
+import statistics
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+from load import Load, NextRequest, Target, repeat_here
+from part_direct import next_payment
+from place import folder, sized
+from processes import ask_chain, cpu_s, gateway_process, stub_chain
+from rich.table import Table
+from tables import print_head, print_tables, span
+from tree import HERE, Tree, tree_at
+from x402_payments import purchases
+
+_READY_A_SECOND = 20  # signed before for each buyer; a faster buyer signs more on the way
+_WARM_S = sized(2.0, 0.1)
+_KEYS = [f"{n:064x}" for n in range(1, 100)]
+_PATHS = {"x402": "/api/x402/instant", "direct": "/api/proxy-generate"}
+
+
+@attrs.frozen
+class Contestant:
+    """A gateway that runs, and its chain."""
+
+    name: str
+    port: int
+    pid: int
+    rpc_url: str
+
+
+@attrs.frozen
+class Round:
+    """What one gateway sold in one round."""
+
+    load: Load
+    cpu_s: float
+    calls: Counter[str]
+    settled: int
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """What is measured."""
+
+    trees: Sequence[Tree]
+    keys: int
+    latencies_ms: Sequence[float]
+    flows: Sequence[str]
+    clients: int
+    rounds: int
+    seconds: float
+    per_block: bool
+
+
+def _key_settings(tree: Tree, keys: int) -> dict[str, object]:
+    """Return the settings for so many settlement keys."""
+    if keys == 1:
+        return {}
+    if not tree.knows("settlement_keys"):
+        raise SystemExit(f"{tree.name} knows no GATEWAY_SETTLEMENT_KEYS: leave KEYS out")
+    return {"settlement_key": "", "settlement_keys": ",".join(_KEYS[:keys])}
+
+
+@contextlib.contextmanager
+def _contestants(plan: Plan) -> Iterator[list[Contestant]]:
+    """Run each tree's gateway with a chain of its own within the block."""
+    with contextlib.ExitStack() as stack:
+        found = []
+        for tree in plan.trees:
+            counts = sorted({1, plan.keys}) if tree is HERE else [1]
+            for keys in counts:
+                data = Path(stack.enter_context(folder()))
+                rpc_url = stack.enter_context(stub_chain(per_block=plan.per_block))
+                settings = _key_settings(tree, keys)
+                run = gateway_process(data, rpc_url, tree=tree, **settings)
+                port, pid = stack.enter_context(run)
+                name = tree.name if keys == 1 else f"{tree.name}, {keys} keys"
+                found.append(Contestant(name, port, pid, rpc_url))
+        yield found
+
+
+def _buyers(flow: str, clients: int, seconds: float) -> list[NextRequest]:
+    if flow == "direct":
+        return [next_payment()] * clients
+    ready = int(seconds * _READY_A_SECOND) + 1
+    return [purchases(buyer, ready) for buyer in range(clients)]
+
+
+def _sell(one: Contestant, flow: str, clients: int, seconds: float) -> Round:
+    """Let the buyers of one gateway buy, one purchase after the other."""
+    requests = _buyers(flow, clients, seconds)
+    target = Target(name=flow, port=one.port, path=_PATHS[flow])
+    before, began_s = Counter(ask_chain(one.rpc_url, "bench_counts")), cpu_s(one.pid)
+    load = repeat_here(target, requests, seconds)
+    after, used_s = Counter(ask_chain(one.rpc_url, "bench_counts")), cpu_s(one.pid) - began_s
+    settled = after.pop("settled") - before.pop("settled")
+    if load.wrong:
+        said = load.first_wrong.decode(errors="replace")[:300]
+        raise SystemExit(f"{one.name}, {flow}: {load.wrong} purchases were refused: {said}")
+    return Round(load, used_s, after - before, settled)
+
+
+def _measure(plan: Plan) -> dict[tuple[str, float, str], list[Round]]:
+    """Return the rounds by flow, latency and gateway; the gateways sell by turns."""
+    found = defaultdict(list)
+    with _contestants(plan) as contestants:
+        for one in contestants:
+            for flow in plan.flows:
+                _sell(one, flow, plan.clients, _WARM_S)
+        for _ in range(plan.rounds):
+            for latency_ms in plan.latencies_ms:
+                for flow in plan.flows:
+                    for one in contestants:
+                        ask_chain(one.rpc_url, "bench_latency", latency_ms)
+                        sold = _sell(one, flow, plan.clients, plan.seconds)
+                        found[flow, latency_ms, one.name].append(sold)
+                        ask_chain(one.rpc_url, "bench_latency", 0)
+                        time.sleep(0.5)  # what it still works off is not the next one's
+    return found
+
+
+def _table(plan: Plan, found: dict[tuple[str, float, str], list[Round]]) -> Table:
+    blocks = "every 2 s" if plan.per_block else "at once"
+    title = f"Paid purchases, {plan.clients} buyers, transactions mined {blocks}"
+    columns = (
+        "",
+        "RPC, ms",
+        "a second",
+        "least to most",
+        "p50",
+        "p99",
+        "CPU µs",
+        "RPC calls",
+        "ratio",
+    )
+    table = Table(*columns, title=title, caption=_calls_each(found))
+    baseline = plan.trees[-1].name
+    for (flow, latency_ms, name), rounds in sorted(found.items(), key=lambda row: row[0][:2]):
+        rates = [one.load.rate for one in rounds]
+        base = statistics.median(one.load.rate for one in found[flow, latency_ms, baseline])
+        count = sum(one.load.answers for one in rounds)
+        rate = statistics.median(rates)
+        table.add_row(
+            f"{flow}: {name}",
+            f"{latency_ms:g}",
+            f"[bold]{rate:,.0f}[/bold]",
+            span(rates),
+            f"{statistics.median(one.load.p50_ms for one in rounds):,.0f} ms",
+            f"{statistics.median(one.load.p99_ms for one in rounds):,.0f} ms",
+            f"{sum(one.cpu_s for one in rounds) / count * 10**6:,.0f}",
+            f"{sum(sum(one.calls.values()) for one in rounds) / count:.1f}",
+            f"{rate / base:.2f}x",
+        )
+    return table
+
+
+def _calls_each(found: dict[tuple[str, float, str], list[Round]]) -> str:
+    """Return which calls a purchase made, and how many were settled before their answer."""
+    lines = []
+    for (flow, latency_ms, name), rounds in sorted(found.items(), key=lambda row: row[0][:2]):
+        calls: Counter[str] = sum((one.calls for one in rounds), Counter())
+        count = sum(one.load.answers for one in rounds)
+        each = ", ".join(f"{method} {n / count:.1f}" for method, n in calls.most_common(9))
+        late = count - sum(one.settled for one in rounds) if flow == "x402" else 0
+        held = f"; {late} of {count} answered before they were settled" if late > 0 else ""
+        lines.append(f"{flow}, {latency_ms:g} ms, {name}: {each}{held}")
+    return "\n".join(lines)
+
+
+def _plan() -> Plan:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--latency-ms", type=float, default=50, help="of each RPC call")
+    parser.add_argument("--keys", type=int, default=1, help="settlement keys, beside one")
+    parser.add_argument("--old", type=Path, help="another checkout, measured by turns")
+    parser.add_argument("--flow", choices=_PATHS, help="both where none is named")
+    parser.add_argument("--clients", type=int, default=sized(64, 2))
+    parser.add_argument("--rounds", type=int, default=sized(3, 1))
+    parser.add_argument("--seconds", type=float, default=sized(5.0, 0.1))
+    parser.add_argument("--per-block", action="store_true", help="mine every two seconds")
+    parser.add_argument("--smoke", action="store_true", help="a few purchases only")
+    chosen = parser.parse_args()
+    return Plan(
+        trees=[HERE, *([tree_at(chosen.old)] if chosen.old else [])],
+        keys=chosen.keys,
+        latencies_ms=sorted({0.0, chosen.latency_ms}),
+        flows=[chosen.flow] if chosen.flow else list(_PATHS),
+        clients=chosen.clients,
+        rounds=chosen.rounds,
+        seconds=chosen.seconds,
+        per_block=chosen.per_block,
+    )
+
+
+def main() -> None:
+    plan = _plan()
+    print_tables(print_head(), [_table(plan, _measure(plan))])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""A checkout of the gateway to measure: this one, or an older one beside it."""
+
+import atexit
+import functools
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import attrs
+
+BENCH = Path(__file__).parent
+_NAMES = """
+import attrs
+from gateway.settings import Settings
+print(*attrs.fields_dict(Settings))
+"""
+
+
+@attrs.frozen
+class Tree:
+    """A checkout with the Python that runs it."""
+
+    name: str
+    root: Path
+    python: str
+
+    @property
+    def sources(self) -> list[str]:
+        """What Python imports from, with the plugin that sells the instant endpoint."""
+        parts = [self.root, self.root / "providers", self.root / "plugins", BENCH / "plugin"]
+        return [str(part) for part in parts]
+
+    def knows(self, setting: str) -> bool:
+        """Tell whether this tree has a setting."""
+        return setting in _settings_of(self)
+
+    def imports(self, module: str) -> bool:
+        """Tell whether this tree's Python has a module."""
+        arguments = [self.python, "-c", f"import {module}"]
+        return subprocess.run(arguments, capture_output=True, check=False).returncode == 0
+
+
+HERE = Tree("this tree", BENCH.parent, sys.executable)
+
+
+def tree_at(path: Path) -> Tree:
+    """Return another checkout, run from a copy with the `.venv` that stands in the checkout.
+
+    The measurements so write nothing there, and its modules are compiled once as ours are.
+    """
+    python = path / ".venv/bin/python"
+    if not python.exists():
+        raise SystemExit(f"{path} has no .venv/bin/python: run `make install` there")
+    copy = Path(tempfile.mkdtemp(prefix="gateway-bench-", dir="/var/tmp"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    for part in ("gateway", "providers", "plugins", "static"):
+        shutil.copytree(path / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return Tree(f"old ({path.name})", copy, str(python))
+
+
+@functools.cache
+def _settings_of(tree: Tree) -> set[str]:
+    """Return the names of a tree's settings, as that tree declares them."""
+    arguments = [tree.python, "-B", "-c", _NAMES]
+    found = subprocess.run(arguments, cwd=tree.root, capture_output=True, text=True, check=True)
+    return set(found.stdout.split())
