@@ -1,6 +1,5 @@
 """Leases: who lost one changes nothing, and who works keeps it."""
 
-import asyncio
 import hashlib
 
 import pytest
