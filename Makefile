@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 
 # Tests wait more than they compute: two processes for each processor.
 JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
-PYTEST := $(BIN)/python -m pytest
+# Bytecode is kept even where the machine's environment says otherwise: pytest rewrites every test
+# module in every process, which takes each of them seconds.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: install lock demo quick test short-proofs proof check bench format docs clean
 .PHONY: bench-peers bench-paid bench-smoke

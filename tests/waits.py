@@ -1,7 +1,7 @@
 """How long the gateways under test wait, where production takes its time."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -9,6 +9,7 @@ from gateway.payments.refunds import RefundTiming
 from gateway.payments.settlement import SettlementTiming
 from gateway.web.services import Services
 from gateway_facilitator_settler import FacilitatorSettler, FacilitatorTiming
+from gateway_facilitator_settler.client import TIMEOUTS_S
 
 
 @attrs.frozen(kw_only=True)
@@ -19,6 +20,7 @@ class Waits:
     settlement: SettlementTiming = SettlementTiming()  # noqa: RUF009 - it is frozen
     refunds: RefundTiming = RefundTiming()  # noqa: RUF009 - it is frozen
     facilitator: FacilitatorTiming = FacilitatorTiming()  # noqa: RUF009 - it is frozen
+    facilitator_calls_s: Mapping[str, float] = TIMEOUTS_S
 
 
 _waits: list[Waits] = [Waits()]
@@ -44,3 +46,4 @@ def set_waits(services: Services) -> None:
     settler = services.settlements._settler
     if isinstance(settler, FacilitatorSettler):
         settler.timing = waits.facilitator
+        settler._client.timeouts_s = waits.facilitator_calls_s

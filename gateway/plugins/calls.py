@@ -13,8 +13,6 @@ from gateway.redaction import Redactor
 Asked = ParamSpec("Asked")
 Value = TypeVar("Value")
 
-# A plugin that was cancelled has so long to end.
-_STOP_S = 5.0
 _MAX_TEXT_CHARS = 500
 # Of an error's own text, before it is redacted and cut.
 _MAX_READ_CHARS = 20_000
@@ -22,20 +20,23 @@ _log = structlog.get_logger()
 
 
 async def call_plugin(
-    call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
+    stop_s: float,
+    call: Callable[Asked, Awaitable[Value]],
+    *args: Asked.args,
+    **kwargs: Asked.kwargs,
 ) -> Value:
     """Run a plugin call in its own task; raises any `Exception` that the plugin raises.
 
     If the plugin cancels itself, or raises what would end the process, raises `SubmitUncertain`.
-    If the caller is cancelled, the plugin is cancelled too and has 5 seconds to end; after that
-    the caller goes on without it.
+    If the caller is cancelled, the plugin is cancelled too and has `stop_s` seconds to end; after
+    that the caller goes on without it.
     """
     work = asyncio.create_task(_contain(call, *args, **kwargs), name="plugin")
     try:
         await asyncio.wait({work})
     except asyncio.CancelledError:
         work.cancel()
-        await asyncio.wait({work}, timeout=_STOP_S)
+        await asyncio.wait({work}, timeout=stop_s)
         if not work.done():
             _log.error("provider.does_not_stop", asked=getattr(call, "__qualname__", ""))
         work.add_done_callback(_drop_result)

@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
 
 import attrs
 import structlog
@@ -12,6 +14,9 @@ from gateway.plugins.calls import call_plugin, error_text
 from gateway.plugins.circuit_breaker import CircuitBreaker
 from gateway.plugins.pace import Pace
 from gateway.redaction import Redactor
+
+Asked = ParamSpec("Asked")
+Value = TypeVar("Value")
 
 # A provider has so long to close what it keeps open.
 CLOSE_S = 10.0
@@ -28,6 +33,8 @@ class Upstream:
     circuit: CircuitBreaker
     pace: Pace
     redactor: Redactor = attrs.field(factory=Redactor)
+    # A call that was cancelled has so long to end, in seconds.
+    stop_s: float = 5.0
 
     @classmethod
     def of(
@@ -72,10 +79,16 @@ class Upstream:
         """Return the text of the provider's error without secrets and prompt."""
         return error_text(error, self.redactor)
 
+    async def call(
+        self, call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
+    ) -> Value:
+        """Call a method of the provider, as `call_plugin` does."""
+        return await call_plugin(self.stop_s, call, *args, **kwargs)
+
     async def probe(self) -> None:
         """Raise what the provider's `health` raises; do nothing if it has no `health`."""
         if isinstance(self.provider, Probing):
-            await call_plugin(self.provider.health)
+            await self.call(self.provider.health)
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
         """Call the provider's `close`, plain or async; log what goes wrong."""
@@ -83,7 +96,7 @@ class Upstream:
             return
         try:
             async with asyncio.timeout(timeout_s):
-                await call_plugin(_close_provider, self.provider)
+                await self.call(_close_provider, self.provider)
         except Exception:  # noqa: BLE001 - the other providers are closed all the same
             _log.exception("provider.close_failed", provider=self.provider.name)
 

@@ -24,12 +24,6 @@ from gateway.plugins.catalog import Catalog
 GATEWAY = "the gateway"
 UNKNOWN = "unknown"
 REASON = "It has blocked the gateway three times within ten minutes: see loop.blocked in the log."
-# Between two looks at the loop.
-_LAP_S = 0.5
-# A shorter silence of the loop is no block.
-_SILENCE_S = 1.0
-# Between two reports about the same plugin.
-_REPORT_PAUSE_S = 60.0
 _MAX_FRAMES = 20
 # A plugin that blocks so often within the window is taken off sale, for REST_S at least.
 _MAX_BLOCKS = 3
@@ -54,9 +48,24 @@ def owners_of(modules: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
     return shared | found
 
 
+@attrs.frozen(kw_only=True)
+class WatchdogTiming:
+    """Durations in seconds; every gateway runs with the defaults, tests with shorter ones."""
+
+    # Between two looks at the loop.
+    lap_s: float = 0.5
+    # A shorter silence of the loop is no block.
+    silence_s: float = 1.0
+    # Between two reports about the same plugin.
+    report_pause_s: float = 60.0
+
+
 @contextlib.asynccontextmanager
 async def watch_loop(
-    owners: Mapping[str, str], catalog: Catalog | None = None
+    owners: Mapping[str, str],
+    catalog: Catalog | None = None,
+    *,
+    timing: WatchdogTiming | None = None,
 ) -> "AsyncIterator[Watchdog]":
     """Watch the running loop inside the block; take a plugin that blocks too often off sale."""
 
@@ -64,7 +73,7 @@ async def watch_loop(
         if catalog is not None:
             catalog.rest(plugin, REASON, pause_s=REST_S)
 
-    watchdog = Watchdog(owners, rest)
+    watchdog = Watchdog(owners, rest, timing=timing)
     watchdog.start()
     try:
         yield watchdog
@@ -85,7 +94,6 @@ class Watchdog:
     """Watches one loop from a thread of its own, which never keeps the process alive.
 
     `on_repeated` is called on the loop with the name of a plugin that blocks too often.
-    `report_pause_s` are the seconds between two reports about the same plugin.
     """
 
     def __init__(
@@ -93,11 +101,11 @@ class Watchdog:
         owners: Mapping[str, str],
         on_repeated: Callable[[str], None] = lambda _: None,
         *,
-        report_pause_s: float = _REPORT_PAUSE_S,
+        timing: WatchdogTiming | None = None,
     ) -> None:
         self._owners = owners
         self._on_repeated = on_repeated
-        self.report_pause_s = report_pause_s
+        self.timing = timing or WatchdogTiming()
         # When each plugin's last blocks were seen.
         self._blocks: dict[str, deque[float]] = {}
         self._stopping = threading.Event()
@@ -127,7 +135,7 @@ class Watchdog:
         # RuntimeError: the loop is closed, so there is nothing to watch any more.
         with contextlib.suppress(RuntimeError):
             self._ask_loop()
-            while not self._stopping.wait(_LAP_S):
+            while not self._stopping.wait(self.timing.lap_s):
                 self._check_lap(self._measure_lap())
 
     def _ask_loop(self) -> None:
@@ -145,19 +153,19 @@ class Watchdog:
         time does not count. If the process has computed meanwhile, its interpreter was held, and
         that time counts.
         """
-        now, cpu = time.monotonic(), time.process_time()
+        lap_s, now, cpu = self.timing.lap_s, time.monotonic(), time.process_time()
         passed, busy = now - self._lap_began, cpu - self._lap_cpu
         self._lap_began, self._lap_cpu = now, cpu
-        return passed if passed < 2 * _LAP_S else min(passed, max(busy, _LAP_S))
+        return passed if passed < 2 * lap_s else min(passed, max(busy, lap_s))
 
     def _check_lap(self, lap_s: float) -> None:
-        if self._has_answered and lap_s < _SILENCE_S:
+        if self._has_answered and lap_s < self.timing.silence_s:
             self._silent_s += min(max(self._answered_at - self._lap_began + lap_s, 0.0), lap_s)
             self._end_block()
             self._ask_loop()
             return
         self._silent_s += lap_s
-        if self._reported is None and self._silent_s >= _SILENCE_S:
+        if self._reported is None and self._silent_s >= self.timing.silence_s:
             # If the loop has answered after such a lap, the interpreter was held, perhaps by
             # another thread.
             self._report_block(self._look(UNKNOWN if self._has_answered else GATEWAY))
@@ -191,9 +199,9 @@ class Watchdog:
 
     def _report_block(self, sighting: _Sighting) -> None:
         """Log a block, unless the same plugin was named less than a minute ago."""
-        now, plugin = time.monotonic(), sighting.plugin
+        now, plugin, pause_s = time.monotonic(), sighting.plugin, self.timing.report_pause_s
         self._count_block(plugin, now)
-        if now - self._reported_at.get(plugin, -self.report_pause_s) < self.report_pause_s:
+        if now - self._reported_at.get(plugin, -pause_s) < pause_s:
             self._unreported[plugin] += 1
             self._reported = attrs.evolve(sighting, stack=[])
             return

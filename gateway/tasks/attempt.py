@@ -17,7 +17,6 @@ from gateway.errors import (
     NotFound,
     ResultUnusable,
 )
-from gateway.plugins.calls import call_plugin
 from gateway.plugins.catalog import Registered
 from gateway.redaction import hide_prompt
 from gateway.tasks.delivery import Delivery, check_shape
@@ -185,7 +184,7 @@ class Attempt:
         try:
             with recorded() as sent:
                 async with asyncio.timeout(registered.endpoint.timeout_s):
-                    begun = await call_plugin(upstream.provider.submit, self.lease.request, job)
+                    begun = await upstream.call(upstream.provider.submit, self.lease.request, job)
         except Exception as error:
             job.has_sent = sent.is_billable
             if job.handle is None or isinstance(error, _VERDICTS):

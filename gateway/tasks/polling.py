@@ -19,7 +19,7 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
-from gateway.plugins.calls import call_plugin, place_in
+from gateway.plugins.calls import place_in
 from gateway.plugins.upstream import Upstream
 from gateway.tasks.delivery import check_shape
 from gateway.tasks.job import AttemptJob, LeaseLost, clamp
@@ -78,7 +78,7 @@ class JobPoller:
         """Poll once; return the result, or the seconds until the next poll."""
         try:
             async with asyncio.timeout(self.timing.poll_timeout_s):
-                answer = await call_plugin(self._call_provider)
+                answer = await self.upstream.call(self._call_provider)
             if not isinstance(answer, Result):
                 return self._read_pending(answer)
             check_shape(answer)
@@ -151,7 +151,7 @@ class JobPoller:
         if isinstance(provider, Cancelling):
             try:
                 async with asyncio.timeout(self.timing.cancel_timeout_s):
-                    await call_plugin(provider.cancel, self.handle)
+                    await self.upstream.call(provider.cancel, self.handle)
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything
                 _log.warning("job.not_stopped", task=self.job.task_id, error=type(error).__name__)
                 raise JobTimedOut from None

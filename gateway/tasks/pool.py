@@ -103,7 +103,7 @@ class WorkerPool:
                     await self._wait_for_work(has_looked=wanted > 0)
             except Exception:  # noqa: BLE001 - the dispatcher's edge
                 _log.exception("worker.dispatch_failed")
-                await asyncio.sleep(1)
+                await asyncio.sleep(self.resources.timing.dispatch_pause_s)
 
     async def _prolong_leases(self) -> None:
         """Prolong leases that would end soon because the clock jumped or a plugin held the loop.

@@ -16,6 +16,8 @@ class TaskTiming:
     heartbeat_s: float = 1.0
     # Between two looks at the queue without an event, because clocks may jump.
     idle_s: float = 5.0
+    # After a look at the queue that failed.
+    dispatch_pause_s: float = 1.0
     # While draining, between two looks for attempts that only wait for a vendor's job.
     drain_look_s: float = 0.2
 

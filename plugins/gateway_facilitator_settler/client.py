@@ -9,7 +9,8 @@ import importlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import attrs
 
@@ -19,8 +20,8 @@ from gateway_facilitator_settler.tokens import bearer_of
 
 _CONNECT_S = 5.0
 
-# `/settle` may wait for a block.
-_TIMEOUT_S = {"/supported": 8.0, "/verify": 10.0, "/settle": 45.0}
+# Of one call, in seconds. `/settle` may wait for a block.
+TIMEOUTS_S: Final = MappingProxyType({"/supported": 8.0, "/verify": 10.0, "/settle": 45.0})
 
 # Real answers have less than 1,000 bytes, and a long list of networks has 20,000.
 _MAX_BYTES = 65_536
@@ -54,11 +55,18 @@ class Answer:
 
 
 class FacilitatorClient:
-    """The transport of the three calls. Tests may use another client."""
+    """The transport of the three calls; `timeouts_s` has the seconds that each path may take."""
 
-    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        now: Callable[[], float],
+        *,
+        timeouts_s: Mapping[str, float] = TIMEOUTS_S,
+    ) -> None:
         self._base = _read_base(settings.facilitator_url)
         self._now = now
+        self.timeouts_s = timeouts_s
         # With the path, as CDP's tokens name it.
         self._host = self._base.partition("://")[2]
         self._bearer = bearer_of(settings)
@@ -77,14 +85,14 @@ class FacilitatorClient:
     async def _request(self, method: str, path: str, content: bytes | None) -> Answer:
         await self._ensure_imported()
         try:
-            async with asyncio.timeout(_TIMEOUT_S[path]):
+            async with asyncio.timeout(self.timeouts_s[path]):
                 return await self._send(method, path, content)
         except (self._httpx.HTTPError, TimeoutError, OSError) as error:
             raise FacilitatorSilent(f"{path}: {type(error).__name__}") from None
 
     async def _send(self, method: str, path: str, content: bytes | None) -> Answer:
         """Send one request and read at most `_MAX_BYTES` of its answer."""
-        timeout = self._httpx.Timeout(_TIMEOUT_S[path], connect=_CONNECT_S)
+        timeout = self._httpx.Timeout(self.timeouts_s[path], connect=_CONNECT_S)
         client = self._httpx.AsyncClient(
             verify=self._tls, timeout=timeout, follow_redirects=False, trust_env=False
         )

@@ -19,7 +19,6 @@ from gateway.errors import (
 )
 from gateway.payments import Accepted
 from gateway.payments.payer_proof import PayerProof, proof_digest
-from gateway.plugins.calls import call_plugin
 from gateway.plugins.catalog import Registered
 from gateway.redaction import hide_prompt
 from gateway.web import wire
@@ -181,7 +180,7 @@ async def _validate(generation: GenerationRequest, registered: Registered) -> Ge
     if endpoint.counts_pages and generation.attachment is not None:
         generation = await _count_pages(generation, generation.attachment, endpoint)
     if isinstance(provider, Validating):
-        await call_plugin(provider.validate, generation, endpoint)
+        await registered.upstream.call(provider.validate, generation, endpoint)
     return generation
 
 

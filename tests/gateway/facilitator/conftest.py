@@ -6,6 +6,7 @@ from pytest_httpserver import HTTPServer
 
 from gateway.payments.settlement import SettlementTiming
 from gateway_facilitator_settler import FacilitatorTiming
+from gateway_facilitator_settler.client import TIMEOUTS_S
 from tests.gateway.facilitator.facilitators import FacilitatorSite, OfficialFacilitator
 from tests.waits import Waits, started_with
 
@@ -15,12 +16,18 @@ def facilitator_timing():
     return FacilitatorTiming(answer_s=0.3)
 
 
+@pytest.fixture
+def facilitator_calls_s():
+    return TIMEOUTS_S
+
+
 @pytest.fixture(autouse=True)
-def _fast(facilitator_timing):
+def _fast(facilitator_timing, facilitator_calls_s):
     waits = Waits(
         outcome_s=2.0,
         settlement=SettlementTiming(first_look_s=0.02, look_s=0.05, drive_s=2.0, sweep_s=0.1),
         facilitator=facilitator_timing,
+        facilitator_calls_s=facilitator_calls_s,
     )
     with started_with(waits):
         yield

@@ -27,7 +27,6 @@ from gateway_facilitator_settler import (
     FacilitatorSilent,
     FacilitatorTiming,
 )
-from gateway_facilitator_settler import client as transport
 from tests.gateway.facilitator.facilitators import LIES, NEVER_MINED, FacilitatorSite, answer, says
 from tests.unit.facilitator_settler.test_facilitator_pace import Journal, Moment, Unspent, payment
 
@@ -293,14 +292,14 @@ async def silence(client, path="/verify") -> FacilitatorSilent:
     return silent.value
 
 
-async def test_a_time_out_is_silence(client, site, monkeypatch):
-    monkeypatch.setitem(transport._TIMEOUT_S, "/verify", 0.2)
+async def test_a_time_out_is_silence(client, site):
+    client.timeouts_s = {"/verify": 0.2}
     site.faults["/verify"] = lambda site, request: answer({"late": site.healed.wait(20)})
     await silence(client)
 
 
-async def test_an_answer_that_drips_for_ever_is_cut_off_in_time(client, site, monkeypatch):
-    monkeypatch.setitem(transport._TIMEOUT_S, "/verify", 0.5)
+async def test_an_answer_that_drips_for_ever_is_cut_off_in_time(client, site):
+    client.timeouts_s = {"/verify": 0.5}
 
     def drips(site, request):
         def pieces():

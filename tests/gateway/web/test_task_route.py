@@ -282,6 +282,8 @@ async def test_all_that_was_overpaid_is_owed_back(gateway, payer, provider):
 
 
 async def test_being_asked_to_wait_costs_no_attempt(gateway, payer, provider):
+    resources = gateway.services.workers.resources
+    resources.timing = attrs.evolve(resources.timing, rate_limit_s=(0.01, 1.0))
     provider.script = [RateLimited("slow down", retry_after_s=0.02)] * 6
     task = await gateway.wait(await order(gateway, payer))
     assert (task["status"], task["attempt"]) == ("completed", 1)

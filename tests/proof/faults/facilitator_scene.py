@@ -7,6 +7,7 @@ import threading
 from pytest_httpserver import HTTPServer
 
 from gateway_facilitator_settler import FacilitatorTiming
+from gateway_facilitator_settler.client import TIMEOUTS_S, FacilitatorClient
 from tests.gateway.facilitator.facilitators import (
     NEVER_MINED,
     REFUSED,
@@ -59,19 +60,13 @@ FAULTS = {
 class FacilitatorProxy:
     """The facilitator as `play` breaks it; calls are named by method and path."""
 
-    def __init__(self, site: FacilitatorSite) -> None:
+    def __init__(self, site: FacilitatorSite, client: FacilitatorClient) -> None:
         self._site = site
-        self._was_s = dict(self._timeouts)
+        self._client = client
 
     @property
     def seen(self) -> list[str]:
         return [f"{seen.method} {seen.path}" for seen in self._site.seen]
-
-    @property
-    def _timeouts(self) -> dict:
-        from gateway_facilitator_settler import client
-
-        return client._TIMEOUT_S
 
     def break_call(self, call: str, fault) -> None:
         path = call.partition(" ")[2]
@@ -79,10 +74,10 @@ class FacilitatorProxy:
         self._site.healed = threading.Event()
         self._site.faults[path] = fault
         if fault in (hangs, settles_and_hangs):
-            self._timeouts[path] = _TIMEOUT_S
+            self._client.timeouts_s = {**TIMEOUTS_S, path: _TIMEOUT_S}
 
     def heal(self) -> None:
-        self._timeouts.update(self._was_s)
+        self._client.timeouts_s = TIMEOUTS_S
         self._site.heal()
 
 
@@ -95,7 +90,8 @@ class FacilitatorScene(Scene):
         self._site = FacilitatorSite(self._server)
         super().__init__(endpoints=1, settlement="facilitator", facilitator_url=self._site.url)
         self._site.official = OfficialFacilitator(self.chain)
-        self.facilitator = FacilitatorProxy(self._site)
+        client = self.gateway.services.settlements._settler._client
+        self.facilitator = FacilitatorProxy(self._site, client)
 
     def forget_checks(self, *, timeout_s: float) -> None:
         """Let the gateway read /supported anew."""

@@ -15,7 +15,7 @@ from tests.proof.simulation.mutants import main as hunt_all
 from tests.proof.simulation.mutations import MUTANTS, REQUIRED
 
 ROOT = Path(__file__).parents[3]
-_CHUNKS, _CHUNK = 8, 250
+_CHUNKS, _CHUNK = 20, 100
 
 
 @pytest.mark.parametrize("chunk", range(_CHUNKS))

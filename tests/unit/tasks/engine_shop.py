@@ -23,8 +23,9 @@ PAPER = attrs.evolve(ENDPOINT, slug="paper", capability=DOCUMENT_PARSING)
 PATIENCE_S = 120
 SHORT = TaskTiming(
     backoff_s=0.01,
+    dispatch_pause_s=0.01,
     drain_look_s=0.02,
-    poll_pauses_s=(0.01, 0.02),
+    poll_pauses_s=(0.002, 0.005),
     poll_after_s=(0.001, 60.0),
     download_pauses_s=(0.01, 0.01),
     write_pauses_s=(0.01, 0.01, 0.01),

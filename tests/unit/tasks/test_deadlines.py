@@ -92,7 +92,13 @@ async def test_the_time_runs_from_the_submit_whatever_restarts_come(tmp_path, cl
 
 async def test_an_answer_due_after_the_deadline_is_asked_for_at_the_deadline(tmp_path, clock):
     """A job with seconds left is not given up because the API named a longer pause."""
+    clock.frozen_at = clock()
+
+    async def late(handle, job):
+        clock.offset_s += TIMEOUT_S - 0.05
+        return Pending(poll_after_s=60)
+
     api = JobApi()
-    api.to_poll = [Pending(poll_after_s=60), TEXT]
-    async with opened(tmp_path, api, clock, timeout_s=1.5) as shop:
+    api.to_poll = [late, TEXT]
+    async with opened(tmp_path, api, clock, timeout_s=TIMEOUT_S) as shop:
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"

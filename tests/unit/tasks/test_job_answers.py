@@ -138,8 +138,7 @@ async def test_a_poll_that_hangs_is_cut_off_and_asked_again(tmp_path, api, clock
     assert len(api.submits) == 1
 
 
-async def test_a_poll_that_does_not_stop_is_left_behind(tmp_path, api, clock, monkeypatch):
-    monkeypatch.setattr("gateway.plugins.calls._STOP_S", 0.05)
+async def test_a_poll_that_does_not_stop_is_left_behind(tmp_path, api, clock):
     freed, told = asyncio.Event(), []
 
     async def clings(handle, job):
@@ -151,6 +150,7 @@ async def test_a_poll_that_does_not_stop_is_left_behind(tmp_path, api, clock, mo
 
     api.to_poll = [clings, TEXT]
     async with opened(tmp_path, api, clock, poll_timeout_s=0.05) as shop:
+        shop.upstream.stop_s = 0.05
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"
     assert told
     freed.set()

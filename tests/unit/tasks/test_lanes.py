@@ -61,6 +61,7 @@ async def test_an_attempt_is_durable_before_the_provider_is_called(shop):
 
 
 async def test_progress_shows_in_the_task(shop):
+    shop.time(heartbeat_s=0.02)
     gate = Gate()
 
     async def half(request, job):
@@ -74,7 +75,7 @@ async def test_progress_shows_in_the_task(shop):
 
     async with asyncio.timeout(PATIENCE_S):
         while (await shop.store.task(task_id)).progress != 1.0:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.01)
     gate.open.set()
     await shop.ended(task_id)
 

@@ -1,8 +1,6 @@
 """Leases: who lost one changes nothing, and who works keeps it."""
 
-import asyncio
 import hashlib
-import time
 
 import pytest
 
@@ -63,7 +61,7 @@ async def test_the_files_of_a_refused_result_are_deleted(shop):
 
 
 async def test_a_lane_that_lost_its_lease_stops(shop):
-    shop.time(extend_s=0.5)
+    shop.time(heartbeat_s=0.02, extend_s=0.02)
     gate = Gate()
     shop.provider.script = [gate]
     shop.pool.start()
@@ -77,7 +75,8 @@ async def test_a_lane_that_lost_its_lease_stops(shop):
 
 
 async def test_a_lease_is_kept_although_prolonging_it_fails_once(shop):
-    shop.time(extend_s=0.5, lease_s=2.2)
+    shop.time(heartbeat_s=0.01, extend_s=0.01)
+    shop.clock.frozen_at = shop.clock()
     extend, calls = shop.store.queue.extend, []
 
     async def fails_once(lease, **more):
@@ -91,7 +90,12 @@ async def test_a_lease_is_kept_although_prolonging_it_fails_once(shop):
     shop.provider.script = [gate, gate]
     shop.pool.start()
     task_id = await shop.accept()
-    await asyncio.sleep(2.6)
+    await until(lambda: calls)
+    shop.clock.offset_s += 50
+    before = len(calls)
+    await until(lambda: len(calls) >= before + 2)  # so one that began after the jump has ended
+    shop.clock.offset_s += 50
+    assert await shop.store.queue.claim(1, lease_s=60, now=shop.clock()) == []
     assert gate.running == 1  # the same task is not generated twice
     gate.open.set()
     task = await shop.ended(task_id)
@@ -213,11 +217,11 @@ async def test_a_plugin_that_holds_the_loop_ends_nobody_elses_lease(tmp_path, cl
     gate = Gate(TEXT)
 
     async def holds(request, job):
-        time.sleep(1)  # noqa: ASYNC251 - as plugins do
+        clock.offset_s += 61  # without a step of the loop, as while a plugin blocks
         return TEXT
 
     api = PlainApi(gate, holds)
-    async with opened(tmp_path, api, clock, lease_s=0.5) as shop:
+    async with opened(tmp_path, api, clock) as shop:
         task_id = await shop.accept(PAPER)
         await passed(gate.entered)
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"

@@ -1,13 +1,11 @@
 """How much a provider takes at once and a minute: never more, in order, and nobody spins."""
 
 import asyncio
-import math
 
 import attrs
 import pytest
 
 from gateway import Pending, Traits
-from gateway.plugins.pace import Pace
 from tests.unit.tasks.engine_shop import PAPER, TEXT, JobApi, PlainApi, opened, until
 
 
@@ -124,22 +122,3 @@ async def test_resumed_jobs_need_no_room_at_their_provider(tmp_path, clock):
         api.usual = TEXT
         assert {(await shop.ended(one)).status for one in tasks} == {"completed"}
     assert len(api.submits) == 2
-
-
-def test_room_and_wait_agree(clock):
-    clock.frozen_at = 1000.0
-    pace = Pace(Traits(max_concurrency=3, submits_per_minute=2), clock, 4)
-    assert (pace.free_submits(), pace.wait_s()) == (2, 0)
-    pace.submitted()
-    clock.offset_s += 10
-    pace.submitted()
-    assert (pace.free_submits(), pace.wait_s()) == (0, 50)
-    pace.pause(55)
-    assert pace.wait_s() == 55
-    pace.pause(1)  # shorter than what was said before
-    assert pace.wait_s() == 55
-    clock.offset_s += 55
-    assert (pace.free_submits(), pace.wait_s()) == (1, 0)
-    with pace.slot(), pace.slot(), pace.slot():
-        assert (pace.free_submits(), pace.wait_s()) == (0, math.inf)
-    assert Pace(Traits(), clock, 4).free_submits() == 4

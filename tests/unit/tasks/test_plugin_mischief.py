@@ -160,8 +160,7 @@ async def test_a_provider_that_is_no_coroutine_fails(tmp_path, clock):
         assert (await shop.ended(await shop.accept(PAPER))).details == "provider_error"
 
 
-async def test_a_provider_that_does_not_stop_is_left_behind(tmp_path, clock, monkeypatch):
-    monkeypatch.setattr("gateway.plugins.calls._STOP_S", 0.05)
+async def test_a_provider_that_does_not_stop_is_left_behind(tmp_path, clock):
     freed = asyncio.Event()
 
     async def clings(request, job):
@@ -171,10 +170,12 @@ async def test_a_provider_that_does_not_stop_is_left_behind(tmp_path, clock, mon
 
     api = PlainApi(clings, clings, clings)
     async with opened(tmp_path, api, clock, workers=1, timeout_s=0.05) as shop:
+        shop.upstream.stop_s = 0.05
         assert (await shop.ended(await shop.accept(PAPER))).details == "uncertain_submit"
         waiting = await shop.accept(PAPER)  # and the only lane serves the next
         assert (await shop.ended(waiting)).details == "uncertain_submit"
     async with opened(tmp_path, api, clock, workers=1, timeout_s=60) as shop:
+        shop.upstream.stop_s = 0.05
         await shop.accept(PAPER)
         await until(lambda: len(api.submits) == 3)
         await stopped(asyncio.create_task(shop.pool.drain(grace_s=0)))  # nor does it hold up a stop

@@ -26,11 +26,6 @@ class Probed(PlainApi):
         await said(self.health_says.pop(0) if self.health_says else self.usual)
 
 
-@pytest.fixture(autouse=True)
-def _give_up_soon(monkeypatch):
-    monkeypatch.setattr("gateway.plugins.calls._STOP_S", 0.05)
-
-
 @pytest.fixture
 def api():
     return Probed()
@@ -46,6 +41,8 @@ def catalog_of(api, clock, **override):
     overrides = {"paper": EndpointOverride(**override)} if override else {}
     catalog = Catalog(overrides, now=clock)
     catalog.register(PAPER, api, "test")
+    for upstream in catalog.upstreams():
+        upstream.stop_s = 0.05
     return catalog
 
 
