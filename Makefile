@@ -91,7 +91,9 @@ bench: install
 
 # One request each, to see that the measurements still run; without the peers, which need npm.
 bench-smoke: install
-	$(BIN)/python bench/smoke.py
+	$(BIN)/python bench/run.py --smoke
+	$(BIN)/python bench/paid.py --smoke
+	$(BIN)/python bench/peers.py --smoke --only gateway
 
 # `make bench-paid LATENCY_MS=50 KEYS=2 OLD=../older-checkout`
 LATENCY_MS ?= 50

@@ -20,14 +20,22 @@ import attrs
 from load import ADDRESSES, HOW_TO_GET_WRK, Load, Target, has_wrk, measure
 from part_http import completed_task
 from place import CLIENT_CORE, SERVER_CORE, environment, folder, sized
-from processes import cpu_s, free_port, get, process, rss_mb, stub_chain, wait_listening
+from processes import (
+    cpu_s,
+    free_port,
+    get,
+    process,
+    rss_mb,
+    stub_chain,
+    wait_listening,
+    wait_selling,
+)
 from rich.table import Table
 from tables import print_head, print_tables, span
 from tree import BENCH, HERE, Tree, tree_at
 
 _SOURCES, _INSTALLED = BENCH / "peers", BENCH / ".peers"
 _CONNECTIONS = 16
-_WARM_S = sized(4.0, 0.5)  # by then everything heavy is imported
 _ADDRESS_HEADER = "X-Forwarded-For"
 _BODY = '{"prompt":"A lighthouse at dusk"}'
 _CHALLENGE, _POLL = "unpaid 402", "poll of a task"
@@ -190,8 +198,9 @@ def _measure_load(
     found: Rounds = defaultdict(list)
     with contextlib.ExitStack() as stack:
         servers = [(one, stack.enter_context(_run(one, SERVER_CORE))) for one in contestants]
-        time.sleep(_WARM_S)
         for one, running in servers:
+            if one.is_gateway:
+                wait_selling(running.port)
             for target in _targets(one, running.port):
                 _measure_round(running, target, sized(1.0, 0.1))
         for _ in range(rounds):
