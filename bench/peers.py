@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import statistics
+import string
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -62,12 +63,20 @@ class Contestant:
 
 
 @attrs.frozen
+class Start:
+    """A server's way to its first 200."""
+
+    took_ms: float
+    cpu_ms: float
+
+
+@attrs.frozen
 class Running:
     """A server that answers."""
 
     port: int
     pid: int
-    first_200_ms: float
+    start: Start
 
 
 @attrs.frozen
@@ -96,7 +105,8 @@ def _run(one: Contestant, core: int | None) -> Iterator[Running]:
             wait_listening(port, server)
             if get(port, "/api/health")[0] != http.client.OK:
                 raise RuntimeError(f"{one.name}: /api/health is not well")
-            yield Running(port, server.pid, (time.perf_counter() - began) * 1000)
+            took_s = time.perf_counter() - began
+            yield Running(port, server.pid, Start(took_s * 1000, cpu_s(server.pid) * 1000))
 
 
 def _gateways(tree: Tree, rpc_url: str, task_id: str) -> Iterator[Contestant]:
@@ -134,16 +144,16 @@ def _peers(facilitator_url: str, task_id: str) -> list[Contestant]:
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
     def command(program: str, script: str) -> Callable[[int, Path], Command]:
-        return lambda port, _: Command(
+        return lambda port, data: Command(
             program=program,
-            arguments=[str(_INSTALLED / script), str(port), facilitator_url],
+            arguments=[str(_INSTALLED / script), str(port), facilitator_url, str(data)],
             env=env | {"NODE_ENV": "production"},
         )
 
     programs = (
-        ("FastAPI + x402, uvicorn", python, "fastapi_peer.py", "SQLite, aiosqlite"),
-        ("Express + x402", "node", "express_peer.mjs", "a Map, no database"),
-        ("Hono + x402", "node", "hono_peer.mjs", "a Map, no database"),
+        ("FastAPI + x402, uvicorn", python, "fastapi_peer.py", "aiosqlite"),
+        ("Express + x402", "node", "express_peer.mjs", "a Map"),
+        ("Hono + x402", "node", "hono_peer.mjs", "a Map"),
     )
     return [
         Contestant(name=name, command=command(*run), task_id=task_id, poll_from=poll_from)
@@ -212,24 +222,32 @@ def _measure_load(
         return found, {one.name: rss_mb(running.pid) for one, running in servers}
 
 
-def _measure_starts(contestants: Sequence[Contestant], runs: int) -> dict[str, list[float]]:
-    """Return the milliseconds from each process's start to its first 200, by turns, unpinned."""
+def _measure_starts(contestants: Sequence[Contestant], runs: int) -> dict[str, list[Start]]:
+    """Return the starts of each server, by turns, on any core."""
     found = defaultdict(list)
     for _ in range(runs):
         for one in contestants:
             with _run(one, None) as running:
-                found[one.name].append(running.first_200_ms)
+                found[one.name].append(running.start)
     return found
+
+
+def _letters(contestants: Sequence[Contestant]) -> dict[str, str]:
+    """Return the letter of each gateway by its name; columns of ratios are headed by it."""
+    gateways = [one.name for one in contestants if one.is_gateway]
+    return dict(zip(gateways, string.ascii_uppercase, strict=False))
 
 
 def _load_table(target: str, contestants: Sequence[Contestant], found: Rounds) -> Table:
     """Return the table of one request; ratios above 1 are the gateway's wins."""
     client = "wrk" if has_wrk() else "the built-in client"
-    gateways = [one.name for one in contestants if one.is_gateway]
+    letters = _letters(contestants)
     caption = "x: CPU of the server in this row to the gateway's; above 1 the gateway wins."
+    if target == _POLL:
+        caption += " A Map is no database, so no equal."
     table = Table(
         *("", "a second", "least to most", "p50", "p99", "CPU µs"),
-        *(f"{name} is" for name in gateways),
+        *(f"{letter} is" for letter in letters.values()),
         title=f"{target}: one core, {_CONNECTIONS} connections of {client}, {ADDRESSES:,} clients",
         caption=caption if has_wrk() else f"{caption} {HOW_TO_GET_WRK}",
     )
@@ -240,36 +258,46 @@ def _load_table(target: str, contestants: Sequence[Contestant], found: Rounds) -
     for one in contestants:
         loads = [made.load for made in found[target, one.name]]
         rates = [load.rate for load in loads]
-        wrong = sum(load.wrong for load in loads)
-        note = f" ({one.poll_from})" if target == _POLL else ""
         table.add_row(
-            one.name + note + (f" [red]({wrong} wrong answers)[/red]" if wrong else ""),
+            _row_name(one, letters, loads, one.poll_from if target == _POLL else ""),
             f"{statistics.median(rates):,.0f}",
             span(rates),
             f"{statistics.median(load.p50_ms for load in loads):.1f} ms",
             f"{statistics.median(load.p99_ms for load in loads):.1f} ms",
             f"{cpu_us[one.name]:,.0f}",
-            *(f"{cpu_us[one.name] / cpu_us[name]:.2f}x" for name in gateways),
+            *(f"{cpu_us[one.name] / cpu_us[name]:.2f}x" for name in letters),
         )
     return table
 
 
+def _row_name(
+    one: Contestant, letters: dict[str, str], loads: Sequence[Load] = (), note: str = ""
+) -> str:
+    letter = f"{letters[one.name]}: " if one.name in letters else ""
+    wrong = sum(load.wrong for load in loads)
+    failed = f" [red]({wrong} wrong answers)[/red]" if wrong else ""
+    return f"{letter}{one.name}{f' ({note})' if note else ''}{failed}"
+
+
 def _start_table(
-    contestants: Sequence[Contestant], starts: dict[str, list[float]], memory: dict[str, float]
+    contestants: Sequence[Contestant], starts: dict[str, list[Start]], memory: dict[str, float]
 ) -> Table:
-    gateways = [one.name for one in contestants if one.is_gateway]
+    letters = _letters(contestants)
     title = "Start to the first 200 of /api/health, on any core, and memory after the load"
     caption = "x: the start of the server in this row to the gateway's; above 1 the gateway wins."
-    names = [f"{name} is" for name in gateways]
-    table = Table("", "median", "least to most", *names, "memory", title=title, caption=caption)
-    median = {name: statistics.median(times) for name, times in starts.items()}
+    ratios = [f"{letter} is" for letter in letters.values()]
+    columns = ("", "median", "least to most", *ratios, "CPU", "memory")
+    table = Table(*columns, title=title, caption=caption)
+    median = {
+        name: statistics.median(start.took_ms for start in found) for name, found in starts.items()
+    }
     for one in contestants:
-        times = starts[one.name]
         table.add_row(
-            one.name,
+            _row_name(one, letters),
             f"{median[one.name]:,.0f} ms",
-            span(times),
-            *(f"{median[one.name] / median[name]:.2f}x" for name in gateways),
+            span(start.took_ms for start in starts[one.name]),
+            *(f"{median[one.name] / median[name]:.2f}x" for name in letters),
+            f"{statistics.median(start.cpu_ms for start in starts[one.name]):,.0f} ms",
             f"{memory[one.name]:.0f} MB",
         )
     return table

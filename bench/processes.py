@@ -98,10 +98,11 @@ def cpu_s(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def stub_chain(*, per_block: bool = False) -> Iterator[str]:
+def stub_chain(latency_ms: float = 0.0, *, per_block: bool = False) -> Iterator[str]:
     """Run the stub of the chain within the block; gives its URL."""
     port = free_port()
-    script = [str(BENCH / "stub_chain.py"), str(port), *(["--per-block"] if per_block else [])]
+    script = [str(BENCH / "stub_chain.py"), str(port), "--latency-ms", str(latency_ms)]
+    script += ["--per-block"] if per_block else []
     with process(script, environment(), core=CLIENT_CORE) as running:
         wait_listening(port, running)
         yield f"http://127.0.0.1:{port}"
