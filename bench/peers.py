@@ -7,59 +7,33 @@ import argparse
 import asyncio
 import contextlib
 import http.client
-import json
-import os
-import shutil
 import statistics
 import string
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
 from load import ADDRESSES, HOW_TO_GET_WRK, Load, Target, has_wrk, measure
 from part_http import completed_task
-from place import CLIENT_CORE, SERVER_CORE, environment, folder, sized
+from peer_servers import ADDRESS_HEADER, Contestant, all_servers
+from place import SERVER_CORE, folder, sized
 from processes import (
     cpu_s,
     free_port,
     get,
     process,
     rss_mb,
-    stub_chain,
     wait_listening,
     wait_selling,
 )
 from rich.table import Table
 from tables import print_head, print_tables, span
-from tree import BENCH, HERE, Tree, tree_at
 
-_SOURCES, _INSTALLED = BENCH / "peers", BENCH / ".peers"
 _CONNECTIONS = 16
-_ADDRESS_HEADER = "X-Forwarded-For"
 _BODY = '{"prompt":"A lighthouse at dusk"}'
 _CHALLENGE, _POLL = "unpaid 402", "poll of a task"
-
-
-@attrs.frozen(kw_only=True)
-class Command:
-    """What starts a server."""
-
-    program: str
-    arguments: list[str]
-    env: dict[str, str]
-
-
-@attrs.frozen(kw_only=True)
-class Contestant:
-    """A server to measure; `command` makes its command from a port and a folder for data."""
-
-    name: str
-    command: Callable[[int, Path], Command]
-    task_id: str
-    is_gateway: bool = False
-    poll_from: str = "SQLite"
 
 
 @attrs.frozen
@@ -109,73 +83,6 @@ def _run(one: Contestant, core: int | None) -> Iterator[Running]:
             yield Running(port, server.pid, Start(took_s * 1000, cpu_s(server.pid) * 1000))
 
 
-def _gateways(tree: Tree, rpc_url: str, task_id: str) -> Iterator[Contestant]:
-    """Yield a tree's gateway, once for each server that it can run on."""
-    servers = ["hypercorn"]
-    if tree.knows("server") and tree.imports("uvicorn"):
-        servers.append("uvicorn")
-    for server in servers:
-        settings = {"server": server} if tree.knows("server") else {}
-
-        def command(port: int, data: Path, settings: dict[str, str] = settings) -> Command:
-            env = environment(
-                tree,
-                data_dir=data,
-                rpc_urls=rpc_url,
-                bind=f"127.0.0.1:{port}",
-                client_ip_header=_ADDRESS_HEADER,
-                **settings,
-            )
-            return Command(program=tree.python, arguments=["-m", "gateway", "serve"], env=env)
-
-        name = "gateway" if tree is HERE else f"gateway {tree.name}"
-        yield Contestant(
-            name=f"{name}, {server}", command=command, task_id=task_id, is_gateway=True
-        )
-
-
-def _peers(facilitator_url: str, task_id: str) -> list[Contestant]:
-    """Return the peers that are installed."""
-    if not (_INSTALLED / ".installed").exists():
-        return []
-    for source in _SOURCES.iterdir():
-        shutil.copy(source, _INSTALLED)  # Node looks for packages beside the program only
-    python = str(_INSTALLED / "venv/bin/python")
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-
-    def command(program: str, script: str) -> Callable[[int, Path], Command]:
-        return lambda port, data: Command(
-            program=program,
-            arguments=[str(_INSTALLED / script), str(port), facilitator_url, str(data)],
-            env=env | {"NODE_ENV": "production"},
-        )
-
-    programs = (
-        ("FastAPI + x402, uvicorn", python, "fastapi_peer.py", "aiosqlite"),
-        ("Express + x402", "node", "express_peer.mjs", "a Map"),
-        ("Hono + x402", "node", "hono_peer.mjs", "a Map"),
-    )
-    return [
-        Contestant(name=name, command=command(*run), task_id=task_id, poll_from=poll_from)
-        for name, *run, poll_from in programs
-    ]
-
-
-@contextlib.contextmanager
-def _contestants(old: Path | None) -> Iterator[list[Contestant]]:
-    """Run what the servers ask within the block; gives the servers, the gateways first."""
-    task_id = json.loads((_SOURCES / "terms.json").read_text())["task"]["taskId"]
-    with contextlib.ExitStack() as stack:
-        rpc_url = stack.enter_context(stub_chain())
-        port = free_port()
-        script = [str(_SOURCES / "facilitator.py"), str(port)]
-        running = stack.enter_context(process(script, environment(), core=CLIENT_CORE))
-        wait_listening(port, running)
-        trees = [HERE, *([tree_at(old)] if old else [])]
-        gateways = [one for tree in trees for one in _gateways(tree, rpc_url, task_id)]
-        yield [*gateways, *_peers(f"http://127.0.0.1:{port}", task_id)]
-
-
 def _targets(one: Contestant, port: int) -> list[Target]:
     return [
         Target(
@@ -184,13 +91,13 @@ def _targets(one: Contestant, port: int) -> list[Target]:
             path="/api/x402/instant",
             body=_BODY,
             status=402,
-            address_header=_ADDRESS_HEADER,
+            address_header=ADDRESS_HEADER,
         ),
         Target(
             name=_POLL,
             port=port,
             path=f"/api/task/{one.task_id}",
-            address_header=_ADDRESS_HEADER,
+            address_header=ADDRESS_HEADER,
         ),
     ]
 
@@ -312,7 +219,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=sized(5, 1))
     parser.add_argument("--smoke", action="store_true", help="a few requests only")
     chosen = parser.parse_args()
-    with _contestants(chosen.old) as everybody:
+    with all_servers(chosen.old) as everybody:
         contestants = [one for one in everybody if chosen.only.lower() in one.name.lower()]
         if not contestants:
             parser.error(f"none of these: {', '.join(one.name for one in everybody)}")

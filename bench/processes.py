@@ -93,8 +93,8 @@ def rss_mb(pid: int) -> float:
 
 def cpu_s(pid: int) -> float:
     """Return the processor time of a process and its threads so far, in seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    # Linux's clock_getcpuclockid(3), which Python has for threads only; /proc counts in 10 ms.
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 @contextlib.contextmanager
