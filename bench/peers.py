@@ -105,6 +105,8 @@ def _targets(one: Contestant, port: int) -> list[Target]:
 def _measure_round(running: Running, target: Target, seconds: float) -> Round:
     before = cpu_s(running.pid)
     load = measure(target, connections=_CONNECTIONS, seconds=seconds)
+    if not load.answers:
+        raise SystemExit(f"{target}: no answer in {seconds:g} s. Is the machine busy?")
     return Round(load, (cpu_s(running.pid) - before) / load.answers * 10**6)
 
 

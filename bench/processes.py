@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from typing import Any
 
 from place import CLIENT_CORE, SERVER_CORE, environment
 from tree import BENCH, HERE, Tree
+
+# A measurement that is stopped stops its servers as well, as an interrupt does.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
 
 
 def free_port() -> int:
