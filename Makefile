@@ -93,14 +93,17 @@ bench: install
 
 # One request each, to see that the measurements still run; without the peers, which need npm.
 bench-smoke: install
-	$(BIN)/python bench/smoke.py
+	$(BIN)/python bench/run.py --smoke
+	$(BIN)/python bench/paid.py --smoke
+	$(BIN)/python bench/peers.py --smoke --only gateway
 
-# `make bench-paid LATENCY_MS=50 KEYS=2 OLD=../older-checkout`
+# `make bench-paid LATENCY_MS=50 KEYS=2 OLD=../older-checkout`; PER_BLOCK=1 mines every two seconds.
 LATENCY_MS ?= 50
 KEYS ?= 1
 BY_TURNS := $(if $(OLD),--old $(OLD))
 bench-paid: install
-	$(BIN)/python bench/paid.py --latency-ms $(LATENCY_MS) --keys $(KEYS) $(BY_TURNS)
+	$(BIN)/python bench/paid.py --latency-ms $(LATENCY_MS) --keys $(KEYS) $(BY_TURNS) \
+		$(if $(PER_BLOCK),--per-block)
 
 # FastAPI, Express and Hono with the official x402 middleware; nothing of them is the gateway's.
 PEERS := bench/.peers

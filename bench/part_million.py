@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import uvloop
-from place import folder
+from place import folder, sized
 from rich.table import Table
 from samples import REQUEST
 
 from gateway.store import SqliteStore
 from gateway.store.rows import dump_request
 
-_SIZES = (1_000, 1_000_000)
-_WAITING = 500  # of them are queued; the others have ended
-_REPEATS = 400
+_SIZES = (1_000, sized(1_000_000, 2_000))
+WAITING = 500  # of them are queued; the others have ended
+_REPEATS = sized(400, 5)
 _FILL = (
     """INSERT INTO payments (id, flow, state, request_hash, price_units, payer, search_from_block,
            paid_tx, paid_log_index, paid_units, created_at, updated_at)
@@ -36,13 +36,13 @@ _NUMBERS = """CREATE TEMP TABLE numbers AS
     SELECT n FROM count"""
 
 
-def _fill(path: Path, size: int) -> None:
+def fill(path: Path, size: int) -> None:
     """Write `size` tasks into a new database, as fast as SQLite can; triggers see every row."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA synchronous = OFF")
     db.execute("PRAGMA cache_size = -400000")
     db.execute(_NUMBERS.format(size=size))
-    facts = {"now": time.time(), "waiting": _WAITING, "request": dump_request(REQUEST)}
+    facts = {"now": time.time(), "waiting": WAITING, "request": dump_request(REQUEST)}
     db.execute("BEGIN")
     for statement in _FILL:
         names = {name: value for name, value in facts.items() if f":{name}" in statement}
@@ -52,7 +52,8 @@ def _fill(path: Path, size: int) -> None:
     db.close()
 
 
-def _task_id(n: int) -> str:
+def task_id(n: int) -> str:
+    """Return the id of a task of `fill`, counted from 1; those up to `WAITING` are queued."""
     return f"{n * 2654435761 % 4294967296:08x}-0000-4000-8000-{n:012x}"
 
 
@@ -65,13 +66,13 @@ async def _median_us(measured: Callable[[], Awaitable[object]]) -> float:
     return statistics.median(times) * 10**6
 
 
-async def _measure(store: SqliteStore, size: int) -> dict[str, float]:
+async def measure(store: SqliteStore, size: int) -> dict[str, float]:
     """Return the median of each operation, in microseconds; tasks are polled all over the table."""
     turn = iter(range(10**9))
 
     async def poll() -> None:
-        n = _WAITING + 1 + next(turn) * 7919 % (size - _WAITING)
-        if await store.task(_task_id(n)) is None:
+        n = WAITING + 1 + next(turn) * 7919 % (size - WAITING)
+        if await store.task(task_id(n)) is None:
             raise RuntimeError("the task is not there")
 
     async def claim() -> None:
@@ -81,7 +82,7 @@ async def _measure(store: SqliteStore, size: int) -> dict[str, float]:
     return {
         "one poll (store.task)": await _median_us(poll),
         "queue depth (/api/health)": await _median_us(store.queue.depth),
-        "next due task": await _median_us(store.next_due),
+        "next due task": await _median_us(store.queue.next_due),
         "claim of one task, durable": await _median_us(claim),
     }
 
@@ -94,10 +95,10 @@ async def _both(data: Path) -> tuple[list[dict[str, float]], float]:
         async with SqliteStore(path):
             pass  # makes the schema
         began = time.perf_counter()
-        await asyncio.to_thread(_fill, path, size)
+        await asyncio.to_thread(fill, path, size)
         took_s = time.perf_counter() - began
         async with SqliteStore(path) as store:
-            found.append(await _measure(store, size))
+            found.append(await measure(store, size))
     return found, took_s
 
 
@@ -106,7 +107,7 @@ def run() -> list[Table]:
     with folder() as name:
         (small, large), took_s = uvloop.run(_both(Path(name)))
     small_size, large_size = (f"µs of {size:,}" for size in _SIZES)
-    caption = f"{_WAITING} tasks wait at either size; the million took {took_s:.0f} s to write"
+    caption = f"{WAITING} tasks wait at either size; the million took {took_s:.0f} s to write"
     table = Table(
         "median", small_size, large_size, "ratio", title="Among many tasks", caption=caption
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import uvloop
 from gateway_bench import INSTANT, InstantProvider
-from place import folder
+from place import folder, sized
 from rich.table import Table
 from samples import accept, log_to_nowhere
 
@@ -19,9 +19,9 @@ from gateway.plugins.catalog import Catalog
 from gateway.store import SqliteStore
 from gateway.tasks import WorkerPool
 
-_TASKS = 10_000
-_WITH_FILES = 1_000
-_IDLE_TASKS = 300
+_TASKS = sized(10_000, 500)
+_WITH_FILES = sized(1_000, 500)
+_IDLE_TASKS = sized(300, 3)
 _IDLE_PAUSE_S = 0.02  # between two of them: the gateway is idle again
 
 

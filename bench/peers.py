@@ -7,50 +7,41 @@ import argparse
 import asyncio
 import contextlib
 import http.client
-import json
-import os
-import shutil
 import statistics
+import string
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
 from load import ADDRESSES, HOW_TO_GET_WRK, Load, Target, has_wrk, measure
 from part_http import completed_task
-from place import CLIENT_CORE, SERVER_CORE, environment, folder, sized
-from processes import cpu_s, free_port, get, process, rss_mb, stub_chain, wait_listening
+from peer_servers import ADDRESS_HEADER, Contestant, all_servers
+from place import SERVER_CORE, folder, sized
+from processes import (
+    cpu_s,
+    free_port,
+    get,
+    process,
+    rss_mb,
+    wait_listening,
+    wait_selling,
+)
 from rich.table import Table
 from tables import print_head, print_tables, span
-from tree import BENCH, HERE, Tree, tree_at
 
-_SOURCES, _INSTALLED = BENCH / "peers", BENCH / ".peers"
 _CONNECTIONS = 16
-_WARM_S = sized(4.0, 0.5)  # by then everything heavy is imported
-_ADDRESS_HEADER = "X-Forwarded-For"
 _BODY = '{"prompt":"A lighthouse at dusk"}'
 _CHALLENGE, _POLL = "unpaid 402", "poll of a task"
 
 
-@attrs.frozen(kw_only=True)
-class Command:
-    """What starts a server."""
+@attrs.frozen
+class Start:
+    """A server's way to its first 200."""
 
-    program: str
-    arguments: list[str]
-    env: dict[str, str]
-
-
-@attrs.frozen(kw_only=True)
-class Contestant:
-    """A server to measure; `command` makes its command from a port and a folder for data."""
-
-    name: str
-    command: Callable[[int, Path], Command]
-    task_id: str
-    is_gateway: bool = False
-    poll_from: str = "SQLite"
+    took_ms: float
+    cpu_ms: float
 
 
 @attrs.frozen
@@ -59,7 +50,7 @@ class Running:
 
     port: int
     pid: int
-    first_200_ms: float
+    start: Start
 
 
 @attrs.frozen
@@ -88,74 +79,8 @@ def _run(one: Contestant, core: int | None) -> Iterator[Running]:
             wait_listening(port, server)
             if get(port, "/api/health")[0] != http.client.OK:
                 raise RuntimeError(f"{one.name}: /api/health is not well")
-            yield Running(port, server.pid, (time.perf_counter() - began) * 1000)
-
-
-def _gateways(tree: Tree, rpc_url: str, task_id: str) -> Iterator[Contestant]:
-    """Yield a tree's gateway, once for each server that it can run on."""
-    servers = ["hypercorn"]
-    if tree.knows("server") and tree.imports("uvicorn"):
-        servers.append("uvicorn")
-    for server in servers:
-        settings = {"server": server} if tree.knows("server") else {}
-
-        def command(port: int, data: Path, settings: dict[str, str] = settings) -> Command:
-            env = environment(
-                tree,
-                data_dir=data,
-                rpc_urls=rpc_url,
-                bind=f"127.0.0.1:{port}",
-                client_ip_header=_ADDRESS_HEADER,
-                **settings,
-            )
-            return Command(program=tree.python, arguments=["-m", "gateway", "serve"], env=env)
-
-        name = "gateway" if tree is HERE else f"gateway {tree.name}"
-        yield Contestant(
-            name=f"{name}, {server}", command=command, task_id=task_id, is_gateway=True
-        )
-
-
-def _peers(facilitator_url: str, task_id: str) -> list[Contestant]:
-    """Return the peers that are installed."""
-    if not (_INSTALLED / ".installed").exists():
-        return []
-    for source in _SOURCES.iterdir():
-        shutil.copy(source, _INSTALLED)  # Node looks for packages beside the program only
-    python = str(_INSTALLED / "venv/bin/python")
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-
-    def command(program: str, script: str) -> Callable[[int, Path], Command]:
-        return lambda port, _: Command(
-            program=program,
-            arguments=[str(_INSTALLED / script), str(port), facilitator_url],
-            env=env | {"NODE_ENV": "production"},
-        )
-
-    programs = (
-        ("FastAPI + x402, uvicorn", python, "fastapi_peer.py", "SQLite, aiosqlite"),
-        ("Express + x402", "node", "express_peer.mjs", "a Map, no database"),
-        ("Hono + x402", "node", "hono_peer.mjs", "a Map, no database"),
-    )
-    return [
-        Contestant(name=name, command=command(*run), task_id=task_id, poll_from=poll_from)
-        for name, *run, poll_from in programs
-    ]
-
-
-@contextlib.contextmanager
-def _contestants(old: Path | None) -> Iterator[list[Contestant]]:
-    """Run what the servers ask within the block; gives the servers, the gateways first."""
-    task_id = json.loads((_SOURCES / "terms.json").read_text())["task"]["taskId"]
-    with contextlib.ExitStack() as stack:
-        rpc_url = stack.enter_context(stub_chain())
-        port = free_port()
-        script = [str(_SOURCES / "facilitator.py"), str(port)]
-        running = stack.enter_context(process(script, environment(), core=CLIENT_CORE))
-        wait_listening(port, running)
-        trees = [HERE, *([tree_at(old)] if old else [])]
-        gateways = [one for tree in trees for one in _gateways(tree, rpc_url, task_id)]
-        yield [*gateways, *_peers(f"http://127.0.0.1:{port}", task_id)]
+            took_s = time.perf_counter() - began
+            yield Running(port, server.pid, Start(took_s * 1000, cpu_s(server.pid) * 1000))
 
 
 def _targets(one: Contestant, port: int) -> list[Target]:
@@ -166,13 +91,13 @@ def _targets(one: Contestant, port: int) -> list[Target]:
             path="/api/x402/instant",
             body=_BODY,
             status=402,
-            address_header=_ADDRESS_HEADER,
+            address_header=ADDRESS_HEADER,
         ),
         Target(
             name=_POLL,
             port=port,
             path=f"/api/task/{one.task_id}",
-            address_header=_ADDRESS_HEADER,
+            address_header=ADDRESS_HEADER,
         ),
     ]
 
@@ -180,6 +105,8 @@ def _targets(one: Contestant, port: int) -> list[Target]:
 def _measure_round(running: Running, target: Target, seconds: float) -> Round:
     before = cpu_s(running.pid)
     load = measure(target, connections=_CONNECTIONS, seconds=seconds)
+    if not load.answers:
+        raise SystemExit(f"{target}: no answer in {seconds:g} s. Is the machine busy?")
     return Round(load, (cpu_s(running.pid) - before) / load.answers * 10**6)
 
 
@@ -190,8 +117,9 @@ def _measure_load(
     found: Rounds = defaultdict(list)
     with contextlib.ExitStack() as stack:
         servers = [(one, stack.enter_context(_run(one, SERVER_CORE))) for one in contestants]
-        time.sleep(_WARM_S)
         for one, running in servers:
+            if one.is_gateway:
+                wait_selling(running.port)
             for target in _targets(one, running.port):
                 _measure_round(running, target, sized(1.0, 0.1))
         for _ in range(rounds):
@@ -203,24 +131,32 @@ def _measure_load(
         return found, {one.name: rss_mb(running.pid) for one, running in servers}
 
 
-def _measure_starts(contestants: Sequence[Contestant], runs: int) -> dict[str, list[float]]:
-    """Return the milliseconds from each process's start to its first 200, by turns, unpinned."""
+def _measure_starts(contestants: Sequence[Contestant], runs: int) -> dict[str, list[Start]]:
+    """Return the starts of each server, by turns, on any core."""
     found = defaultdict(list)
     for _ in range(runs):
         for one in contestants:
             with _run(one, None) as running:
-                found[one.name].append(running.first_200_ms)
+                found[one.name].append(running.start)
     return found
+
+
+def _letters(contestants: Sequence[Contestant]) -> dict[str, str]:
+    """Return the letter of each gateway by its name; columns of ratios are headed by it."""
+    gateways = [one.name for one in contestants if one.is_gateway]
+    return dict(zip(gateways, string.ascii_uppercase, strict=False))
 
 
 def _load_table(target: str, contestants: Sequence[Contestant], found: Rounds) -> Table:
     """Return the table of one request; ratios above 1 are the gateway's wins."""
     client = "wrk" if has_wrk() else "the built-in client"
-    gateways = [one.name for one in contestants if one.is_gateway]
+    letters = _letters(contestants)
     caption = "x: CPU of the server in this row to the gateway's; above 1 the gateway wins."
+    if target == _POLL:
+        caption += " A Map is no database, so no equal."
     table = Table(
         *("", "a second", "least to most", "p50", "p99", "CPU µs"),
-        *(f"{name} is" for name in gateways),
+        *(f"{letter} is" for letter in letters.values()),
         title=f"{target}: one core, {_CONNECTIONS} connections of {client}, {ADDRESSES:,} clients",
         caption=caption if has_wrk() else f"{caption} {HOW_TO_GET_WRK}",
     )
@@ -231,36 +167,46 @@ def _load_table(target: str, contestants: Sequence[Contestant], found: Rounds) -
     for one in contestants:
         loads = [made.load for made in found[target, one.name]]
         rates = [load.rate for load in loads]
-        wrong = sum(load.wrong for load in loads)
-        note = f" ({one.poll_from})" if target == _POLL else ""
         table.add_row(
-            one.name + note + (f" [red]({wrong} wrong answers)[/red]" if wrong else ""),
+            _row_name(one, letters, loads, one.poll_from if target == _POLL else ""),
             f"{statistics.median(rates):,.0f}",
             span(rates),
             f"{statistics.median(load.p50_ms for load in loads):.1f} ms",
             f"{statistics.median(load.p99_ms for load in loads):.1f} ms",
             f"{cpu_us[one.name]:,.0f}",
-            *(f"{cpu_us[one.name] / cpu_us[name]:.2f}x" for name in gateways),
+            *(f"{cpu_us[one.name] / cpu_us[name]:.2f}x" for name in letters),
         )
     return table
 
 
+def _row_name(
+    one: Contestant, letters: dict[str, str], loads: Sequence[Load] = (), note: str = ""
+) -> str:
+    letter = f"{letters[one.name]}: " if one.name in letters else ""
+    wrong = sum(load.wrong for load in loads)
+    failed = f" [red]({wrong} wrong answers)[/red]" if wrong else ""
+    return f"{letter}{one.name}{f' ({note})' if note else ''}{failed}"
+
+
 def _start_table(
-    contestants: Sequence[Contestant], starts: dict[str, list[float]], memory: dict[str, float]
+    contestants: Sequence[Contestant], starts: dict[str, list[Start]], memory: dict[str, float]
 ) -> Table:
-    gateways = [one.name for one in contestants if one.is_gateway]
+    letters = _letters(contestants)
     title = "Start to the first 200 of /api/health, on any core, and memory after the load"
     caption = "x: the start of the server in this row to the gateway's; above 1 the gateway wins."
-    names = [f"{name} is" for name in gateways]
-    table = Table("", "median", "least to most", *names, "memory", title=title, caption=caption)
-    median = {name: statistics.median(times) for name, times in starts.items()}
+    ratios = [f"{letter} is" for letter in letters.values()]
+    columns = ("", "median", "least to most", *ratios, "CPU", "memory")
+    table = Table(*columns, title=title, caption=caption)
+    median = {
+        name: statistics.median(start.took_ms for start in found) for name, found in starts.items()
+    }
     for one in contestants:
-        times = starts[one.name]
         table.add_row(
-            one.name,
+            _row_name(one, letters),
             f"{median[one.name]:,.0f} ms",
-            span(times),
-            *(f"{median[one.name] / median[name]:.2f}x" for name in gateways),
+            span(start.took_ms for start in starts[one.name]),
+            *(f"{median[one.name] / median[name]:.2f}x" for name in letters),
+            f"{statistics.median(start.cpu_ms for start in starts[one.name]):,.0f} ms",
             f"{memory[one.name]:.0f} MB",
         )
     return table
@@ -275,7 +221,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=sized(5, 1))
     parser.add_argument("--smoke", action="store_true", help="a few requests only")
     chosen = parser.parse_args()
-    with _contestants(chosen.old) as everybody:
+    with all_servers(chosen.old) as everybody:
         contestants = [one for one in everybody if chosen.only.lower() in one.name.lower()]
         if not contestants:
             parser.error(f"none of these: {', '.join(one.name for one in everybody)}")

@@ -14,6 +14,8 @@ from tree import HERE, Tree
 Amount = TypeVar("Amount", int, float)
 # One request each, to see that the measurements still run.
 IS_SMOKE = "--smoke" in sys.argv[1:]
+# A million tasks in `growth` as well.
+IS_MILLION = "--million" in sys.argv[1:]
 CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORE, CLIENT_CORE = CORES[0], CORES[-1]  # the same one where there is only one
 WALLET = "0x" + "1" * 40
@@ -55,7 +57,7 @@ def folder() -> tempfile.TemporaryDirectory[str]:
 def median_us(measured: Callable[[], object], repeats: int) -> float:
     """Return the median of a call's duration, in microseconds."""
     times = []
-    for _ in range(repeats):
+    for _ in range(sized(repeats, 3)):
         began = time.perf_counter()
         measured()
         times.append(time.perf_counter() - began)

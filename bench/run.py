@@ -12,6 +12,7 @@ PARTS = {
     "direct": "direct payments a second",
     "queue": "tasks a second",
     "million": "a thousand tasks and a million",
+    "growth": "requests among many tasks, addresses, endpoints",
     "verify": "x402 verification",
     "pictures": "pictures checked, pages counted",
     "memory": "memory over 100,000 payments",
@@ -23,6 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, epilog=about)
     parser.add_argument("parts", nargs="*", metavar="part", help="all where none is named")
     parser.add_argument("--smoke", action="store_true", help="a few requests each, no figures")
+    parser.add_argument("--million", action="store_true", help="growth: to a million tasks")
     chosen = parser.parse_args().parts or list(PARTS)
     if unknown := [name for name in chosen if name not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")

@@ -9,7 +9,7 @@ from place import CORES
 from rich.console import Console
 from rich.table import Table
 
-_WIDTH = 110
+_WIDTH = 120
 
 
 def print_head() -> Console:

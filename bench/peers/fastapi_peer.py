@@ -3,7 +3,6 @@
 import contextlib
 import json
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from x402.http import FacilitatorConfig, HTTPFacilitatorClient
 from x402.http.middleware.fastapi import PaymentMiddlewareASGI
 from x402.mechanisms.evm.exact import ExactEvmServerScheme
 
-PORT, FACILITATOR = int(sys.argv[1]), sys.argv[2]
+PORT, FACILITATOR, DATA = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 TERMS = json.loads((Path(__file__).parent / "terms.json").read_text())
 
 
@@ -29,14 +28,13 @@ class Wish(BaseModel):
 
 @contextlib.asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        async with aiosqlite.connect(Path(folder) / "tasks.db") as db:
-            await db.execute("CREATE TABLE tasks (id TEXT PRIMARY KEY, task TEXT)")
-            task = TERMS["task"]
-            await db.execute("INSERT INTO tasks VALUES (?, ?)", (task["taskId"], json.dumps(task)))
-            await db.commit()
-            app.state.db = db
-            yield
+    async with aiosqlite.connect(DATA / "tasks.db") as db:
+        await db.execute("CREATE TABLE tasks (id TEXT PRIMARY KEY, task TEXT)")
+        task = TERMS["task"]
+        await db.execute("INSERT INTO tasks VALUES (?, ?)", (task["taskId"], json.dumps(task)))
+        await db.commit()
+        app.state.db = db
+        yield
 
 
 app = FastAPI(lifespan=lifespan)

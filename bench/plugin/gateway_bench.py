@@ -1,6 +1,8 @@
 """A plugin for measuring: an endpoint whose provider answers at once, so only the gateway costs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import attrs
 
 from gateway import Endpoint, GenerationRequest, Job, Provider, Result, Settings, hookimpl, usdc
 
@@ -28,10 +30,22 @@ class InstantProvider:
         return Result(text="done")
 
 
+Register = Callable[[Endpoint, Provider], None]
+
+
 @hookimpl
-def register_endpoints(
-    register: Callable[[Endpoint, Provider], None],
-    settings: Settings,  # noqa: ARG001 - the hook's
-) -> None:
+def register_endpoints(register: Register, settings: Settings) -> None:  # noqa: ARG001 - the hook's
     """Put the instant endpoint on sale."""
     register(INSTANT, InstantProvider())
+
+
+def selling(numbers: Iterable[int]) -> Callable[[Register, Settings], None]:
+    """Return the hook of a plugin that sells an endpoint for each number."""
+    endpoints = [attrs.evolve(INSTANT, slug=f"instant-{number}") for number in numbers]
+
+    @hookimpl
+    def register_endpoints(register: Register, settings: Settings) -> None:  # noqa: ARG001
+        for endpoint in endpoints:
+            register(endpoint, InstantProvider())
+
+    return register_endpoints
