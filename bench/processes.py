@@ -71,10 +71,10 @@ def rss_mb(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def stub_chain() -> Iterator[str]:
-    """Run the stub of the chain within the block; gives its URL."""
+def stub_chain(latency_ms: float = 0.0) -> Iterator[str]:
+    """Run the stub of the chain within the block, with a latency for each call; gives its URL."""
     port = free_port()
-    script = [str(BENCH / "stub_chain.py"), str(port)]
+    script = [str(BENCH / "stub_chain.py"), str(port), str(latency_ms)]
     with process(script, environment(), core=CLIENT_CORE) as running:
         wait_listening(port, running)
         yield f"http://127.0.0.1:{port}"

@@ -1,4 +1,7 @@
-"""A stub of Base's JSON-RPC: every hash is a mined transfer of 0.02 USDC to the wallet."""
+"""A stub of Base's JSON-RPC: every hash is a mined transfer of 0.02 USDC to the wallet.
+
+`python stub_chain.py PORT [LATENCY_MS]`. Each answer leaves so many milliseconds after its request.
+"""
 
 import asyncio
 import json
@@ -13,6 +16,7 @@ from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic
 
 _HEAD_LINES = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _HEAD = 1_000_000
+_BLOCK_S = 2
 _BLOCK_HASH = "0x" + "b" * 64
 _PAYER = "0x" + "2" * 40
 
@@ -21,7 +25,7 @@ def _block(number: int) -> dict[str, Any]:
     return {
         "number": hex(number),
         "hash": _BLOCK_HASH,
-        "timestamp": hex(int(time.time())),
+        "timestamp": hex(int(time.time()) - _BLOCK_S * (_HEAD - number)),
         "baseFeePerGas": "0x5f5e100",
     }
 
@@ -60,9 +64,11 @@ def _receipt(tx_hash: str) -> dict[str, Any]:
 _ANSWERS = {
     "eth_chainId": lambda _: hex(BASE.chain_id),
     "eth_call": lambda _: "0x" + BASE.domain_separator.hex(),
+    "eth_getCode": lambda _: "0x",
     "eth_blockNumber": lambda _: hex(_HEAD),
     "eth_getBlockByNumber": lambda _: _block(_HEAD),
     "eth_getBlockByHash": lambda _: _block(_HEAD + 1),
+    "eth_getTransactionByHash": lambda params: {"hash": params[0], "blockHash": _BLOCK_HASH},
     "eth_getTransactionReceipt": lambda params: _receipt(params[0]),
     "eth_getTransactionCount": lambda _: "0x0",
     "eth_getBalance": lambda _: hex(10**18),
@@ -73,8 +79,9 @@ _ANSWERS = {
 class StubProtocol(asyncio.Protocol):
     """As little HTTP as a JSON-RPC client needs: keep-alive and Content-Length."""
 
-    def __init__(self) -> None:
+    def __init__(self, latency_s: float = 0.0) -> None:
         self._buffer = b""
+        self._latency_s = latency_s
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the connection to answer on."""
@@ -90,7 +97,14 @@ class StubProtocol(asyncio.Protocol):
             head = (
                 f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
             )
-            self._transport.write(head.encode() + b"\r\n\r\n" + body)
+            self._send(head.encode() + b"\r\n\r\n" + body)
+
+    def _send(self, answer: bytes) -> None:
+        if self._latency_s:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._latency_s, self._transport.write, answer)
+        else:
+            self._transport.write(answer)
 
     def _next_request(self) -> bytes | None:
         """Return the next complete body that was received, or None."""
@@ -104,10 +118,11 @@ class StubProtocol(asyncio.Protocol):
         return rest[:length]
 
 
-async def _serve(port: int) -> None:
-    server = await asyncio.get_running_loop().create_server(StubProtocol, "127.0.0.1", port)
+async def _serve(port: int, latency_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: StubProtocol(latency_s), "127.0.0.1", port)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    uvloop.run(_serve(int(sys.argv[1])))
+    uvloop.run(_serve(int(sys.argv[1]), float((sys.argv[2:] or ["0"])[0]) / 1000))
