@@ -1,74 +1,80 @@
 """The public names of the Generation Gateway, for authors of plugins.
 
-Code inside the gateway imports the modules themselves.
+Code inside the gateway imports the modules themselves. A name is imported when it is first asked
+for, because every command imports this package, and few need more than one of its modules.
 """
 
-from gateway.contracts import (
-    AuthorizationVerifier,
-    CallReverted,
-    Cancelling,
-    Chain,
-    Challenge,
-    Closing,
-    Job,
-    PluginContext,
-    Polling,
-    Probing,
-    Proof,
-    Provider,
-    Quote,
-    SettlementJournal,
-    Settler,
-    SignedTransaction,
-    TransferVerifier,
-    UnsignedTransaction,
-    Validating,
-)
-from gateway.domain import (
-    Attachment,
-    Authorization,
-    Block,
-    Choice,
-    Endpoint,
-    GenerationRequest,
-    Handle,
-    Link,
-    Output,
-    Payment,
-    Pending,
-    PriceStep,
-    Receipt,
-    Result,
-    Task,
-    Traits,
-    Transfer,
-    usdc,
-)
-from gateway.errors import (
-    AccountProblem,
-    ChainUnavailable,
-    ContentPolicy,
-    ExecutionError,
-    HandleLost,
-    InvalidInput,
-    InvalidPayment,
-    JobFailed,
-    LinkDead,
-    NotAccepted,
-    PaymentRequired,
-    RateLimited,
-    ResultUnusable,
-    SettingsError,
-    SubmitUncertain,
-    Transient,
-    TxFailed,
-    TxNotFound,
-)
-from gateway.plugins.hookspecs import hookimpl
-from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
-from gateway.settings import Settings, secret, setting
-from gateway.vendors import Answer, Outbound
+import importlib
+from typing import TYPE_CHECKING
+
 from gateway.version import VERSION as __version__  # noqa: N811 - Python's name for it
+
+if TYPE_CHECKING:
+    from gateway.contracts import (
+        AuthorizationVerifier,
+        CallReverted,
+        Cancelling,
+        Chain,
+        Challenge,
+        Closing,
+        Job,
+        PluginContext,
+        Polling,
+        Probing,
+        Proof,
+        Provider,
+        Quote,
+        SettlementJournal,
+        Settler,
+        SignedTransaction,
+        TransferVerifier,
+        UnsignedTransaction,
+        Validating,
+    )
+    from gateway.domain import (
+        Attachment,
+        Authorization,
+        Block,
+        Choice,
+        Endpoint,
+        GenerationRequest,
+        Handle,
+        Link,
+        Output,
+        Payment,
+        Pending,
+        PriceStep,
+        Receipt,
+        Result,
+        Task,
+        Traits,
+        Transfer,
+        usdc,
+    )
+    from gateway.errors import (
+        AccountProblem,
+        ChainUnavailable,
+        ContentPolicy,
+        ExecutionError,
+        HandleLost,
+        InvalidInput,
+        InvalidPayment,
+        JobFailed,
+        LinkDead,
+        NotAccepted,
+        PaymentRequired,
+        RateLimited,
+        ResultUnusable,
+        SettingsError,
+        SubmitUncertain,
+        Transient,
+        TxFailed,
+        TxNotFound,
+    )
+    from gateway.plugins.hookspecs import hookimpl
+    from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
+    from gateway.settings import Settings, secret, setting
+    from gateway.vendors import Answer, Outbound
 
 __all__ = [
     "AccountProblem",
@@ -139,3 +145,31 @@ __all__ = [
     "setting",
     "usdc",
 ]
+
+# Where the public names are; the modules that import little come first.
+_HOMES = (
+    "gateway.errors",
+    "gateway.domain",
+    "gateway.contracts",
+    "gateway.settings",
+    "gateway.plugins.hookspecs",
+    "gateway.sandbox",
+    "gateway.vendors",
+)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import a public name; a type checker reads the imports above instead."""
+        if name in __all__:
+            for home in _HOMES:
+                module = importlib.import_module(home)
+                if hasattr(module, name):
+                    globals()[name] = getattr(module, name)
+                    return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return every public name, those that were not asked for yet included."""
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,8 @@
 """The chain through JSON-RPC: typed reads of blocks, receipts, logs and the token."""
 
+import asyncio
 import contextlib
+import time
 from typing import Any
 
 from gateway.chain.decode import (
@@ -25,9 +27,15 @@ from gateway.domain.eip3009 import (
 )
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
+from gateway.shared_answers import SharedAnswer, SharedAnswers
 
 # 0.001 gwei: what Base's sequencer takes in quiet times.
 _MIN_PRIORITY_WEI = 1_000_000
+# Half of Base's block time. Fees are bid at twice the base fee, which changes by 2 % a block.
+_FEES_KEPT_S = 1.0
+# A hash names one block for ever. An answer that is wrong all the same does not last for long.
+_BLOCK_KEPT_S = 60.0
+_MOST_BLOCKS = 64
 
 
 class Web3Chain:
@@ -40,6 +48,12 @@ class Web3Chain:
             timeout_s=settings.rpc_timeout,
             checks=(self._check_chain_id, self._check_token),
             timing=timing or RetryTiming(),
+        )
+        self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(
+            time.monotonic, kept_s=_FEES_KEPT_S
+        )
+        self._blocks: SharedAnswers[Block] = SharedAnswers(
+            time.monotonic, kept_s=_BLOCK_KEPT_S, most=_MOST_BLOCKS
         )
 
     async def start(self) -> None:
@@ -92,9 +106,13 @@ class Web3Chain:
         )
 
     async def block(self, block_hash: str) -> Block:
-        """Return one block."""
-        return await self._rpc.ask_in_order(
-            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByHash", block_hash)
+        """Return one block: transactions of the same block are paid for by one call.
+
+        The answer does not tell whether the chain still holds the block.
+        """
+        return await self._blocks.get(
+            block_hash,
+            lambda: self._rpc.ask_in_order(lambda endpoint: _fetch_known(endpoint, block_hash)),
         )
 
     async def knows_transaction(self, tx_hash: str) -> bool:
@@ -197,7 +215,7 @@ class Web3Chain:
 
         async def ask(endpoint: Endpoint) -> list[tuple[str, bool]]:
             # This raises at an endpoint that lags behind, so the next endpoint is asked.
-            await _fetch_block(endpoint, "eth_getBlockByHash", known.hash)
+            await _fetch_known(endpoint, known.hash)
             logs = await endpoint.request("eth_getLogs", query)
             return [read_event(log) for log in logs]
 
@@ -212,16 +230,22 @@ class Web3Chain:
         return await self._request_number("eth_getTransactionCount", address, "latest")
 
     async def fees(self) -> tuple[int, int]:
-        """Return (base fee of the newest block, priority fee to bid), in wei per gas."""
+        """Return (base fee of the newest block, priority fee to bid), in wei per gas.
 
+        The answer may be a second old; callers of that second share it.
+        """
+        return await self._fees.get(self._ask_fees)
+
+    async def _ask_fees(self) -> tuple[int, int]:
         async def ask(endpoint: Endpoint) -> int:
             block = await endpoint.request("eth_getBlockByNumber", "latest", False)  # noqa: FBT003 - JSON-RPC
             return int(block["baseFeePerGas"], 16)
 
         # The two calls are retried apart. Where half of all calls are refused, a pair of them that
         # is retried together succeeds in a quarter of its tries only.
-        base_fee = await self._rpc.ask_in_order(ask)
-        priority = await self._request_number("eth_maxPriorityFeePerGas")
+        base_fee, priority = await asyncio.gather(
+            self._rpc.ask_in_order(ask), self._request_number("eth_maxPriorityFeePerGas")
+        )
         return base_fee, max(priority, _MIN_PRIORITY_WEI)
 
     async def send(self, raw: bytes) -> None:
@@ -256,3 +280,11 @@ async def _fetch_block(endpoint: Endpoint, method: str, which: str) -> Block:
     if raw is None:
         raise ChainUnavailable(f"RPC endpoint {endpoint.place} does not know block {which}")
     return read_block(raw)
+
+
+async def _fetch_known(endpoint: Endpoint, block_hash: str) -> Block:
+    """Return the block of a hash; raises `ChainUnavailable` for an answer with another block."""
+    block = await _fetch_block(endpoint, "eth_getBlockByHash", block_hash)
+    if block.hash != block_hash:
+        raise ChainUnavailable(f"RPC endpoint {endpoint.place} answers with another block")
+    return block

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 import attrs
 
 from gateway.chain.keys import address_of
-from gateway.chain.shared_answers import BLOCK_S, SharedAnswer
 from gateway.chain.transactions import Transaction, sign_transaction
 from gateway.contracts import (
     CallReverted,
@@ -21,6 +20,7 @@ from gateway.contracts import (
     UnsignedTransaction,
 )
 from gateway.domain import Payment
+from gateway.shared_answers import SharedAnswer
 
 # The gateway sells only while the key can pay for this many calls more.
 _RESERVE_CALLS = 5
@@ -92,11 +92,9 @@ class Signer:
         self._now = context.now
         self._write_down = write_down
         self._most_nonces = most_nonces
-        # Fees hold for a block.
-        self._fees = SharedAnswer(self._chain.fees, keep_s=BLOCK_S)
         # An endpoint that counts too many transactions would spoil every payment of a block, so
-        # this answer is shared, but not kept.
-        self._count = SharedAnswer(self._count_mined, keep_s=0)
+        # this answer is shared by callers at the same time, but not kept.
+        self._count: SharedAnswer[int] = SharedAnswer(self._now, kept_s=0)
         self._affordable_until = 0.0
         self._affordable_gas = 0
         # What `gas_money` returned last.
@@ -129,7 +127,7 @@ class Signer:
 
     async def bid(self) -> Fees:
         """Return the fees that a transaction would offer now."""
-        base_fee, priority = await self._fees.get()
+        base_fee, priority = await self._chain.fees()
         fee = self._capped_fee(base_fee, priority)
         return fee, min(priority, fee)
 
@@ -166,7 +164,9 @@ class Signer:
             return None
         fees = await self.bid()
         try:
-            _, count = await asyncio.gather(self.simulate(call, fees), self._count.get())
+            _, count = await asyncio.gather(
+                self.simulate(call, fees), self._count.get(self._count_mined)
+            )
         except CallReverted:
             # Spent or expired meanwhile: reconciliation finds out which.
             return None
@@ -184,7 +184,9 @@ class Signer:
 
     async def count_waiting(self) -> int:
         """Return how many transactions of this key wait in the mempools, or are about to."""
-        return await self._journal.waiting_of(self.address, await self._count.get())
+        return await self._journal.waiting_of(
+            self.address, await self._count.get(self._count_mined)
+        )
 
     async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
         """Send unmined transactions again; replace stuck ones by dearer ones."""

@@ -10,6 +10,7 @@ import attrs
 from gateway.contracts import Chain, Clock, NewTask, Store
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.payments.cutoff import cutoff_block
+from gateway.shared_answers import SharedAnswer
 
 Value = TypeVar("Value")
 
@@ -58,11 +59,18 @@ class Acceptance:
     # Raises an error if the operator's wallet must not be paid.
     check_wallet: Callable[[], Awaitable[None]]
 
+    # Until the cutoff block is known, all buyers wait for one search: it takes dozens of calls.
+    _cutoff: SharedAnswer[int] = attrs.field(init=False)
+
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
+
+    @_cutoff.default
+    def _make_cutoff(self) -> SharedAnswer[int]:
+        return SharedAnswer(self.now, kept_s=0.0)
 
     async def cutoff_block(self) -> int:
         """Return the number of the block after which transfers count."""
-        return await cutoff_block(self.store, self.chain, self.born_at)
+        return await self._cutoff.get(lambda: cutoff_block(self.store, self.chain, self.born_at))
 
     async def _run_to_end(self, work: Coroutine[None, None, Value]) -> Value:
         """Run work that must not stop halfway, even if the buyer disconnects meanwhile.

@@ -13,7 +13,7 @@ from gateway.chain.signatures import is_signed_by
 from gateway.chain.smart_wallets import is_signed_by_key, unwrap_authorization
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
 from gateway.contracts.payers import PayerBusy, ReserveLimits
-from gateway.domain import Authorization, GenerationRequest, PaymentState, Task
+from gateway.domain import Authorization, Block, GenerationRequest, PaymentState, Task
 from gateway.domain.eip3009 import authorization_digest
 from gateway.errors import PaymentRequired
 from gateway.payments.accept import Acceptance, Accepted, new_task
@@ -26,10 +26,16 @@ from gateway.payments.idempotency import (
 )
 from gateway.payments.settlement import Settlements
 from gateway.payments.spent_nonces import EventSearch, find_payment
+from gateway.shared_answers import SharedAnswer
 
 # An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is
 # unspent, so the transfer may be in a block that is this much older than the head.
 _UNSPENT_MARGIN = 5_000
+
+# The head is asked for once in this time, about once a block, by all purchases together. It only
+# says where a search begins: an older head makes the search longer, and a head that was replaced
+# is blocks off where the margin is thousands.
+_HEAD_KEPT_S = 2.0
 
 
 @attrs.define(kw_only=True, slots=False)
@@ -44,6 +50,12 @@ class X402Payments(Acceptance):
     outcome_s: float = 20.0
 
     search: EventSearch = attrs.field(factory=EventSearch)
+
+    _recent_head: SharedAnswer[Block] = attrs.field(init=False)
+
+    @_recent_head.default
+    def _make_recent_head(self) -> SharedAnswer[Block]:
+        return SharedAnswer(self.now, kept_s=_HEAD_KEPT_S)
 
     async def accept_x402(
         self,
@@ -182,7 +194,7 @@ class X402Payments(Acceptance):
         cutoff = await self.cutoff_block()
         is_unspent, head, limits = await asyncio.gather(
             self.authorizations.check_chain(signed),
-            self.chain.head(),
+            self._recent_head.get(self.chain.head),
             self.exposure.limits(signed.sender),
         )
         if is_unspent:

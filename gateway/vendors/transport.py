@@ -5,7 +5,6 @@ Cookies, redirects, proxies and compression are switched off, and nothing is sen
 
 import asyncio
 import contextlib
-import http.cookiejar
 import importlib
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -159,14 +158,16 @@ async def _send(client: Any, request: Any) -> AsyncIterator[Any]:
 
 
 def _client(httpx: Any, tls: ssl.SSLContext, *, kept: int) -> Any:
+    # httpx2 imports this module. The server starts without either.
+    cookiejar = importlib.import_module("http.cookiejar")
     # A cookie of one buyer's request must not go out with the next buyer's.
-    no_cookies = http.cookiejar.DefaultCookiePolicy(allowed_domains=[])
+    no_cookies = cookiejar.DefaultCookiePolicy(allowed_domains=[])
     return httpx.AsyncClient(
         verify=tls,
         # Proxies of the environment are ignored; `_load` reads SSL_CERT_FILE all the same.
         trust_env=False,
         follow_redirects=False,
-        cookies=http.cookiejar.CookieJar(no_cookies),
+        cookies=cookiejar.CookieJar(no_cookies),
         limits=httpx.Limits(
             max_connections=_CONNECTIONS,
             max_keepalive_connections=kept,

@@ -1,13 +1,10 @@
 """Whether the gateway may sell now, and the checks that say what it cannot sell and why."""
 
-import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import attrs
 
-from gateway.contracts import Clock
 from gateway.errors import ExecutionError
 from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
@@ -70,43 +67,3 @@ class Check:
     def _make_row(self, problem: str) -> dict[str, Any]:
         shown = None if self.ok else problem
         return {"name": self.name, "ok": self.ok, "stops": self.stops, "problem": shown}
-
-
-class SharedChecks:
-    """Runs the checks that ask others; all callers within `kept_s` seconds share one round."""
-
-    def __init__(self, now: Clock, *, kept_s: float = KEPT_S) -> None:
-        self.kept_s = kept_s
-        self._now = now
-        self._checks: Sequence[Check] = ()
-        self._made_at = float("-inf")
-        self._round: asyncio.Task[None] | None = None
-
-    async def get(self, make: Callable[[], Awaitable[Sequence[Check]]]) -> Sequence[Check]:
-        """Return the last round's checks if it is recent, else those of a round that runs now.
-
-        The round goes on when a caller hangs up. Otherwise callers that hang up again and again
-        would start a round each time.
-        """
-        if not 0 <= self._now() - self._made_at < self.kept_s:
-            if self._round is None:
-                self._round = asyncio.create_task(self._run_round(make), name="readiness")
-                self._round.add_done_callback(self._end_round)
-            await asyncio.shield(self._round)
-        return self._checks
-
-    async def _run_round(self, make: Callable[[], Awaitable[Sequence[Check]]]) -> None:
-        self._checks = await make()
-        self._made_at = self._now()
-
-    def _end_round(self, task: asyncio.Task[None]) -> None:
-        self._round = None
-        if not task.cancelled():
-            # Where every caller hung up, asyncio complains about an exception that was never read.
-            task.exception()
-
-    async def close(self) -> None:
-        """Stop the round that runs now."""
-        if self._round is not None:
-            self._round.cancel()
-            await asyncio.wait({self._round})

@@ -1,6 +1,7 @@
 """What a route may use: the parts of one running gateway, which its app carries."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import attrs
@@ -14,11 +15,12 @@ from gateway.plugins.catalog import Catalog
 from gateway.redaction import Redactor
 from gateway.sandbox.pages import Pages
 from gateway.settings import Settings
+from gateway.shared_answers import SharedAnswer
 from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
-from gateway.web.readiness import Readiness, SharedChecks
+from gateway.web.readiness import KEPT_S, Check, Readiness
 
 if TYPE_CHECKING:
     # At run time `rate_limits` imports this module, for the decorator of its routes.
@@ -79,11 +81,11 @@ class Services:
     bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))
     timing: Timing = attrs.field(factory=Timing)
     # The checks of /api/ready that ask the chain or the database.
-    shared_checks: SharedChecks = attrs.field(init=False)
+    shared_checks: SharedAnswer[Sequence[Check]] = attrs.field(init=False)
 
     @shared_checks.default
-    def _make_shared_checks(self) -> SharedChecks:
-        return SharedChecks(self.now)
+    def _make_shared_checks(self) -> SharedAnswer[Sequence[Check]]:
+        return SharedAnswer(self.now, kept_s=KEPT_S)
 
     def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
         """Return the price of a request and where to pay it.

@@ -57,16 +57,17 @@ class DirectVerifier:
 
         Asks again for `tx_patience` seconds, then raises `TxNotFound`. A hash that no endpoint
         knows, not even as pending, is looked for only once, because anybody can make up a hash.
+        The receipt is asked for first: most hashes have one, and then this is the only call.
         """
-        if not await self._chain.knows_transaction(tx_hash):
-            raise TxNotFound(
-                "No such transaction is known yet. Wait until it is mined, then resend."
-            )
         waits = round(self._settings.tx_patience / self.ask_again_s)
         for wait in range(waits + 1):
             receipt = await self._chain.receipt(tx_hash)
             if receipt is not None and await self._is_deep_enough(receipt):
                 return receipt
+            if wait == 0 and receipt is None and not await self._chain.knows_transaction(tx_hash):
+                raise TxNotFound(
+                    "No such transaction is known yet. Wait until it is mined, then resend."
+                )
             if wait < waits:
                 await asyncio.sleep(self.ask_again_s)
         raise TxNotFound("The transaction is not on the chain yet. Wait until it is, then resend.")

@@ -292,14 +292,30 @@ async def test_a_receipt_of_another_transaction_pays_for_nothing(
         assert (await answer.get_json())["code"] == "INTERNAL_ERROR"
 
 
-async def test_a_hash_that_the_chain_does_not_know_costs_one_look(settings, provider, node):
+async def test_a_hash_that_the_chain_does_not_know_costs_two_calls(settings, provider, node):
     settings = attrs.evolve(settings, rpc_urls=(node.url,), tx_patience=4.0)
     async with running(settings, provider) as gateway:
         await gateway.silence_background()
         asked = node.asked
         answer = await claim(gateway, HASH)
         assert (await answer.get_json())["code"] == "TX_NOT_FOUND"
-        assert node.asked == asked + 1
+        assert node.asked == asked + 2
+
+
+async def test_transfers_of_one_block_cost_a_call_each_and_one_for_their_block(
+    settings, provider, payer, chain, node
+):
+    settings = attrs.evolve(settings, rpc_urls=(node.url,))
+    async with running(settings, provider) as gateway:
+        await gateway.silence_background()
+        await gateway.services.payments.cutoff_block()
+        chain.set_automine(False)
+        hashes = [payer.transfer(20_000) for _ in range(3)]
+        chain.set_automine(True)
+        asked = node.asked
+        answers = await asyncio.gather(*(claim(gateway, tx_hash) for tx_hash in hashes))
+        assert [answer.status_code for answer in answers] == [200] * 3
+        assert node.asked == asked + 4
 
 
 async def test_a_transaction_that_waits_is_waited_for(settings, provider, payer, chain, node):

@@ -1,6 +1,7 @@
 """The gateway's own RPC connections: kept, replaced when they die, never in each other's way."""
 
 import asyncio
+import json
 import subprocess
 import sys
 
@@ -72,3 +73,67 @@ def test_no_import_raises_the_recursion_limit(imports):
         "sys.exit(sys.getrecursionlimit() != before)"
     )
     assert subprocess.run([sys.executable, "-c", ask], check=False, timeout=60).returncode == 0
+
+
+@pytest.fixture
+def asked(chain, monkeypatch) -> list[str]:
+    """Return the methods of the calls that reach the endpoint from now on."""
+    methods: list[str] = []
+    server = chain._server._http
+    answer = server.answer
+
+    def noted(body: bytes) -> bytes:
+        methods.append(json.loads(body)["method"])
+        return answer(body)
+
+    monkeypatch.setattr(server, "answer", noted)
+    return methods
+
+
+async def test_one_block_is_asked_for_once_however_many_want_it(chain, reader, asked):
+    block = await reader.head()
+    chain.mine(1)
+    newer = await reader.head()
+    asked.clear()
+    hashes = [block.hash, newer.hash] * 20
+    assert await asyncio.gather(*map(reader.block, hashes)) == [block, newer] * 20
+    assert asked == ["eth_getBlockByHash"] * 2
+
+
+async def test_a_block_of_another_hash_is_no_answer(chain, reader, monkeypatch):
+    first, chain_answer = await reader.head(), chain._server._http.answer
+    chain.mine(1)
+    newest = await reader.head()
+
+    def mistaken(body: bytes) -> bytes:
+        return chain_answer(body.replace(first.hash.encode(), newest.hash.encode()))
+
+    monkeypatch.setattr(chain._server._http, "answer", mistaken)
+    with pytest.raises(ChainUnavailable):
+        await reader.block(first.hash)
+    monkeypatch.undo()
+    assert await reader.block(first.hash) == first
+
+
+async def test_fees_are_asked_for_once_by_all_who_bid_at_the_same_time(reader, asked):
+    await reader.head()
+    asked.clear()
+    fees = await asyncio.gather(*(reader.fees() for _ in range(20)))
+    assert len(set(fees)) == 1
+    assert sorted(asked) == ["eth_getBlockByNumber", "eth_maxPriorityFeePerGas"]
+
+
+async def test_parallel_calls_share_connections_that_are_kept(chain, reader, monkeypatch):
+    opened = 0
+    accept = chain._server._http.get_request
+
+    def counted():
+        nonlocal opened
+        opened += 1
+        return accept()
+
+    monkeypatch.setattr(chain._server._http, "get_request", counted)
+    await reader.head()
+    for _ in range(5):
+        await asyncio.gather(*(reader.head() for _ in range(20)))
+    assert opened <= 20

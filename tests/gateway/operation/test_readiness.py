@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 import attrs
 import pytest
 
-from gateway.web.readiness import KEPT_S, Check, SharedChecks
+from gateway.web.readiness import KEPT_S
 from tests.conftest import running
 
 ASKERS = 200
@@ -52,28 +52,6 @@ async def test_a_stampede_of_questions_costs_one_round_of_calls(gateway, clock, 
     clock.offset_s += KEPT_S - 1
     await _ready(gateway)
     assert len(rpc_calls) < one_round + ASKERS // 10
-
-
-async def test_callers_that_hang_up_start_no_further_round(clock):
-    rounds, asked, answer = 0, asyncio.Event(), asyncio.Event()
-
-    async def make() -> list[Check]:
-        nonlocal rounds
-        rounds += 1
-        asked.set()
-        await answer.wait()
-        return [Check(name="rpc", ok=True, stops="", summary="")]
-
-    shared = SharedChecks(clock)
-    for _ in range(20):
-        asker = asyncio.create_task(shared.get(make))
-        await asked.wait()
-        await asyncio.sleep(0)
-        asker.cancel()
-        await asyncio.gather(asker, return_exceptions=True)
-    answer.set()
-    assert len(await shared.get(make)) == 1
-    assert rounds == 1
 
 
 async def test_what_stops_is_seen_again_after_some_seconds(gateway, clock, chain):

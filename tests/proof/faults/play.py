@@ -61,7 +61,13 @@ def direct(scene: Scene) -> Proof:
     return Proof(path="/api/proxy-generate", body=body, headers={"Idempotency-Key": body["txHash"]})
 
 
-RUNS = {"own": own, "foreign": foreign, "poor": poor, "direct": direct}
+def waiting(scene: Scene) -> Proof:
+    """The hash of a transfer that is mined later."""
+    scene.chain.set_automine(False)
+    return attrs.evolve(direct(scene), before_again=lambda: scene.chain.set_automine(True))
+
+
+RUNS = {"own": own, "foreign": foreign, "poor": poor, "direct": direct, "waiting": waiting}
 
 
 def _x402(scene: Scene, payer: Payer) -> tuple[bytes, Proof]:

@@ -84,6 +84,8 @@ class Scene:
         self.gateway = await self._stack.enter_async_context(
             running(settings, self.provider, chain=chain)
         )
+        # Each purchase asks for itself, so that its own fault meets it.
+        chain._fees.kept_s = self.gateway.services.payments._recent_head.kept_s = 0.0
         await self.gateway.services.warmed.wait()
 
     def close(self) -> None:

@@ -14,7 +14,8 @@ _RUNS = {
     "the gateway submits": "own",
     "somebody else submitted": "foreign",
     "the payer has no money": "poor",
-    "": "direct",
+    "the transfer is mined": "direct",
+    "the transfer waits to be mined": "waiting",
 }
 _TABLES = [table for table in tables.tables() if table.chapter.partition(", ")[2] in _ENDPOINTS]
 

@@ -1,0 +1,75 @@
+"""Answers that many callers share: one question under way, one answer kept for a while."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+Answer = TypeVar("Answer")
+
+
+class SharedAnswer(Generic[Answer]):
+    """One answer, asked for by the first caller and given to all callers of `kept_s` seconds.
+
+    Callers that come while the question is under way wait for its answer. So an answer may be as
+    old as `kept_s` and one question together. An error is raised to all callers that wait, and the
+    next caller asks again.
+    """
+
+    def __init__(self, now: Callable[[], float], *, kept_s: float) -> None:
+        self.kept_s = kept_s
+        self._now = now
+        # The answer as the only item, or nothing.
+        self._answers: tuple[Answer, ...] = ()
+        self._answered_at = 0.0
+        self._question: asyncio.Task[Answer] | None = None
+
+    async def get(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return the kept answer if it is recent, else the answer to a question that runs now.
+
+        The question goes on when a caller hangs up: other callers wait for it, and callers that
+        hang up again and again would otherwise start a question each time.
+        """
+        if self._answers and 0 <= self._now() - self._answered_at < self.kept_s:
+            return self._answers[0]
+        if self._question is None:
+            self._question = asyncio.create_task(self._ask(ask), name="shared-answer")
+            self._question.add_done_callback(self._end_question)
+        return await asyncio.shield(self._question)
+
+    async def _ask(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        answer = await ask()
+        self._answers, self._answered_at = (answer,), self._now()
+        return answer
+
+    def _end_question(self, question: asyncio.Task[Answer]) -> None:
+        self._question = None
+        if not question.cancelled():
+            # Where every caller hung up, asyncio complains about an exception that was never read.
+            question.exception()
+
+    async def close(self) -> None:
+        """Stop the question that is under way."""
+        if self._question is not None:
+            self._question.cancel()
+            await asyncio.wait({self._question})
+
+
+class SharedAnswers(Generic[Answer]):
+    """Shared answers by a key; the least recently used key is forgotten beyond `most` keys."""
+
+    def __init__(self, now: Callable[[], float], *, kept_s: float, most: int) -> None:
+        self._now = now
+        self._kept_s = kept_s
+        self._most = most
+        # The key that was used last comes last.
+        self._by_key: dict[str, SharedAnswer[Answer]] = {}
+
+    async def get(self, key: str, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return the kept answer of a key, else the answer to a question that runs now."""
+        shared = self._by_key.pop(key, None)
+        if shared is None:
+            shared = SharedAnswer(self._now, kept_s=self._kept_s)
+        self._by_key[key] = shared
+        if len(self._by_key) > self._most:
+            del self._by_key[next(iter(self._by_key))]
+        return await shared.get(ask)

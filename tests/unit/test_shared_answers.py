@@ -1,0 +1,153 @@
+"""Answers that callers share: one question at a time, and nobody's leaving is another's loss."""
+
+import asyncio
+
+import pytest
+
+from gateway.shared_answers import SharedAnswer, SharedAnswers
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.at = 100.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+class Source:
+    """Counts its questions, and answers them with their number once it may."""
+
+    def __init__(self) -> None:
+        self.questions = 0
+        self.asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.error: Exception | None = None
+
+    async def ask(self) -> int:
+        self.questions += 1
+        number = self.questions
+        self.asked.set()
+        await self.may_answer.wait()
+        if self.error is not None:
+            raise self.error
+        return number
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def source() -> Source:
+    return Source()
+
+
+async def _callers(shared: SharedAnswer, source: Source, number: int) -> list[asyncio.Task]:
+    """Return so many callers that wait for one question."""
+    callers = [asyncio.create_task(shared.get(source.ask)) for _ in range(number)]
+    await source.asked.wait()
+    await asyncio.sleep(0)
+    return callers
+
+
+async def test_callers_that_ask_at_once_share_one_question(clock, source):
+    callers = await _callers(SharedAnswer(clock, kept_s=5.0), source, 20)
+    source.may_answer.set()
+    assert await asyncio.gather(*callers) == [1] * 20
+    assert source.questions == 1
+
+
+async def test_an_answer_is_kept_for_its_time_and_no_longer(clock, source):
+    shared = SharedAnswer(clock, kept_s=5.0)
+    source.may_answer.set()
+    assert await shared.get(source.ask) == 1
+    clock.at += 4.9
+    assert await shared.get(source.ask) == 1
+    clock.at += 0.2
+    assert await shared.get(source.ask) == 2
+
+
+async def test_a_clock_that_was_put_back_keeps_nothing_for_ever(clock, source):
+    shared = SharedAnswer(clock, kept_s=5.0)
+    source.may_answer.set()
+    await shared.get(source.ask)
+    clock.at -= 3600
+    assert await shared.get(source.ask) == 2
+
+
+async def test_an_answer_of_none_is_kept_as_well(clock):
+    asked = 0
+
+    async def ask() -> None:
+        nonlocal asked
+        asked += 1
+
+    shared = SharedAnswer(clock, kept_s=5.0)
+    assert await shared.get(ask) is None
+    assert await shared.get(ask) is None
+    assert asked == 1
+
+
+async def test_a_caller_who_leaves_takes_the_answer_from_nobody(clock, source):
+    callers = await _callers(SharedAnswer(clock, kept_s=5.0), source, 3)
+    callers[0].cancel()
+    await asyncio.gather(callers[0], return_exceptions=True)
+    source.may_answer.set()
+    assert await asyncio.gather(*callers[1:]) == [1, 1]
+    assert callers[0].cancelled()
+
+
+async def test_callers_that_hang_up_start_no_further_question(clock, source):
+    shared = SharedAnswer(clock, kept_s=5.0)
+    for _ in range(20):
+        (caller,) = await _callers(shared, source, 1)
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+    source.may_answer.set()
+    assert await shared.get(source.ask) == 1
+    assert source.questions == 1
+
+
+async def test_an_error_is_told_to_all_who_wait_and_the_next_caller_asks_again(clock, source):
+    shared = SharedAnswer(clock, kept_s=5.0)
+    callers = await _callers(shared, source, 3)
+    source.error = ConnectionError("silent")
+    source.may_answer.set()
+    found = await asyncio.gather(*callers, return_exceptions=True)
+    assert [str(error) for error in found] == ["silent"] * 3
+    source.error = None
+    assert await shared.get(source.ask) == 2
+
+
+async def test_an_old_answer_is_not_given_where_the_next_question_fails(clock, source):
+    shared = SharedAnswer(clock, kept_s=5.0)
+    source.may_answer.set()
+    await shared.get(source.ask)
+    clock.at += 5.0
+    source.error = ConnectionError("silent")
+    with pytest.raises(ConnectionError):
+        await shared.get(source.ask)
+
+
+async def test_closing_ends_the_question(clock, source):
+    shared = SharedAnswer(clock, kept_s=5.0)
+    (caller,) = await _callers(shared, source, 1)
+    await shared.close()
+    await asyncio.gather(caller, return_exceptions=True)
+    assert caller.cancelled()
+
+
+async def test_each_key_has_an_answer_of_its_own(clock, source):
+    shared = SharedAnswers(clock, kept_s=5.0, most=4)
+    source.may_answer.set()
+    assert [await shared.get(key, source.ask) for key in "abab"] == [1, 2, 1, 2]
+
+
+async def test_the_key_that_was_used_longest_ago_is_forgotten_first(clock, source):
+    shared = SharedAnswers(clock, kept_s=5.0, most=2)
+    source.may_answer.set()
+    assert [await shared.get(key, source.ask) for key in "abacab"] == [1, 2, 1, 3, 1, 4]
