@@ -1,8 +1,9 @@
 """The one writer: runs writes in their order and commits many of them at once.
 
-A write is a plain function of the connection. Each runs in a savepoint of its own, so a write that
-raises leaves nothing behind and does not harm the others. Its caller is answered after COMMIT, so
-what a caller has seen is durable. The write of a cancelled caller still runs to its end.
+A write is a plain function of the connection. It may run twice, so it changes nothing but the
+database. A write that raises leaves nothing behind and does not harm the others. Its caller is
+answered after COMMIT, so what a caller has seen is durable. The write of a cancelled caller still
+runs to its end.
 """
 
 import asyncio
@@ -112,15 +113,41 @@ def _is_disk_full(error: sqlite3.OperationalError) -> bool:
 
 
 def _commit_batch(writes: list[Write[Any]], db: sqlite3.Connection) -> list[Any]:
-    """Run each write in its savepoint and commit them together; an outcome may be an error."""
+    """Run all writes and commit them together; an outcome may be an error.
+
+    A savepoint copies every page that a write changes, which is a third of a sale's cost. So the
+    writes run without savepoints first. A write that fails halfway undoes them all, and all run
+    again, each in a savepoint of its own.
+    """
     db.execute("BEGIN IMMEDIATE")
     try:
-        outcomes = [_run_in_savepoint(db, write) for write in writes]
+        outcomes = _run_plainly(db, writes)
+        if outcomes is None:
+            db.execute("ROLLBACK")
+            db.execute("BEGIN IMMEDIATE")
+            outcomes = [_run_in_savepoint(db, write) for write in writes]
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+    return outcomes
+
+
+def _run_plainly(db: sqlite3.Connection, writes: list[Write[Any]]) -> list[Any] | None:
+    """Run writes one after the other; None once one has failed after it had changed something."""
+    outcomes: list[Any] = []
+    for write in writes:
+        changes = db.total_changes
+        try:
+            outcomes.append(write(db))
+        except BaseException as error:
+            if not db.in_transaction:
+                # On a full disk SQLite has rolled the whole batch back: every write of it failed.
+                raise
+            if db.total_changes != changes:
+                return None
+            outcomes.append(error)
     return outcomes
 
 
