@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-import aiosqlite
-
 from gateway.contracts import NewTask, SignedTransaction
 from gateway.contracts.payers import ReserveLimits
 from gateway.contracts.store import JobRecord
@@ -26,12 +24,14 @@ from gateway.domain import (
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store import meta, nonces, payments, space, tasks
+from gateway.store.connection import ThreadConnection
 from gateway.store.migrations import migrate
 from gateway.store.payer_records import SqlitePayers
+from gateway.store.reads import Reads
 from gateway.store.refund_ledger import SqliteRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.task_queue import SqliteQueue
-from gateway.store.writer import WriteConnection, Writer
+from gateway.store.writer import Writer
 
 Value = TypeVar("Value")
 
@@ -76,8 +76,8 @@ class SqliteStore:
         self.payers = SqlitePayers(self._write, self._rows)
 
     async def __aenter__(self) -> Self:
-        writer = WriteConnection(partial(_connect, self._path), 64)
-        self._reader = aiosqlite.Connection(partial(_connect, self._path), 64)
+        writer = ThreadConnection(partial(_connect, self._path), 64)
+        self._reader = ThreadConnection(partial(_connect, self._path), 64)
         try:
             await asyncio.to_thread(_prepare, self._path)
             await writer
@@ -88,6 +88,7 @@ class SqliteStore:
                 f"The database in {self._path.parent} cannot be opened ({error}). "
                 "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
             ) from error
+        self._reads = Reads(self._reader)
         self._writer = Writer(writer)
         self._writer.start()
         return self
@@ -108,8 +109,9 @@ class SqliteStore:
         return list(await self._reader.execute_fetchall(sql, parameters))
 
     async def _find_task(self, where: str, *parameters: object) -> Task | None:
-        rows = await self._rows(f"{SELECT_TASK} {where}", *parameters)
-        return task_of(rows[0]) if rows else None
+        sql = f"{SELECT_TASK} {where}"
+        row = await self._reads.run(lambda db: db.execute(sql, parameters).fetchone())
+        return task_of(row) if row is not None else None
 
     # -- payments
 

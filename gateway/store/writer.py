@@ -10,11 +10,10 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, cast
-
-import aiosqlite
+from typing import Any, TypeVar
 
 from gateway.errors import ExecutionError
+from gateway.store.connection import ThreadConnection, answer_caller
 
 Value = TypeVar("Value")
 Write = Callable[[sqlite3.Connection], Value]
@@ -23,23 +22,10 @@ Write = Callable[[sqlite3.Connection], Value]
 MAX_BATCH = 64
 
 
-class WriteConnection(aiosqlite.Connection):
-    """An aiosqlite connection that runs a whole function on its thread.
-
-    That is one hop between threads, where aiosqlite makes one for each statement and fetch.
-    """
-
-    async def run(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
-        """Call `function` with the SQLite connection, on the connection's own thread."""
-        # aiosqlite declares no types for it.
-        execute: Any = self._execute
-        return cast(Value, await execute(function, self._conn))
-
-
 class Writer:
     """Owns the write connection; nothing else writes."""
 
-    def __init__(self, connection: WriteConnection) -> None:
+    def __init__(self, connection: ThreadConnection) -> None:
         self._connection = connection
         self._queue: asyncio.Queue[tuple[Write[Any], asyncio.Future[Any]]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
@@ -84,25 +70,15 @@ class Writer:
             except Exception as error:  # noqa: BLE001 - COMMIT failed: every caller gets the reason
                 outcomes = [error] * len(batch)
             for (_, answer), outcome in zip(batch, outcomes, strict=True):
-                _answer_caller(answer, outcome)
+                answer_caller(answer, _explain(outcome))
                 self._queue.task_done()
 
 
-def _answer_caller(answer: asyncio.Future[Any], outcome: Any) -> None:
-    """Hand an outcome to its caller, unless the caller was cancelled."""
-    if answer.cancelled():
-        return
-    if not isinstance(outcome, BaseException):
-        answer.set_result(outcome)
-        return
-    if not isinstance(outcome, Exception) or isinstance(outcome, StopIteration):
-        # A future refuses such an error.
-        outcome = RuntimeError(f"a write raised {outcome!r}")
+def _explain(outcome: Any) -> Any:
+    """Return an outcome, or the sentence for a buyer where the disk is full."""
     if isinstance(outcome, sqlite3.OperationalError) and _is_disk_full(outcome):
-        outcome = ExecutionError("The gateway cannot store anything now; nothing was charged.")
-    answer.set_exception(outcome)
-    # A caller that is cancelled now will not fetch the error, and asyncio would log it as lost.
-    answer.exception()
+        return ExecutionError("The gateway cannot store anything now; nothing was charged.")
+    return outcome
 
 
 def _is_disk_full(error: sqlite3.OperationalError) -> bool:

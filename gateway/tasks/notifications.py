@@ -5,6 +5,8 @@ import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+_LOOK_SLOTS = 32
+
 
 class TaskNotifications:
     """Wakes the requests that wait for a task; they read in the store what happened."""
@@ -50,6 +52,16 @@ class Subscription:
             async with asyncio.timeout(timeout_s):
                 await self._event.wait()
         self._event.clear()
+
+
+def seconds_to_look(look_s: float) -> float:
+    """Return the seconds after which a request that waits looks at its task: at most `look_s`.
+
+    The looks of many requests fall on few moments, so that they share their reads.
+    """
+    slot_s = look_s / _LOOK_SLOTS
+    now = asyncio.get_running_loop().time()
+    return (now + look_s) // slot_s * slot_s - now
 
 
 class LongPolls:

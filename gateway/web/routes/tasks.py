@@ -6,6 +6,7 @@ from quart import Blueprint, request
 
 from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
+from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
 from gateway.web.rate_limits import address, limited
 from gateway.web.services import Services, services
@@ -48,7 +49,7 @@ async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task
             left_s = deadline - gateway.now()
             if task.is_done or left_s <= 0 or gateway.readiness.is_draining:
                 return task
-            await subscription.wait(min(left_s, gateway.timing.look_s))
+            await subscription.wait(min(left_s, seconds_to_look(gateway.timing.look_s)))
 
 
 async def _find_task(gateway: Services, task_id: str) -> Task:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from gateway.store import SqliteStore
 from gateway.store.migrations import migrate
+from gateway.store.reads import Reads
 from gateway.store.writer import Writer
 from tests.proof.simulation.world import World
 
@@ -34,7 +35,7 @@ def open_database(world: World, relaxed: tuple[str, ...]) -> sqlite3.Connection:
 
 
 class InlineReader:
-    """Stands where the reading aiosqlite connection does; the answer comes a little later."""
+    """Stands where the reading `ThreadConnection` does; the answer comes a little later."""
 
     def __init__(self, db: sqlite3.Connection, life: Any) -> None:
         self._db = db
@@ -46,12 +47,21 @@ class InlineReader:
         await self._life.hop()
         return rows
 
+    async def run(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
+        self._life.check()
+        found = function(self._db)
+        await self._life.hop()
+        return found
+
     async def close(self) -> None:
         self._life.check()
 
 
 class InlineWriter:
-    """Stands where the `WriteConnection` does; a process may die just before or after COMMIT."""
+    """Stands where the writing `ThreadConnection` does.
+
+    A process may die just before or after COMMIT.
+    """
 
     def __init__(self, db: sqlite3.Connection, life: Any) -> None:
         self._db = db
@@ -78,6 +88,7 @@ class SimStore(SqliteStore):
 
     async def __aenter__(self) -> Self:
         self._reader = InlineReader(self._db, self._life)
+        self._reads = Reads(self._reader)
         self._writer = Writer(InlineWriter(self._db, self._life))
         self._writer.start()
         return self

@@ -1,10 +1,11 @@
 """TaskNotifications: who waits for a task hears of its end; LongPolls are tested by the route."""
 
 import asyncio
+import random
 
 import pytest
 
-from gateway.tasks.notifications import TaskNotifications
+from gateway.tasks.notifications import TaskNotifications, seconds_to_look
 
 _NEVER_S = 3600.0
 
@@ -56,3 +57,16 @@ async def test_what_nobody_waits_for_is_forgotten(notifications):
     notifications.post("a")
     notifications.post_all()
     assert not notifications._waiting
+
+
+async def test_looks_fall_on_few_moments_and_are_never_late(monkeypatch):
+    loop, dice = asyncio.get_running_loop(), random.Random(7)
+    moments = set()
+    for _ in range(1_000):
+        now = dice.random() * 1e6
+        with monkeypatch.context() as patched:
+            patched.setattr(loop, "time", lambda now=now: now)
+            left_s = seconds_to_look(10.0)
+        assert 9.6 < left_s <= 10.0
+        moments.add(round((now + left_s) % 10.0, 3) % 10.0)
+    assert len(moments) <= 32
