@@ -198,7 +198,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
     output_store = open_outputs(settings, installation.file_secret)
     notifications = TaskNotifications()
     workers = _make_workers(parts, output_store, notifications.post)
-    settlements = _make_settlements(parts, workers.wake)
+    settlements = _make_settlements(parts, workers.wake, notifications.post)
     readiness = Readiness(settings, catalog)
     wallet = WalletCheck(settings, chain)
     payments = _make_payments(
@@ -242,12 +242,14 @@ def _make_workers(
     )
 
 
-def _make_settlements(parts: _Parts, on_settled: Callable[[], None]) -> Settlements:
+def _make_settlements(
+    parts: _Parts, on_settled: Callable[[], None], on_dropped: Callable[[str], None]
+) -> Settlements:
     settings, chain, now = parts.context.settings, parts.context.chain, parts.context.now
     return Settlements(
         parts.store,
         parts.settler,
-        Reconciler(parts.store, chain, settings, now),
+        Reconciler(parts.store, chain, settings, now, on_dropped),
         Obstacles(chain, parts.settler, settings.wallet_key, now),
         FailedSettlements(parts.store, chain, now),
         on_settled,
@@ -303,7 +305,7 @@ async def _run_background_work(services: Services) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        services.readiness.is_draining = True
+        services.stop_selling()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)

@@ -119,7 +119,8 @@ def _failure_of(place: int, method: str, error: Any) -> Exception:
 def _import_web3() -> Any:
     """Import web3 and return the class of our provider."""
     transport = import_ethereum("gateway.chain.transport")
-    import_ethereum("eth_account")
+    # It encodes what the gateway signs. Without this, the first sale would wait for the import.
+    import_ethereum("rlp")
     return transport.KeepAliveProvider
 
 

@@ -164,9 +164,7 @@ class Signer:
             return None
         fees = await self.bid()
         try:
-            _, count = await asyncio.gather(
-                self.simulate(call, fees), self._count.get(self._count_mined)
-            )
+            _, count = await asyncio.gather(self.simulate(call, fees), self._count_mined())
         except CallReverted:
             # Spent or expired meanwhile: reconciliation finds out which.
             return None
@@ -180,13 +178,11 @@ class Signer:
         return await self._write_down(payment, unsigned)
 
     async def _count_mined(self) -> int:
-        return await self._chain.transaction_count(self.address)
+        return await self._count.get(lambda: self._chain.transaction_count(self.address))
 
     async def count_waiting(self) -> int:
         """Return how many transactions of this key wait in the mempools, or are about to."""
-        return await self._journal.waiting_of(
-            self.address, await self._count.get(self._count_mined)
-        )
+        return await self._journal.waiting_of(self.address, await self._count_mined())
 
     async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
         """Send unmined transactions again; replace stuck ones by dearer ones."""

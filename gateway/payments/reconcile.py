@@ -11,6 +11,8 @@ A spent nonce alone proves nothing: cancelling spends it, and the payer may have
 else with it. A log that is not found proves nothing either while the endpoint may lag behind.
 """
 
+from collections.abc import Callable
+
 from gateway.contracts import Chain, Clock, Store
 from gateway.domain import Authorization, Block, Payment, Receipt
 from gateway.payments.authorizations import SPAN, find_events, find_transfer, is_spent, uses
@@ -32,6 +34,7 @@ class Reconciler:
         chain: Chain,
         settings: Settings,
         now: Clock,
+        on_dropped: Callable[[str], None],
         *,
         overlap_blocks: int = _OVERLAP_BLOCKS,
     ) -> None:
@@ -39,6 +42,8 @@ class Reconciler:
         self._chain = chain
         self._settings = settings
         self._now = now
+        # Called with the id of the task of each payment that is released.
+        self._on_dropped = on_dropped
         self.overlap_blocks = overlap_blocks
         # By the payment's id: the block up to which its event was not found.
         self._searched: dict[int, int] = {}
@@ -65,6 +70,12 @@ class Reconciler:
     async def _release(self, payment: Payment) -> None:
         await self._store.release(payment.id, now=self._now())
         self._searched.pop(payment.id, None)
+        signed = _authorization_of(payment)
+        task = await self._store.find_claim(
+            self._settings.chain.authorization_key(signed.sender, signed.nonce)
+        )
+        if task is not None:
+            self._on_dropped(task.id)
 
     async def _close_spent(self, payment: Payment, signed: Authorization, block: Block) -> bool:
         """Close by the event that spent the nonce: settle if it paid us, else release.

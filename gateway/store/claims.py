@@ -3,7 +3,7 @@
 import sqlite3
 
 from gateway.contracts import NewTask
-from gateway.domain import Task, TaskStatus, Transfer
+from gateway.domain import Payment, Task, TaskStatus, Transfer
 from gateway.errors import IdempotencyConflict
 from gateway.store.rows import SELECT_TASK, dump_request, task_of
 
@@ -40,17 +40,19 @@ def check_same_request(known: Task, task: NewTask) -> None:
         raise IdempotencyConflict("This Idempotency-Key was used with another request.")
 
 
-def insert_task(db: sqlite3.Connection, task: NewTask, payment_id: int, status: TaskStatus) -> None:
-    """Write down a task of a payment, with the file of its request."""
+def insert_task(
+    db: sqlite3.Connection, task: NewTask, payment: Payment, status: TaskStatus
+) -> Task:
+    """Write down a task of a payment, with the file of its request. Returns the task as written."""
     db.execute(
         """INSERT INTO tasks (id, payment_id, slug, capability, status, request, due_at, created_at)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             task.id,
-            payment_id,
+            payment.id,
             task.endpoint.slug,
             task.endpoint.capability,
-            status,
+            status.value,
             dump_request(task.request),
             task.created_at,
             task.created_at,
@@ -61,8 +63,22 @@ def insert_task(db: sqlite3.Connection, task: NewTask, payment_id: int, status: 
             "INSERT INTO task_files (task_id, data) VALUES (?, ?)",
             (task.id, task.request.attachment.data),
         )
-
-
-def find_task(db: sqlite3.Connection, task_id: str) -> Task:
-    """Return a task that is known to exist."""
-    return task_of(db.execute(f"{SELECT_TASK} WHERE t.id = ?", (task_id,)).fetchone())
+    return Task(
+        id=task.id,
+        slug=task.endpoint.slug,
+        capability=task.endpoint.capability,
+        status=status,
+        attempt=0,
+        progress=None,
+        created_at=task.created_at,
+        started_at=None,
+        completed_at=None,
+        expires_at=None,
+        result=None,
+        outputs_gone=False,
+        code=None,
+        error=None,
+        details=None,
+        payment=payment,
+        refund=None,
+    )

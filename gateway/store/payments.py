@@ -9,7 +9,15 @@ from collections.abc import Sequence
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
 from gateway.contracts.payers import ReserveLimits
-from gateway.domain import Authorization, Flow, PaymentState, Task, TaskStatus, Transfer
+from gateway.domain import (
+    Authorization,
+    Flow,
+    Payment,
+    PaymentState,
+    Task,
+    TaskStatus,
+    Transfer,
+)
 from gateway.domain.eip3009 import transaction_key
 from gateway.errors import InsufficientPayment, TxAlreadyUsed
 from gateway.store.claims import (
@@ -17,7 +25,6 @@ from gateway.store.claims import (
     check_same_request,
     claim,
     find_idempotent,
-    find_task,
     insert_task,
     is_claimed,
 )
@@ -49,10 +56,9 @@ def reserve(
         return known
     if limits is not None:
         check_limits(db, task, authorization.sender, limits)
-    payment_id = _insert_reserved(db, task, authorization, search_from_block, idempotency_hash)
-    claim(db, key, payment_id)
-    insert_task(db, task, payment_id, TaskStatus.HELD)
-    return find_task(db, task.id)
+    payment = _insert_reserved(db, task, authorization, search_from_block, idempotency_hash)
+    claim(db, key, payment.id)
+    return insert_task(db, task, payment, TaskStatus.HELD)
 
 
 def _insert_reserved(
@@ -61,15 +67,13 @@ def _insert_reserved(
     authorization: Authorization,
     search_from_block: int,
     idempotency_hash: str | None,
-) -> int:
-    """Insert a payment that is reserved, and return its id."""
+) -> Payment:
+    """Insert a payment that is reserved, and return it as it was written."""
     payment_id: int = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
                payer_proven, authorization, search_from_block, created_at, updated_at)
-           VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?) RETURNING id""",
+           VALUES ('x402', 'reserved', ?, ?, ?, ?, 1, ?, ?, ?, ?) RETURNING id""",
         (
-            Flow.X402,
-            PaymentState.RESERVED,
             task.request_hash,
             idempotency_hash,
             task.price_units,
@@ -80,7 +84,19 @@ def _insert_reserved(
             task.created_at,
         ),
     ).fetchone()[0]
-    return payment_id
+    return Payment(
+        id=payment_id,
+        flow=Flow.X402,
+        state=PaymentState.RESERVED,
+        request_hash=task.request_hash,
+        price_units=task.price_units,
+        payer=authorization.sender,
+        authorization=authorization,
+        search_from_block=search_from_block,
+        paid_tx=None,
+        paid_log_index=None,
+        paid_units=None,
+    )
 
 
 def accept_direct(
@@ -101,12 +117,11 @@ def accept_direct(
     if is_claimed(db, transaction_key(tx_hash)):
         raise TxAlreadyUsed("This transaction already paid for a generation.")
     transfer = _choose_transfer(db, transfers, task.price_units)
-    payment_id = _insert_settled(db, task, transfer, idempotency_hash, is_proven)
-    claim(db, transaction_key(tx_hash), payment_id)
+    payment = _insert_settled(db, task, transfer, idempotency_hash, is_proven)
+    claim(db, transaction_key(tx_hash), payment.id)
     if transfer.authorization_key is not None:
-        claim(db, transfer.authorization_key, payment_id)
-    insert_task(db, task, payment_id, TaskStatus.QUEUED)
-    return find_task(db, task.id)
+        claim(db, transfer.authorization_key, payment.id)
+    return insert_task(db, task, payment, TaskStatus.QUEUED)
 
 
 def _insert_settled(
@@ -115,16 +130,14 @@ def _insert_settled(
     transfer: Transfer,
     idempotency_hash: str | None,
     is_proven: bool,  # noqa: FBT001 - a fact that is written down
-) -> int:
-    """Insert a payment that this transfer settled, and return its id."""
+) -> Payment:
+    """Insert a payment that this transfer settled, and return it as it was written."""
     payment_id: int = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
                payer_proven, search_from_block, paid_tx, paid_log_index, paid_units, created_at,
                updated_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) RETURNING id""",
+           VALUES ('direct', 'settled', ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) RETURNING id""",
         (
-            Flow.DIRECT,
-            PaymentState.SETTLED,
             task.request_hash,
             idempotency_hash,
             task.price_units,
@@ -137,7 +150,19 @@ def _insert_settled(
             task.created_at,
         ),
     ).fetchone()[0]
-    return payment_id
+    return Payment(
+        id=payment_id,
+        flow=Flow.DIRECT,
+        state=PaymentState.SETTLED,
+        request_hash=task.request_hash,
+        price_units=task.price_units,
+        payer=transfer.sender,
+        authorization=None,
+        search_from_block=0,
+        paid_tx=transfer.tx_hash,
+        paid_log_index=transfer.log_index,
+        paid_units=transfer.amount_units,
+    )
 
 
 def _choose_transfer(

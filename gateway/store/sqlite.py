@@ -24,12 +24,14 @@ from gateway.domain import (
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store import meta, nonces, payments, space, tasks
+from gateway.store.connection import ThreadConnection
 from gateway.store.migrations import migrate
 from gateway.store.payer_records import SqlitePayers
+from gateway.store.reads import Reads
 from gateway.store.refund_ledger import SqliteRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.task_queue import SqliteQueue
-from gateway.store.writer import StoreConnection, Writer
+from gateway.store.writer import Writer
 
 Value = TypeVar("Value")
 
@@ -74,8 +76,8 @@ class SqliteStore:
         self.payers = SqlitePayers(self._write, self._rows)
 
     async def __aenter__(self) -> Self:
-        writer = StoreConnection(partial(_connect, self._path), 64)
-        self._reader = StoreConnection(partial(_connect, self._path), 64)
+        writer = ThreadConnection(partial(_connect, self._path), 64)
+        self._reader = ThreadConnection(partial(_connect, self._path), 64)
         try:
             await asyncio.to_thread(_prepare, self._path)
             await writer
@@ -86,6 +88,7 @@ class SqliteStore:
                 f"The database in {self._path.parent} cannot be opened ({error}). "
                 "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
             ) from error
+        self._reads = Reads(self._reader)
         self._writer = Writer(writer)
         self._writer.start()
         return self
@@ -103,15 +106,16 @@ class SqliteStore:
         return await self._writer.run(lambda db: function(db, *arguments))
 
     async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Run a function that only reads, beside the writer: it waits for no commit."""
-        return await self._reader.run(lambda db: function(db, *arguments))
+        """Run a short function that only reads, beside the writer: it waits for no commit."""
+        return await self._reads.run(lambda db: function(db, *arguments))
 
     async def _rows(self, sql: str, *parameters: object) -> list[sqlite3.Row]:
         return list(await self._reader.execute_fetchall(sql, parameters))
 
     async def _find_task(self, where: str, *parameters: object) -> Task | None:
-        rows = await self._rows(f"{SELECT_TASK} {where}", *parameters)
-        return task_of(rows[0]) if rows else None
+        sql = f"{SELECT_TASK} {where}"
+        row = await self._reads.run(lambda db: db.execute(sql, parameters).fetchone())
+        return task_of(row) if row is not None else None
 
     # -- payments
 
@@ -190,7 +194,7 @@ class SqliteStore:
         return await self._read(nonces.failed_gas, since)
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-        return await self._read(nonces.unmined, signer)
+        return await self._reader.run(partial(nonces.unmined, signer=signer))
 
     async def mark_mined(self, signer: str, below_nonce: int) -> None:
         await self._write(nonces.mark_mined, signer, below_nonce)

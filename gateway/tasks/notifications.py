@@ -5,6 +5,8 @@ import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+_LOOK_SLOTS = 32
+
 
 class TaskNotifications:
     """Wakes the requests that wait for a task; they read in the store what happened."""
@@ -17,19 +19,49 @@ class TaskNotifications:
         for event in self._waiting.get(task_id, ()):
             event.set()
 
-    async def wait(self, task_id: str, timeout_s: float) -> None:
-        """Return after the next notification of this task, or after `timeout_s` seconds."""
+    def post_all(self) -> None:
+        """Wake all requests that wait, for whatever task."""
+        for task_id in self._waiting:
+            self.post(task_id)
+
+    @contextlib.contextmanager
+    def subscribed(self, task_id: str) -> Iterator["Subscription"]:
+        """Yield what hears of each notification of this task that is posted inside the block.
+
+        Subscribe before you read the task, or a notification between the two is lost.
+        """
         event = asyncio.Event()
         self._waiting[task_id].add(event)
         try:
-            async with asyncio.timeout(timeout_s):
-                await event.wait()
-        except TimeoutError:
-            pass
+            yield Subscription(event)
         finally:
             self._waiting[task_id].discard(event)
             if not self._waiting[task_id]:
                 del self._waiting[task_id]
+
+
+class Subscription:
+    """What one request hears of its task."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    async def wait(self, timeout_s: float) -> None:
+        """Return after a notification that no earlier wait returned for, or after `timeout_s`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        self._event.clear()
+
+
+def seconds_to_look(look_s: float) -> float:
+    """Return the seconds after which a request that waits looks at its task: at most `look_s`.
+
+    The looks of many requests fall on few moments, so that they share their reads.
+    """
+    slot_s = look_s / _LOOK_SLOTS
+    now = asyncio.get_running_loop().time()
+    return (now + look_s) // slot_s * slot_s - now
 
 
 class LongPolls:

@@ -110,7 +110,7 @@ def _stop_selling(app: Quart, stop: asyncio.Event) -> None:
     """Sell nothing more from now on, and let the server end."""
     gateway = app.extensions.get(EXTENSION)
     if gateway is not None:
-        gateway.readiness.is_draining = True
+        gateway.stop_selling()
     stop.set()
 
 

@@ -41,6 +41,9 @@ class Timing:
     give_back_space_s: float = 30.0
     # For the check of a request before its payment. A large document may wait behind others.
     validation_s: float = 30.0
+    # Between two looks at a task that a request waits for. When this process ends a task, it wakes
+    # the request at once; the looks are for what another process does.
+    look_s: float = 10.0
     # At the end, for payments that are being settled, then for tasks that are being generated.
     # With the server's wait for open requests they stay under the `kill_timeout` of 120 s in
     # fly.toml.
@@ -86,6 +89,11 @@ class Services:
     @shared_checks.default
     def _make_shared_checks(self) -> SharedAnswer[Sequence[Check]]:
         return SharedAnswer(self.now, kept_s=KEPT_S)
+
+    def stop_selling(self) -> None:
+        """Sell nothing more from now on, and answer the requests that wait for a task."""
+        self.readiness.is_draining = True
+        self.notifications.post_all()
 
     def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
         """Return the price of a request and where to pay it.

@@ -6,6 +6,7 @@ from quart import Blueprint, request
 
 from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
+from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
 from gateway.web.rate_limits import address, limited
 from gateway.web.services import Services, services
@@ -39,15 +40,24 @@ async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task
 
     Raises `NotFound` for an unknown id.
     """
+    if wait_s <= 0:
+        return await _find_task(gateway, task_id)
     deadline = gateway.now() + wait_s
-    while True:
-        task = await gateway.store.task(task_id) if len(task_id) <= _MAX_ID_CHARS else None
-        if task is None:
-            raise NotFound("There is no task with this id.")
-        left_s = deadline - gateway.now()
-        if task.is_done or left_s <= 0 or gateway.readiness.is_draining:
-            return task
-        await gateway.notifications.wait(task_id, min(left_s, 1.0))
+    with gateway.notifications.subscribed(task_id) as subscription:
+        while True:
+            task = await _find_task(gateway, task_id)
+            left_s = deadline - gateway.now()
+            if task.is_done or left_s <= 0 or gateway.readiness.is_draining:
+                return task
+            await subscription.wait(min(left_s, seconds_to_look(gateway.timing.look_s)))
+
+
+async def _find_task(gateway: Services, task_id: str) -> Task:
+    """Return a task; raises `NotFound` for an unknown id."""
+    task = await gateway.store.task(task_id) if len(task_id) <= _MAX_ID_CHARS else None
+    if task is None:
+        raise NotFound("There is no task with this id.")
+    return task
 
 
 async def _make_links(gateway: Services, task: Task) -> list[str]:

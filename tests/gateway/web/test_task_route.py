@@ -1,6 +1,8 @@
 """GET /api/task/{taskId}: what a caller sees of a generation."""
 
 import asyncio
+import contextlib
+import sqlite3
 import time
 import uuid
 
@@ -9,6 +11,7 @@ import pytest
 
 from gateway import ContentPolicy, InvalidInput, RateLimited, Result, Transient, hookimpl
 from gateway.payments.settlement import SettlementTiming
+from gateway.tasks.notifications import Subscription
 from tests.conftest import PNG, ScriptedPlugin, cancel, running
 
 SECRET = "prompt-nobody-may-see"
@@ -132,22 +135,62 @@ async def test_a_direct_task_shows_what_was_paid(gateway, payer):
     }
 
 
-async def test_waiting_ends_when_the_task_does(gateway, payer, held, monkeypatch):
-    """The task's end wakes the request: here no timer would."""
-    notifications = gateway.services.notifications
-    wait, is_waiting = notifications.wait, asyncio.Event()
+@pytest.fixture
+def waits(monkeypatch):
+    """An event that is set once a request waits; then only a notification wakes the request."""
+    wait, is_waiting = Subscription.wait, asyncio.Event()
 
-    async def until_posted(task_id, timeout_s):
+    async def until_posted(subscription, timeout_s):
         is_waiting.set()
-        await wait(task_id, 3600)
+        await wait(subscription, 3600)
 
-    monkeypatch.setattr(notifications, "wait", until_posted)
+    monkeypatch.setattr(Subscription, "wait", until_posted)
+    return is_waiting
+
+
+async def _answered(waiting) -> dict:
+    async with asyncio.timeout(60):
+        return await waiting
+
+
+async def test_waiting_ends_when_the_task_does(gateway, payer, held, waits):
+    """The task's end wakes the request: here no timer would."""
     task_id = await order(gateway, payer)
     waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
-    await is_waiting.wait()
+    await waits.wait()
     held.set()
-    async with asyncio.timeout(60):
-        assert (await waiting)["status"] == "completed"
+    assert (await _answered(waiting))["status"] == "completed"
+
+
+async def test_waiting_ends_when_the_gateway_stops(gateway, payer, held, waits):
+    task_id = await order(gateway, payer)
+    waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
+    await waits.wait()
+    gateway.services.stop_selling()
+    assert not (await _answered(waiting))["done"]
+    assert not (await _answered(show(gateway, task_id, wait="30")))["done"]
+    held.set()
+
+
+async def test_waiting_ends_when_another_process_ended_the_task(gateway, payer, provider):
+    """Nothing tells this process; it looks from time to time."""
+    has_begun, end = asyncio.Event(), asyncio.Event()
+
+    async def step(request, job):
+        has_begun.set()
+        await end.wait()
+
+    provider.script = [step]
+    services = gateway.services
+    services.timing = attrs.evolve(services.timing, look_s=0.05)
+    task_id = await order(gateway, payer)
+    await has_begun.wait()
+    waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
+    with contextlib.closing(sqlite3.connect(services.settings.data_dir / "gateway.db")) as other:
+        other.execute("""UPDATE tasks SET status = 'completed', result = '{"text": "done"}'""")
+        other.commit()
+    assert (await _answered(waiting))["result"]["text"] == "done"
+    end.set()
 
 
 async def polled(gateway, task_id, client) -> dict:
@@ -359,6 +402,17 @@ async def test_a_payer_who_cancels_gets_nothing(gateway, payer, provider, chain,
         "/api/x402/picture", json={"prompt": "a"}, headers={"X-PAYMENT": header}
     )
     assert again.status_code == 402
+
+
+async def test_waiting_ends_when_the_payment_turns_out_not_to_have_happened(
+    gateway, payer, provider, chain, quick, waits
+):
+    task_id = await order(gateway, payer)
+    waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
+    await waits.wait()
+    chain.advance(400)
+    task = await _answered(waiting)
+    assert (task["status"], task["code"]) == ("failed", "PAYMENT_NOT_SETTLED")
 
 
 async def test_an_authorization_that_expires_unmined_takes_nothing(

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from gateway.store import SqliteStore
 from gateway.store.migrations import migrate
+from gateway.store.reads import Reads
 from gateway.store.writer import Writer
 from tests.proof.simulation.world import World
 
@@ -34,7 +35,7 @@ def open_database(world: World, relaxed: tuple[str, ...]) -> sqlite3.Connection:
 
 
 class InlineReader:
-    """Stands where the reading `StoreConnection` does; the answer comes a little later."""
+    """Stands where the reading `ThreadConnection` does; the answer comes a little later."""
 
     def __init__(self, db: sqlite3.Connection, life: Any) -> None:
         self._db = db
@@ -48,16 +49,16 @@ class InlineReader:
 
     async def run(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
         self._life.check()
-        outcome = function(self._db)
+        found = function(self._db)
         await self._life.hop()
-        return outcome
+        return found
 
     async def close(self) -> None:
         self._life.check()
 
 
 class InlineWriter:
-    """Stands where the writing `StoreConnection` does.
+    """Stands where the writing `ThreadConnection` does.
 
     A process may die just before or after COMMIT.
     """
@@ -87,6 +88,7 @@ class SimStore(SqliteStore):
 
     async def __aenter__(self) -> Self:
         self._reader = InlineReader(self._db, self._life)
+        self._reads = Reads(self._reader)
         self._writer = Writer(InlineWriter(self._db, self._life))
         self._writer.start()
         return self

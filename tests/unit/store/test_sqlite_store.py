@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gateway.domain import Attachment, GenerationRequest
+from gateway.domain import Attachment, GenerationRequest, Task
 from gateway.errors import ExecutionError, SettingsError, TxAlreadyUsed
 from gateway.store import SqliteStore, sqlite
 from gateway.testing.store.contract import StoreContract
@@ -222,6 +222,36 @@ async def test_a_failing_transaction_harms_no_neighbour(store):
     assert isinstance(outcomes[2], TxAlreadyUsed)
     assert (await store.counts())["tasks"] == {"queued": 3}
     assert await store.known_meta("half") is None
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+async def test_a_write_that_is_refused_costs_its_neighbours_nothing(store, refused):
+    """Anybody may send a transaction that paid already, alone or beside others."""
+    await queued(store, 1)
+    statements = []
+    await on_writer(store, lambda db: db.set_trace_callback(statements.append))
+    callers = [queued(store, 1) for _ in range(refused)] + [queued(store, tx) for tx in (2, 3)]
+    outcomes = await asyncio.gather(*callers, return_exceptions=True)
+    assert [type(one) for one in outcomes] == [TxAlreadyUsed] * refused + [Task] * 2
+    assert sum("INTO tasks" in statement for statement in statements) == 2
+
+
+async def test_a_write_that_fails_halfway_leaves_what_others_wrote_once(store):
+    def count(db):
+        db.execute("INSERT INTO meta VALUES ('n', '1') ON CONFLICT DO UPDATE SET value = value + 1")
+        return db.execute("SELECT value FROM meta WHERE key = 'n'").fetchone()[0]
+
+    def spoil(db):
+        count(db)
+        raise KeyError("spoilt")
+
+    writes = [count, spoil, count, spoil, count]
+    outcomes = await asyncio.gather(
+        *(store._writer.run(write) for write in writes), return_exceptions=True
+    )
+    assert [outcomes[number] for number in (0, 2, 4)] == ["1", "2", "3"]
+    assert [type(outcomes[number]) for number in (1, 3)] == [KeyError, KeyError]
+    assert await store.known_meta("n") == "3"
 
 
 @pytest.mark.parametrize(

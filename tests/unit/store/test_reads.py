@@ -1,0 +1,70 @@
+"""Small reads that are asked for at once: what each caller gets."""
+
+import asyncio
+import sqlite3
+
+import pytest
+
+from gateway.store import SqliteStore
+from gateway.testing.store.facts import queued
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with SqliteStore(tmp_path / "gateway.db") as opened:
+        yield opened
+
+
+async def test_of_many_reads_at_once_each_gets_its_own_answer(store):
+    tasks = [await queued(store, number) for number in range(1, 6)]
+    ids = [task.id for task in tasks] * 30
+    found = await asyncio.gather(*(store.task(task_id) for task_id in [*ids, "unknown"]))
+    assert found == tasks * 30 + [None]
+
+
+async def test_reads_at_once_share_hops_to_the_database(store, monkeypatch):
+    hops = []
+    run = store._reader.run
+
+    async def counted(function):
+        hops.append(function)
+        return await run(function)
+
+    monkeypatch.setattr(store._reader, "run", counted)
+    await asyncio.gather(*(store.task("unknown") for _ in range(640)))
+    assert len(hops) == 10
+
+
+async def test_a_read_that_fails_harms_no_neighbour(store):
+    task = await queued(store, 1)
+
+    def fail(db):
+        db.execute("SELECT nothing FROM nowhere")
+
+    found = await asyncio.gather(
+        store.task(task.id), store._reads.run(fail), store.task(task.id), return_exceptions=True
+    )
+    assert isinstance(found[1], sqlite3.OperationalError)
+    assert found[::2] == [task, task]
+
+
+async def test_a_caller_that_goes_away_harms_no_neighbour(store):
+    task = await queued(store, 1)
+    callers = [asyncio.create_task(store.task(task.id)) for _ in range(3)]
+    await asyncio.sleep(0)
+    callers[0].cancel()
+    assert await callers[1] == await callers[2] == task
+    assert await store.task(task.id) == task
+
+
+async def test_a_read_sees_what_was_written_before_it(store):
+    for number in range(1, 50):
+        task, _ = await asyncio.gather(queued(store, number), store.task("unknown"))
+        assert await store.task(task.id) == task
+
+
+async def test_a_closed_store_answers_with_an_error(tmp_path):
+    async with SqliteStore(tmp_path / "other.db") as closed:
+        pass
+    with pytest.raises(ValueError, match="no active connection"):
+        await closed.task("unknown")

@@ -1,0 +1,50 @@
+"""The storage of rate limits gives the verdicts of the library's own."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from limits import RateLimitItemPerSecond
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+
+from gateway.web.rate_limits import LoopStorage
+
+# The library counts a hit that is exactly one window old, and ours does not: a client that waits as
+# long as `Retry-After` says must pass. A thousandth at each step keeps the two from meeting there.
+_STEP_S = 0.001
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([0, 0, 0, 1, 5, 59, 60, 61, 200]),
+        st.sampled_from(["a", "b", "2001:db8::/64"]),
+        st.integers(1, 3),
+    ),
+    max_size=80,
+)
+
+
+class _LibraryStorage(MemoryStorage):
+    """The library's storage without its thread, which only forgets what counts no more."""
+
+    def _MemoryStorage__schedule_expiry(self) -> None:  # noqa: N802 - the library's name
+        pass
+
+
+@settings(deadline=None)
+@given(steps=_STEPS, amount=st.integers(1, 6), window_s=st.sampled_from([1, 5, 60]))
+def test_the_verdicts_are_those_of_the_librarys_own_storage(steps, amount, window_s):
+    now = [1_795_000_000.0]
+    limit = RateLimitItemPerSecond(amount, window_s)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("limits.storage.memory.time", SimpleNamespace(time=lambda: now[0]))
+        theirs = MovingWindowRateLimiter(_LibraryStorage())
+        ours = MovingWindowRateLimiter(LoopStorage(lambda: now[0]))
+        for wait_s, address, cost in steps:
+            now[0] += wait_s + _STEP_S
+            assert ours.hit(limit, address, cost=cost) == theirs.hit(limit, address, cost=cost)
+            assert ours.test(limit, address) == theirs.test(limit, address)
+            found, expected = (one.get_window_stats(limit, address) for one in (ours, theirs))
+            assert found.remaining == expected.remaining
+            if found.remaining < amount:
+                assert found.reset_time == expected.reset_time
