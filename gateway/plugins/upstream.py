@@ -2,11 +2,12 @@
 
 import asyncio
 import inspect
+from collections.abc import Callable
 
 import attrs
 import structlog
 
-from gateway.contracts import Clock, Closing, Probing, Provider
+from gateway.contracts import Clock, Closing, Probing, Provider, Validating
 from gateway.domain import Traits
 from gateway.plugins.calls import call_plugin, error_text
 from gateway.plugins.circuit_breaker import CircuitBreaker
@@ -28,6 +29,12 @@ class Upstream:
     circuit: CircuitBreaker
     pace: Pace
     redactor: Redactor = attrs.field(factory=Redactor)
+    # Set once: comparing a provider with a protocol costs more than most of its checks.
+    is_validating: bool = attrs.field(init=False)
+
+    @is_validating.default
+    def _has_validate(self) -> bool:
+        return isinstance(self.provider, Validating)
 
     @classmethod
     def of(
@@ -38,13 +45,16 @@ class Upstream:
         now: Clock,
         slots: int,
         redactor: Redactor | None = None,
+        on_change: Callable[[], None] = lambda: None,
     ) -> "Upstream":
         """Return the upstream of a provider.
 
         `slots` is how many generations may run at once if the provider's traits name no number.
+        `on_change` is called whenever the provider goes on sale or off sale.
         """
         traits: Traits = getattr(provider, "traits", Traits())
-        circuit, pace = CircuitBreaker(provider.name, now), Pace(traits, now, slots)
+        circuit = CircuitBreaker(provider.name, now, on_change)
+        pace = Pace(traits, now, slots)
         return cls(provider, plugin, traits, circuit, pace, redactor or Redactor())
 
     @property
