@@ -29,12 +29,13 @@ class Upstream:
     circuit: CircuitBreaker
     pace: Pace
     redactor: Redactor = attrs.field(factory=Redactor)
-    # Set once: comparing a provider with a protocol costs more than most of its checks.
-    is_validating: bool = attrs.field(init=False)
+    # The provider, if it checks requests before payment. Found out once: comparing a provider with
+    # a protocol takes longer than most checks.
+    validating: Validating | None = attrs.field(init=False)
 
-    @is_validating.default
-    def _has_validate(self) -> bool:
-        return isinstance(self.provider, Validating)
+    @validating.default
+    def _find_validating(self) -> Validating | None:
+        return self.provider if isinstance(self.provider, Validating) else None
 
     @classmethod
     def of(
