@@ -78,7 +78,7 @@ class _Prompt:
 
     def take_out_of(self, text: str) -> str:
         """Return a text without the prompt, and without any `_RUN_CHARS` in a row of it."""
-        if len(text) < _LEAST_CHARS:
+        if len(text) < _LEAST_CHARS or not self.may_be_in(text):
             return text
         if len(text) * _MOST_SHORTENED >= len(self._text):
             for spelling in self._spellings:
