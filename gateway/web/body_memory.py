@@ -122,7 +122,7 @@ class CountedBody(Body):
         self._must_raise = BodiesFull()
         self._give_back()
         self.set_complete()
-        if self._reading is not None:
+        if self._reading is not None and not self._reading.expired():
             self._reading.reschedule(0)
 
     async def read_from(self, receive: Receive, timeout_s: float) -> bytes:

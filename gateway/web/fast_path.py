@@ -119,9 +119,10 @@ class FastPath:
 
     async def __call__(self, scope: _Scope, receive: Receive, send: _Send) -> None:
         """Answer a plain request, and hand every other one to Quart."""
+        # Missing before the start.
         gateway: Services | None = self._app.extensions.get(EXTENSION)
         headers = dict(scope.get("headers", ()))
-        question = self._read_head(gateway, scope, headers) if gateway is not None else None
+        question = None if gateway is None else self._read_head(gateway, scope, headers)
         if gateway is None or question is None:
             await self.behind(scope, receive, send)
             return
@@ -158,26 +159,20 @@ class FastPath:
         self, gateway: Services, slug: str, query: bytes, headers: _Headers
     ) -> _Price | None:
         payments = {name.lower().encode() for name in gateway.payments.authorizations.header_names}
-        length = headers.get(b"content-length", b"0")
-        version = _X402_VERSIONS.get(query)
-        is_plain = payments.isdisjoint(headers) and headers.get(b"content-type") in _JSON
-        if version is None or not is_plain or not _LENGTH.fullmatch(length):
+        if not payments.isdisjoint(headers) or headers.get(b"content-type") not in _JSON:
             return None
+        version, length = _X402_VERSIONS.get(query), headers.get(b"content-length", b"0")
+        is_small = _LENGTH.fullmatch(length) and int(length) <= SMALL_BODY_BYTES
         try:
             registered = gateway.catalog[slug]
         except NotFound:
             return None
-        if registered.endpoint.takes_file or int(length) > SMALL_BODY_BYTES:
+        if version is None or not is_small or registered.endpoint.takes_file:
             return None
         key = headers.get(b"idempotency-key")
-        return _Price(
-            registered,
-            None if key is None else key.decode("latin1"),
-            version,
-            int(length),
-            self._app.config["BODY_TIMEOUT"],
-            self._memory,
-        )
+        text = None if key is None else key.decode("latin1")
+        body_s = self._app.config["BODY_TIMEOUT"]
+        return _Price(registered, text, version, int(length), body_s, self._memory)
 
 
 def _is_plain(scope: _Scope, headers: _Headers) -> bool:
@@ -185,7 +180,7 @@ def _is_plain(scope: _Scope, headers: _Headers) -> bool:
     return (
         scope["type"] == "http"
         and not scope.get("root_path")
-        and b"%" not in scope.get("raw_path", b"%")
+        and b"%" not in (scope.get("raw_path") or b"%")
         and len(headers) == len(scope["headers"])
         and _UNUSUAL.isdisjoint(headers)
         and _HOST.fullmatch(headers.get(b"host", b"")) is not None
@@ -195,7 +190,8 @@ def _is_plain(scope: _Scope, headers: _Headers) -> bool:
 def _address(gateway: Services, scope: _Scope, headers: _Headers) -> str:
     """Return what the client is counted by."""
     trusted = gateway.settings.client_ip_header.lower().encode()
-    return client_address(peer_of(scope), headers.get(trusted, b"").decode("latin1"))
+    forwarded = headers.get(trusted, b"") if trusted else b""
+    return client_address(peer_of(scope), forwarded.decode("latin1"))
 
 
 async def _answer(gateway: Services, question: _Question, address: str, receive: Receive) -> Answer:
