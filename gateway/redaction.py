@@ -31,9 +31,12 @@ _GRAM_CHARS = 12
 # A text that quotes a prompt may be shorter by this factor: a buyer sent an emoji escaped for an
 # address, and the text has the character.
 _MOST_SHORTENED = 12
+# The longest word in so many characters of a prompt is looked for before its spellings are.
+_SKIMMED_CHARS = 256
 # So many places of the same piece are remembered, in a prompt that repeats itself.
 _MAX_PLACES = 8
 _SECRET_NAME = re.compile(r"(KEYS?|SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z0-9]+")
 _HEX = re.compile(r"(0[xX])?[0-9a-fA-F]{16,}")
 
 
@@ -57,9 +60,25 @@ class _Prompt:
                 places.append(at)
         return found
 
+    def may_be_in(self, text: str) -> bool:
+        """Tell quickly whether `take_out_of` could change a text.
+
+        Every spelling has the prompt's words as they are, and a text that shares `_RUN_CHARS` in a
+        row with the prompt has a whole piece of `_GRAM_CHARS` in it, wherever the pieces begin.
+        """
+        # Only `unquote` changes a word: one that follows a percent sign.
+        if "%" in self._text or self._longest_word in text:
+            return True
+        starts = range(0, len(text) - _GRAM_CHARS + 1, _GRAM_CHARS)
+        return any(text[at : at + _GRAM_CHARS] in self._text for at in starts)
+
+    @cached_property
+    def _longest_word(self) -> str:
+        return max(_WORD.findall(self._text[:_SKIMMED_CHARS]), key=len, default="")
+
     def take_out_of(self, text: str) -> str:
         """Return a text without the prompt, and without any `_RUN_CHARS` in a row of it."""
-        if len(text) < _LEAST_CHARS:
+        if len(text) < _LEAST_CHARS or not self.may_be_in(text):
             return text
         if len(text) * _MOST_SHORTENED >= len(self._text):
             for spelling in self._spellings:
@@ -130,9 +149,11 @@ class Redactor:
         return self._pattern.sub(REDACTED, text) if self._pattern is not None else text
 
     def may_hold(self, text: str) -> bool:
-        """Tell quickly whether `clean` could change a text; most texts hold no secret."""
-        holds = self._pattern is not None and self._pattern.search(text) is not None
-        return holds or _prompt.get() is not None
+        """Tell quickly whether `clean` could change a text or a part of it; most hold no secret."""
+        if self._pattern is not None and self._pattern.search(text) is not None:
+            return True
+        prompt = _prompt.get()
+        return prompt is not None and prompt.may_be_in(text)
 
     def clean(self, text: str) -> str:
         """Return a text without the operator's secrets and the current prompt."""

@@ -1,7 +1,8 @@
 """What is on sale: slug to endpoint, with the operator's changes, its provider and its plugin."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar, cast
 
 import attrs
 
@@ -11,6 +12,8 @@ from gateway.errors import NotFound, SettingsError
 from gateway.plugins.upstream import CLOSE_S, Upstream
 from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
+
+_Kept = TypeVar("_Kept")
 
 
 @attrs.frozen
@@ -33,12 +36,15 @@ class Catalog:
         redactor: Redactor | None = None,
     ) -> None:
         self._overrides = overrides
+        self._switched_off = {slug for slug, change in overrides.items() if not change.enabled}
         self._now = now
         # How many generations may run at once at a provider whose traits name no number.
         self._slots = slots
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
         self._upstreams: dict[int, Upstream] = {}
+        # What `keep` made, by name.
+        self._kept: dict[str, object] = {}
 
     def register(self, endpoint: Endpoint, provider: Provider, plugin: str) -> None:
         """Put an endpoint on sale unless the operator has switched it off.
@@ -55,16 +61,23 @@ class Catalog:
         upstream = self._upstreams.setdefault(
             id(provider),
             Upstream.of(
-                provider, plugin, now=self._now, slots=self._slots, redactor=self._redactor
+                provider,
+                plugin,
+                now=self._now,
+                slots=self._slots,
+                redactor=self._redactor,
+                on_change=self._kept.clear,
             ),
         )
         self._registered[endpoint.slug] = Registered(changed, upstream)
+        self._kept.clear()
 
     def withdraw(self, plugin: str) -> None:
         """Take all endpoints of a plugin away: a plugin that is left out sells nothing."""
         self._registered = {
             slug: one for slug, one in self._registered.items() if one.upstream.plugin != plugin
         }
+        self._kept.clear()
 
     def rest(self, plugin: str, reason: str, *, pause_s: float) -> None:
         """Take all providers of a plugin off sale for `pause_s` seconds at least.
@@ -91,14 +104,29 @@ class Catalog:
 
     def __iter__(self) -> Iterator[Endpoint]:
         """Yield what can be bought now, in the order of registration."""
-        return (
-            registered.endpoint
-            for slug, registered in self._registered.items()
-            if self.is_enabled(slug) and not registered.upstream.circuit.is_open
-        )
+        return iter(self._on_sale_now())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._on_sale_now())
+
+    def _on_sale_now(self) -> tuple[Endpoint, ...]:
+        return self.keep(
+            "endpoints",
+            lambda: tuple(
+                registered.endpoint
+                for slug, registered in self._registered.items()
+                if self.is_enabled(slug) and not registered.upstream.circuit.is_open
+            ),
+        )
+
+    def keep(self, name: str, make: Callable[[], _Kept]) -> _Kept:
+        """Return what `make` made of the endpoints on sale, and make it anew after each change.
+
+        Thousands of buyers may ask before anything changes.
+        """
+        if name not in self._kept:
+            self._kept[name] = make()
+        return cast(_Kept, self._kept[name])
 
     def everything(self) -> list[Registered]:
         """Return all that was registered, endpoints that are switched off included."""
@@ -136,7 +164,7 @@ class Catalog:
 
     def is_enabled(self, slug: str) -> bool:
         """Whether the operator has not switched a slug off."""
-        return self._overrides.get(slug, EndpointOverride()).enabled
+        return slug not in self._switched_off
 
 
 def _apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:

@@ -1,5 +1,7 @@
 """A circuit breaker: takes a provider that does not work off sale, so that no buyer pays for it."""
 
+from collections.abc import Callable
+
 import structlog
 
 from gateway.contracts import Clock
@@ -19,9 +21,13 @@ _log = structlog.get_logger()
 class CircuitBreaker:
     """Closed: sells. Open: sells nothing until a probe. On trial: sells, one failure opens it."""
 
-    def __init__(self, provider: str, now: Clock) -> None:
+    def __init__(
+        self, provider: str, now: Clock, on_change: Callable[[], None] = lambda: None
+    ) -> None:
         self._provider = provider
         self._now = now
+        # Called each time after `problem` was set.
+        self._on_change = on_change
         # Failures in a row.
         self._failures = 0
         # The tasks that failed since the last success.
@@ -81,12 +87,12 @@ class CircuitBreaker:
             self._opened_at = self._now()
         pause_s = max(pause_s, self._next_pause_s())
         self._probe_at = self._now() + pause_s
-        self.problem = reason
+        self._set_problem(reason)
         _log.error("provider.off_sale", provider=self._provider, reason=reason, pause_s=pause_s)
 
     def stay_open(self, reason: str) -> None:
         """Note that a probe has failed; the next probe comes after a longer pause."""
-        self.problem = reason
+        self._set_problem(reason)
         self._probe_at = self._now() + self._next_pause_s()
 
     def _next_pause_s(self) -> float:
@@ -97,6 +103,10 @@ class CircuitBreaker:
 
     def try_again(self) -> None:
         """Sell again, on trial: a probe has passed, or the provider cannot be probed."""
-        self.problem = None
+        self._set_problem(None)
         self._failures = 0
         _log.warning("provider.on_sale", provider=self._provider)
+
+    def _set_problem(self, problem: str | None) -> None:
+        self.problem = problem
+        self._on_change()

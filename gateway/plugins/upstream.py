@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 import attrs
 import structlog
 
-from gateway.contracts import Clock, Closing, Probing, Provider
+from gateway.contracts import Clock, Closing, Probing, Provider, Validating
 from gateway.domain import Traits
 from gateway.plugins.calls import call_plugin, error_text
 from gateway.plugins.circuit_breaker import CircuitBreaker
@@ -35,6 +35,13 @@ class Upstream:
     redactor: Redactor = attrs.field(factory=Redactor)
     # A call that was cancelled has so long to end, in seconds.
     stop_s: float = 5.0
+    # The provider, if it checks requests before payment. Found out once: comparing a provider with
+    # a protocol takes longer than most checks.
+    validating: Validating | None = attrs.field(init=False)
+
+    @validating.default
+    def _find_validating(self) -> Validating | None:
+        return self.provider if isinstance(self.provider, Validating) else None
 
     @classmethod
     def of(
@@ -45,13 +52,16 @@ class Upstream:
         now: Clock,
         slots: int,
         redactor: Redactor | None = None,
+        on_change: Callable[[], None] = lambda: None,
     ) -> "Upstream":
         """Return the upstream of a provider.
 
         `slots` is how many generations may run at once if the provider's traits name no number.
+        `on_change` is called whenever the provider goes on sale or off sale.
         """
         traits: Traits = getattr(provider, "traits", Traits())
-        circuit, pace = CircuitBreaker(provider.name, now), Pace(traits, now, slots)
+        circuit = CircuitBreaker(provider.name, now, on_change)
+        pace = Pace(traits, now, slots)
         return cls(provider, plugin, traits, circuit, pace, redactor or Redactor())
 
     @property

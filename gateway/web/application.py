@@ -14,6 +14,7 @@ from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
 from gateway.web import error_answers, headers
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
+from gateway.web.fast_path import FastPath
 from gateway.web.rate_limits import address_of
 from gateway.web.routes import admin, discovery, files, generate, health, tasks
 
@@ -28,7 +29,8 @@ def bare_app(settings: Settings, catalog: Catalog) -> Quart:
     # `//` is an unknown path: Quart would answer with a redirect in HTML.
     app.url_map.merge_slashes = False
     app.session_interface = _AdminSessions()
-    app.request_class = _request_class(settings, catalog)
+    memory = BodyMemory(settings.body_memory_mb * 10**6)
+    app.request_class = _request_class(settings, catalog, memory)
     app.response_class = files.FileResponse
     app.config.update(
         BODY_TIMEOUT=_BODY_S,
@@ -43,6 +45,8 @@ def bare_app(settings: Settings, catalog: Catalog) -> Quart:
         app.register_blueprint(module.blueprint)
     error_answers.register(app)
     headers.register(app)
+    # Quart documents this as the place of ASGI middleware.
+    app.asgi_app = FastPath(app, memory)  # type: ignore[assignment, method-assign]
     return app
 
 
@@ -99,9 +103,8 @@ class _AdminSessions(SecureCookieSessionInterface):
         return await super().open_session(app, request)
 
 
-def _request_class(settings: Settings, catalog: Catalog) -> type[Request]:
+def _request_class(settings: Settings, catalog: Catalog, memory: BodyMemory) -> type[Request]:
     """Return a request class that limits each body by its route and counts its memory."""
-    memory = BodyMemory(settings.body_memory_mb * 10**6)
     file_paths = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
 
     class LimitedRequest(Request):

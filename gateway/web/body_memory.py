@@ -4,18 +4,27 @@ An address may take up to half of it while there is room. Where there is none, u
 addresses that take more are refused first. Otherwise a few slow clients could keep all others out.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
 
 from quart.wrappers.request import Body
+from werkzeug.exceptions import RequestTimeout
 
 from gateway.errors import BodiesFull
 
 SMALL_BODY_BYTES = 64 * 1024
+# What an ASGI server hands to an app, to get the next message of a request.
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 # Shares of the whole memory: large bodies leave the first to small ones, and one address takes
 # at most the second.
 _KEPT_FOR_SMALL = 1 / 8
 _PER_ADDRESS = 1 / 2
+
+
+class HungUp(Exception):
+    """The client has closed the connection before its answer."""
 
 
 class BodyMemory:
@@ -90,6 +99,7 @@ class CountedBody(Body):
     address = ""
     taken_bytes = 0
     _is_over = False
+    _reading: asyncio.Timeout | None = None
 
     def admit(self, declared_bytes: int) -> None:
         """Take room for the whole body; raises `BodiesFull` where there is none."""
@@ -112,6 +122,33 @@ class CountedBody(Body):
         self._must_raise = BodiesFull()
         self._give_back()
         self.set_complete()
+        if self._reading is not None and not self._reading.expired():
+            self._reading.reschedule(0)
+
+    async def read_from(self, receive: Receive, timeout_s: float) -> bytes:
+        """Read the whole body from the ASGI server, without Quart's tasks.
+
+        Raises `RequestTimeout` after `timeout_s` seconds, `BodiesFull` where the body was refused
+        for others, and `HungUp`.
+        """
+        try:
+            async with asyncio.timeout(timeout_s) as self._reading:
+                while not self._complete.is_set():
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        raise HungUp
+                    self.append(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        self.set_complete()
+        except TimeoutError:
+            if not self._complete.is_set():
+                raise RequestTimeout from None
+        finally:
+            self._reading = None
+        whole: bytes = await self
+        # The bytes would be in memory twice while the provider checks the request.
+        self.clear()
+        return whole
 
     def release(self) -> None:
         """Give the room back after the request; bytes that still arrive are dropped."""

@@ -1,10 +1,10 @@
 """Turns errors into JSON answers (spec §2.6); no other module does."""
 
 from http import HTTPStatus
-from typing import Any
 
+import attrs
 import structlog
-from quart import Quart, request
+from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException
 
 from gateway.errors import (
@@ -17,44 +17,58 @@ from gateway.errors import (
     TooManyRequests,
     ValidationError,
 )
-from gateway.web.services import services
+from gateway.web.answers import NOT_STORED, Answer, json_answer
+from gateway.web.services import Services, services
 
 _log = structlog.get_logger()
-Answer = tuple[dict[str, Any], int, dict[str, str]]
 
 
 def register(app: Quart) -> None:
     """Let the app answer every error in the specification's shape."""
-    app.register_error_handler(GatewayError, _answer_gateway_error)
-    app.register_error_handler(HTTPException, _answer_http_error)
-    app.register_error_handler(Exception, _answer_unexpected_error)
+    app.register_error_handler(HTTPException, _respond)
+    app.register_error_handler(Exception, _respond)
 
 
-async def _answer_gateway_error(error: GatewayError) -> Answer:
-    redactor = services().redactor
-    body: dict[str, Any] = {"error": redactor.without_secrets(error.message)}
+async def _respond(error: Exception) -> Response:
+    return answer_error(services(), error, str(request.url_rule)).to_response()
+
+
+def answer_error(gateway: Services, error: Exception, rule: str) -> Answer:
+    """Return the answer to an error; log one that nobody raised on purpose.
+
+    `rule` is the path of the route that raised it.
+    """
+    if isinstance(error, GatewayError):
+        return _answer_gateway_error(gateway, error)
+    if isinstance(error, HTTPException) and _is_clients(error):
+        allowed = getattr(error, "valid_methods", None)
+        answer = _answer_gateway_error(gateway, _translate(error), status=error.code)
+        more = {"Allow": ", ".join(allowed)} if allowed else {}
+        return attrs.evolve(answer, headers={**answer.headers, **more})
+    _log.error("request.failed", exc_info=error, rule=rule)
+    return _answer_gateway_error(gateway, GatewayError("Internal error"))
+
+
+def _answer_gateway_error(
+    gateway: Services, error: GatewayError, *, status: int | None = None
+) -> Answer:
+    """Return the answer to an error of ours; `status` is its own where None is given."""
+    body = {"error": gateway.redactor.without_secrets(error.message)}
     if error.code is not None:
         body["code"] = error.code
     # An RPC endpoint's words may hold the operator's key: only the log and `gateway check` show
     # them.
     if error.details is not None and not isinstance(error, ChainUnavailable):
-        body["details"] = redactor.clean(error.details)
-    headers = {"Cache-Control": "no-store"}
+        body["details"] = gateway.redactor.clean(error.details)
+    headers = dict(NOT_STORED)
     if isinstance(error, TooManyRequests | BodiesFull):
         headers["Retry-After"] = str(error.retry_after_s)
-    return body, error.status, headers
+    return json_answer(body, status or error.status, headers)
 
 
-async def _answer_http_error(error: HTTPException) -> Answer:
-    """Answer an error that Quart raised."""
-    status = error.code or HTTPStatus.INTERNAL_SERVER_ERROR
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status < HTTPStatus.BAD_REQUEST:
-        return await _answer_unexpected_error(error)
-    body, _, headers = await _answer_gateway_error(_translate(error))
-    allowed = getattr(error, "valid_methods", None)
-    if allowed:
-        headers["Allow"] = ", ".join(allowed)
-    return body, status, headers
+def _is_clients(error: HTTPException) -> bool:
+    """Whether an error that Quart raised is about the client's mistake."""
+    return HTTPStatus.BAD_REQUEST <= (error.code or 0) < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _translate(error: HTTPException) -> GatewayError:
@@ -71,8 +85,3 @@ def _translate(error: HTTPException) -> GatewayError:
         case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return PayloadTooLarge("The body is too large.")
     return ValidationError(error.description or "Bad request.")
-
-
-async def _answer_unexpected_error(error: Exception) -> Answer:
-    _log.error("request.failed", exc_info=error, rule=str(request.url_rule))
-    return await _answer_gateway_error(GatewayError("Internal error"))

@@ -5,10 +5,11 @@ import re
 import time
 from typing import Any
 
+import attrs
 import structlog
 from quart import Quart, Request, Response, g, request
 
-from gateway.web.services import services
+from gateway.web.services import Services, services
 
 # Paths that a page of any origin may ask.
 _PUBLIC = ("/api/", "/.well-known/", "/files/", "/llms.txt", "/sitemap.xml")
@@ -31,39 +32,58 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _log = structlog.get_logger()
 
 
+@attrs.frozen
+class Begun:
+    """A request that is being answered: its id, and when it came (`time.perf_counter`)."""
+
+    name: str
+    at_s: float
+
+
 def register(app: Quart) -> None:
     """Let the app put the headers on every answer, and log every request."""
-    app.before_request(_name_request)
+    app.before_request(_begin_request)
     app.after_request(_complete_answer)
 
 
-async def _name_request() -> None:
-    """Give the request an id; the proxy's `X-Request-Id` is kept if it is a plain one."""
-    given = request.headers.get("X-Request-Id", "")
-    name = given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
-    structlog.contextvars.bind_contextvars(request=name)
-    g.request = (name, time.perf_counter())
+async def _begin_request() -> None:
+    g.request = begin_request(request.headers.get("X-Request-Id", ""))
 
 
 async def _complete_answer(response: Response) -> Response:
-    """Add the headers and write the log line."""
     proxy: Any = request
     # Each access through Quart's proxy costs 1 µs, so the request is taken out of it once.
     asked: Request = proxy._get_current_object()  # noqa: SLF001 - werkzeug's documented method
-    name, began = g.request
-    gateway = services()
-    gateway.answered.set()
-    headers = [("X-Request-Id", name), ("X-Content-Type-Options", "nosniff")]
+    rule = str(asked.url_rule) if asked.url_rule else None
+    response.headers.extend(common_headers(services(), g.request, asked.path))
+    end_request(services(), g.request, asked.method, rule, response.status_code)
+    return response
+
+
+def begin_request(given: str) -> Begun:
+    """Give the request an id, which its log lines carry.
+
+    `given` is the proxy's `X-Request-Id`; it is kept if it is a plain one.
+    """
+    name = given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
+    structlog.contextvars.bind_contextvars(request=name)
+    return Begun(name, time.perf_counter())
+
+
+def common_headers(gateway: Services, begun: Begun, path: str) -> list[tuple[str, str]]:
+    """Return the headers that every answer to this path carries."""
+    headers = [("X-Request-Id", begun.name), ("X-Content-Type-Options", "nosniff")]
     if gateway.settings.is_https:
         headers.append(("Strict-Transport-Security", "max-age=31536000"))
-    if asked.path.startswith(_PUBLIC):
+    if path.startswith(_PUBLIC):
         headers += _CORS
-    response.headers.extend(headers)
-    _log.info(
-        "request",
-        method=asked.method,
-        rule=str(asked.url_rule) if asked.url_rule else None,
-        status=response.status_code,
-        ms=round((time.perf_counter() - began) * 1000, 1),
-    )
-    return response
+    return headers
+
+
+def end_request(
+    gateway: Services, begun: Begun, method: str, rule: str | None, status: int
+) -> None:
+    """Write the request's log line; `rule` is the route's path, None where no route matches."""
+    gateway.answered.set()
+    ms = round((time.perf_counter() - begun.at_s) * 1000, 1)
+    _log.info("request", method=method, rule=rule, status=status, ms=ms)

@@ -9,8 +9,8 @@ import ipaddress
 import math
 import struct
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from limits import RateLimitItemPerSecond
 from limits.storage import MovingWindowSupport, Storage
@@ -67,11 +67,18 @@ def address_of(asked: Request, header: str) -> str:
 
     `header` is the name of the header that the trusted proxy sets, or empty without a proxy.
     """
-    client = asked.scope.get("client") or ("unknown", 0)
     forwarded = asked.headers.getlist(header) if header else []
-    return client_address(client[0], ",".join(forwarded))
+    return client_address(peer_of(asked.scope), ",".join(forwarded))
 
 
+def peer_of(scope: Mapping[str, Any]) -> str:
+    """Return the address of the connection's other end, of an ASGI scope."""
+    client: tuple[str, int] = scope.get("client") or ("unknown", 0)
+    return client[0]
+
+
+# An address takes longer to parse than to count.
+@functools.lru_cache(maxsize=4096)
 def client_address(peer: str, forwarded: str | None) -> str:
     """Return what a client is counted by: its IPv4 address, or the /64 of its IPv6 address.
 

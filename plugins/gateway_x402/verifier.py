@@ -38,6 +38,8 @@ MIN_REMAINING_S = 20
 
 # A longer authorization would keep an unknown outcome open for as long.
 MAX_REMAINING_S = 600
+# Challenges that are kept; each takes 3 KB. More than all slugs, prices and versions together.
+_MAX_KEPT = 4096
 _SIGNATURE = "invalid_exact_evm_payload_signature"
 _SPENT = "invalid_exact_evm_nonce_already_used"
 
@@ -51,14 +53,34 @@ class X402Verifier:
 
     header_names: Sequence[str] = ("X-PAYMENT", "PAYMENT-SIGNATURE")
 
-    def __init__(self, network: Network, chain: Chain, factories: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        network: Network,
+        chain: Chain,
+        factories: Sequence[str] = (),
+        *,
+        max_kept: int = _MAX_KEPT,
+    ) -> None:
         self._network = network
         self._chain = chain
         self._factories = {factory.lower() for factory in factories}
+        self._max_kept = max_kept
+        self._kept: dict[tuple[str, int, int], tuple[Quote, Challenge]] = {}
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
-        """Return the 402 for a quote."""
-        return messages.challenge(quote, reason, version)
+        """Return the 402 for a quote; one without a reason is kept for the next buyer.
+
+        A kept challenge serves while endpoint, wallet, network and address are the same.
+        """
+        if reason is not None:
+            return messages.challenge(quote, reason, version)
+        key = (quote.endpoint.slug, quote.price_units, version)
+        kept = self._kept.get(key)
+        if kept is None or not _is_same_offer(kept[0], quote):
+            if len(self._kept) >= self._max_kept:
+                self._kept.clear()
+            kept = self._kept[key] = (quote, messages.challenge(quote, None, version))
+        return kept[1]
 
     def read(self, header: str) -> Proof:
         """Decode a payment header."""
@@ -156,3 +178,17 @@ class X402Verifier:
         signature = unwrap_authorization(authorization).signature
         if not await is_signed_by(self._chain, authorization.sender, digest, signature):
             raise PaymentRequired(_SPENT)
+
+
+def _is_same_offer(kept: Quote, quote: Quote) -> bool:
+    """Whether two quotes of one slug and price lead to the same challenge.
+
+    Whoever changes an endpoint makes another object of it; comparing all fields costs more than
+    the challenge.
+    """
+    return (
+        kept.endpoint is quote.endpoint
+        and kept.wallet == quote.wallet
+        and kept.network is quote.network
+        and kept.resource_url == quote.resource_url
+    )

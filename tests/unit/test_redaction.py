@@ -71,6 +71,28 @@ def test_no_run_of_a_prompt_survives_wherever_it_begins(seed):
         assert said == f"{before}…{after}"
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_the_quick_look_misses_no_text_that_would_be_changed(seed):
+    chance = random.Random(seed)
+    alphabets = ("ab", "abc %", 'a"\\\n', "äöü😀a", "0123456789abcdef", "a b/c?d=%41")
+    redactor = Redactor()
+    for _ in range(300):
+        prompt = "".join(chance.choices(chance.choice(alphabets), k=chance.randrange(8, 200)))
+        spelling = chance.choice(sorted(redaction._spellings(prompt.strip()) or {prompt}))
+        start = chance.randrange(len(spelling))
+        quoted = chance.choice((spelling, spelling[start:], spelling[start : start + 24]))
+        text = f"request\nPOST\n/api/x402/<slug>\n{quoted}{chance.choice(('', 'xyz'))}\ninfo"
+        hide_prompt(prompt)
+        changed = any(redactor.clean(line) != line for line in (text, *text.split("\n")))
+        assert redactor.may_hold(text) or not changed, (prompt, text)
+
+
+def test_the_line_of_a_request_without_a_word_of_the_prompt_is_not_searched():
+    hide_prompt("A lighthouse at dusk")
+    assert not Redactor().may_hold("request\nPOST\n/api/x402/<slug>\n0a1b2c3d4e5f\ninfo")
+    assert Redactor().may_hold("the vendor quotes: A lighthouse at dusk")
+
+
 @pytest.fixture
 def restored_handlers():
     handlers, level = logging.root.handlers[:], logging.root.level

@@ -15,10 +15,15 @@ blueprint = Blueprint("discovery", __name__)
 
 
 @blueprint.get("/.well-known/agent-manifest.json")
-async def manifest() -> dict[str, Any]:
+async def manifest() -> Response:
     """Describe the gateway to agents (spec §2.7)."""
     gateway = services()
     gateway.wallet.check_known()
+    text = gateway.catalog.keep("manifest", lambda: wire.dumps(_describe_gateway(gateway)) + "\n")
+    return Response(text, content_type="application/json")
+
+
+def _describe_gateway(gateway: Services) -> dict[str, Any]:
     settings, base = gateway.settings, gateway.settings.base_url
     endpoints = [_describe_endpoint(endpoint, base) for endpoint in gateway.catalog]
     return {
@@ -168,12 +173,16 @@ async def llms() -> Response:
 async def sitemap() -> Response:
     """List the endpoints' addresses; the manifest links here as `endpointList`."""
     gateway = services()
+    text = gateway.catalog.keep("sitemap", lambda: _list_addresses(gateway))
+    return Response(text, content_type="application/xml; charset=utf-8")
+
+
+def _list_addresses(gateway: Services) -> str:
     base = gateway.settings.base_url
     locations = "".join(
         f"<url><loc>{base}/api/x402/{endpoint.slug}</loc></url>" for endpoint in gateway.catalog
     )
-    return Response(
+    return (
         '<?xml version="1.0" encoding="UTF-8"?>'
-        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{locations}</urlset>',
-        content_type="application/xml; charset=utf-8",
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{locations}</urlset>'
     )

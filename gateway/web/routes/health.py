@@ -4,27 +4,33 @@ from collections.abc import Awaitable, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from quart import Blueprint
+from quart import Blueprint, Response
 
 from gateway.errors import GatewayError
 from gateway.plugins.upstream import Upstream
 from gateway.version import VERSION
+from gateway.web.answers import Answer, json_answer
 from gateway.web.readiness import Check
 from gateway.web.services import Services, services
 
 # The value of `Check.stops` for a check that stops all sales.
 _EVERYTHING = "everything"
 _MAX_PROBLEM_CHARS = 500
+HEALTH_RULE = "/api/health"
 blueprint = Blueprint("health", __name__)
 
 
-@blueprint.get("/api/health")
-async def health() -> dict[str, Any]:
+@blueprint.get(HEALTH_RULE)
+async def health() -> Response:
     """Answer while the event loop and the database writer work; never ask the chain (spec §4.6)."""
-    gateway = services()
+    return (await answer_health(services())).to_response()
+
+
+async def answer_health(gateway: Services) -> Answer:
+    """Return the answer of a gateway that works."""
     await gateway.store.ping()
     depth = await gateway.store.queue.depth()
-    return {
+    body = {
         "status": "ok",
         "version": VERSION,
         "network": gateway.settings.network,
@@ -35,6 +41,7 @@ async def health() -> dict[str, Any]:
         },
         "endpoints": len(gateway.catalog),
     }
+    return json_answer(body)
 
 
 @blueprint.get("/api/ready")

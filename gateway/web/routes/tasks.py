@@ -1,38 +1,45 @@
 """The route that shows a task (spec §4.3)."""
 
-from typing import Any
-
-from quart import Blueprint, request
+from quart import Blueprint, Response, request
 
 from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
 from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
+from gateway.web.answers import NOT_STORED, Answer, json_answer
 from gateway.web.rate_limits import address, limited
 from gateway.web.services import Services, services
 
 blueprint = Blueprint("tasks", __name__)
 
+TASK_RULE = "/api/task/<task_id>"
+TASK_LIMIT = "task"
 _MAX_WAIT_S = 30.0
 _MAX_ID_CHARS = 64
 
 
-@blueprint.get("/api/task/<task_id>")
-@limited("task")
-async def show_task(task_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Show a task; with `?wait=N` once it is done, or after N seconds.
+@blueprint.get(TASK_RULE)
+@limited(TASK_LIMIT)
+async def show_task(task_id: str) -> Response:
+    """Show a task; with `?wait=N` once it is done, or after N seconds."""
+    wait_s = read_wait_s(request.args.get("wait", "0"))
+    return (await answer_task(services(), task_id, wait_s, address())).to_response()
 
-    Where too many requests wait already, the answer comes at once.
+
+async def answer_task(gateway: Services, task_id: str, wait_s: float, client: str) -> Answer:
+    """Return the answer that shows a task, once it is done or `wait_s` seconds have passed.
+
+    `client` is the address that the request is counted by. Where too many requests wait already,
+    the answer comes at once. Raises `NotFound` for an unknown id.
     """
-    gateway, wait_s = services(), _read_wait_s()
     if wait_s > 0:
-        with gateway.long_polls.counted(address()) as may_wait:
+        with gateway.long_polls.counted(client) as may_wait:
             task = await _wait_for_task(gateway, task_id, wait_s if may_wait else 0.0)
     else:
         task = await _wait_for_task(gateway, task_id, wait_s)
     links = await _make_links(gateway, task)
     body = wire.task(task, network=gateway.settings.network, links=links)
-    return body, 200, {"Cache-Control": "no-store"}
+    return json_answer(body, headers=NOT_STORED)
 
 
 async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task:
@@ -72,9 +79,8 @@ async def _make_links(gateway: Services, task: Task) -> list[str]:
     return [base_url + link if link.startswith("/") else link for link in links]
 
 
-def _read_wait_s() -> float:
+def read_wait_s(text: str) -> float:
     """Return the seconds of `?wait=`; raises `ValidationError`."""
-    text = request.args.get("wait", "0")
     try:
         wait_s = float(text)
     except ValueError:

@@ -209,3 +209,18 @@ def test_a_body_that_is_whole_makes_way_for_none():
             body.release()
         modest.admit(100)
         modest.release()
+
+
+async def test_a_body_whose_time_is_over_makes_way_without_an_error_for_the_other():
+    async def receive():
+        return await asyncio.get_running_loop().create_future()
+
+    body = body_of(BodyMemory(1000), "slow")
+    body.admit(500)
+    reading = asyncio.create_task(body.read_from(receive, 0))
+    # The task begins, then its time is over; it has not yet heard of it when another body comes.
+    for _ in range(2):
+        await asyncio.sleep(0)
+    body.give_way()
+    with pytest.raises(BodiesFull):
+        await reading

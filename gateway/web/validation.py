@@ -1,0 +1,122 @@
+"""Checks a request to generate before its payment: its body, its endpoint, pages, its provider."""
+
+import asyncio
+from typing import TypeVar
+
+import attrs
+import structlog
+
+from gateway.domain import Attachment, Endpoint, GenerationRequest
+from gateway.errors import (
+    ExecutionError,
+    GatewayError,
+    InvalidInput,
+    PayloadTooLarge,
+    ValidationError,
+)
+from gateway.plugins.catalog import Registered
+from gateway.redaction import hide_prompt
+from gateway.web import wire
+from gateway.web.body_memory import SMALL_BODY_BYTES
+from gateway.web.services import Services
+
+_MAX_KEY_CHARS = 255
+# ASCII-only JSON writes an emoji of the prompt in 12 bytes.
+_MAX_BYTES_PER_CHAR = 12
+_Body = TypeVar("_Body", bound=wire.GenerationBody)
+_log = structlog.get_logger()
+
+
+def check_idempotency_key(key: str | None) -> str | None:
+    """Return the value of `Idempotency-Key`; raises `ValidationError` for one that is too long."""
+    if key is not None and not 1 <= len(key) <= _MAX_KEY_CHARS:
+        raise ValidationError("Idempotency-Key must have 1 to 255 characters.")
+    return key
+
+
+async def decode(gateway: Services, kind: type[_Body], data: bytes) -> _Body:
+    """Decode a body; a large one in a thread, because it would hold the event loop.
+
+    Raises `ValidationError`.
+    """
+    if len(data) <= SMALL_BODY_BYTES:
+        return wire.read(kind, data)
+    return await gateway.bodies.run(wire.read, kind, data)
+
+
+async def decode_generation(
+    gateway: Services, endpoint: Endpoint, data: bytes
+) -> wire.GenerationBody:
+    """Decode the body of a request to an endpoint; raises `ValidationError`.
+
+    Where the endpoint takes no file, the body may have 64 KB; each character of its prompt may be
+    12 bytes of JSON.
+    """
+    body = await decode(gateway, wire.GenerationBody, data)
+    escaped_bytes = _MAX_BYTES_PER_CHAR * len(body.prompt or "")
+    if not endpoint.takes_file and len(data) - escaped_bytes > SMALL_BODY_BYTES:
+        raise PayloadTooLarge("The body is too large.")
+    return body
+
+
+async def check_request(
+    gateway: Services, body: wire.GenerationBody, registered: Registered
+) -> GenerationRequest:
+    """Return the request after the checks of its endpoint and its provider.
+
+    Raises `ValidationError` where one of them refuses it, and `ExecutionError` where the provider
+    cannot check now.
+    """
+    hide_prompt(body.prompt)
+    endpoint = registered.endpoint
+    generation = await _make_request(gateway, body, endpoint)
+    if not (endpoint.counts_pages or registered.upstream.validating):
+        return generation
+    try:
+        # The time includes waiting behind other buyers' files.
+        async with asyncio.timeout(gateway.timing.validation_s):
+            return await _validate(gateway, generation, registered)
+    except InvalidInput as error:
+        raise ValidationError(registered.upstream.error_text(error)) from None
+    except GatewayError:
+        raise
+    except Exception as error:
+        # A plugin may raise anything. The log does not take the message, which may quote what the
+        # buyer sent.
+        _log.warning("request.not_validated", slug=endpoint.slug, error=type(error).__name__)
+        raise ExecutionError(
+            "The request cannot be checked now; nothing was charged. Try again later."
+        ) from error
+
+
+async def _make_request(
+    gateway: Services, body: wire.GenerationBody, endpoint: Endpoint
+) -> GenerationRequest:
+    if body.file is None:
+        return wire.request_of(body, endpoint)
+    # This hashes the file.
+    return await gateway.bodies.run(wire.request_of, body, endpoint)
+
+
+async def _validate(
+    gateway: Services, generation: GenerationRequest, registered: Registered
+) -> GenerationRequest:
+    """Return the request with its pages counted, once the provider takes it."""
+    endpoint, upstream = registered.endpoint, registered.upstream
+    if endpoint.counts_pages and generation.attachment is not None:
+        generation = await _count_pages(gateway, generation, generation.attachment, endpoint)
+    if upstream.validating is not None:
+        await upstream.call(upstream.validating.validate, generation, endpoint)
+    return generation
+
+
+async def _count_pages(
+    gateway: Services, generation: GenerationRequest, attachment: Attachment, endpoint: Endpoint
+) -> GenerationRequest:
+    """Return the request with its document's pages; raises `InvalidInput` for too many."""
+    pages = await gateway.pages.count(attachment)
+    if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
+        raise InvalidInput(
+            f"The document has {pages:,} pages; this endpoint takes up to {endpoint.max_pages:,}."
+        )
+    return attrs.evolve(generation, pages=pages)

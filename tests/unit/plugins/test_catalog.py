@@ -1,0 +1,80 @@
+"""What is on sale is walked once for each change, not for each question."""
+
+import attrs
+import pytest
+
+from gateway.plugins.catalog import Catalog
+from gateway.settings import EndpointOverride
+from gateway.testing.store.facts import ENDPOINT
+from tests.conftest import ScriptedProvider
+
+
+def put_on_sale(catalog, slug, provider=None, *, plugin="acme"):
+    provider = provider or ScriptedProvider()
+    catalog.register(attrs.evolve(ENDPOINT, slug=slug), provider, plugin)
+    return catalog[slug].upstream.circuit
+
+
+def slugs(catalog):
+    return [endpoint.slug for endpoint in catalog]
+
+
+@pytest.fixture
+def catalog():
+    return Catalog({"off": EndpointOverride(enabled=False)})
+
+
+def test_an_endpoint_is_counted_while_its_provider_sells(catalog):
+    circuit = put_on_sale(catalog, "one")
+    put_on_sale(catalog, "two")
+    assert (slugs(catalog), len(catalog)) == (["one", "two"], 2)
+    circuit.trip("402: top up")
+    assert (slugs(catalog), len(catalog)) == (["two"], 1)
+    circuit.stay_open("402: still")
+    assert (slugs(catalog), len(catalog)) == (["two"], 1)
+    circuit.try_again()
+    assert (slugs(catalog), len(catalog)) == (["one", "two"], 2)
+
+
+def test_all_endpoints_of_one_provider_go_off_sale_together(catalog):
+    provider = ScriptedProvider()
+    put_on_sale(catalog, "one", provider)
+    put_on_sale(catalog, "two", provider)
+    assert len(catalog) == 2
+    catalog["two"].upstream.circuit.trip("broken")
+    assert len(catalog) == 0
+
+
+def test_a_plugin_that_rests_or_is_withdrawn_is_not_counted(catalog):
+    put_on_sale(catalog, "one", plugin="resting")
+    put_on_sale(catalog, "two", plugin="left out")
+    put_on_sale(catalog, "three")
+    assert len(catalog) == 3
+    catalog.rest("resting", "it blocks", pause_s=1)
+    assert slugs(catalog) == ["two", "three"]
+    catalog.withdraw("left out")
+    assert slugs(catalog) == ["three"]
+
+
+def test_what_the_operator_switched_off_is_not_counted(catalog):
+    put_on_sale(catalog, "one")
+    catalog.register(attrs.evolve(ENDPOINT, slug="off"), ScriptedProvider(), "acme")
+    assert (slugs(catalog), len(catalog)) == (["one"], 1)
+
+
+def test_a_text_about_the_catalogue_is_made_once_for_each_change(catalog):
+    made = []
+
+    def describe():
+        made.append(" ".join(slugs(catalog)))
+        return made[-1]
+
+    circuit = put_on_sale(catalog, "one")
+    for _ in range(3):
+        assert catalog.keep("text", describe) == "one"
+    put_on_sale(catalog, "two")
+    assert catalog.keep("text", describe) == "one two"
+    circuit.trip("402: top up")
+    for _ in range(3):
+        assert catalog.keep("text", describe) == "two"
+    assert made == ["one", "one two", "two"]
