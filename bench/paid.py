@@ -188,6 +188,7 @@ def _plan() -> Plan:
     parser.add_argument("--per-block", action="store_true", help="mine every two seconds")
     parser.add_argument("--smoke", action="store_true", help="a few purchases only")
     chosen = parser.parse_args()
+    _key_settings(HERE, chosen.keys)  # refused before anything runs
     return Plan(
         trees=[HERE, *([tree_at(chosen.old)] if chosen.old else [])],
         keys=chosen.keys,
