@@ -81,7 +81,7 @@ async def _measure(store: SqliteStore, size: int) -> dict[str, float]:
     return {
         "one poll (store.task)": await _median_us(poll),
         "queue depth (/api/health)": await _median_us(store.queue.depth),
-        "next due task": await _median_us(store.next_due),
+        "next due task": await _median_us(store.queue.next_due),
         "claim of one task, durable": await _median_us(claim),
     }
 
