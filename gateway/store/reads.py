@@ -20,19 +20,27 @@ class Reads:
 
     def __init__(self, connection: ThreadConnection) -> None:
         self._connection = connection
+        # What was asked for while another read runs.
         self._asked: list[tuple[Read[Any], asyncio.Future[Any]]] = []
-        self._reading: asyncio.Task[None] | None = None
+        self._is_reading = False
+        self._rest: asyncio.Task[None] | None = None
 
     async def run(self, read: Read[Value]) -> Value:
         """Return what a read returns; it sees every write that was answered before this call."""
-        answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
-        self._asked.append((read, answer))
-        if self._reading is None:
-            self._reading = asyncio.create_task(self._read_all(), name="store-reads")
-        return await answer
+        if self._is_reading:
+            answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
+            self._asked.append((read, answer))
+            return await answer
+        self._is_reading = True
+        try:
+            return await self._connection.run(read)
+        finally:
+            self._is_reading = bool(self._asked)
+            if self._asked:
+                self._rest = asyncio.create_task(self._read_rest(), name="store-reads")
 
-    async def _read_all(self) -> None:
-        """Run what is asked for, and what is asked for meanwhile."""
+    async def _read_rest(self) -> None:
+        """Run what was asked for meanwhile, and what is asked for until that is done."""
         try:
             while self._asked:
                 batch, self._asked = self._asked[:_MAX_BATCH], self._asked[_MAX_BATCH:]
@@ -44,7 +52,7 @@ class Reads:
                 for (_, answer), outcome in zip(batch, outcomes, strict=True):
                     answer_caller(answer, outcome)
         finally:
-            self._reading = None
+            self._is_reading = False
 
 
 def _read_batch(reads: Sequence[Read[Any]], db: sqlite3.Connection) -> list[Any]:

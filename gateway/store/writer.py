@@ -91,7 +91,7 @@ def _is_disk_full(error: sqlite3.OperationalError) -> bool:
 def _commit_batch(writes: list[Write[Any]], db: sqlite3.Connection) -> list[Any]:
     """Run all writes and commit them together; an outcome may be an error.
 
-    A savepoint copies every page that a write changes, which is a third of a sale's cost. So the
+    A savepoint copies every page that a write changes, which is a fourth of a sale's cost. So the
     writes run without savepoints first. A write that fails halfway undoes them all, and all run
     again, each in a savepoint of its own.
     """
