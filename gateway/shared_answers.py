@@ -58,8 +58,8 @@ class SharedAnswers(Generic[Answer]):
     """Shared answers by a key; the least recently used key is forgotten beyond `most` keys."""
 
     def __init__(self, now: Callable[[], float], *, kept_s: float, most: int) -> None:
+        self.kept_s = kept_s
         self._now = now
-        self._kept_s = kept_s
         self._most = most
         # The key that was used last comes last.
         self._by_key: dict[str, SharedAnswer[Answer]] = {}
@@ -68,7 +68,7 @@ class SharedAnswers(Generic[Answer]):
         """Return the kept answer of a key, else the answer to a question that runs now."""
         shared = self._by_key.pop(key, None)
         if shared is None:
-            shared = SharedAnswer(self._now, kept_s=self._kept_s)
+            shared = SharedAnswer(self._now, kept_s=self.kept_s)
         self._by_key[key] = shared
         if len(self._by_key) > self._most:
             del self._by_key[next(iter(self._by_key))]

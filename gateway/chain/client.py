@@ -285,6 +285,6 @@ async def _fetch_block(endpoint: Endpoint, method: str, which: str) -> Block:
 async def _fetch_known(endpoint: Endpoint, block_hash: str) -> Block:
     """Return the block of a hash; raises `ChainUnavailable` for an answer with another block."""
     block = await _fetch_block(endpoint, "eth_getBlockByHash", block_hash)
-    if block.hash != block_hash:
+    if block.hash != block_hash.lower():
         raise ChainUnavailable(f"RPC endpoint {endpoint.place} answers with another block")
     return block

@@ -117,6 +117,8 @@ async def test_a_refund_goes_where_the_ledger_says_also_when_that_changes_meanwh
             asyncio.run_coroutine_threadsafe(correction, loop).result(20)
             return 200, chain.rpc.answer(body)
 
+        # Fees that the chain was asked for a moment ago would not be asked for again.
+        gateway.services.chain._fees.kept_s = 0.0
         proxy.break_call("eth_maxPriorityFeePerGas", corrected)
         await refunds.sweep()
         assert not proxy.faults

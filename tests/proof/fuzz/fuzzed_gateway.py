@@ -47,7 +47,9 @@ class Liar(Truthful):
             answer = {"jsonrpc": "2.0", "id": request["id"], "result": {}}
             return json.dumps(answer).encode()
         if request["method"] == "eth_getBlockByHash":
-            data = json.dumps(request | _HEAD).encode()
+            answer = json.loads(await super()._post(json.dumps(request | _HEAD).encode()))
+            answer["result"]["hash"] = request["params"][0].lower()
+            return json.dumps(answer).encode()
         return await super()._post(data)
 
 
