@@ -148,11 +148,16 @@ def _make_refunds(context: PluginContext, store: Store, settler: Settler) -> Ref
             "key that sends refunds: it holds USDC for refunds and a little ETH."
         )
     refunds = Refunds(store, context, secret) if secret is not None else None
-    if refunds is not None and refunds.address in getattr(settler, "addresses", ()):
+    if refunds is not None and refunds.address in _addresses_of(settler):
         raise SettingsError(
             "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
         )
     return refunds
+
+
+def _addresses_of(settler: Settler) -> set[str | None]:
+    """Return the addresses that a settler says it sends from."""
+    return {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
 
 
 # -- parts that need the open database

@@ -37,6 +37,8 @@ _SKIMMED_CHARS = 256
 _MAX_PLACES = 8
 _SECRET_NAME = re.compile(r"(KEYS?|SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9]+")
+# Between the keys of a list, also of one that is written wrongly.
+_SEPARATORS = re.compile(r"[,;\s]+")
 _HEX = re.compile(r"(0[xX])?[0-9a-fA-F]{16,}")
 
 
@@ -219,9 +221,9 @@ def _parts(value: str) -> Iterator[str]:
     They are a PEM's lines, a key's digits, and each key of a list with commas.
     """
     yield value
-    keys = [key.strip() for key in value.split(",")]
-    if len(keys) > 1 and all(map(_HEX.fullmatch, keys)):
-        for key in keys:
+    keys = _SEPARATORS.split(value)
+    if len(keys) > 1:
+        for key in filter(_HEX.fullmatch, keys):
             yield from _parts(key)
     lines = value.splitlines()
     if len(lines) > 1:

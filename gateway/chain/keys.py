@@ -28,7 +28,8 @@ def load_key(settings: Settings, name: str) -> bytes | None:
     """
     secret = _read_key(settings, name)
     if secret is not None:
-        _refuse_key_of_wallet(settings, name, secret)
+        is_plain = bool(getattr(settings, f"{name}_key"))
+        _refuse_key_of_wallet(settings, f"{name}_key" if is_plain else f"{name}_keystore", secret)
     return secret
 
 
@@ -49,27 +50,26 @@ def load_settlement_keys(settings: Settings) -> tuple[bytes, ...]:
     if len(set(several)) < len(several):
         raise SettingsError("GATEWAY_SETTLEMENT_KEYS lists one key twice. Remove one of them.")
     for secret in several:
-        _refuse_key_of_wallet(settings, "settlement", secret)
+        _refuse_key_of_wallet(settings, "settlement_keys", secret)
     return several
 
 
 def check_plain_keys(settings: Settings) -> None:
     """Raise `SettingsError` where a plain key is the wallet's, even if nothing uses that key."""
     for secret in _read_key_list(settings):
-        _refuse_key_of_wallet(settings, "settlement", secret)
+        _refuse_key_of_wallet(settings, "settlement_keys", secret)
     for name in ("settlement", "refund"):
         plain = _read_plain_key(settings, name)
         if plain is not None:
-            _refuse_key_of_wallet(settings, name, plain)
+            _refuse_key_of_wallet(settings, f"{name}_key", plain)
 
 
-def _refuse_key_of_wallet(settings: Settings, name: str, secret: bytes) -> None:
+def _refuse_key_of_wallet(settings: Settings, setting: str, secret: bytes) -> None:
     if address_of(secret) == settings.wallet_key:
-        names = (f"{name}_key", f"{name}_keystore", f"{name}_keys")
-        setting = next(each for each in names if getattr(settings, each, None))
+        use = setting.partition("_")[0]
         raise SettingsError(
             f"{variable(setting)} is the private key of GATEWAY_WALLET, and the gateway must not "
-            f"hold that key: make another key for {name}s, or receive payments at another address."
+            f"hold that key: make another key for {use}s, or receive payments at another address."
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import attrs
 
 from gateway.chain.keys import address_of
-from gateway.chain.transactions import Transaction, sign_transaction
+from gateway.chain.transactions import Transaction, read_transaction, sign_transaction
 from gateway.contracts import (
     CallReverted,
     PluginContext,
@@ -26,6 +26,10 @@ from gateway.shared_answers import SharedAnswer
 _RESERVE_CALLS = 5
 # A transaction that is not mined after this time is replaced by a dearer one.
 _STUCK_S = 15
+# So many transactions of a key wait at most. A node that keeps 16 of one sender mines these in four
+# blocks, 8 s, which is well within the 20 s that an accepted authorization lasts at least. What
+# waited longer would be mined after its authorization has expired, and burn gas.
+MOST_WAITING = 64
 # A gas balance is believed for this time.
 _BALANCE_TTL_S = 15
 
@@ -144,12 +148,21 @@ class Signer:
 
         Returns the hash of what was sent, or None where the chain would refuse the call.
         """
-        transaction = await self._journal.unmined_of(payment.id, *self._signers)
-        if transaction is None:
-            transaction = await self._begin(payment, call)
+        sent = await self.resend(payment)
+        if sent is not None:
+            return sent
+        transaction = await self._begin(payment, call)
         if transaction is None:
             return None
         # The journal answers in the order of its writes, so sends begin in the order of nonces.
+        await self._chain.send(transaction.raw)
+        return transaction.tx_hash
+
+    async def resend(self, payment: Payment) -> str | None:
+        """Send the payment's unmined transaction, whichever key signed it; None without one."""
+        transaction = await self._journal.unmined_of(payment.id, *self._signers)
+        if transaction is None:
+            return None
         await self._chain.send(transaction.raw)
         return transaction.tx_hash
 
@@ -173,7 +186,8 @@ class Signer:
             signers=self._signers,
             chain_nonce=count,
             used_nonces=used,
-            sign=lambda nonce: self._sign(call, nonce, *fees),
+            most_waiting=MOST_WAITING,
+            sign=lambda nonce: self._sign(self._make_transaction(call, nonce, fees)),
         )
         return await self._write_down(payment, unsigned)
 
@@ -184,7 +198,7 @@ class Signer:
         """Return how many transactions of this key wait in the mempools, or are about to."""
         return await self._journal.waiting_of(self.address, await self._count_mined())
 
-    async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
+    async def tend(self) -> None:
         """Send unmined transactions again; replace stuck ones by dearer ones."""
         count = await self._chain.transaction_count(self.address)
         await self._journal.mark_mined(self.address, count)
@@ -194,7 +208,7 @@ class Signer:
             newest = transaction
             is_late = self._now() - transaction.sent_at > _STUCK_S
             if is_late and transaction.tx_hash in passed_over:
-                newest = await self._replace_stuck(payment, transaction, await call_of(payment))
+                newest = await self._replace_stuck(payment, transaction)
             await self._chain.send(newest.raw)
 
     async def _find_passed_over(self, unmined: Sequence[SignedTransaction]) -> set[str]:
@@ -210,9 +224,7 @@ class Signer:
         self._first_heads = {one.tx_hash: seen.get(one.tx_hash, number) for one in unmined}
         return {tx_hash for tx_hash, first in self._first_heads.items() if first < number}
 
-    async def _replace_stuck(
-        self, payment: Payment, stuck: SignedTransaction, call: Call
-    ) -> SignedTransaction:
+    async def _replace_stuck(self, payment: Payment, stuck: SignedTransaction) -> SignedTransaction:
         """Write down the same call with the same nonce and a higher fee.
 
         Returns the stuck transaction itself where the cap leaves no room for a higher fee.
@@ -224,7 +236,9 @@ class Signer:
         fee = min(max(least, 2 * base_fee + priority), self._cap_wei)
         if fee < least or priority > fee:
             return stuck
-        dearer = self._sign(call, stuck.nonce, fee, priority)
+        transaction = read_transaction(stuck.raw)
+        transaction["maxFeePerGas"], transaction["maxPriorityFeePerGas"] = fee, priority
+        dearer = self._sign(transaction)
         await self._journal.add_replacement(payment.id, dearer)
         return dearer
 
@@ -239,24 +253,26 @@ class Signer:
         """
         return min(2 * base_fee + priority, self._cap_wei)
 
-    def _sign(self, call: Call, nonce: int, fee: int, priority: int) -> SignedTransaction:
-        transaction: Transaction = {
+    def _make_transaction(self, call: Call, nonce: int, fees: Fees) -> Transaction:
+        return {
             "chainId": self._settings.chain.chain_id,
+            "nonce": nonce,
+            "maxPriorityFeePerGas": fees[1],
+            "maxFeePerGas": fees[0],
+            "gas": call.gas,
             "to": bytes.fromhex(call.to[2:]),
             "value": 0,
             "data": call.data,
-            "gas": call.gas,
-            "nonce": nonce,
-            "maxFeePerGas": fee,
-            "maxPriorityFeePerGas": priority,
         }
+
+    def _sign(self, transaction: Transaction) -> SignedTransaction:
         tx_hash, raw = sign_transaction(self._secret, transaction)
         return SignedTransaction(
             signer=self.address,
-            nonce=nonce,
+            nonce=transaction["nonce"],
             tx_hash=tx_hash,
             raw=raw,
-            max_fee_wei=fee,
-            max_priority_wei=priority,
+            max_fee_wei=transaction["maxFeePerGas"],
+            max_priority_wei=transaction["maxPriorityFeePerGas"],
             sent_at=self._now(),
         )

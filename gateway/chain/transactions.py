@@ -1,4 +1,4 @@
-"""Signs EIP-1559 transactions, in about a tenth of the time that eth_account takes."""
+"""Signs and reads EIP-1559 transactions, in about a tenth of the time that eth_account takes."""
 
 from typing import TypedDict
 
@@ -44,6 +44,22 @@ def sign_transaction(secret: bytes, transaction: Transaction) -> tuple[str, byte
     r, s = signature[:32].lstrip(b"\0"), signature[32:64].lstrip(b"\0")
     raw = _TYPE + bytes(rlp.encode([*fields, _big_endian(signature[64]), r, s]))
     return "0x" + keccak(raw).hex(), raw
+
+
+def read_transaction(raw: bytes) -> Transaction:
+    """Return what was signed; `raw` are bytes that `sign_transaction` returned."""
+    rlp = import_ethereum("rlp")
+    chain_id, nonce, priority, fee, gas, to, value, data, *_ = rlp.decode(raw[len(_TYPE) :])
+    return {
+        "chainId": int.from_bytes(chain_id, "big"),
+        "nonce": int.from_bytes(nonce, "big"),
+        "maxPriorityFeePerGas": int.from_bytes(priority, "big"),
+        "maxFeePerGas": int.from_bytes(fee, "big"),
+        "gas": int.from_bytes(gas, "big"),
+        "to": bytes(to),
+        "value": int.from_bytes(value, "big"),
+        "data": bytes(data),
+    }
 
 
 def _big_endian(number: int) -> bytes:

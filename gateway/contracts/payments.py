@@ -182,6 +182,9 @@ class UnsignedTransaction:
     # How many nonces of these keys the payment had used up when its next call was simulated.
     used_nonces: int
 
+    # So many transactions of the signer may wait to be mined; beyond that none is signed.
+    most_waiting: int
+
     # Returns the signed transaction of a nonce. It runs within the write, so it is short and asks
     # nobody.
     sign: Callable[[int], SignedTransaction] = attrs.field(repr=False)
@@ -208,7 +211,8 @@ class SettlementJournal(Protocol):
         Pass no transaction if a facilitator sends it. A payment that is `settling` already may
         get another transaction, after some other transaction used up the first nonce.
         Raises `RuntimeError` if the payment is closed, if the nonce was taken meanwhile, or if
-        another submit used up a nonce meanwhile.
+        another submit used up a nonce meanwhile, and `ChainUnavailable` if too many transactions
+        of the signer wait to be mined.
         """
         ...
 

@@ -13,7 +13,7 @@ from coincurve import PrivateKey
 from eth_hash.auto import keccak
 
 from gateway.chain.signer import Call, Signer
-from gateway.chain.smart_wallets import KEY_GAS, key_call, settlement_call
+from gateway.chain.smart_wallets import KEY_GAS, key_call
 from gateway.contracts import (
     CallReverted,
     Chain,
@@ -136,7 +136,7 @@ class Refunds:
     async def _resend_unmined(self) -> None:
         """Send unmined transactions again. If an endpoint refuses them, the sweep still goes on."""
         try:
-            await self._signer.tend(self._find_call)
+            await self._signer.tend()
         except ChainUnavailable as error:
             _log.warning("refunds.not_sent", error=error.message, details=error.details)
 
@@ -269,18 +269,6 @@ class Refunds:
             cap_units=usdc(self._settings.refund_daily_cap),
             now=self._now(),
         )
-
-    async def _find_call(self, payment: Payment) -> Call:
-        """Return what an unmined transaction of this key does.
-
-        It is a settlement if this key was the settlement key once.
-        """
-        case = await self._ledger.case_of(payment.id)
-        if case is not None:
-            return self._build_call(case)
-        if payment.authorization is None:
-            raise RuntimeError(f"payment {payment.id} has no refund")
-        return await settlement_call(payment.authorization, self._settings.chain, self._chain)
 
     def _sign(self, case: RefundCase) -> Authorization:
         """Return the authorization, with the address of the key that began the refund."""

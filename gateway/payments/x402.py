@@ -115,7 +115,15 @@ class X402Payments(Acceptance):
         if known := await self._find_known(quote, proof, claim, new, key_hash):
             return known
         await self._check_can_settle(quote.endpoint.slug)
-        return await self._reserve(quote, proof, claim, new, key_hash)
+        try:
+            return await self._reserve(quote, proof, claim, new, key_hash)
+        except PaymentRequired:
+            # A buyer that hung up may have reserved it: that write may still be on its way to the
+            # disk, and the buyer would be charged after a 402.
+            await self.store.ping()
+            if known := await self._find_known(quote, proof, claim, new, key_hash):
+                return known
+            raise
 
     async def _find_known(
         self, quote: Quote, proof: Proof, claim: str, new: NewTask, key_hash: str | None

@@ -5,6 +5,7 @@ import sqlite3
 
 from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.domain import Payment
+from gateway.errors import ChainUnavailable
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
 
 
@@ -15,13 +16,16 @@ def write_down(
 
     An unsigned one is signed here, with the first free nonce. Whatever ran since its call was
     simulated counts: a transaction that another submit wrote down is returned instead, and
-    `RuntimeError` is raised where the payment has used up another nonce.
+    `RuntimeError` is raised where the payment has used up another nonce. `ChainUnavailable` is
+    raised where too many transactions of the signer wait.
     """
     if isinstance(transaction, UnsignedTransaction):
         if known := unmined_of(db, payment_id, *transaction.signers):
             return known
         if nonces_of(db, payment_id, *transaction.signers) != transaction.used_nonces:
             raise RuntimeError(f"payment {payment_id} used up another nonce meanwhile")
+        if waiting_of(db, transaction.signer, transaction.chain_nonce) >= transaction.most_waiting:
+            raise ChainUnavailable(f"Too many transactions of {transaction.signer} wait.")
         transaction = transaction.sign(next_nonce(db, transaction.signer, transaction.chain_nonce))
     check_nonce_free(db, transaction)
     insert_transaction(db, payment_id, transaction)

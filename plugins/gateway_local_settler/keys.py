@@ -2,11 +2,15 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
-from gateway import Payment
+import structlog
+
+from gateway import ChainUnavailable, Payment
 from gateway.chain.signer import Call, GasMoney, Signer
 from gateway.chain.smart_wallets import KEY_GAS
+
+_log = structlog.get_logger()
 
 
 class SettlementKeys:
@@ -20,14 +24,23 @@ class SettlementKeys:
         self.addresses = tuple(signer.address for signer in signers)
         # How many submits are under way, by the key's address: the journal does not know them yet.
         self._submitting: Counter[str] = Counter()
+        # The addresses of keys that could not pay at the last look.
+        self._poor: set[str] = set()
 
     async def simulate(self, call: Call) -> None:
-        """Make the call as its transaction would; raises `CallReverted`."""
+        """Make the call as its transaction would; raises `CallReverted`, `ChainUnavailable`."""
         signer = await self._choose(call.gas)
         await signer.simulate(call, await signer.bid())
 
     async def submit(self, payment: Payment, call: Call) -> str | None:
-        """Send the payment's transaction; see `Signer.submit`."""
+        """Send the payment's transaction; see `Signer.submit`.
+
+        Raises `ChainUnavailable` if no key can pay for a new one.
+        """
+        # What is signed already needs no choice, whatever became of its key's balance.
+        sent = await self._signers[0].resend(payment)
+        if sent is not None:
+            return sent
         signer = await self._choose(call.gas)
         self._submitting[signer.address] += 1
         try:
@@ -36,28 +49,42 @@ class SettlementKeys:
             self._submitting[signer.address] -= 1
 
     async def _choose(self, gas: int) -> Signer:
-        """Return the key that sends the next call of so much gas.
-
-        Where no key can pay, the first one is returned: the chain tells what comes of it.
-        """
+        """Return the key that sends the next call of so much gas."""
         if len(self._signers) == 1:
             return self._signers[0]
-        able = [signer for signer in self._signers if await signer.can_pay(gas)]
+        able = [signer for signer in self._signers if await self._can_pay(signer, gas)]
         counts = await asyncio.gather(*(signer.count_waiting() for signer in able))
         waiting = {signer.address: count for signer, count in zip(able, counts, strict=True)}
+        if not able:
+            raise ChainUnavailable("No settlement key can pay for gas now.")
         return min(
-            able,
-            key=lambda signer: waiting[signer.address] + self._submitting[signer.address],
-            default=self._signers[0],
+            able, key=lambda signer: waiting[signer.address] + self._submitting[signer.address]
         )
 
     async def can_pay(self, gas: int) -> bool:
         """Tell whether gas is under the cap and any key can pay for several such calls."""
-        return any([await signer.can_pay(gas) for signer in self._signers])
+        return any([await self._can_pay(signer, gas) for signer in self._signers])
 
-    async def tend(self, call_of: Callable[[Payment], Awaitable[Call]]) -> None:
-        """Send every key's unmined transactions again, and dearer if they are stuck."""
-        await asyncio.gather(*(signer.tend(call_of) for signer in self._signers))
+    async def _can_pay(self, signer: Signer, gas: int) -> bool:
+        """Tell whether this key can pay; the log tells the operator once when that changes."""
+        is_able = await signer.can_pay(gas)
+        if len(self._signers) > 1 and is_able == (signer.address in self._poor):
+            self._poor.symmetric_difference_update({signer.address})
+            event = "settlement.key_can_pay" if is_able else "settlement.key_cannot_pay"
+            _log.warning(event, about=_describe(signer))
+        return is_able
+
+    async def tend(self) -> None:
+        """Send every key's unmined transactions again, and dearer if they are stuck.
+
+        The trouble of one key does not keep the others from it.
+        """
+        outcomes = await asyncio.gather(
+            *(signer.tend() for signer in self._signers), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     @property
     def seen_money(self) -> GasMoney | None:

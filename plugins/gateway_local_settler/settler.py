@@ -118,7 +118,7 @@ class LocalSettler:
 
     async def tend(self) -> None:
         """Send unmined transactions again, and dearer if they are stuck."""
-        await self._keys.tend(self._build_call)
+        await self._keys.tend()
 
     async def close(self) -> None:
         """Do nothing: no call of this settler outlives its caller."""

@@ -121,6 +121,7 @@ def unsigned_transaction(
     *,
     signer: str = SIGNER,
     signers: Sequence[str] = (SIGNER, WALLET),
+    most_waiting: int = 100,
 ) -> UnsignedTransaction:
     """Return a transaction that gets its nonce from the journal."""
     return UnsignedTransaction(
@@ -128,6 +129,7 @@ def unsigned_transaction(
         signers=signers,
         chain_nonce=chain_nonce,
         used_nonces=used_nonces,
+        most_waiting=most_waiting,
         sign=lambda nonce: signed_transaction(nonce, signer=signer),
     )
 

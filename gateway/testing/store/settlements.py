@@ -12,6 +12,7 @@ from gateway.domain import (
     PaymentState,
     TaskStatus,
 )
+from gateway.errors import ChainUnavailable
 from gateway.testing.store.facts import (
     NOW,
     PRICE,
@@ -140,6 +141,18 @@ class SettlingContract:
         sent = await store.begin_settling(task.payment.id, known_use, now=NOW)
         assert sent == signed_transaction(1)
         assert await store.nonces_of(task.payment.id, SIGNER, WALLET) == 2
+
+    async def test_a_key_with_too_many_waiting_signs_no_more(self, store: Store) -> None:
+        for nonce in (1, 2, 3):
+            await settling(store, nonce, chain_nonce=4)
+        task = await reserved(store, 4)
+        full = unsigned_transaction(4, most_waiting=3)
+        with pytest.raises(ChainUnavailable, match="wait"):
+            await store.begin_settling(task.payment.id, full, now=NOW)
+        assert (await known(store, task.id)).payment.state is PaymentState.RESERVED
+        after_a_block = unsigned_transaction(5, most_waiting=3)
+        sent = await store.begin_settling(task.payment.id, after_a_block, now=NOW)
+        assert sent == signed_transaction(7)
 
     async def test_what_waits_is_counted_for_each_key(self, store: Store) -> None:
         for nonce in (1, 2, 3):

@@ -107,7 +107,8 @@ class Scene:
             for endpoint in rpc._endpoints
         ]
         rpc._endpoints = [attrs.evolve(first, timeout_s=timeout_s), *others]
-        self.gateway.services.settlements._settler._signer._affordable_until = 0.0
+        for signer in self.gateway.services.settlements._settler._keys._signers:
+            signer._affordable_until = 0.0
 
     async def money(self) -> tuple:
         """Return what differs once anything is taken: rows, sent transactions, the wallet."""

@@ -48,11 +48,11 @@ async def _broadcast(self: Payments, quote: Any, authorization: Any) -> None:
         chain: Any = self.chain
         chain.life.relay.settle(data)
         return
-    (key,) = settler._keys._signers
+    key = settler._keys._signers[0]
     count = await self.chain.transaction_count(key.address)
     nonce = await key._journal.next_nonce(key.address, count)
     call = signer.Call(to=quote.network.token, data=data, gas=150_000)
-    signed = key._sign(call, nonce, 10**9, 10**6)
+    signed = key._sign(key._make_transaction(call, nonce, (10**9, 10**6)))
     await self.chain.send(signed.raw)
 
 

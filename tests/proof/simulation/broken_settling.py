@@ -73,19 +73,23 @@ def nonce_twice() -> Mutant:
 
 async def _prepare(self: Signer, payment: Any, call: Any) -> tuple[Any, Any] | None:
     """Sign with a nonce that is read before the write; return that, and what the write is given."""
+    used = await self._journal.nonces_of(payment.id, *self._signers)
+    if used and self._most_nonces is not None and used >= await self._most_nonces(payment):
+        return None
     fees = await self.bid()
     try:
         await self.simulate(call, fees)
     except CallReverted:
         return None
     count = await self._chain.transaction_count(self.address)
-    used = await self._journal.nonces_of(payment.id, self.address)
-    signed = self._sign(call, await self._journal.next_nonce(self.address, count), *fees)
+    nonce = await self._journal.next_nonce(self.address, count)
+    signed = self._sign(self._make_transaction(call, nonce, fees))
     unsigned = UnsignedTransaction(
         signer=self.address,
-        signers=[self.address],
+        signers=self._signers,
         chain_nonce=count,
         used_nonces=used,
+        most_waiting=64,
         sign=lambda nonce: signed,
     )
     return signed, unsigned

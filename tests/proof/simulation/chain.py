@@ -15,6 +15,7 @@ BLOCK_S = 2
 _FIRST_BLOCKS = 10  # older than the gateway
 _QUIET_FEE = 10**7  # wei per gas
 _GAS_MONEY = 10**18
+_NUMBERS = ("nonce", "maxFeePerGas", "maxPriorityFeePerGas")  # of a signed transaction
 _RAISE = 1.1  # a replacement must bid that much more
 
 
@@ -218,9 +219,16 @@ def encode_raw(sender: str, transaction: dict[str, object]) -> bytes:
         "sender": sender,
         "to": bytes(transaction["to"]).hex(),
         "data": bytes(transaction["data"]).hex(),
-        **{name: transaction[name] for name in ("nonce", "maxFeePerGas", "maxPriorityFeePerGas")},
+        **{name: transaction[name] for name in _NUMBERS},
     }
     return json.dumps(facts).encode()
+
+
+def read_raw(raw: bytes) -> dict[str, object]:
+    """Return the fields that `encode_raw` was given."""
+    facts = json.loads(raw)
+    fields = {name: facts[name] for name in _NUMBERS}
+    return fields | {"to": bytes.fromhex(facts["to"]), "data": bytes.fromhex(facts["data"])}
 
 
 def raw_hash(raw: bytes) -> str:

@@ -60,7 +60,8 @@ class InlineReader:
 class InlineWriter:
     """Stands where the writing `ThreadConnection` does.
 
-    A process may die just before or after COMMIT.
+    A commit takes time, in which others read what was there before. A process may die just before
+    or after COMMIT.
     """
 
     def __init__(self, db: sqlite3.Connection, life: Any) -> None:
@@ -68,7 +69,7 @@ class InlineWriter:
         self._life = life
 
     async def run(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
-        self._life.check()
+        await self._life.pause()
         outcome = function(self._db)
         await self._life.crash_point("committed, its answer not seen")
         await self._life.hop()

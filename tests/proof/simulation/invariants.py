@@ -62,6 +62,7 @@ def check(ground: Ground, cast: Any) -> list[str]:
     found += refunds.check(ground)
     found += flippers.check(ground)
     found += _nonces(ground.db)
+    found += _unwritten(ground)
     found += _forgotten(rows, cast)
     for payer in cast.payers:
         found += _honest(payer, rows, truth)
@@ -149,6 +150,13 @@ def _nonces(db: sqlite3.Connection) -> list[str]:
            HAVING count(DISTINCT payment_id) > 1"""
     )
     return [f"NONCE_TWICE {row['nonce']} of {row['signer']}" for row in twice]
+
+
+def _unwritten(ground: Ground) -> list[str]:
+    """Whatever the gateway's keys sent was written down; a row is never deleted."""
+    written = {row["tx_hash"] for row in ground.db.execute("SELECT tx_hash FROM sent_transactions")}
+    sent = {tx_hash for tx_hash, who in ground.chain.sent.items() if who == "gateway"}
+    return [f"UNWRITTEN_TRANSACTION {tx_hash}" for tx_hash in sorted(sent - written)]
 
 
 def _forgotten(rows: list[Row], cast: Any) -> list[str]:

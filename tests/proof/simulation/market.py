@@ -23,6 +23,7 @@ WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E"
 PRICE_UNITS = 20_000
 SLUG = "picture"
 _SETTLEMENT_KEY = "0x" + "5e" * 32
+_OTHER_KEY = "0x" + "6e" * 32
 _REFUND_KEY = "0x" + "4e" * 32
 SIGNER = address_of(bytes.fromhex(_SETTLEMENT_KEY[2:]))
 REFUNDER = address_of(bytes.fromhex(_REFUND_KEY[2:]))
@@ -32,7 +33,7 @@ REFUNDER = address_of(bytes.fromhex(_REFUND_KEY[2:]))
 class Terms:
     """What the operator of a history has set."""
 
-    settlement: str  # `local`, or `relay`: the facilitator plugin with another client
+    settlement: str  # `local`, `keys`: two of them, or `relay`: a facilitator with another client
     refunds: str  # `manual` or `automatic`
     refund_cap: str
     refund_units: int  # what the refund key holds
@@ -41,7 +42,7 @@ class Terms:
     def draw(cls, dice: random.Random) -> "Terms":
         refunds = dice.choice(("manual", "automatic"))
         return cls(
-            settlement=dice.choice(("local", "relay")),
+            settlement=dice.choice(("local", "keys", "relay", "relay")),
             refunds=refunds,
             refund_cap=dice.choice(("10", "10", "0.02")) if refunds == "automatic" else "10",
             refund_units=dice.choice((0, PRICE_UNITS, 10**9, 10**9)),
@@ -54,8 +55,9 @@ def settings(settlement: str, refunds: str, refund_cap: str) -> Settings:
         base_url="http://gateway.test",
         wallet=WALLET,
         data_dir=Path(tempfile.gettempdir()),
-        settlement=settlement,
-        settlement_key=_SETTLEMENT_KEY,
+        settlement="local" if settlement == "keys" else settlement,
+        settlement_key="" if settlement == "keys" else _SETTLEMENT_KEY,
+        settlement_keys=f"{_SETTLEMENT_KEY},{_OTHER_KEY}" if settlement == "keys" else "",
         refunds=refunds,
         refund_key=_REFUND_KEY if refunds == "automatic" else "",
         refund_daily_cap=refund_cap,

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.chain import signer
 from gateway.tasks import outcome
-from tests.proof.simulation.chain import encode_raw, raw_hash
+from tests.proof.simulation.chain import encode_raw, raw_hash, read_raw
 from tests.proof.simulation.world import World
 
 
@@ -63,6 +63,7 @@ def seams(world: World) -> Iterator[None]:
         (uuid, "uuid4", lambda: uuid.UUID(bytes=world.dice.randbytes(16), version=4)),
         (outcome, "random", world.dice),
         (signer, "sign_transaction", _fast_signature),
+        (signer, "read_transaction", read_raw),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in changes]
     try:
