@@ -15,11 +15,13 @@ from hypercorn.events import Event as ConnectionEvent
 from hypercorn.protocol.events import Event, Response
 from hypercorn.protocol.h11 import H11Protocol
 
+from gateway.web.connection_limits import MAX_UNREAD_BYTES
+
 _VERSIONS = (b"1.0", b"1.1")
+_BAD_REQUEST = 400
 _NOT_SUPPORTED = 505
-# A client may still send this much after its answer. Closing at once would make the operating
-# system drop the answer, too: a client that reads only after its last byte would see a reset.
-_MAX_UNREAD_BYTES = 32 * 1024 * 1024
+# Together they leave open where a request ends; a proxy in front may have decided otherwise.
+_LENGTHS = {b"content-length", b"transfer-encoding"}
 
 
 class Http1Protocol(H11Protocol):
@@ -39,7 +41,7 @@ class Http1Protocol(H11Protocol):
             await super().handle(event)
             return
         self._unread_bytes += len(event.data)
-        if self._unread_bytes > _MAX_UNREAD_BYTES:
+        if self._unread_bytes > MAX_UNREAD_BYTES:
             await self.send(Closed())
 
     async def stream_send(self, event: Event) -> None:
@@ -81,11 +83,16 @@ class Http1Protocol(H11Protocol):
         """Ignore `Upgrade: h2c`, as a server may (RFC 9110 §7.8)."""
 
     async def _create_stream(self, request: h11.Request) -> None:
-        if request.http_version in _VERSIONS:
-            await super()._create_stream(_without_upgrade(request))
+        if request.http_version not in _VERSIONS:
+            await self._refuse(_NOT_SUPPORTED)
+        elif _LENGTHS.issubset(name for name, _ in request.headers):
+            await self._refuse(_BAD_REQUEST)
         else:
-            await self._send_error_response(_NOT_SUPPORTED)
-            await self.send(Closed())
+            await super()._create_stream(_without_upgrade(request))
+
+    async def _refuse(self, status: int) -> None:
+        await self._send_error_response(status)
+        await self.send(Closed())
 
 
 def _without_upgrade(request: h11.Request) -> h11.Request:
