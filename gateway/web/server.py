@@ -41,12 +41,12 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     # The lock is held as long as this variable lives.
     lock = lock_data(settings)  # noqa: F841
     listener = listen(settings.bind)
-    run = _run_of(settings)
+    run = run_of(settings)
     with redacted_output(redactor):
         _run_app(run, create_app(settings, redactor=redactor), listener)
 
 
-def _run_of(settings: Settings) -> Run:
+def run_of(settings: Settings) -> Run:
     """Return the function that runs an app by the chosen server."""
     if settings.server == "hypercorn":
         return hypercorn_server.run

@@ -21,8 +21,9 @@ _LISTENING = "0A"  # the state of a socket in /proc/net/tcp
 
 
 @pytest.fixture
-def gateway(tmp_path, chain, key):  # noqa: F811 - the fixture
-    started = Gateway(tmp_path, chain, key, GATEWAY_SANDBOX="true", GATEWAY_WORKERS="6")
+def gateway(tmp_path, chain, key, http_server):  # noqa: F811 - the fixture
+    settings = {"GATEWAY_SANDBOX": "true", "GATEWAY_WORKERS": "6", "GATEWAY_SERVER": http_server}
+    started = Gateway(tmp_path, chain, key, **settings)
     started.start()
     yield started
     started.kill()
