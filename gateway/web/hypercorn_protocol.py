@@ -5,6 +5,7 @@ connection open and cancel requests without end. Hypercorn has no setting that s
 proxy in front may offer HTTP/2 by itself.
 """
 
+import asyncio
 import contextlib
 import dataclasses
 
@@ -15,7 +16,7 @@ from hypercorn.events import Event as ConnectionEvent
 from hypercorn.protocol.events import Event, Response
 from hypercorn.protocol.h11 import H11Protocol
 
-from gateway.web.connection_limits import MAX_UNREAD_BYTES
+from gateway.web.connection_limits import IDLE_S, MAX_UNREAD_BYTES
 
 _VERSIONS = (b"1.0", b"1.1")
 _BAD_REQUEST = 400
@@ -37,12 +38,32 @@ class Http1Protocol(H11Protocol):
             self._is_closed = True
             # Hypercorn's timer would keep the socket of a client that is gone for 30 seconds.
             await self.send(Updated(idle=False))
+            self._expect_reading()
         if not (self._is_answered and isinstance(event, RawData)):
             await super().handle(event)
             return
         self._unread_bytes += len(event.data)
         if self._unread_bytes > MAX_UNREAD_BYTES:
             await self.send(Closed())
+
+    def _expect_reading(self, unread_bytes: int = 0) -> None:
+        """Cut a closed connection off whose client has read nothing of its answer for so long.
+
+        Hypercorn waits without end until the client has read it all.
+        """
+        transport = self._transport
+        left_bytes = transport.get_write_buffer_size()
+        if left_bytes and left_bytes == unread_bytes:
+            transport.abort()
+        elif left_bytes:
+            loop = asyncio.get_running_loop()
+            loop.call_later(IDLE_S, self._expect_reading, left_bytes)
+
+    @property
+    def _transport(self) -> asyncio.WriteTransport:
+        # Hypercorn has no event that closes one half of a connection, or cuts it off.
+        writer: asyncio.StreamWriter = self.send.__self__.writer  # type: ignore[attr-defined]
+        return writer.transport
 
     async def stream_send(self, event: Event) -> None:
         """Send a part of an answer.
@@ -72,8 +93,7 @@ class Http1Protocol(H11Protocol):
         await self.can_read.set()
         # These errors mean that the connection is closed already.
         with contextlib.suppress(OSError, RuntimeError):
-            # Hypercorn has no event that closes one half of a connection.
-            self.send.__self__.writer.write_eof()  # type: ignore[attr-defined]
+            self._transport.write_eof()
         await self.send(Updated(idle=True))
 
     def _is_body_missing(self) -> bool:

@@ -55,6 +55,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End: no timer keeps the connection's objects."""
+        # Nothing is left that a client could read.
+        self._is_closing = self._is_deaf = True
         super().connection_lost(exc)
         self._stop_timer()
         self._expect_no_reading()

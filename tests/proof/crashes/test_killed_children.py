@@ -109,13 +109,14 @@ def test_every_child_ends_with_a_killed_gateway(gateway, chain):
 
 
 def opened(pid):
-    """Return what a process has open besides the standard three."""
+    """Return what a process has open besides the standard three; nothing once it has ended."""
     found = set()
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        # Files are opened and closed while we look.
-        with contextlib.suppress(FileNotFoundError):
-            if int(link.name) > 2:
-                found.add(str(link.readlink()))
+    # Files are opened and closed while we look, and a child may end.
+    with contextlib.suppress(FileNotFoundError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if int(link.name) > 2:
+                    found.add(str(link.readlink()))
     return found
 
 

@@ -79,7 +79,7 @@ def test_a_client_that_reads_only_after_its_last_byte_gets_its_answer(gateway, p
 
 
 def test_what_is_sent_after_an_answer_has_an_end(gateway):
-    head = b"POST /api/x402/none HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"POST /api/x402/none HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000000\r\n\r\n"
     with socket.create_connection(("127.0.0.1", gateway.port), timeout=25) as connection:
         connection.sendall(head)
         sent = 0
