@@ -221,8 +221,8 @@ class Settings:
     )
     server: str = setting(
         "hypercorn",
-        "HTTP server: `hypercorn`, or `uvicorn`, which takes less than half the processor for a "
-        "request and needs the extra `fast` (it is in the image).",
+        "HTTP server: `hypercorn`, or `uvicorn`, which takes less of "
+        "the processor for a request and needs the extra `fast` (it is in the image).",
         example="uvicorn",
     )
     sandbox: bool = setting(

@@ -332,6 +332,17 @@ def test_a_wrong_setting_is_one_sentence(tmp_path, chain, key, name, value, http
     assert name in sentence(said)
 
 
+def test_a_start_that_fails_inside_the_app_is_one_sentence(served):
+    served.start()
+    served.stop()
+    assert served.process.wait(60) == 0
+    served.log.write_text("")
+    served.environment["GATEWAY_NETWORK"] = "base-sepolia"
+    code, said = served.fails()
+    assert code == 1
+    assert "is of network base, but GATEWAY_NETWORK is base-sepolia" in sentence(said)
+
+
 # -- what it says and hears
 
 
