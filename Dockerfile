@@ -3,7 +3,8 @@
 ARG BASE=python:3.12-slim
 
 FROM ${BASE} AS build
-# image: what the gateway needs, and the facilitator's settler. image-ocr: reading scans as well.
+# image: what the gateway needs, the facilitator's settler, and uvicorn (GATEWAY_SERVER=uvicorn).
+# image-ocr: reading scans as well.
 ARG LOCK=image
 WORKDIR /src
 COPY deploy/image-build.txt deploy/${LOCK}.txt deploy/

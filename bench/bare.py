@@ -8,7 +8,8 @@ import uvloop
 from hypercorn.asyncio import serve
 from quart import Quart
 
-from gateway.web.server import hypercorn_config, listen
+from gateway.web.hypercorn_server import hypercorn_config
+from gateway.web.server import listen
 
 
 def quart_app() -> Quart:

@@ -166,6 +166,12 @@ def chain() -> Iterator[PlayChain]:
         yield running
 
 
+@pytest.fixture(params=["hypercorn", "uvicorn"])
+def http_server(request) -> str:
+    """Run a test of the HTTP server on each of them (GATEWAY_SERVER)."""
+    return request.param
+
+
 @pytest.fixture
 def gas_key():
     return new_account()

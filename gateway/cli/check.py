@@ -28,7 +28,7 @@ from gateway.plugins.health import problem_of
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.upstream import Upstream
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
-from gateway.settings import Settings, load_settings
+from gateway.settings import Settings, check_server, load_settings
 from gateway.store import SqliteStore
 from gateway.store.data_folder import enter_data
 
@@ -74,6 +74,7 @@ def run_checks() -> list[Row]:
     silence_logs()
     try:
         settings = load_settings()
+        check_server(settings)
         enter_data(settings)
     except SettingsError as error:
         return [Row(name="settings", ok=False, found=str(error))]

@@ -3,7 +3,13 @@
 What a plugin lets the operator set belongs in the plugin: it declares a section of its own.
 """
 
-from gateway.settings.checks import check_settings, is_key, parse_keys, parse_limit
+from gateway.settings.checks import (
+    check_server,
+    check_settings,
+    is_key,
+    parse_keys,
+    parse_limit,
+)
 from gateway.settings.loader import load_settings
 from gateway.settings.model import EndpointOverride, Settings
 from gateway.settings.sections import missing_in, names_of, secret, setting, variable, wrong
@@ -11,6 +17,7 @@ from gateway.settings.sections import missing_in, names_of, secret, setting, var
 __all__ = [
     "EndpointOverride",
     "Settings",
+    "check_server",
     "check_settings",
     "is_key",
     "load_settings",

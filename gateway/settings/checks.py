@@ -1,5 +1,6 @@
 """Which values of settings are right; a mistake becomes one sentence with an example."""
 
+import importlib.util
 import math
 import re
 from urllib.parse import urlsplit
@@ -41,10 +42,22 @@ def check_settings(settings: Settings) -> None:
     _check_wallet(settings)
 
 
+def check_server(settings: Settings) -> None:
+    """Raise `SettingsError` where the chosen HTTP server is not installed."""
+    needed = {"hypercorn": ("hypercorn",), "uvicorn": ("uvicorn", "httptools")}[settings.server]
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SettingsError(
+            f"GATEWAY_SERVER is {settings.server}, but {' and '.join(missing)} cannot be found: "
+            "run pip install 'generation-gateway[fast]', or set GATEWAY_SERVER=hypercorn."
+        )
+
+
 _ONE_OF = {
     "network": tuple(NETWORKS),
     "log_format": ("json", "console"),
     "refunds": ("manual", "automatic"),
+    "server": ("hypercorn", "uvicorn"),
 }
 _AT_LEAST = {
     "workers": 1,

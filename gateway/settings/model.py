@@ -225,6 +225,12 @@ class Settings:
         "Address and port to listen on. The default can be reached from this machine only.",
         example="0.0.0.0:8080",
     )
+    server: str = setting(
+        "hypercorn",
+        "HTTP server: `hypercorn`, or `uvicorn`, which takes less of "
+        "the processor for a request and needs the extra `fast` (it is in the image).",
+        example="uvicorn",
+    )
     sandbox: bool = setting(
         False,
         "Whether the sandbox image model is on sale. A program draws its pictures; it is not an AI "

@@ -9,7 +9,6 @@ import attrs
 import httpx
 import pytest
 from eth_account import Account
-from hypercorn.asyncio import serve
 from x402 import x402Client, x402ClientSync
 from x402.http import x402HTTPClientSync
 from x402.http.clients.httpx import x402HttpxClient
@@ -18,7 +17,7 @@ from x402.http.utils import decode_payment_response_header
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
 from gateway.app import create_app
-from gateway.web.server import hypercorn_config, listen
+from gateway.web.server import listen, run_of
 from gateway.web.services import EXTENSION
 from tests.conftest import PNG, WALLET, ScriptedPlugin, decoded, header_of, payload_of
 
@@ -34,16 +33,14 @@ class Site:
 
 
 @pytest.fixture
-async def site(settings, provider):
+async def site(settings, provider, http_server):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         bind = f"127.0.0.1:{free.getsockname()[1]}"
-    settings = attrs.evolve(settings, base_url=f"http://{bind}", bind=bind)
+    settings = attrs.evolve(settings, base_url=f"http://{bind}", bind=bind, server=http_server)
     app = create_app(settings, plugins=[ScriptedPlugin(provider)])
     stop = asyncio.Event()
-    server = asyncio.create_task(
-        serve(app, hypercorn_config(listen(bind)), shutdown_trigger=stop.wait)
-    )
+    server = asyncio.create_task(run_of(settings)(app, listen(bind), stop))
     await _answers(settings.base_url)
     yield Site(settings.base_url, app.extensions[EXTENSION])
     stop.set()

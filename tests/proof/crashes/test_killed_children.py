@@ -21,8 +21,9 @@ _LISTENING = "0A"  # the state of a socket in /proc/net/tcp
 
 
 @pytest.fixture
-def gateway(tmp_path, chain, key):  # noqa: F811 - the fixture
-    started = Gateway(tmp_path, chain, key, GATEWAY_SANDBOX="true", GATEWAY_WORKERS="6")
+def gateway(tmp_path, chain, key, http_server):  # noqa: F811 - the fixture
+    settings = {"GATEWAY_SANDBOX": "true", "GATEWAY_WORKERS": "6", "GATEWAY_SERVER": http_server}
+    started = Gateway(tmp_path, chain, key, **settings)
     started.start()
     yield started
     started.kill()
@@ -108,13 +109,14 @@ def test_every_child_ends_with_a_killed_gateway(gateway, chain):
 
 
 def opened(pid):
-    """Return what a process has open besides the standard three."""
+    """Return what a process has open besides the standard three; nothing once it has ended."""
     found = set()
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        # Files are opened and closed while we look.
-        with contextlib.suppress(FileNotFoundError):
-            if int(link.name) > 2:
-                found.add(str(link.readlink()))
+    # Files are opened and closed while we look, and a child may end.
+    with contextlib.suppress(FileNotFoundError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if int(link.name) > 2:
+                    found.add(str(link.readlink()))
     return found
 
 

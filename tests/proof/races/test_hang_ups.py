@@ -10,8 +10,11 @@ import struct
 
 import pytest
 from hypercorn.asyncio import serve
-from hypercorn.config import Config
 
+from gateway.web.hypercorn_protocol import speak_http1_only
+from gateway.web.hypercorn_server import hypercorn_config
+from gateway.web.server import listen
+from gateway.web.uvicorn_server import serve_started
 from tests.conftest import WALLET
 from tests.proof.races.shop import FLOWS, PRICE, Shop
 
@@ -23,31 +26,39 @@ def chance(request):
     return random.Random(request.node.name)  # the same moments at every run
 
 
-@contextlib.asynccontextmanager
-async def served(app):
-    """Serve the app, already started by its fixture, on a real socket; yields the port."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        config, stop = Config(), asyncio.Event()
-        config.bind = [f"fd://{listener.detach()}"]
-        config.errorlog = None
+@pytest.fixture
+def served(http_server):
+    """Return what serves an app, already started by its fixture, on a real socket."""
 
-        async def without_lifespan(scope, receive, send):
-            if scope["type"] != "lifespan":
-                await app(scope, receive, send)
-                return
-            while (await receive())["type"] == "lifespan.startup":
-                await send({"type": "lifespan.startup.complete"})
-            await send({"type": "lifespan.shutdown.complete"})
+    @contextlib.asynccontextmanager
+    async def serving(app):
+        with listen("127.0.0.1:0") as listener:
+            port, stop = listener.getsockname()[1], asyncio.Event()
+            serve = {"hypercorn": serve_by_hypercorn, "uvicorn": serve_started}[http_server]
+            server = asyncio.create_task(serve(app, listener, stop))
+            try:
+                yield port
+            finally:
+                stop.set()
+                await server
 
-        server = asyncio.create_task(
-            serve(without_lifespan, config, shutdown_trigger=stop.wait, mode="asgi")
-        )
-        try:
-            yield port
-        finally:
-            stop.set()
-            await server
+    return serving
+
+
+async def serve_by_hypercorn(app, listener, stop) -> None:
+    speak_http1_only()
+
+    async def without_lifespan(scope, receive, send):
+        if scope["type"] != "lifespan":
+            await app(scope, receive, send)
+            return
+        while (await receive())["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        await send({"type": "lifespan.shutdown.complete"})
+
+    config = hypercorn_config(listener)
+    config.errorlog = None
+    await serve(without_lifespan, config, shutdown_trigger=stop.wait, mode="asgi")
 
 
 def message(purchase) -> bytes:
@@ -92,7 +103,9 @@ async def usual_s(port, shop, flow) -> float:
 
 @FLOWS
 @pytest.mark.parametrize("rudely", [False, True], ids=["orderly", "reset"])
-async def test_a_connection_closed_at_any_moment_ends_as_one_sale(shop, chance, flow, rudely):
+async def test_a_connection_closed_at_any_moment_ends_as_one_sale(
+    served, shop, chance, flow, rudely
+):
     in_time = 0
     async with served(shop.gateway.app) as port:
         usual = await usual_s(port, shop, flow)
@@ -105,7 +118,7 @@ async def test_a_connection_closed_at_any_moment_ends_as_one_sale(shop, chance, 
     assert in_time
 
 
-async def test_a_client_that_left_for_good_has_its_task_all_the_same(shop, chance):
+async def test_a_client_that_left_for_good_has_its_task_all_the_same(served, shop, chance):
     """Nobody sends the header again: the settlement goes on by itself."""
     store = shop.gateway.services.store
     async with served(shop.gateway.app) as port:

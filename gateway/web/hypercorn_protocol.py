@@ -5,6 +5,7 @@ connection open and cancel requests without end. Hypercorn has no setting that s
 proxy in front may offer HTTP/2 by itself.
 """
 
+import asyncio
 import contextlib
 import dataclasses
 
@@ -15,11 +16,13 @@ from hypercorn.events import Event as ConnectionEvent
 from hypercorn.protocol.events import Event, Response
 from hypercorn.protocol.h11 import H11Protocol
 
+from gateway.web.connection_limits import IDLE_S, MAX_UNREAD_BYTES
+
 _VERSIONS = (b"1.0", b"1.1")
+_BAD_REQUEST = 400
 _NOT_SUPPORTED = 505
-# A client may still send this much after its answer. Closing at once would make the operating
-# system drop the answer, too: a client that reads only after its last byte would see a reset.
-_MAX_UNREAD_BYTES = 32 * 1024 * 1024
+# Together they leave open where a request ends; a proxy in front may have decided otherwise.
+_LENGTHS = {b"content-length", b"transfer-encoding"}
 
 
 class Http1Protocol(H11Protocol):
@@ -35,12 +38,32 @@ class Http1Protocol(H11Protocol):
             self._is_closed = True
             # Hypercorn's timer would keep the socket of a client that is gone for 30 seconds.
             await self.send(Updated(idle=False))
+            self._expect_reading()
         if not (self._is_answered and isinstance(event, RawData)):
             await super().handle(event)
             return
         self._unread_bytes += len(event.data)
-        if self._unread_bytes > _MAX_UNREAD_BYTES:
+        if self._unread_bytes > MAX_UNREAD_BYTES:
             await self.send(Closed())
+
+    def _expect_reading(self, unread_bytes: int = 0) -> None:
+        """Cut a closed connection off whose client has read nothing of its answer for so long.
+
+        Hypercorn waits without end until the client has read it all.
+        """
+        transport = self._transport
+        left_bytes = transport.get_write_buffer_size()
+        if left_bytes and left_bytes == unread_bytes:
+            transport.abort()
+        elif left_bytes:
+            loop = asyncio.get_running_loop()
+            loop.call_later(IDLE_S, self._expect_reading, left_bytes)
+
+    @property
+    def _transport(self) -> asyncio.WriteTransport:
+        # Hypercorn has no event that closes one half of a connection, or cuts it off.
+        writer: asyncio.StreamWriter = self.send.__self__.writer  # type: ignore[attr-defined]
+        return writer.transport
 
     async def stream_send(self, event: Event) -> None:
         """Send a part of an answer.
@@ -70,8 +93,7 @@ class Http1Protocol(H11Protocol):
         await self.can_read.set()
         # These errors mean that the connection is closed already.
         with contextlib.suppress(OSError, RuntimeError):
-            # Hypercorn has no event that closes one half of a connection.
-            self.send.__self__.writer.write_eof()  # type: ignore[attr-defined]
+            self._transport.write_eof()
         await self.send(Updated(idle=True))
 
     def _is_body_missing(self) -> bool:
@@ -81,11 +103,16 @@ class Http1Protocol(H11Protocol):
         """Ignore `Upgrade: h2c`, as a server may (RFC 9110 §7.8)."""
 
     async def _create_stream(self, request: h11.Request) -> None:
-        if request.http_version in _VERSIONS:
-            await super()._create_stream(_without_upgrade(request))
+        if request.http_version not in _VERSIONS:
+            await self._refuse(_NOT_SUPPORTED)
+        elif _LENGTHS.issubset(name for name, _ in request.headers):
+            await self._refuse(_BAD_REQUEST)
         else:
-            await self._send_error_response(_NOT_SUPPORTED)
-            await self.send(Closed())
+            await super()._create_stream(_without_upgrade(request))
+
+    async def _refuse(self, status: int) -> None:
+        await self._send_error_response(status)
+        await self.send(Closed())
 
 
 def _without_upgrade(request: h11.Request) -> h11.Request:

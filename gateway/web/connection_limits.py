@@ -1,0 +1,15 @@
+"""How long and how much a client may take before it has an answer; the same for both servers."""
+
+# A client that sends no complete head for so long, or nothing, or reads nothing, is cut off.
+IDLE_S = 30
+# Of a request's line and headers together, which bounds the number of headers as well.
+MAX_HEAD_BYTES = 16 * 1024
+# A client may still send this much after its answer. Closing at once would make the operating
+# system drop the answer, too: a client that reads only after its last byte would see a reset.
+MAX_UNREAD_BYTES = 32 * 1024 * 1024
+# Connections that wait to be accepted.
+BACKLOG = 2048
+# At the end, requests that are being answered have the first time, then the app's draining has the
+# second. Fly's `kill_timeout` is 120 s.
+GRACE_S = 10
+STOP_S = 115

@@ -1,0 +1,61 @@
+"""Serves an app by Hypercorn, the default server."""
+
+import asyncio
+import socket
+from typing import Any
+
+from hypercorn.asyncio import serve
+from hypercorn.config import Config, Sockets
+from hypercorn.utils import LifespanFailureError
+from quart import Quart
+
+from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, MAX_HEAD_BYTES, STOP_S
+from gateway.web.hypercorn_protocol import speak_http1_only
+from gateway.web.services import FAILURE
+
+
+async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
+    """Start the app, serve it until `stop` is set, and end it; takes the socket over.
+
+    Raises what stopped the app's start.
+    """
+    speak_http1_only()
+    # Hypercorn's types describe an ASGI app by its shape, and Quart's does not fit.
+    asgi: Any = app
+    try:
+        await serve(asgi, hypercorn_config(listener), shutdown_trigger=stop.wait)
+    except LifespanFailureError as error:
+        raise app.extensions.get(FAILURE, error) from None
+
+
+class _Config(Config):
+    """Hypercorn's settings, with a listening socket that no child process inherits.
+
+    A child that outlives a killed gateway would keep the port busy for the next gateway.
+    """
+
+    def create_sockets(self) -> Sockets:
+        """Return Hypercorn's sockets, closed in every child process."""
+        sockets = super().create_sockets()
+        for listener in sockets.insecure_sockets:
+            listener.set_inheritable(False)
+        return sockets
+
+
+def hypercorn_config(listener: socket.socket) -> Config:
+    """Return Hypercorn's settings for a socket that listens already; they own the socket."""
+    config = _Config()
+    config.bind = [f"fd://{listener.detach()}"]
+    config.backlog = BACKLOG
+    config.keep_alive_timeout = IDLE_S
+    config.keep_alive_max_requests = 10_000
+    config.read_timeout = IDLE_S
+    config.h11_max_incomplete_size = MAX_HEAD_BYTES
+    config.graceful_timeout = GRACE_S
+    config.shutdown_timeout = STOP_S
+    config.include_server_header = False
+    # The app writes its own line for each request, without the query string.
+    config.accesslog = None
+    config.errorlog = "-"
+    config.loglevel = "WARNING"
+    return config

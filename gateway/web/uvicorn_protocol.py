@@ -1,0 +1,261 @@
+"""Guards uvicorn's HTTP/1.1 against slow, endless and broken requests.
+
+uvicorn bounds idle connections only. `GuardedProtocol` gives it the bounds that Hypercorn has, and
+hands on no byte that a proxy in front may have read in another way. It rests on names of uvicorn's
+that its documentation does not promise: `test_uvicorn_names.py` lists them.
+"""
+
+import asyncio
+import contextlib
+from http import HTTPStatus
+from typing import Any, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from gateway.web.connection_limits import IDLE_S, MAX_HEAD_BYTES, MAX_UNREAD_BYTES
+
+_VERSIONS = ("1.0", "1.1")
+# Requests of one connection that wait for the answers before theirs. Each takes some kilobytes,
+# while its bytes may be a few.
+_MAX_WAITING = 8
+# What the parser says before it has read a version.
+_NO_VERSION = "0.0"
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection of uvicorn's; bytes come in by `data_received`, answers go by `transport`."""
+
+    # Bytes since the parser last reported a head or a part of a body.
+    _unreported_bytes = 0
+    _unread_bytes = 0
+    # From a request's head to its end.
+    _is_body_missing = False
+    # Whether the connection may stay open after the request whose body is missing.
+    _may_stay = False
+    # What still arrives is dropped.
+    _is_deaf = False
+    _is_closing = False
+    _is_stopping = False
+    # The head of a request that asked for an upgrade, without `Upgrade`.
+    _plain_head = b""
+    _refusal = HTTPStatus.BAD_REQUEST
+    _cut_off: asyncio.TimerHandle | None = None
+
+    # -- the connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin: the first head has its time from now on, as each later one from the answer on."""
+        super().connection_made(transport)
+        self._wire = transport
+        self.transport = cast(asyncio.Transport, _PoliteTransport(transport, self))
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End: no timer keeps the connection's objects."""
+        # Nothing is left that a client could read.
+        self._is_closing = self._is_deaf = True
+        super().connection_lost(exc)
+        self._stop_timer()
+        self._expect_no_reading()
+        # The transport and this object hold each other.
+        self.transport = self._wire
+
+    def pause_writing(self) -> None:
+        """Cut a client off that reads nothing of its answer for so long."""
+        super().pause_writing()
+        self._expect_reading()
+
+    def resume_writing(self) -> None:
+        """Go on: the client has read."""
+        super().resume_writing()
+        if not self._is_closing:
+            self._expect_no_reading()
+
+    def shutdown(self) -> None:
+        """End with the present answer, or at once where there is none."""
+        self._is_stopping = True
+        super().shutdown()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the connection takes no further request."""
+        return self._is_closing or self._wire.is_closing()
+
+    def close(self) -> None:
+        """Close the connection, and let the client read its answer first.
+
+        Where the client may be sending, our half of the connection is closed first. The other half
+        is closed when the client closes, after a time, or when the server stops.
+        """
+        is_sending = self._is_body_missing or self._is_deaf
+        may_wait = is_sending and not self._is_closing and not self._is_stopping
+        if not self._is_closing:
+            self._expect_reading()
+        self._is_closing = self._is_deaf = True
+        if not may_wait:
+            self._wire.close()
+            return
+        # These errors mean that the connection is closed already.
+        with contextlib.suppress(OSError, RuntimeError):
+            self._wire.write_eof()
+        self.flow.resume_reading()
+
+    def _expect_reading(self) -> None:
+        self._expect_no_reading()
+        self._cut_off = self.loop.call_later(IDLE_S, self._wire.abort)
+
+    def _expect_no_reading(self) -> None:
+        if self._cut_off is not None:
+            self._cut_off.cancel()
+            self._cut_off = None
+
+    def _stop_timer(self) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+
+    # -- bytes of requests
+
+    def data_received(self, data: bytes) -> None:
+        """Read a client's bytes, or drop them where its requests have been answered already.
+
+        The parser gets them in pieces: it collects a line without end, and calls nobody.
+        """
+        while data and not self._is_deaf:
+            room = MAX_HEAD_BYTES - self._unreported_bytes
+            piece, data = data[:room], data[room:]
+            self._unreported_bytes += len(piece)
+            self._feed(piece)
+            if self._unreported_bytes >= MAX_HEAD_BYTES and not self._is_deaf:
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        self._unread_bytes += len(data)
+        if self._unread_bytes > MAX_UNREAD_BYTES:
+            self._wire.abort()
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # The parser takes what follows the head for another protocol.
+            head, self._plain_head = self._plain_head, b""
+            self.parser = httptools.HttpRequestParser(self)
+            self._feed(head + data[upgrade.args[0] :])
+        except httptools.HttpParserError:
+            is_known = self.parser.get_http_version() in (_NO_VERSION, *_VERSIONS)
+            self._refuse(self._refusal if is_known else HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        """Answer a request that cannot be read; no byte after it is read.
+
+        Requests before it get their own answers first, and the connection closes after those.
+        """
+        self._is_deaf = True
+        newest = self.cycle
+        if newest is None or newest.response_complete:
+            self._wire.write(self._error_answer(status))
+            self.close()
+        elif self.pipeline or not self._is_body_missing:
+            newest.keep_alive = False
+        else:
+            # Its own body is broken. Closing at once tells the app that the client is gone.
+            if not newest.response_started:
+                self._wire.write(self._error_answer(status))
+            self._wire.close()
+
+    def _error_answer(self, status: HTTPStatus) -> bytes:
+        fields = [(b"content-length", b"0"), (b"connection", b"close")]
+        lines = [b": ".join(field) for field in (*fields, *self.server_state.default_headers)]
+        first = f"HTTP/1.1 {status.value} {status.phrase}".encode()
+        return b"\r\n".join([first, *lines, b"", b""])
+
+    # -- what the parser reports; an error raised here ends the parsing
+
+    def on_message_begin(self) -> None:
+        """Begin a request, unless too many wait for the answers of requests before them."""
+        if len(self.pipeline) >= _MAX_WAITING:
+            raise _RefusedError
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; those after the body (trailers) are dropped."""
+        if not self._is_body_missing:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Start answering a request, unless its head is not to be trusted."""
+        self._unreported_bytes = 0
+        self._refusal = self._judge_head()
+        if self._refusal is not HTTPStatus.OK:
+            raise _RefusedError
+        self._refusal = HTTPStatus.BAD_REQUEST
+        if self.parser.should_upgrade():
+            self._plain_head = self._head_without_upgrade()
+            return
+        super().on_headers_complete()
+        self._stop_timer()
+        self._is_body_missing = True
+        # An answer before the request's end carries `Connection: close`.
+        self._may_stay, self.cycle.keep_alive = self.cycle.keep_alive, False
+
+    def on_body(self, body: bytes) -> None:
+        """Hand on a part of a body."""
+        self._unreported_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        self._unreported_bytes = 0
+        if self._plain_head:
+            return
+        super().on_message_complete()
+        self._is_body_missing = False
+        if not self.cycle.response_started and not self._is_stopping:
+            self.cycle.keep_alive = self._may_stay
+
+    def _judge_head(self) -> HTTPStatus:
+        """Return OK, or the status with which the request is refused."""
+        version = self.parser.get_http_version()
+        if version not in _VERSIONS:
+            return HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
+        hosts = 0
+        for name, value in self.headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"transfer-encoding" and value.lower() != b"chunked":
+                return HTTPStatus.NOT_IMPLEMENTED
+        is_one_host = hosts == 1 or (hosts == 0 and version == "1.0")
+        is_tunnel = self.parser.get_method() == b"CONNECT"
+        return HTTPStatus.OK if is_one_host and not is_tunnel else HTTPStatus.BAD_REQUEST
+
+    def _head_without_upgrade(self) -> bytes:
+        """Return the head again; a server may ignore `Upgrade` (RFC 9110 §7.8)."""
+        version = self.parser.get_http_version().encode()
+        first = b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)
+        fields = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        return b"\r\n".join([first, *fields, b"", b""])
+
+
+class _RefusedError(Exception):
+    """Ends the parsing; `_feed` answers."""
+
+
+class _PoliteTransport:
+    """A connection's transport as uvicorn sees it, which closes as `GuardedProtocol.close` says."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
+        self._transport = transport
+        self._protocol = protocol
+        # The one that every answer needs.
+        self.write = transport.write
+
+    def close(self) -> None:
+        self._protocol.close()
+
+    def is_closing(self) -> bool:
+        return self._protocol.is_closing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)

@@ -1,0 +1,84 @@
+"""Serves an app by uvicorn, the faster server (`GATEWAY_SERVER=uvicorn`, extra `fast`).
+
+Only `server.py` imports this module, and only where uvicorn is chosen.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from quart import Quart
+from uvicorn import Config, Server
+
+from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, STOP_S
+from gateway.web.uvicorn_protocol import GuardedProtocol
+
+
+async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
+    """Start the app, serve it until `stop` is set, and end it; takes the socket over.
+
+    Raises what stopped the app's start.
+    """
+    await app.startup()
+    try:
+        await serve_started(app, listener, stop)
+    finally:
+        async with asyncio.timeout(STOP_S):
+            await app.shutdown()
+
+
+async def serve_started(app: Any, listener: socket.socket, stop: asyncio.Event) -> None:
+    """Serve an ASGI app that is started already until `stop` is set; takes the socket over."""
+    server = _Server(uvicorn_config(app))
+    stopping = asyncio.create_task(_stop(server, stop), name="stop-uvicorn")
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        stopping.cancel()
+
+
+async def _stop(server: Server, stop: asyncio.Event) -> None:
+    await stop.wait()
+    server.should_exit = True
+
+
+class _Server(Server):
+    """uvicorn's server without handlers of its own for signals: the gateway has them."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+
+def uvicorn_config(app: Any) -> Config:
+    """Return uvicorn's settings for an ASGI app that is started and ended by its caller."""
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
+    return Config(
+        app,
+        http=GuardedProtocol,
+        ws="none",
+        interface="asgi3",
+        lifespan="off",
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=GRACE_S,
+        # `X-Forwarded-For` is a client's word; GATEWAY_CLIENT_IP_HEADER names the header to trust.
+        proxy_headers=False,
+        server_header=False,
+        # uvicorn would read WEB_CONCURRENCY.
+        workers=1,
+        # The app writes its own line for each request, without the query string.
+        access_log=False,
+        log_config=None,
+        log_level="error",
+    )
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Keep tracebacks of requests out of the log that a stop cut off on purpose."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError)

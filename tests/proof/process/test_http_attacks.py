@@ -1,0 +1,390 @@
+"""Slow, endless and broken requests to each server: docs/security.md, a stranger without money."""
+
+import contextlib
+import json
+import re
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PNG, Payer
+from tests.proof.process.test_process import key, served, until  # noqa: F401 - fixtures
+
+HEALTH = b"GET /api/health HTTP/1.1\r\nHost: a\r\n"
+ASK = b"POST /api/x402/slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+PRICE = b'{"prompt":"a boat"}'
+# A request that nobody may find in another one's body.
+HIDDEN = b"GET /api/hidden HTTP/1.1\r\nHost: a\r\n\r\n"
+IMPATIENT = "import gateway.web.connection_limits as limits\nlimits.IDLE_S = 1\n"
+
+
+@pytest.fixture
+def gateway(served):  # noqa: F811
+    served.start()
+    return served
+
+
+@pytest.fixture
+def impatient(served):  # noqa: F811
+    """A gateway that waits for one second where it usually waits for half a minute."""
+    served.patch(IMPATIENT)
+    served.start()
+    return served
+
+
+def connected(gateway, *, timeout=60):
+    return contextlib.closing(
+        socket.create_connection(("127.0.0.1", gateway.port), timeout=timeout)
+    )
+
+
+def heard(connection) -> bytes:
+    """Return what comes until the server closes; a reset is an end as well."""
+    answer = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(65536):
+            answer += piece
+    return answer
+
+
+def said(gateway, *pieces) -> bytes:
+    """Send bytes in pieces, and return everything until the server closes."""
+    with connected(gateway) as connection:
+        for piece in pieces:
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(piece)
+            # So that they arrive one by one.
+            time.sleep(0.1)
+        return heard(connection)
+
+
+def answers(gateway, *pieces) -> list[bytes]:
+    """Return the statuses of all final answers to what is sent."""
+    parts = said(gateway, *pieces).split(b"HTTP/1.1 ")[1:]
+    return [part[:3] for part in parts if not part.startswith(b"1")]
+
+
+def is_refused(gateway) -> bool:
+    try:
+        return said(gateway, HEALTH + b"\r\n") == b""
+    except ConnectionRefusedError:
+        return True
+
+
+def is_well(gateway) -> bool:
+    return gateway.request("GET", "/api/health")[0] == 200
+
+
+# -- too slow
+
+
+def test_a_head_that_does_not_come_is_not_awaited(impatient):
+    """Whatever has come of it, and whether the client goes on byte by byte or says nothing."""
+    begun = (b"", b"GET /api/hea", HEALTH, HEALTH + b"\r\n")
+    with contextlib.ExitStack() as stack:
+        open_ones = {}
+        for start in begun:
+            for drip in (b"", b"x"):
+                connection = stack.enter_context(connected(impatient))
+                connection.sendall(start)
+                if start.endswith(b"\r\n\r\n"):
+                    assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+                connection.settimeout(0.05)
+                open_ones[connection] = drip
+
+        def all_are_closed():
+            for connection, drip in list(open_ones.items()):
+                if is_closed(connection, drip):
+                    del open_ones[connection]
+            return not open_ones
+
+        until(all_are_closed)
+    assert is_well(impatient)
+
+
+def is_closed(connection, drip) -> bool:
+    try:
+        connection.sendall(drip)
+        return connection.recv(65536) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_a_client_that_is_slow_with_its_body_is_cut_off(served):  # noqa: F811
+    served.patch("import gateway.web.application as application\napplication._BODY_S = 1\n")
+    served.start()
+    for drip in (b"", b" "):
+        with connected(served, timeout=0.1) as connection:
+            connection.sendall(ASK + b"Content-Length: 100000\r\n\r\n{")
+            answer = until(lambda: next_bytes(connection, drip))  # noqa: B023 - called at once
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"\r\nconnection: close\r\n" in answer.lower()
+    assert is_well(served)
+
+
+def next_bytes(connection, drip) -> bytes:
+    with contextlib.suppress(TimeoutError):
+        connection.sendall(drip)
+        return connection.recv(65536)
+    return b""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_client_that_reads_no_answer_is_cut_off(served):  # noqa: F811
+    served.patch(IMPATIENT)
+    # The answer is longer than what the operating system keeps for a client.
+    (served.folder / "gateway.toml").write_text(f'name = "{"x" * 20_000_000}"')
+    served.start()
+    with connected(served) as keeping, connected(served) as closing:
+        keeping.sendall(b"GET /llms.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+        closing.sendall(b"GET /llms.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        for connection in (keeping, closing):
+            assert connection.recv(1)
+            until(lambda: not is_held(served, connection))  # noqa: B023 - called at once
+    assert is_well(served)
+
+
+def is_held(gateway, connection) -> bool:
+    """Whether the server's process has its end of a connection still open."""
+    ports = f":{gateway.port:04X}", f":{connection.getsockname()[1]:04X}"
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ends = [row for row in rows if (row[1][-5:], row[2][-5:]) == ports]
+    # A socket that no process holds has no inode.
+    return any(row[9] != "0" for row in ends)
+
+
+# -- too much
+
+
+def test_a_head_has_an_end(gateway):
+    for line in (b"A: " + b"x" * 40_000, b"a:\r\n" * 10_000):
+        assert answers(gateway, HEALTH + line, line) == [b"431"]
+    assert is_well(gateway)
+
+
+def test_a_trailer_has_an_end(gateway):
+    ask = ASK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: "
+    with connected(gateway) as connection:
+        connection.sendall(ask)
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < 10**9:
+                sent += connection.send(b"x" * 65536)
+    assert sent < 10**9
+    assert is_well(gateway)
+
+
+def test_a_thousand_requests_in_one_packet_do_no_harm(gateway, http_server):
+    found = answers(gateway, (HEALTH + b"\r\n") * 1000 + HEALTH + b"Connection: close\r\n\r\n")
+    assert set(found) == {b"200"}
+    # Hypercorn reads one after another. uvicorn reads ahead, so it keeps a few and then closes.
+    assert (len(found) == 1001) == (http_server == "hypercorn")
+    assert is_well(gateway)
+
+
+# -- two readings of one request
+
+
+BROKEN = {
+    "no host": b"GET /api/health HTTP/1.1\r\n\r\n",
+    "two hosts": HEALTH + b"Host: b\r\n\r\n",
+    "no version": b"GET /api/health\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "a space in a name": HEALTH + b"A b: c\r\n\r\n",
+    "a NUL": HEALTH + b"A: \0\r\n\r\n",
+    "a bare CR": HEALTH + b"A: b\rc: d\r\n\r\n",
+    "letters of no alphabet": b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+    "two lengths": ASK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+    "a signed length": ASK + b"Content-Length: +2\r\n\r\n{}",
+    "a negative length": ASK + b"Content-Length: -2\r\n\r\n{}",
+    "a length in hex": ASK + b"Content-Length: 0x2\r\n\r\n{}",
+    "a length without end": ASK + b"Content-Length: " + b"9" * 30 + b"\r\n\r\n{}",
+    "a space before the colon": ASK + b"Content-Length : 2\r\n\r\n{}",
+    "length, then chunks": ASK
+    + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks, then length": ASK
+    + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "chunked twice": ASK + b"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    "an unknown coding": ASK + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "a coding before chunked": ASK + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "no coding": ASK + b"Transfer-Encoding: identity\r\n\r\n{}",
+    "a chunk without a size": ASK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+    "a chunk in 0x": ASK + b"Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n",
+    "a chunk too large": ASK + b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * 30 + b"\r\n{}",
+}
+
+
+REFUSED = ([b"400"], [b"501"], [b"505"])
+
+
+def test_a_broken_request_is_refused_and_nothing_after_it_is_read(gateway):
+    found = {name: answers(gateway, ask + HIDDEN) for name, ask in BROKEN.items()}
+    assert {name: said for name, said in found.items() if said not in REFUSED} == {}
+    assert is_well(gateway)
+    assert "/api/hidden" not in gateway.log.read_text()
+
+
+def test_a_body_after_an_upgrade_is_a_body(gateway):
+    """A parser that waits for another protocol would take the body for the next request."""
+    for upgrade in (b"h2c", b"websocket", b"x"):
+        head = ASK + b"Connection: Upgrade, close\r\nUpgrade: " + upgrade
+        for body, status in ((HIDDEN, b"400"), (PRICE, b"402")):
+            whole = head + b"\r\nContent-Length: %d\r\n\r\n" % len(body)
+            assert answers(gateway, whole, body) == [status]
+            assert answers(gateway, whole + body) == [status]
+
+
+def test_a_trailer_is_no_header(gateway):
+    head = ASK + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    body = b"%x\r\n%b\r\n0\r\nX-Request-Id: from-the-trailer\r\n\r\n" % (len(PRICE), PRICE)
+    answer = said(gateway, head + body)
+    assert answer.startswith(b"HTTP/1.1 402 ")
+    assert b"from-the-trailer" not in answer
+    ask = ASK + b"X-Request-Id: from-the-head\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+    assert b"from-the-head" in said(gateway, ask)
+
+
+def test_a_broken_request_takes_no_place_before_the_answer_to_the_one_before_it(gateway):
+    found = answers(gateway, HEALTH + b"\r\n" + b"\0" * 100 + b"\r\n\r\n" + HIDDEN)
+    assert found[0] == b"200"
+    assert set(found[1:]) <= {b"400"}
+
+
+def test_a_request_that_breaks_off_in_its_body_is_refused(gateway):
+    head = ASK + b"Transfer-Encoding: chunked\r\n\r\n"
+    assert answers(gateway, head, b"2\r\n{}\r\n", b"zz\r\n" + HIDDEN) == [b"400"]
+    assert is_well(gateway)
+
+
+def test_what_a_client_says_about_its_address_is_not_believed(served):  # noqa: F811
+    served.environment["GATEWAY_LIMIT_TASK"] = "1/60s"
+    served.start()
+    statuses = [
+        served.request("GET", "/api/task/none", headers={name: f"192.0.2.{place}"})[0]
+        for place, name in enumerate(("X-Forwarded-For", "X-Forwarded-For", "Forwarded"))
+    ]
+    assert statuses == [404, 429, 429]
+
+
+# -- what an ordinary client relies on
+
+
+def test_requests_sent_together_are_answered_in_their_order(gateway):
+    more = b"GET /none HTTP/1.1\r\nHost: a\r\n\r\n"
+    last = b"GET /api/health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    ask = ASK + b"Content-Length: %d\r\n\r\n%b" % (len(PRICE), PRICE)
+    assert answers(gateway, ask + more + last) == [b"402", b"404", b"200"]
+
+
+def test_a_client_that_waits_for_leave_to_send_its_body_gets_it(gateway):
+    head = ASK + b"Connection: close\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    with connected(gateway) as connection:
+        connection.sendall(head % len(PRICE))
+        assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(PRICE)
+        assert heard(connection).startswith(b"HTTP/1.1 402 ")
+
+
+def test_an_answer_names_no_server_and_its_date(gateway):
+    head = said(gateway, HEALTH + b"Connection: close\r\n\r\n").partition(b"\r\n\r\n")[0]
+    names = [line.partition(b":")[0].lower() for line in head.split(b"\r\n")[1:]]
+    assert b"server" not in names
+    assert names.count(b"date") == 1
+    assert len(names) == len(set(names))
+
+
+def test_a_client_that_comes_before_the_app_has_started_is_answered(served):  # noqa: F811
+    """The port opens first, and the app takes long."""
+    served.patch(
+        "import asyncio, pathlib, gateway.app as app\n"
+        "check = app.check_network\n"
+        "async def slowly(*given):\n"
+        f"    while not pathlib.Path({str(served.folder / 'go-on')!r}).exists():\n"
+        "        await asyncio.sleep(0.02)\n"
+        "    await check(*given)\n"
+        "app.check_network = slowly\n"
+    )
+    served.process = served._run()
+
+    def first():
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection(("127.0.0.1", served.port), timeout=60)
+
+    with contextlib.closing(until(first)) as connection:
+        connection.sendall(HEALTH + b"Connection: close\r\n\r\n")
+        (served.folder / "go-on").touch()
+        assert heard(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_file_is_sent_whole_in_part_or_not_at_all(gateway, chain):
+    gateway.let_go()
+    task = gateway.task(gateway.bought(Payer(chain).header()), wait_s=20)
+    path = task["result"]["outputs"][0]["url"].partition(f":{gateway.port}")[2].encode()
+    for method in (b"GET", b"HEAD"):
+        ask = method + b" " + path + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n%b\r\n"
+        head, _, body = said(gateway, ask % b"").partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert body == (PNG if method == b"GET" else b"")
+        assert b"\r\ncontent-length: %d" % len(PNG) in head.lower()
+        etag = re.search(rb"(?i)etag: (\S+)", head)[1]
+        assert answers(gateway, ask % (b"If-None-Match: %b\r\n" % etag)) == [b"304"]
+        assert answers(gateway, ask % b"Range: bytes=0-3\r\n") == [b"206"]
+
+
+def test_a_reset_connection_is_no_line_in_the_log(gateway):
+    rude = struct.pack("ii", 1, 0)
+    for begun in (b"", HEALTH, ASK + b"Content-Length: 5\r\n\r\n{", HEALTH + b"\r\n"):
+        with connected(gateway) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, rude)
+            connection.sendall(begun)
+    assert is_well(gateway)
+    assert "Traceback" not in gateway.log.read_text()
+    assert "rror" not in gateway.log.read_text()
+
+
+# -- the end
+
+
+def test_a_stop_answers_the_long_poll_and_closes_what_waits_for_nothing(gateway, chain):
+    task_id = gateway.bought(Payer(chain).header())
+    with connected(gateway) as waiting, connected(gateway) as idle, connected(gateway) as begun:
+        poll = f"GET /api/task/{task_id}?wait=30 HTTP/1.1\r\nHost: a\r\n\r\n"
+        waiting.sendall(poll.encode())
+        begun.sendall(HEALTH)
+        until(gateway.calls)
+        gateway.stop()
+        answer = heard(waiting)
+        assert heard(idle) == b""
+        assert heard(begun) == b""
+        assert is_refused(gateway)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["done"] is False
+    gateway.let_go()
+    assert gateway.process.wait(60) == 0
+    assert "Traceback" not in gateway.log.read_text()
+
+
+def test_a_body_that_is_on_its_way_at_the_stop_gets_its_answer_and_no_connection(
+    served,  # noqa: F811
+    http_server,
+):
+    served.patch("import gateway.web.connection_limits as limits\nlimits.GRACE_S = 100\n")
+    served.start()
+    with connected(served) as connection:
+        length = b"Content-Length: %d\r\n\r\n" % len(PRICE)
+        connection.sendall(ASK + b"Expect: 100-continue\r\n" + length)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
+        served.stop()
+        until(lambda: is_refused(served))
+        connection.sendall(PRICE)
+        answer = heard(connection)
+    assert answer.startswith(b"HTTP/1.1 ")
+    # Hypercorn closes without a word.
+    assert b"\r\nconnection: close\r\n" in answer.lower() or http_server == "hypercorn"
+    assert served.process.wait(60) == 0
