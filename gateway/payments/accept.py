@@ -6,13 +6,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import attrs
+import structlog
 
 from gateway.contracts import Chain, Clock, NewTask, Store
+from gateway.contracts.payers import PayerBusy
 from gateway.domain import Endpoint, GenerationRequest, Task
+from gateway.errors import GatewayError
 from gateway.payments.cutoff import cutoff_block
 from gateway.shared_answers import SharedAnswer
 
 Value = TypeVar("Value")
+_log = structlog.get_logger()
 
 
 @attrs.frozen(kw_only=True)
@@ -80,4 +84,15 @@ class Acceptance:
         task = asyncio.create_task(work, name="accept")
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_log_unseen)
+            raise
+
+
+def _log_unseen(task: asyncio.Task[Any]) -> None:
+    """Log a fault that nobody waits for. A refusal needs no line: the buyer hung up before it."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, GatewayError | PayerBusy):
+        _log.error("payment.fault_unseen", exc_info=error)

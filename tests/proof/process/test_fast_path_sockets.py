@@ -84,14 +84,14 @@ ASKED = {
 
 
 @pytest.fixture
-def both(tmp_path, chain, key):  # noqa: F811
-    """Run the gateway as it is, and one whose requests all go to Quart."""
+def both(tmp_path, chain, key, http_server):  # noqa: F811
+    """Run the gateway as it is, and one whose requests all go to Quart, on each HTTP server."""
     gateways = []
     for name, more in (("fast", ""), ("quart", WITHOUT_FAST_PATH)):
         folder, site = tmp_path / name, tmp_path / name / "custom"
         site.mkdir(parents=True)
         (site / "sitecustomize.py").write_text(IMPATIENT + more)
-        gateway = Gateway(folder, chain, key)
+        gateway = Gateway(folder, chain, key, GATEWAY_SERVER=http_server)
         gateway.environment["PYTHONPATH"] += os.pathsep + str(site)
         gateway.environment["GATEWAY_BASE_URL"] = "http://gateway.test"
         gateways.append(gateway)
