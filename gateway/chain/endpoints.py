@@ -26,8 +26,7 @@ Check = Callable[["Endpoint"], Awaitable[None]]
 _REVERTED = 3
 # Other methods run no contract.
 _MAY_REVERT = ("eth_call", "eth_sendRawTransaction")
-# A refused broadcast is retried for this long. Its signer waits meanwhile, and with it every other
-# payment; the settlement's driver sends again later.
+# A refused broadcast is retried for this long; the settlement's driver sends again later.
 _BROADCAST_S = 0.5
 # What nodes say of a call that fails without a revert: geth, reth, Nethermind.
 _FAILED_CALL = re.compile(

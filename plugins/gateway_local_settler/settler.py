@@ -43,7 +43,8 @@ class LocalSettler:
         if not secrets:
             raise SettingsError(
                 "GATEWAY_SETTLEMENT_KEY is not set. It is the private key that pays the gas of "
-                "x402 settlements. Example: GATEWAY_SETTLEMENT_KEY=0x<64 hexadecimal digits>"
+                "x402 settlements; GATEWAY_SETTLEMENT_KEYS takes several. "
+                "Example: GATEWAY_SETTLEMENT_KEY=0x<64 hexadecimal digits>"
             )
         self._context = context
         addresses = [address_of(secret) for secret in secrets]

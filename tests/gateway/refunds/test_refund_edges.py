@@ -6,6 +6,7 @@ import attrs
 import pytest
 from eth_account import Account
 
+from gateway import ContentPolicy
 from gateway.demo.chain import FAUCET_KEY
 from gateway.domain.eip3009 import transfer_calldata
 from gateway.errors import RefundRefused
@@ -236,4 +237,31 @@ async def test_a_refund_key_that_was_the_settlement_key_sends_also_what_it_left_
         await approve(gateway, failed)
         await until_state(gateway, failed, "refunded")
         assert (await gateway.wait(bought))["status"] == "completed"
+    assert chain.usdc_balance(payer.account.address) == EVERYTHING - PRICE
+
+
+async def test_a_stuck_settlement_of_the_key_is_never_replaced_by_a_refund_nobody_approved(
+    proxied, swapped, proxy, provider, payer, chain, clock
+):
+    """Somebody else has settled the payment, whose task failed, so a refund of it is due."""
+    provider.script = [ContentPolicy("No boats.")]
+    signed = payer.authorization()
+    header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
+    async with running(proxied, provider, now=clock) as gateway:
+        gateway.services.payments.outcome_s = 0.2
+        gateway.services.settlements.timing = SettlementTiming(drive_s=5.0)
+        proxy.break_call("eth_sendRawTransaction", never_lands)
+        task = await (await buy(gateway, header)).get_json()
+        signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
+        chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
+        failed = await gateway.wait(task["taskId"])
+    proxy.heal()
+    clock.offset_s += 16
+    async with running(swapped, provider, now=clock) as gateway:
+        refunds = await by_hand(gateway)
+        # The first sweep sees the transaction, and a later one that a block went by without it.
+        for _ in range(3):
+            await refunds.sweep()
+            chain.mine()
+        assert await state_of(gateway, failed) == "refund_due"
     assert chain.usdc_balance(payer.account.address) == EVERYTHING - PRICE

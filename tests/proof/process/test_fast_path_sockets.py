@@ -116,17 +116,21 @@ def said(gateway, data: bytes) -> list[bytes]:
     return sorted(line for line in lines if not line.startswith((b"date:", b"x-request-id:")))
 
 
+def statuses(lines: list[bytes]) -> list[int]:
+    """Return the status of each answer; only uvicorn adds a phrase to it."""
+    return [int(line.split()[1]) for line in lines if line.startswith(b"HTTP/1.1 ")]
+
+
 def test_odd_bytes_get_the_same_bytes_back_with_and_without_the_fast_path(both):
     fast, quart = both
     for name, data in ASKED.items():
         assert said(fast, data + LAST) == said(quart, data + LAST), name
-    answered = [line for line in said(fast, ASKED["three in a row"] + LAST) if b"HTTP/1.1" in line]
-    assert answered == [b"HTTP/1.1 402 "] * 3 + [b"HTTP/1.1 404 "]
+    assert statuses(said(fast, ASKED["three in a row"] + LAST)) == [402, 402, 402, 404]
 
 
 @pytest.mark.parametrize("kept", [0, 1, 18])
 def test_a_body_that_stops_gets_408_with_and_without_the_fast_path(both, kept):
     answers = [said(gateway, price(HOST, length(), body=BODY[:kept])) for gateway in both]
     assert answers[0] == answers[1]
-    assert b"HTTP/1.1 408 " in answers[0]
+    assert statuses(answers[0]) == [408]
     assert b"connection: close" in answers[0]

@@ -5,7 +5,7 @@ import random
 import pytest
 from eth_account import Account
 
-from gateway.chain.transactions import sign_transaction
+from gateway.chain.transactions import read_transaction, sign_transaction
 
 DICE = random.Random(1559)
 # Around each length at which RLP writes a value in another way.
@@ -61,3 +61,10 @@ def test_signatures_with_leading_zeros_give_the_official_bytes():
             short += 1
             assert (tx_hash, raw) == official(secret, transaction)
     assert short
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_what_was_signed_is_read_again(length):
+    transaction = some_transaction(DICE.randbytes(length)) | {"value": 0}
+    _, raw = sign_transaction(DICE.randbytes(32), transaction)
+    assert read_transaction(raw) == transaction
