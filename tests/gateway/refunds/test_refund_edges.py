@@ -255,13 +255,16 @@ async def test_a_stuck_settlement_of_the_key_is_never_replaced_by_a_refund_nobod
         signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
         chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
         failed = await gateway.wait(task["taskId"])
-    proxy.heal()
     clock.offset_s += 16
     async with running(swapped, provider, now=clock) as gateway:
         refunds = await by_hand(gateway)
-        # The first sweep sees the transaction, and a later one that a block went by without it.
+        # The first sweep sees the transaction; a later one sees that a block went by without it.
         for _ in range(3):
             await refunds.sweep()
             chain.mine()
+        proxy.heal()
+        await refunds.sweep()
+        chain.mine()
+        await refunds.sweep()
         assert await state_of(gateway, failed) == "refund_due"
     assert chain.usdc_balance(payer.account.address) == EVERYTHING - PRICE
