@@ -33,6 +33,8 @@ _GRAM_CHARS = 12
 _MOST_SHORTENED = 12
 # The longest word in so many characters of a prompt is looked for before its spellings are.
 _SKIMMED_CHARS = 256
+# A longer text is searched without a quick look before.
+_MOST_SKIMMED_CHARS = 2_000
 # So many places of the same piece are remembered, in a prompt that repeats itself.
 _MAX_PLACES = 8
 _SECRET_NAME = re.compile(r"(KEYS?|SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
@@ -68,8 +70,10 @@ class _Prompt:
         Every spelling has the prompt's words as they are, and a text that shares `_RUN_CHARS` in a
         row with the prompt has a whole piece of `_GRAM_CHARS` in it, wherever the pieces begin.
         """
-        # Only `unquote` changes a word: one that follows a percent sign.
-        if "%" in self._text or self._longest_word in text:
+        # Of a long text the quick look would take longer than the search. Only `unquote` changes a
+        # word: one that follows a percent sign.
+        is_long = len(text) > _MOST_SKIMMED_CHARS
+        if is_long or "%" in self._text or self._longest_word in text:
             return True
         starts = range(0, len(text) - _GRAM_CHARS + 1, _GRAM_CHARS)
         return any(text[at : at + _GRAM_CHARS] in self._text for at in starts)

@@ -68,12 +68,13 @@ class Reconciler:
         return True
 
     async def _release(self, payment: Payment) -> None:
-        await self._store.release(payment.id, now=self._now())
-        self._searched.pop(payment.id, None)
+        # Looked up first: once the payment is released, nothing more may fail.
         signed = _authorization_of(payment)
         task = await self._store.find_claim(
             self._settings.chain.authorization_key(signed.sender, signed.nonce)
         )
+        await self._store.release(payment.id, now=self._now())
+        self._searched.pop(payment.id, None)
         if task is not None:
             self._on_dropped(task.id)
 

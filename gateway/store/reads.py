@@ -27,13 +27,15 @@ class Reads:
 
     async def run(self, read: Read[Value]) -> Value:
         """Return what a read returns; it sees every write that was answered before this call."""
+        answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
         if self._is_reading:
-            answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
             self._asked.append((read, answer))
             return await answer
         self._is_reading = True
         try:
-            return await self._connection.run(read)
+            (outcome,) = await self._connection.run(partial(_read_batch, [read]))
+            answer_caller(answer, outcome)
+            return await answer
         finally:
             self._is_reading = bool(self._asked)
             if self._asked:
@@ -63,5 +65,5 @@ def _read_batch(reads: Sequence[Read[Any]], db: sqlite3.Connection) -> list[Any]
 def _read(read: Read[Any], db: sqlite3.Connection) -> Any:
     try:
         return read(db)
-    except Exception as error:  # noqa: BLE001 - an error is the outcome of one read only
+    except BaseException as error:  # noqa: BLE001 - an error is the outcome of one read only
         return error

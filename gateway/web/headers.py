@@ -9,6 +9,7 @@ import attrs
 import structlog
 from quart import Quart, Request, Response, g, request
 
+from gateway.redaction import hide_prompt
 from gateway.web.services import Services, services
 
 # Paths that a page of any origin may ask.
@@ -67,6 +68,8 @@ def begin_request(given: str) -> Begun:
     """
     name = given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
     structlog.contextvars.bind_contextvars(request=name)
+    # uvicorn starts a pipelined request in the context of the one before it.
+    hide_prompt(None)
     return Begun(name, time.perf_counter())
 
 

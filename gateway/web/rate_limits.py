@@ -28,6 +28,8 @@ from gateway.web.services import services
 _MAX_KEYS = 200_000
 # A dictionary of 200,000 keys holds the loop for 20 ms each time it grows, one of 3,000 does not.
 _SHARDS = 64
+# No address is longer, and a client may put anything into the header.
+_MOST_ADDRESS_CHARS = 64
 _DELETED_PER_HIT = 2
 _TIME = struct.Struct("d")
 # By the seconds of the window. In each window, the key whose last hit is the oldest comes first.
@@ -77,15 +79,19 @@ def peer_of(scope: Mapping[str, Any]) -> str:
     return client[0]
 
 
-# An address takes longer to parse than to count.
-@functools.lru_cache(maxsize=4096)
 def client_address(peer: str, forwarded: str | None) -> str:
     """Return what a client is counted by: its IPv4 address, or the /64 of its IPv6 address.
 
     `forwarded` is the value of the trusted header. Of a list the last entry counts: the trusted
     proxy appended it, and a client can forge the others.
     """
-    text = (forwarded or "").rpartition(",")[2].strip() or peer
+    last = (forwarded or "").rpartition(",")[2].strip()
+    return _parse_address(last[:_MOST_ADDRESS_CHARS] or peer, peer)
+
+
+# An address takes longer to parse than to count.
+@functools.lru_cache(maxsize=4096)
+def _parse_address(text: str, peer: str) -> str:
     try:
         address = ipaddress.ip_address(text.strip("[]"))
     except ValueError:

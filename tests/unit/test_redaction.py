@@ -13,7 +13,7 @@ import structlog
 
 from gateway import Transient, redaction
 from gateway.redaction import Redactor, hide_prompt, secrets_of
-from gateway.web.logs import configure_logs, redacted_output
+from gateway.web.logs import configure_logs, redacted_output, redacting
 
 KEY = 'sk-MARKER/"key"+0123456789'
 PROMPT = 'A lighthouse in "Tromsø",\nwhere Ms. MARKER-NAME of 12 Harbour Road lives with two cats.'
@@ -170,3 +170,12 @@ def test_a_prompt_that_was_escaped_for_an_address_is_unescaped_and_found(prompt)
         assert "…" in redactor.clean(f"not understood: {prompt}")
     finally:
         hide_prompt(None)
+
+
+def test_a_long_value_is_cut_while_a_prompt_is_hidden():
+    """What a plugin logs of a vendor's answer may be a megabyte, and the buyer chose the prompt."""
+    hide_prompt("qwertyuiopasdf " + ("b" + "a" * 10) * 900)
+    said = "ca" + "a" * 1_000_000
+    event = redacting(Redactor([KEY]))(None, "", {"event": "plugin said", "said": said})
+    assert len(event["said"]) < 21_000
+    hide_prompt(None)

@@ -1,5 +1,6 @@
 """The storage of rate limits gives the verdicts of the library's own."""
 
+import tracemalloc
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ from limits import RateLimitItemPerSecond
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from gateway.web.rate_limits import LoopStorage
+from gateway.web.rate_limits import LoopStorage, client_address
 
 # The library counts a hit that is exactly one window old, and ours does not: a client that waits as
 # long as `Retry-After` says must pass. A thousandth at each step keeps the two from meeting there.
@@ -48,3 +49,14 @@ def test_the_verdicts_are_those_of_the_librarys_own_storage(steps, amount, windo
             assert found.remaining == expected.remaining
             if found.remaining < amount:
                 assert found.reset_time == expected.reset_time
+
+
+def test_what_a_client_puts_before_its_address_is_not_kept():
+    tracemalloc.start()
+    for number in range(3_000):
+        padded = "x" * 15_000 + f"{number}, 203.0.113.7"
+        assert client_address("10.0.0.1", padded) == "203.0.113.7"
+        assert client_address("10.0.0.1", f"{number} " + "y" * 15_000) == "10.0.0.1"
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept < 5_000_000
