@@ -8,6 +8,7 @@ proxy in front may offer HTTP/2 by itself.
 import asyncio
 import contextlib
 import dataclasses
+import functools
 
 import h11
 import hypercorn.protocol
@@ -38,7 +39,7 @@ class Http1Protocol(H11Protocol):
             self._is_closed = True
             # Hypercorn's timer would keep the socket of a client that is gone for 30 seconds.
             await self.send(Updated(idle=False))
-            self._expect_reading()
+            self._expect_reading(is_answering=self.stream is not None)
         if not (self._is_answered and isinstance(event, RawData)):
             await super().handle(event)
             return
@@ -46,18 +47,19 @@ class Http1Protocol(H11Protocol):
         if self._unread_bytes > MAX_UNREAD_BYTES:
             await self.send(Closed())
 
-    def _expect_reading(self, unread_bytes: int = 0) -> None:
+    def _expect_reading(self, unread_bytes: int = 0, *, is_answering: bool = False) -> None:
         """Cut a closed connection off whose client has read nothing of its answer for so long.
 
-        Hypercorn waits without end until the client has read it all.
+        Hypercorn waits without end until the client has read it all. Where the app is still at the
+        answer, there is nothing to read yet, and the next look comes all the same.
         """
         transport = self._transport
         left_bytes = transport.get_write_buffer_size()
         if left_bytes and left_bytes == unread_bytes:
             transport.abort()
-        elif left_bytes:
-            loop = asyncio.get_running_loop()
-            loop.call_later(IDLE_S, self._expect_reading, left_bytes)
+        elif left_bytes or (is_answering and not transport.is_closing()):
+            look = functools.partial(self._expect_reading, left_bytes, is_answering=is_answering)
+            asyncio.get_running_loop().call_later(IDLE_S, look)
 
     @property
     def _transport(self) -> asyncio.WriteTransport:

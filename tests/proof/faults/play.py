@@ -1,6 +1,7 @@
 """Plays one case: pay while a call fails, name the end, heal, and see that nothing is lost."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import attrs
@@ -18,6 +19,7 @@ NOT_FOUND = "not found"
 REFUSED = "refused"
 ENDS = (SETTLED, HELD, NOTHING, NOT_FOUND, REFUSED)
 _HANGING_S = 0.5  # the time-out of an endpoint that hangs; a drive has room for six
+_TRIES = 3
 _PATIENCE_S = 20.0  # for what must happen
 _LINGER_S = 0.3  # for what must not happen: some sweeps long
 
@@ -96,7 +98,16 @@ def _stale(scene: Scene, call: str) -> Callable:
 async def play(scene: Scene, case: Case, expected: str | None) -> str:
     """Play a case of the chain and return its end; without an expectation, look for a while."""
     fault = FAULTS.get(case.fault) or _stale(scene, case.call)
-    return await play_with(scene, case, fault, scene.proxies[0], expected)
+    # On a loaded machine an honest answer may miss the short time-out as well, and the case takes
+    # another way before the faulty call.
+    for _ in range(_TRIES if fault is time_out else 1):
+        with contextlib.suppress(NotCalledError):
+            return await play_with(scene, case, fault, scene.proxies[0], expected)
+    raise NotCalledError(case.call)
+
+
+class NotCalledError(AssertionError):
+    """The case never came to the call that is to fail."""
 
 
 async def play_with(scene: Scene, case: Case, fault, proxy, expected: str | None) -> str:
@@ -110,7 +121,7 @@ async def play_with(scene: Scene, case: Case, fault, proxy, expected: str | None
     scene.forget_checks(timeout_s=_HANGING_S if fault is time_out else CALM_S)
     status, body = await _send(scene, proof)
     end = await _end(scene, status, body, expected)
-    assert case.call in proxy.seen, f"{case.call} is not called here: {sorted(set(proxy.seen))}"
+    was_called = case.call in proxy.seen
     if end in (NOTHING, NOT_FOUND, REFUSED):
         assert await scene.money() == unpaid
     proxy.heal()
@@ -118,6 +129,8 @@ async def play_with(scene: Scene, case: Case, fault, proxy, expected: str | None
     proof.before_again()
     await _ends_as_one_task(scene, proof, body.get("taskId"), money)
     await asyncio.sleep(0)  # the last answer's connection ends
+    if not was_called:
+        raise NotCalledError(f"{case.call} is not called here: {sorted(set(proxy.seen))}")
     return end
 
 
