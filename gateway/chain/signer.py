@@ -1,8 +1,8 @@
 """A key of the gateway that sends transactions; each is written down before it is sent.
 
 The settlement keys and the refund key are such signers. Any number of payments is under way at
-once: nothing waits for the chain while it holds what another needs. The journal decides nonces, in
-the write that makes a signed transaction durable. After a restart the same bytes are sent again,
+once: no payment holds what another needs while it waits for the chain. The journal decides nonces,
+in the write that makes a signed transaction durable. After a restart the same bytes are sent again,
 and no nonce is lost. A stuck transaction is replaced by a dearer one of the same nonce.
 """
 
@@ -148,19 +148,21 @@ class Signer:
 
         Returns the hash of what was sent, or None where the chain would refuse the call.
         """
-        sent = await self.resend(payment)
-        if sent is not None:
-            return sent
-        transaction = await self._begin(payment, call)
-        if transaction is None:
-            return None
-        # The journal answers in the order of its writes, so sends begin in the order of nonces.
-        await self._chain.send(transaction.raw)
-        return transaction.tx_hash
+        return await self.resend(payment) or await self.send_new(payment, call)
 
     async def resend(self, payment: Payment) -> str | None:
         """Send the payment's unmined transaction, whichever key signed it; None without one."""
-        transaction = await self._journal.unmined_of(payment.id, *self._signers)
+        return await self._send(await self._journal.unmined_of(payment.id, *self._signers))
+
+    async def send_new(self, payment: Payment, call: Call) -> str | None:
+        """Sign, write down and send; the caller knows that no transaction of the payment waits.
+
+        Returns the hash of what was sent, or None where the chain would refuse the call.
+        """
+        # The journal answers in the order of its writes, so sends begin in the order of nonces.
+        return await self._send(await self._begin(payment, call))
+
+    async def _send(self, transaction: SignedTransaction | None) -> str | None:
         if transaction is None:
             return None
         await self._chain.send(transaction.raw)

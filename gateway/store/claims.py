@@ -63,6 +63,11 @@ def insert_task(
             "INSERT INTO task_files (task_id, data) VALUES (?, ?)",
             (task.id, task.request.attachment.data),
         )
+    return _read_back(task, payment, status)
+
+
+def _read_back(task: NewTask, payment: Payment, status: TaskStatus) -> Task:
+    """Return the task as a read would build it from its new row."""
     return Task(
         id=task.id,
         slug=task.endpoint.slug,

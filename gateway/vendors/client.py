@@ -64,7 +64,7 @@ class Outbound:
         timeout_s: float = 60.0,
         bills: bool | None = None,
     ) -> Answer:
-        """Send one request to the API and return its answer, whatever its status.
+        """Send one request to the API; return its answer, whatever its status (`Answer.check`).
 
         `where` is a path below `base_url`, or an address that the API gave. Such an address must
         be below `base_url` too, or of one of `hosts`, because the API's key goes there.
@@ -73,8 +73,7 @@ class Outbound:
         and True for other methods; an upload or a login says False.
         Raises `Transient` if the request did not go out, or may be sent again without harm;
         `SubmitUncertain` if it may be billed, went out, and no whole answer came back;
-        `AccountProblem` for a key that HTTP cannot send. `Answer.check` raises the error for a
-        status.
+        `AccountProblem` for a key that HTTP cannot send.
         """
         if not all(map(_SENDABLE.fullmatch, self.headers.values())):
             raise AccountProblem("The key cannot be sent: is there a line break or an odd letter?")

@@ -44,7 +44,7 @@ class SettlementKeys:
         signer = await self._choose(call.gas)
         self._submitting[signer.address] += 1
         try:
-            return await signer.submit(payment, call)
+            return await signer.send_new(payment, call)
         finally:
             self._submitting[signer.address] -= 1
 

@@ -33,8 +33,8 @@ class Key:
     async def resend(self, payment):
         return self.resends
 
-    async def submit(self, payment, call):
-        self.asked.append("submit")
+    async def send_new(self, payment, call):
+        self.asked.append("send_new")
         return f"sent by {self.address}"
 
     async def tend(self):
