@@ -206,6 +206,16 @@ def later(chain, clock, seconds):
     chain.advance(seconds)
 
 
+async def until_waiting(chain, count):
+    """Return so many waiting transactions: a task may be answered before its own was sent."""
+
+    async def as_many():
+        found = waiting(chain)
+        return found if len(found) >= count else None
+
+    return await until(as_many)
+
+
 def waiting(chain):
     with chain.node.lock:
         return list(chain.node.pool.waiting.values())
@@ -407,7 +417,7 @@ async def test_who_submits_the_authorization_while_we_settle_pays_for_the_task(
     signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
     dearer = {"max_fee_wei": 50 * 10**9, "tip_wei": 10**9}
     chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature), **dearer)
-    (ours, _) = waiting(chain)
+    (ours, _) = await until_waiting(chain, 2)
     chain.drop("0x" + ours.hash.hex())
     chain.mine()
     chain.set_automine(True)

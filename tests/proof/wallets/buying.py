@@ -37,6 +37,14 @@ async def is_completed(gateway, chain, task_id: str, units: int = 20_000) -> Non
     assert chain.usdc_balance(WALLET) == units
 
 
+def newest_settlement(chain):
+    """Return the transaction of the newest block that has any; it is that block's only one."""
+    with chain.node.lock:
+        blocks = chain.node.between(0, chain.node.head.number)
+    (executed,) = next(block.executed for block in reversed(blocks) if block.executed)
+    return executed.transaction
+
+
 async def until(condition):
     async with asyncio.timeout(PATIENCE_S):
         while not (found := condition()):  # noqa: ASYNC110 - the chain tells nobody

@@ -14,7 +14,15 @@ from gateway.demo.token import call_data
 from tests.conftest import buy, header_of, nothing_charged, payload_of, running
 from tests.proof.wallets import accounts
 from tests.proof.wallets.accounts import MAGIC, answering, hostile, reverting, yes_after
-from tests.proof.wallets.buying import SIGNATURE, SPENT, bought, is_completed, refused, spend
+from tests.proof.wallets.buying import (
+    SIGNATURE,
+    SPENT,
+    bought,
+    is_completed,
+    newest_settlement,
+    refused,
+    spend,
+)
 
 FAUCET = Account.from_key(FAUCET_KEY).address
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
@@ -108,9 +116,9 @@ async def test_an_account_that_does_not_say_yes_does_not_pay(gateway, chain, run
 
 
 async def test_the_gas_of_a_smart_account_is_capped(gateway, chain, smart):
-    await bought(gateway, smart.header())
-    (settlement,) = chain.block.executed
-    assert settlement.transaction.gas == WALLET_GAS == 400_000
+    task_id = await bought(gateway, smart.header())
+    await is_completed(gateway, chain, task_id)
+    assert newest_settlement(chain).gas == WALLET_GAS == 400_000
 
 
 async def test_a_smart_account_without_money_is_told_so(gateway, chain, smart):
