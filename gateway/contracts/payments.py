@@ -53,6 +53,9 @@ class Proof:
     pay_to: str | None
     authorization: Authorization
 
+    # What the header itself says that makes a repeat the same purchase, like an Idempotency-Key.
+    idempotency_key: str | None = None
+
 
 class AuthorizationVerifier(Protocol):
     """The x402 flow: challenges, and the signed authorizations that answer them."""
@@ -67,7 +70,8 @@ class AuthorizationVerifier(Protocol):
     def read(self, header: str) -> Proof:
         """Decode a payment header. Pure: asks nothing, writes nothing.
 
-        Raises `PaymentRequired` with the standard reason.
+        Raises `PaymentRequired` with the standard reason, and `ValidationError` for a wrong
+        `idempotency_key`.
         """
         ...
 
@@ -253,3 +257,6 @@ class PluginContext:
     chain: Chain
     journal: SettlementJournal
     now: Clock
+
+    # Returns the endpoint under a slug, or None if the operator does not sell it any more.
+    find_endpoint: Callable[[str], Endpoint | None] = lambda _slug: None
