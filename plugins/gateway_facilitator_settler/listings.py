@@ -62,7 +62,8 @@ def read(header: str) -> Listing | None:
     bazaar = said.get(BAZAAR) if isinstance(said, dict) else None
     if not isinstance(bazaar, dict) or not _text(bazaar, "status"):
         return None
-    return Listing(_text(bazaar, "status"), _text(bazaar, "rejectedReason"))
+    reason = _text(bazaar, "rejectedReason") or _text(bazaar, "rejectionReason")
+    return Listing(_text(bazaar, "status"), reason)
 
 
 def _text(said: Mapping[str, Any], name: str) -> str:
