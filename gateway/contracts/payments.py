@@ -1,9 +1,11 @@
 """What payment verifiers and settlers promise, and what the gateway gives them."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
+import msgspec
 
 from gateway.contracts.chain import Chain
 from gateway.contracts.providers import Clock
@@ -36,6 +38,11 @@ class Challenge:
 
     body: Mapping[str, Any]
     headers: Mapping[str, str]
+
+    @functools.cached_property
+    def encoded(self) -> bytes:
+        """The body as compact JSON. A challenge that is kept encodes it once."""
+        return msgspec.json.encode(self.body)
 
 
 @attrs.frozen(kw_only=True)

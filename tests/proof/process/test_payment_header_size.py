@@ -18,7 +18,7 @@ def payment_of(size: int) -> bytes:
     return base64.b64encode(text.encode())
 
 
-def refusal(gateway, payment: bytes) -> tuple[bytes, str]:  # noqa: F811 - a fixture's value
+def refusal(gateway, payment: bytes) -> tuple[bytes, str]:
     """Return the status of a purchase, and why the payment was refused."""
     head = ASK + b"Connection: close\r\nContent-Length: %d\r\n" % len(PRICE)
     with connected(gateway) as connection:
@@ -27,13 +27,13 @@ def refusal(gateway, payment: bytes) -> tuple[bytes, str]:  # noqa: F811 - a fix
     return answer.split()[1], json.loads(body)["error"] if body else ""
 
 
-def test_a_payment_header_of_32_kib_is_read_and_a_longer_one_is_refused(gateway):  # noqa: F811
+def test_a_payment_header_of_32_kib_is_read_and_a_longer_one_is_refused(gateway):
     assert refusal(gateway, payment_of(MOST_BYTES)) == (b"402", "invalid_x402_version")
     assert refusal(gateway, payment_of(MOST_BYTES + 256)) == (b"402", "invalid_payload")
     assert is_well(gateway)
 
 
-def test_a_head_that_no_payment_needs_is_not_kept(gateway):  # noqa: F811
+def test_a_head_that_no_payment_needs_is_not_kept(gateway):
     with connected(gateway) as connection:
         connection.sendall(ASK + b"PAYMENT-SIGNATURE: " + b"A" * 100_000)
         assert heard(connection).split()[1] == b"431"
