@@ -251,7 +251,14 @@ async def _check_listings(settings: Settings, validator: str | None) -> list[Row
         blocked = await _make_row("listing", lambda: _check_listed(settings, chain))
         if not blocked.ok:
             return [blocked]
-        catalog = PluginManager().catalog(settings)
+        return await _find_listings(settings, validator)
+    finally:
+        await chain.close()
+
+
+async def _find_listings(settings: Settings, validator: str | None) -> list[Row]:
+    catalog = PluginManager().catalog(settings)
+    try:
         return [
             await _make_row(
                 f"listing {endpoint.slug}", partial(find_listing, settings, endpoint, validator)
@@ -259,7 +266,7 @@ async def _check_listings(settings: Settings, validator: str | None) -> list[Row
             for endpoint in catalog
         ]
     finally:
-        await chain.close()
+        await catalog.close()
 
 
 async def _check_listed(settings: Settings, chain: Web3Chain) -> str:
