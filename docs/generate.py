@@ -94,6 +94,49 @@ def _shown(default: object) -> str:
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
+_REPEATS = (
+    "## The same purchase again",
+    "",
+    (
+        "`POST /api/x402/{slug}` answers a repeat without taking money again. A repeat is"
+        " the same payment header,"
+    ),
+    (
+        "or a fresh signature of the same payer under the same key. The key is the header"
+        " `Idempotency-Key`"
+    ),
+    (
+        "(1 to 255 characters), or the `id` of the x402 extension `payment-identifier` in"
+        " the payment header"
+    ),
+    "(16 to 128 letters, digits, hyphens and underscores). Both may be sent, with the same value.",
+    "",
+    "| the repeat has | answer |",
+    "|---|---|",
+    (
+        "| the same payment header, the same request | 200 with the first `taskId` and "
+        "its receipt, also after the authorization expired |"
+    ),
+    "| the same payment header, another request | 402 `invalid_exact_evm_nonce_already_used` |",
+    (
+        "| the same key and request, a fresh signature | 200 with the first `taskId`; the"
+        " fresh signature is neither kept nor sent. The extension's specification would "
+        "allow 409; this is kinder to a client that signs again |"
+    ),
+    "| the same key, another request | 409 `IDEMPOTENCY_CONFLICT` |",
+    "| a key whose payment did not happen | as a first purchase |",
+    (
+        "| a first purchase that is still being settled | waits for it, up to 20 seconds,"
+        " then 200 with the task that waits for its payment |"
+    ),
+    (
+        "| an `Idempotency-Key` and another `id`, or an `id` of the wrong form | 400 "
+        "`VALIDATION_ERROR`, nothing charged |"
+    ),
+    "",
+)
+
+
 def errors_page() -> str:
     """Return docs/errors.md."""
     classes = [cls for _, cls in inspect.getmembers(errors, inspect.isclass)]
@@ -119,6 +162,7 @@ def errors_page() -> str:
             ),
             '| 500 | `INTERNAL_ERROR` | Anything unexpected; the words are "Internal error". |',
             "",
+            *_REPEATS,
             "## What a provider raises",
             "",
             "| class | what the gateway does |",

@@ -88,7 +88,13 @@ def create_app(
     catalog = manager.catalog(settings, now, redactor)
     store = store or SqliteStore(settings.data_dir / "gateway.db")
     chain = chain or Web3Chain(settings)
-    context = PluginContext(settings=settings, chain=chain, journal=store, now=now)
+    context = PluginContext(
+        settings=settings,
+        chain=chain,
+        journal=store,
+        now=now,
+        find_endpoint=catalog.find_endpoint,
+    )
     parts = _make_parts(manager, catalog, context, store, redactor, timing or Timing())
     app = bare_app(settings, catalog)
     _run_while_serving(app, parts)

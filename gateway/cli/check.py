@@ -16,9 +16,10 @@ from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key
 from gateway.chain.wallet_check import contract_problem
 from gateway.cli.catalog import silence_logs
+from gateway.cli.listing import check_listed, find_listing, listing_option, validator_option
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
-from gateway.contracts import PluginContext, Probing
+from gateway.contracts import PluginContext, Probing, Settler
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain.eip3009 import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
 from gateway.errors import GatewayError, SettingsError
@@ -44,10 +45,12 @@ _STALE_S = 60
 @click.command()
 @json_option
 @wide_option
+@listing_option
+@validator_option
 @one_sentence
-def check(*, as_json: bool, wide: bool) -> None:
+def check(*, as_json: bool, wide: bool, listing: bool, validator: str | None) -> None:
     """Check settings, chain, wallet, gas, plugins and disk. Exits with 1 if a check fails."""
-    rows = run_checks()
+    rows = run_checks(listing=listing or validator is not None, validator=validator)
     marks = {True: "ok", False: "wrong"}
     shown = [
         {"check": row.name, "result": marks[row.ok], "what was found": row.found} for row in rows
@@ -69,8 +72,11 @@ class Row:
         return attrs.asdict(self)
 
 
-def run_checks() -> list[Row]:
-    """Run every check. A mistake in the settings stops the others and is then the only row."""
+def run_checks(*, listing: bool = False, validator: str | None = None) -> list[Row]:
+    """Run every check. A mistake in the settings stops the others and is then the only row.
+
+    With `listing`, each endpoint has a row too; `validator` is the address of a Bazaar's.
+    """
     silence_logs()
     try:
         settings = load_settings()
@@ -78,10 +84,10 @@ def run_checks() -> list[Row]:
         enter_data(settings)
     except SettingsError as error:
         return [Row(name="settings", ok=False, found=str(error))]
-    return [
-        Row(name="settings", ok=True, found=_summarize(settings)),
-        *asyncio.run(_check_all(settings)),
-    ]
+    rows = asyncio.run(_check_all(settings))
+    if listing:
+        rows += asyncio.run(_check_listings(settings, validator))
+    return [Row(name="settings", ok=True, found=_summarize(settings)), *rows]
 
 
 def _summarize(settings: Settings) -> str:
@@ -226,12 +232,48 @@ async def _check_wallet(settings: Settings, chain: Web3Chain) -> str:
 
 
 async def _check_settlement(settings: Settings, chain: Web3Chain) -> str:
+    settler = _open_settler(settings, chain)
+    await settler.check_ready()
+    return getattr(settler, "about", f"{settings.settlement} is ready")
+
+
+def _open_settler(settings: Settings, chain: Web3Chain) -> Settler:
     # This store is never opened: a settler writes down what it sends, and a check sends nothing.
     store = SqliteStore(settings.data_dir / "gateway.db")
     context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
-    settler = PluginManager().settler(context)
+    return PluginManager().settler(context)
+
+
+async def _check_listings(settings: Settings, validator: str | None) -> list[Row]:
+    """Return a row for each endpoint on sale, or the one reason why none would be listed."""
+    chain = Web3Chain(settings)
+    try:
+        blocked = await _make_row("listing", lambda: _check_listed(settings, chain))
+        if not blocked.ok:
+            return [blocked]
+        return await _find_listings(settings, validator)
+    finally:
+        await chain.close()
+
+
+async def _find_listings(settings: Settings, validator: str | None) -> list[Row]:
+    catalog = PluginManager().catalog(settings)
+    try:
+        return [
+            await _make_row(
+                f"listing {endpoint.slug}", partial(find_listing, settings, endpoint, validator)
+            )
+            for endpoint in catalog
+        ]
+    finally:
+        await catalog.close()
+
+
+async def _check_listed(settings: Settings, chain: Web3Chain) -> str:
+    settler = _open_settler(settings, chain)
     await settler.check_ready()
-    return getattr(settler, "about", f"{settings.settlement} is ready")
+    check_listed(settings, settler)
+    return "sales are told to a Bazaar"
 
 
 async def _check_refunds(settings: Settings, chain: Web3Chain) -> str:

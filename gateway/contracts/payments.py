@@ -1,9 +1,11 @@
 """What payment verifiers and settlers promise, and what the gateway gives them."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
+import msgspec
 
 from gateway.contracts.chain import Chain
 from gateway.contracts.providers import Clock
@@ -37,6 +39,11 @@ class Challenge:
     body: Mapping[str, Any]
     headers: Mapping[str, str]
 
+    @functools.cached_property
+    def encoded(self) -> bytes:
+        """The body as compact JSON. A challenge that is kept encodes it once."""
+        return msgspec.json.encode(self.body)
+
 
 @attrs.frozen(kw_only=True)
 class Proof:
@@ -53,6 +60,9 @@ class Proof:
     pay_to: str | None
     authorization: Authorization
 
+    # What the header itself says that makes a repeat the same purchase, like an Idempotency-Key.
+    idempotency_key: str | None = None
+
 
 class AuthorizationVerifier(Protocol):
     """The x402 flow: challenges, and the signed authorizations that answer them."""
@@ -67,7 +77,8 @@ class AuthorizationVerifier(Protocol):
     def read(self, header: str) -> Proof:
         """Decode a payment header. Pure: asks nothing, writes nothing.
 
-        Raises `PaymentRequired` with the standard reason.
+        Raises `PaymentRequired` with the standard reason, and `ValidationError` for a wrong
+        `idempotency_key`.
         """
         ...
 
@@ -253,3 +264,6 @@ class PluginContext:
     chain: Chain
     journal: SettlementJournal
     now: Clock
+
+    # Returns the endpoint under a slug, or None if the operator does not sell it any more.
+    find_endpoint: Callable[[str], Endpoint | None] = lambda _slug: None

@@ -93,6 +93,9 @@ class Payment:
     paid_log_index: int | None
     paid_units: int | None
 
+    # The endpoint that was bought.
+    slug: str = ""
+
 
 @attrs.frozen(kw_only=True)
 class Refund:

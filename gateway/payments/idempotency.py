@@ -4,7 +4,7 @@ import hashlib
 
 from gateway.contracts import NewTask, Proof
 from gateway.domain import Endpoint, GenerationRequest, Task
-from gateway.errors import IdempotencyConflict, PaymentRequired
+from gateway.errors import IdempotencyConflict, PaymentRequired, ValidationError
 
 SPENT = "invalid_exact_evm_nonce_already_used"
 
@@ -29,6 +29,19 @@ def require_same_payment(task: Task, proof: Proof, new: NewTask) -> Task:
     if same != (proof.authorization, new.request_hash):
         raise PaymentRequired(SPENT)
     return task
+
+
+def choose_key(sent: str | None, signed: str | None) -> str | None:
+    """Return the Idempotency-Key of a purchase: the request's, or the one in its payment header.
+
+    Raises `ValidationError` if there are two that differ.
+    """
+    if sent is not None and signed is not None and sent != signed:
+        raise ValidationError(
+            "Idempotency-Key and the payment's identifier differ. Send one of them, or the same "
+            "value in both."
+        )
+    return signed if sent is None else sent
 
 
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:

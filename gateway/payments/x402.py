@@ -20,6 +20,7 @@ from gateway.payments.accept import Acceptance, Accepted, new_task
 from gateway.payments.exposure import Exposure
 from gateway.payments.idempotency import (
     SPENT,
+    choose_key,
     payer_key_hash,
     require_same_payment,
     require_same_request,
@@ -68,14 +69,17 @@ class X402Payments(Acceptance):
 
         The same authorization with the same request returns the same task. A new authorization
         under the same Idempotency-Key of the same payer returns that task too, and is not used.
+        The payment header may carry the key instead.
 
         An unknown outcome is no error: the task waits, held, until the chain shows the outcome.
 
-        Raises `PaymentRequired` with the standard reason, `IdempotencyConflict`, and
-        `ExecutionError` if settling cannot work now.
+        Raises `PaymentRequired` with the standard reason, `IdempotencyConflict`, `ValidationError`
+        for a key in the header that is wrong or another one, and `ExecutionError` if settling
+        cannot work now.
         """
         proof = await self._read_header(header, quote.endpoint.slug)
-        key_hash = payer_key_hash(proof.authorization.sender, idempotency_key)
+        key = choose_key(idempotency_key, proof.idempotency_key)
+        key_hash = payer_key_hash(proof.authorization.sender, key)
         while True:
             found = await self._find_or_reserve(quote, request, proof, key_hash)
             task = await self._wait_for_outcome(found)

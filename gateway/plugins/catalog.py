@@ -102,6 +102,11 @@ class Catalog:
             raise NotFound("No such endpoint. GET /.well-known/agent-manifest.json lists them.")
         return registered
 
+    def find_endpoint(self, slug: str) -> Endpoint | None:
+        """Return the endpoint under a slug, or None if it is not on sale."""
+        registered = self._registered.get(slug) if self.is_enabled(slug) else None
+        return None if registered is None else registered.endpoint
+
     def __iter__(self) -> Iterator[Endpoint]:
         """Yield what can be bought now, in the order of registration."""
         return iter(self._on_sale_now())

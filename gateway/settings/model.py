@@ -286,7 +286,8 @@ class Settings:
         "nothing, because it could not keep the outputs.",
     )
     name: str = setting(
-        "Generation Gateway", "Name that the agent manifest and llms.txt show to buyers."
+        "Generation Gateway",
+        "Name that the agent manifest, llms.txt and the 402 show to buyers, and Bazaars list.",
     )
     created: str = setting(
         "2026-11-21", "Date (YYYY-MM-DD) of the first version of the agent manifest."

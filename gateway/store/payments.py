@@ -96,6 +96,7 @@ def _insert_reserved(
         paid_tx=None,
         paid_log_index=None,
         paid_units=None,
+        slug=task.endpoint.slug,
     )
 
 
@@ -162,6 +163,7 @@ def _insert_settled(
         paid_tx=transfer.tx_hash,
         paid_log_index=transfer.log_index,
         paid_units=transfer.amount_units,
+        slug=task.endpoint.slug,
     )
 
 

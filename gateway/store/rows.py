@@ -41,13 +41,16 @@ _PAYMENT_FIELDS = (
     *("flow", "state", "request_hash", "price_units", "payer", "authorization"),
     *("search_from_block", "paid_tx", "paid_log_index", "paid_units"),
 )
-PAYMENT_COLUMNS = ", ".join(["p.id AS payment_id", *(f"p.{name}" for name in _PAYMENT_FIELDS)])
+_OWN_COLUMNS = ", ".join(["p.id AS payment_id", *(f"p.{name}" for name in _PAYMENT_FIELDS)])
+PAYMENT_COLUMNS = (
+    f"{_OWN_COLUMNS}, (SELECT slug FROM tasks WHERE payment_id = p.id) AS payment_slug"  # noqa: S608 - constants only
+)
 
 # `task_of` takes the columns in this order: to look each up by its name takes longer than to build
 # the task.
 SELECT_TASK = f"""SELECT t.id, t.slug, t.capability, t.status, t.attempt, t.progress, t.result,
     t.code, t.error, t.details, t.created_at, t.started_at, t.completed_at, t.expires_at,
-    t.outputs_gone, r.amount_units, r.tx_hash, {PAYMENT_COLUMNS}
+    t.outputs_gone, r.amount_units, r.tx_hash, {_OWN_COLUMNS}
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     LEFT JOIN refunds r ON r.payment_id = p.id"""  # noqa: S608 - constants only
 
@@ -62,11 +65,12 @@ _REQUEST_FIELDS = [
 
 def payment_of(row: sqlite3.Row) -> Payment:
     """Return the payment in a row with `PAYMENT_COLUMNS`."""
-    return _make_payment([row["payment_id"], *[row[name] for name in _PAYMENT_FIELDS]])
+    own = [row["payment_id"], *[row[name] for name in _PAYMENT_FIELDS]]
+    return _make_payment(own, row["payment_slug"])
 
 
-def _make_payment(columns: Sequence[Any]) -> Payment:
-    """Return the payment of these `PAYMENT_COLUMNS`."""
+def _make_payment(columns: Sequence[Any], slug: str) -> Payment:
+    """Return the payment of these `_OWN_COLUMNS`."""
     (payment_id, flow, state, request_hash, price_units, payer, signed) = columns[:7]
     (search_from_block, paid_tx, paid_log_index, paid_units) = columns[7:]
     return Payment(
@@ -81,6 +85,7 @@ def _make_payment(columns: Sequence[Any]) -> Payment:
         paid_tx=paid_tx,
         paid_log_index=paid_log_index,
         paid_units=paid_units,
+        slug=slug,
     )
 
 
@@ -89,7 +94,7 @@ def task_of(row: sqlite3.Row) -> Task:
     (task_id, slug, capability, status, attempt, progress, result) = row[:7]
     (code, error, details, created_at, started_at, completed_at, expires_at) = row[7:14]
     (outputs_gone, refund_units, refund_tx) = row[14:17]
-    payment = _make_payment(row[17:])
+    payment = _make_payment(row[17:], slug)
     refund = None
     if refund_units is not None:
         refund = Refund(state=payment.state, amount_units=refund_units, tx_hash=refund_tx)

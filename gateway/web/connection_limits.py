@@ -2,8 +2,9 @@
 
 # A client that sends no complete head for so long, or nothing, or reads nothing, is cut off.
 IDLE_S = 30
-# Of a request's line and headers together, which bounds the number of headers as well.
-MAX_HEAD_BYTES = 16 * 1024
+# Of a request's line and headers together, which bounds the number of headers as well. A payment
+# header of 32 KiB is 43,692 bytes in Base64.
+MAX_HEAD_BYTES = 48 * 1024
 # A client may still send this much after its answer. Closing at once would make the operating
 # system drop the answer, too: a client that reads only after its last byte would see a reset.
 MAX_UNREAD_BYTES = 32 * 1024 * 1024

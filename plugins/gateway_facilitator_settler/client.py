@@ -16,6 +16,7 @@ import attrs
 
 from gateway import Settings, SettingsError, __version__
 from gateway.settings import variable
+from gateway_facilitator_settler.listings import HEADER as EXTENSIONS_HEADER
 from gateway_facilitator_settler.tokens import bearer_of
 
 _CONNECT_S = 5.0
@@ -52,6 +53,9 @@ class Answer:
 
     status: int
     body: Mapping[str, Any]
+
+    # The header `EXTENSION-RESPONSES`, as it was sent.
+    extensions: str = ""
 
 
 class FacilitatorClient:
@@ -163,7 +167,7 @@ def _read_answer(path: str, status: int, raw: bytes, headers: Mapping[str, str])
         raise FacilitatorSilent(f"{path}: status {status} without JSON") from None
     if not isinstance(body, dict) or 300 <= status < 400:  # noqa: PLR2004 - a redirect
         raise FacilitatorSilent(f"{path}: status {status} is no answer")
-    return Answer(status=status, body=body)
+    return Answer(status=status, body=body, extensions=headers.get(EXTENSIONS_HEADER, ""))
 
 
 def _read_seconds(text: str) -> float:

@@ -8,8 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gateway import Authorization, Settings
+import attrs
+
+from gateway import Authorization, Endpoint, Settings
 from gateway.domain.eip3009 import Network, checksum_address
+from gateway.domain.listing import BAZAAR, bazaar_of, resource_of
 
 _V1, _V2 = 1, 2
 _SCHEME = "exact"
@@ -17,9 +20,7 @@ _SCHEME = "exact"
 # As in the challenge that the payer answered.
 _MAX_TIMEOUT_S = 300
 
-# The slug is left out: a facilitator need not know what was bought.
 _ROUTE = "/api/x402"
-_JSON = "application/json"
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 
 _UNKNOWN = "invalid_payload"
@@ -90,11 +91,31 @@ def version_of(supported: Mapping[str, Any], network: Network) -> int | None:
     return None
 
 
-def request_of(
-    settings: Settings, version: int, signed: Authorization, price_units: int
-) -> dict[str, Any]:
-    """Return the body for `/verify` and `/settle`, which is the same for one authorization."""
-    network = settings.chain
+def lists_endpoints(supported: Mapping[str, Any]) -> bool:
+    """Return whether `/supported` names the extension by which a Bazaar lists endpoints."""
+    named = supported.get("extensions")
+    return isinstance(named, list) and BAZAAR in named
+
+
+@attrs.frozen(kw_only=True)
+class Purchase:
+    """What is settled: a signed authorization, and what it buys."""
+
+    signed: Authorization
+    price_units: int
+    slug: str
+
+    # None if the endpoint is not on sale any more.
+    endpoint: Endpoint | None
+
+
+def request_of(settings: Settings, version: int, purchase: Purchase) -> dict[str, Any]:
+    """Return the body for `/verify` and `/settle`.
+
+    The body is the same for one purchase while the catalogue and the settings are the same. What a
+    Bazaar lists comes from the catalogue, and never from what the buyer sent.
+    """
+    network, signed = settings.chain, purchase.signed
     signature = {
         "signature": "0x" + signed.signature.hex(),
         "authorization": _authorization_of(signed),
@@ -107,14 +128,18 @@ def request_of(
         "maxTimeoutSeconds": _MAX_TIMEOUT_S,
         "extra": {"name": network.token_name, "version": network.token_version},
     }
-    url, about = settings.base_url + _ROUTE, {"description": settings.name, "mimeType": _JSON}
+    url = f"{settings.base_url}{_ROUTE}/{purchase.slug}"
+    resource, amount = resource_of(purchase.endpoint, url, settings.name), str(purchase.price_units)
     if version == _V1:
         payload = {"scheme": _SCHEME, "network": network.name, "payload": signature}
-        amount = {"maxAmountRequired": str(price_units)}
-        return _envelope(_V1, payload, terms | amount | about | {"resource": url})
-    requirements = terms | {"amount": str(price_units)}
-    resource = about | {"url": url}
+        about = {name: resource[name] for name in ("description", "mimeType")}
+        return _envelope(
+            _V1, payload, terms | about | {"maxAmountRequired": amount, "resource": url}
+        )
+    requirements = terms | {"amount": amount}
     payload = {"payload": signature, "accepted": requirements, "resource": resource}
+    if purchase.endpoint is not None:
+        payload["extensions"] = {BAZAAR: bazaar_of(purchase.endpoint)}
     return _envelope(_V2, payload, requirements)
 
 

@@ -24,7 +24,16 @@ from gateway import (
 )
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, word
 from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorSilent
-from gateway_facilitator_settler.messages import SPENT, hash_of, refusal_of, request_of, version_of
+from gateway_facilitator_settler.listings import Listings
+from gateway_facilitator_settler.messages import (
+    SPENT,
+    Purchase,
+    hash_of,
+    lists_endpoints,
+    refusal_of,
+    request_of,
+    version_of,
+)
 
 # An open payment may still be looked at this many seconds past `valid_before`, so its hash is kept.
 _KEPT_S = 120
@@ -96,6 +105,8 @@ class FacilitatorSettler:
         self._chain = context.chain
         self._journal = context.journal
         self._now = context.now
+        self._find_endpoint = context.find_endpoint
+        self._listings = Listings()
         self._client = client or FacilitatorClient(context.settings, context.now)
         self.timing = timing or FacilitatorTiming()
         # By the payment's id. `tend` removes payments that are past `valid_before`.
@@ -105,7 +116,9 @@ class FacilitatorSettler:
         # `_problem` says why.
         self._version: int | None = None
         self._problem = ""
-        # `_version` and `_problem` count until then (Unix seconds).
+        # Whether `/supported` names the extension by which a Bazaar lists endpoints.
+        self.lists_endpoints = False
+        # These three count until then (Unix seconds).
         self._believed_until = 0.0
         # The facilitator asked for no requests until then (Unix seconds).
         self._quiet_until = 0.0
@@ -114,7 +127,9 @@ class FacilitatorSettler:
     def about(self) -> str:
         """What `gateway check` shows after `check_ready` succeeded; without the address's path."""
         host = urlsplit(self._settings.facilitator_url).hostname
-        return f"{host} settles exact on {self._settings.chain.caip2} by x402 v{self._version}"
+        about = f"{host} settles exact on {self._settings.chain.caip2} by x402 v{self._version}"
+        listed = str(self._listings)
+        return f"{about}; its Bazaar said: {listed}" if listed else about
 
     async def check_ready(self) -> None:
         """Raise `ExecutionError` if the facilitator does not settle on our network now."""
@@ -130,7 +145,8 @@ class FacilitatorSettler:
         `ExecutionError` if it does not answer, or refuses for a reason that is not the payer's.
         """
         try:
-            answer = await self._post("/verify", authorization, quote.price_units)
+            slug = quote.endpoint.slug
+            answer = await self._post("/verify", authorization, quote.price_units, slug)
         except FacilitatorSilent as error:
             raise ExecutionError(_CANNOT, details=f"facilitator: {error}") from None
         if answer.body.get("isValid") is True and answer.status == _OK:
@@ -206,9 +222,10 @@ class FacilitatorSettler:
         """
         await self._journal.begin_settling(payment.id, None, now=self._now())
         try:
-            answer = await self._post("/settle", signed, payment.price_units)
+            answer = await self._post("/settle", signed, payment.price_units, payment.slug)
         except FacilitatorSilent as error:
             raise ChainUnavailable(f"The facilitator: {error}") from None
+        self._listings.note(payment.slug, answer.extensions)
         success = answer.body.get("success")
         if not isinstance(success, bool):
             raise ChainUnavailable(f"The facilitator: /settle: status {answer.status}")
@@ -224,9 +241,15 @@ class FacilitatorSettler:
         # A failure may name a hash too: "pending" names the transaction that was broadcast.
         return found
 
-    async def _post(self, path: str, signed: Authorization, price_units: int) -> Answer:
+    async def _post(self, path: str, signed: Authorization, price_units: int, slug: str) -> Answer:
         version = await self._known_version()
-        body = request_of(self._settings, version, signed, price_units)
+        purchase = Purchase(
+            signed=signed,
+            price_units=price_units,
+            slug=slug,
+            endpoint=self._find_endpoint(slug),
+        )
+        body = request_of(self._settings, version, purchase)
         try:
             return await self._client.post(path, body)
         except FacilitatorSilent as error:
@@ -254,6 +277,7 @@ class FacilitatorSettler:
             self._problem = str(error)
         else:
             self._version = version_of(answer.body, network) if answer.status == _OK else None
+            self.lists_endpoints = self._version is not None and lists_endpoints(answer.body)
             self._problem = f"/supported: status {answer.status}, without exact on {network.caip2}"
         kept_s = self.timing.unreadable_s if self._version is None else self.timing.kinds_s
         self._believed_until = self._now() + kept_s

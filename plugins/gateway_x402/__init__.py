@@ -12,4 +12,6 @@ def register_authorization_verifier(
 ) -> None:
     """Offer the x402 flow on the configured network."""
     settings = context.settings
-    register(X402Verifier(settings.chain, context.chain, settings.erc6492_factories))
+    register(
+        X402Verifier(settings.chain, context.chain, settings.erc6492_factories, name=settings.name)
+    )

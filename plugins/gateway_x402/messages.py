@@ -12,36 +12,61 @@ from typing import Any
 
 from gateway import Authorization, Challenge, Payment, PaymentRequired, Proof, Quote
 from gateway.domain.eip3009 import checksum_address
+from gateway.domain.listing import BAZAAR, bazaar_of, resource_of
+from gateway.errors import ValidationError
 
-# After Base64 decoding. A real header has about 700 bytes.
-MAX_HEADER_BYTES = 8192
+# After Base64 decoding. A header has about 700 bytes, and 3 KB where the client sends the
+# challenge's extensions back; clients may add extensions of their own.
+MAX_HEADER_BYTES = 32 * 1024
+# Opening ones. A real header has 60; the decoder recurses into each.
+_MAX_BRACKETS = 1_000
 MAX_TIMEOUT_S = 300
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _BYTES32 = re.compile(r"0x[0-9a-fA-F]{64}")
 _HEX = re.compile(r"0x([0-9a-fA-F]{2})*")
 _UINT256 = 2**256
+_IDENTIFIER = "payment-identifier"
+_MIN_ID_CHARS, _MAX_ID_CHARS = 16, 128
+_ID = re.compile(rf"[A-Za-z0-9_-]{{{_MIN_ID_CHARS},{_MAX_ID_CHARS}}}")
+# Source: x402 specs/extensions/payment_identifier.md.
+_IDENTIFIER_EXTENSION = {
+    "info": {"required": False},
+    "schema": {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "required": {"type": "boolean"},
+            "id": {
+                "type": "string",
+                "minLength": _MIN_ID_CHARS,
+                "maxLength": _MAX_ID_CHARS,
+                "pattern": "^[a-zA-Z0-9_-]+$",
+            },
+        },
+        "required": ["required"],
+    },
+}
 
 
-def challenge(quote: Quote, reason: str | None, version: int) -> Challenge:
+def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "") -> Challenge:
     """Return the 402: spec §2.4 in the body, the x402 v2 challenge in `PAYMENT-REQUIRED`.
 
-    With `version` 1, the first entry names the token's address as its asset: x402 v1 clients sign
-    for the asset of the first entry that they can pay, and cannot sign for an asset "USDC".
+    The body has a second entry whose asset is the token's address: x402 v1 clients cannot sign for
+    an asset "USDC". x402-fetch and x402-axios look for that address among the entries. Clients
+    that take the first entry ask for `version` 1, which changes the order. `name` is the gateway's.
     """
     token = checksum_address(quote.network.token)
     named = _build_entry_v1(quote, token)
-    entries = [named | {"asset": token}, named] if version == 1 else [named]
+    entries = [named, named | {"asset": token}]
+    if version == 1:
+        entries.reverse()
     price = f"{quote.price_units / 10**6:.6f}".rstrip("0").rstrip(".")
     plain = f"Payment required: {price} USDC on {quote.network.name} to {quote.wallet}"
     body = {"x402Version": 1, "error": reason or plain, "accepts": entries}
     header = {
         "x402Version": 2,
         "error": reason or "Payment required",
-        "resource": {
-            "url": quote.resource_url,
-            "description": quote.endpoint.title,
-            "mimeType": "application/json",
-        },
+        "resource": resource_of(quote.endpoint, quote.resource_url, name),
         "accepts": [
             {
                 "scheme": "exact",
@@ -53,7 +78,7 @@ def challenge(quote: Quote, reason: str | None, version: int) -> Challenge:
                 "extra": _build_domain(quote),
             }
         ],
-        "extensions": {},
+        "extensions": {BAZAAR: bazaar_of(quote.endpoint), _IDENTIFIER: _IDENTIFIER_EXTENSION},
     }
     return Challenge(body=body, headers={"PAYMENT-REQUIRED": encode(header)})
 
@@ -103,7 +128,8 @@ def encode(value: Mapping[str, Any]) -> str:
 def decode(header: str) -> Proof:
     """Decode a payment header of either version.
 
-    Raises `PaymentRequired`: `invalid_payload`, `invalid_x402_version`.
+    Raises `PaymentRequired`: `invalid_payload`, `invalid_x402_version`; and `ValidationError` for
+    an identifier that breaks its specification.
     """
     envelope = _read_object(_load_json(header))
     version = envelope.get("x402Version")
@@ -119,7 +145,26 @@ def decode(header: str) -> Proof:
         amount=str(_read_integer(terms.get("amount"))) if version == 2 else None,  # noqa: PLR2004
         pay_to=_read_text(terms.get("payTo")) if version == 2 else None,  # noqa: PLR2004
         authorization=_read_authorization(payload),
+        idempotency_key=_read_identifier(envelope) if version == 2 else None,  # noqa: PLR2004
     )
+
+
+def _read_identifier(envelope: Mapping[str, Any]) -> str | None:
+    """Return the id of the extension `payment-identifier`, or None without one.
+
+    Clients send all extensions of the challenge back, most of them without an id.
+    """
+    found: Any = envelope
+    for name in ("extensions", _IDENTIFIER, "info", "id"):
+        found = found.get(name) if isinstance(found, dict) else None
+    if found is None:
+        return None
+    if not isinstance(found, str) or not _ID.fullmatch(found):
+        raise ValidationError(
+            f"The id of the extension {_IDENTIFIER} must have {_MIN_ID_CHARS} to {_MAX_ID_CHARS} "
+            "letters, digits, hyphens and underscores."
+        )
+    return found
 
 
 def _load_json(header: str) -> Any:
@@ -129,6 +174,8 @@ def _load_json(header: str) -> Any:
         raise PaymentRequired("invalid_payload")
     try:
         raw = base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
+        if raw.count(b"[") + raw.count(b"{") > _MAX_BRACKETS:
+            raise PaymentRequired("invalid_payload")
         return json.loads(raw, parse_constant=_refuse_constant)
     except (ValueError, binascii.Error, RecursionError):
         raise PaymentRequired("invalid_payload") from None

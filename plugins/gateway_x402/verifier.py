@@ -38,7 +38,7 @@ MIN_REMAINING_S = 20
 
 # A longer authorization would keep an unknown outcome open for as long.
 MAX_REMAINING_S = 600
-# Challenges that are kept; each takes 3 KB. More than all slugs, prices and versions together.
+# Challenges that are kept; each takes 6 KB. More than all slugs, prices and versions together.
 _MAX_KEPT = 4096
 _SIGNATURE = "invalid_exact_evm_payload_signature"
 _SPENT = "invalid_exact_evm_nonce_already_used"
@@ -59,11 +59,14 @@ class X402Verifier:
         chain: Chain,
         factories: Sequence[str] = (),
         *,
+        name: str = "",
         max_kept: int = _MAX_KEPT,
     ) -> None:
+        """`name` is the gateway's, under which a Bazaar lists it."""
         self._network = network
         self._chain = chain
         self._factories = {factory.lower() for factory in factories}
+        self._name = name
         self._max_kept = max_kept
         self._kept: dict[tuple[str, int, int], tuple[Quote, Challenge]] = {}
 
@@ -73,13 +76,14 @@ class X402Verifier:
         A kept challenge serves while endpoint, wallet, network and address are the same.
         """
         if reason is not None:
-            return messages.challenge(quote, reason, version)
+            return messages.challenge(quote, reason, version, name=self._name)
         key = (quote.endpoint.slug, quote.price_units, version)
         kept = self._kept.get(key)
         if kept is None or not _is_same_offer(kept[0], quote):
             if len(self._kept) >= self._max_kept:
                 self._kept.clear()
-            kept = self._kept[key] = (quote, messages.challenge(quote, None, version))
+            made = messages.challenge(quote, None, version, name=self._name)
+            kept = self._kept[key] = (quote, made)
         return kept[1]
 
     def read(self, header: str) -> Proof:

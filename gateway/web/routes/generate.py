@@ -95,7 +95,7 @@ def _answer_challenge(gateway: Services, quote: Quote, reason: str | None, versi
         reason = gateway.settlements.obstacles.said
     challenge = gateway.payments.authorizations.challenge(quote, reason, version)
     headers = {**challenge.headers, **JSON, **NOT_STORED}
-    return Answer(402, wire.dumps(challenge.body).encode(), headers)
+    return Answer(402, challenge.encoded, headers)
 
 
 @blueprint.post("/api/proxy-generate")

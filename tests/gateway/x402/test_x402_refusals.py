@@ -63,8 +63,9 @@ MALFORMED = {
     "payload is null": raw(OPEN + "null}"),
     "no authorization": raw(OPEN + '{"signature":"0x","authorization":5}}'),
     "v2 without accepted": raw('{"x402Version":2,"payload":{}}'),
-    "over 8 KB": raw(OPEN + "{}" + " " * 9_000 + "}"),
-    "over 8 KB of Base64": "A" * 20_000,
+    "over a thousand brackets": raw(OPEN + '{"a":[' + "{}," * 1_000 + "{}]}}"),
+    "over 32 KiB": raw(OPEN + "{}" + " " * 33_000 + "}"),
+    "over 32 KiB of Base64": "A" * 50_000,
 }
 
 
@@ -74,9 +75,9 @@ async def test_a_malformed_header_is_invalid(gateway, chain, header):
         assert await refusal(gateway, header) == "invalid_payload"
 
 
-async def test_a_good_payment_of_over_8_kb_is_refused(gateway, payer, chain):
+async def test_a_good_payment_of_over_32_kib_is_refused(gateway, payer, chain):
     async with nothing_charged(gateway, chain):
-        header = header_of(payer.payload() | {"padding": "x" * 8_200})
+        header = header_of(payer.payload() | {"padding": "x" * 32 * 1024})
         assert await refusal(gateway, header) == "invalid_payload"
 
 

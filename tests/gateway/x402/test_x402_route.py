@@ -27,7 +27,8 @@ async def test_the_challenge_has_every_field_of_the_specification_and_of_x402_v1
     assert set(body) == {"x402Version", "error", "accepts"}
     assert body["x402Version"] == 1
     assert body["error"].startswith("Payment required: 0.02 USDC on base")
-    (entry,) = body["accepts"]
+    entry, for_v1 = body["accepts"]
+    assert for_v1 == entry | {"asset": TOKEN}
     assert isinstance(entry.pop("description"), str)
     assert isinstance(entry.pop("outputSchema")["input"], dict)
     assert entry == {
@@ -47,13 +48,17 @@ async def test_the_challenge_has_every_field_of_the_specification_and_of_x402_v1
 
 async def test_the_challenge_header_is_x402_version_2(gateway):
     challenge = decoded((await buy(gateway, None)).headers["PAYMENT-REQUIRED"])
-    assert isinstance(challenge["resource"].pop("description"), str)
+    # test_listing.py says what is in them.
+    assert set(challenge.pop("extensions")) == {"bazaar", "payment-identifier"}
     assert challenge == {
         "x402Version": 2,
         "error": "Payment required",
         "resource": {
             "url": "http://gateway.test/api/x402/picture",
+            "description": "One pixel.",
             "mimeType": "application/json",
+            "serviceName": "Generation Gateway",
+            "tags": ["text-to-image", "pixel-1", "scripted"],
         },
         "accepts": [
             {
@@ -66,7 +71,6 @@ async def test_the_challenge_header_is_x402_version_2(gateway):
                 "extra": {"name": "USD Coin", "version": "2"},
             }
         ],
-        "extensions": {},
     }
 
 

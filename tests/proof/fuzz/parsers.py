@@ -20,6 +20,7 @@ from tests.conftest import WALLET
 from tests.proof.fuzz.rpc_answers import HASH, NONCE, PAYER
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
+_ID = re.compile(r"[A-Za-z0-9_-]{16,128}")
 _BYTES32 = re.compile(r"0x[0-9a-f]{64}")
 _NOW = 4_000_000_000 - 300
 _SETTINGS = Settings(wallet=WALLET)
@@ -72,6 +73,10 @@ def read_header(header: str) -> str:
         proof = messages.decode(header)
     except PaymentRequired as refusal:
         return _standard(refusal, "refused")
+    except ValidationError:
+        # The id of `payment-identifier`.
+        return "refused"
+    assert proof.idempotency_key is None or _ID.fullmatch(proof.idempotency_key)
     signed = proof.authorization
     assert _ADDRESS.fullmatch(signed.sender)
     assert _ADDRESS.fullmatch(signed.recipient)

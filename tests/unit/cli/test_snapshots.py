@@ -45,7 +45,7 @@ STRANGER = "0x" + "99" * 20
 LINES = {
     "backup": ["backup copy.db", "backup copy.db", "backup missing/copy.db"],
     # `--wide`, because the width of the columns depends on the path of the folder.
-    "check": ["check --wide"],
+    "check": ["check --wide", "check --wide --listing"],
     "demo": [],
     "encrypt-key": [
         "encrypt-key key.json --key 12 --password x",

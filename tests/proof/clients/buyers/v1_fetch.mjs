@@ -5,7 +5,7 @@ import { createSigner, decodeXPaymentResponse, wrapFetchWithPayment } from "x402
 const shop = process.env.SHOP_URL;
 const pay = wrapFetchWithPayment(fetch, await createSigner("base", process.env.PRIVATE_KEY));
 
-const answer = await pay(`${shop}/api/x402/sandbox-image?x402Version=1`, {
+const answer = await pay(`${shop}/api/x402/sandbox-image`, {
   method: "POST",
   headers: { "Content-Type": "application/json" },
   body: JSON.stringify({ prompt: "a boat" }),

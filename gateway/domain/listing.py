@@ -1,0 +1,94 @@
+"""How x402 lists an endpoint: the `resource` and the extension `bazaar`.
+
+The challenge and the facilitator's request carry both. A Bazaar lists what it sees in a request to
+settle. Sources: x402 specs/extensions/bazaar.md, and the limits of CDP's Bazaar.
+"""
+
+import json
+import re
+from typing import Any
+
+from gateway.domain.description import request_example, request_schema, started_example
+from gateway.domain.offers import Endpoint
+
+BAZAAR = "bazaar"
+_MAX_TAGS = 5
+# Of the service's name and of each tag, in printable ASCII.
+_MAX_LABEL_CHARS = 32
+_MAX_DESCRIPTION_CHARS = 500
+# As JSON, where a character outside of ASCII may take 12 bytes.
+_MAX_DESCRIPTION_BYTES = 520
+_MAX_BYTES_PER_CHAR = 12
+# Of the whole declaration as JSON. Those of the bundled endpoints have 1,400 at most.
+_MAX_BAZAAR_BYTES = 1_800
+_NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]+")
+# A host with a name: a Bazaar fetches no icon from an address or from `localhost`.
+_ORIGIN = re.compile(r"https://(?:[a-z0-9-]+\.)+[a-z]{2,63}(?::\d{1,5})?(?=/)", re.IGNORECASE)
+
+
+def resource_of(endpoint: Endpoint | None, url: str, name: str) -> dict[str, Any]:
+    """Return x402's `resource` of an endpoint at `url`; `name` is the gateway's.
+
+    Without an endpoint it says what is known of one that is not in the catalogue any more.
+    """
+    about = name if endpoint is None else endpoint.description or endpoint.title
+    resource = {"url": url, "description": _shorten(about), "mimeType": "application/json"}
+    if label := _label(name):
+        resource["serviceName"] = label
+    if origin := _ORIGIN.match(url):
+        resource["iconUrl"] = f"{origin[0]}/favicon.ico"
+    return resource if endpoint is None else resource | {"tags": _tags(endpoint)}
+
+
+def bazaar_of(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the extension `bazaar` of an endpoint: an example call, and a schema that it meets.
+
+    The schema leaves the body's fields out where they would make the 402 too long for proxies.
+    """
+    declared = _declare(endpoint, request_schema(endpoint))
+    if len(json.dumps(declared)) <= _MAX_BAZAAR_BYTES:
+        return declared
+    return _declare(endpoint, {"type": "object"})
+
+
+def _declare(endpoint: Endpoint, body_schema: dict[str, Any]) -> dict[str, Any]:
+    call = {"type": "http", "method": "POST", "bodyType": "json", "body": request_example(endpoint)}
+    fixed = {name: {"const": value} for name, value in call.items() if name != "body"}
+    output = {"type": "json", "example": dict(started_example())}
+    return {
+        "info": {"input": call, "output": output},
+        "schema": {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": {
+                "input": {
+                    "type": "object",
+                    "properties": {**fixed, "body": body_schema},
+                    "required": list(call),
+                    "additionalProperties": False,
+                },
+                "output": {
+                    "type": "object",
+                    "properties": {"type": {"const": "json"}, "example": {"type": "object"}},
+                    "required": ["type"],
+                },
+            },
+            "required": ["input"],
+        },
+    }
+
+
+def _tags(endpoint: Endpoint) -> list[str]:
+    labels = map(_label, (endpoint.capability, endpoint.model, endpoint.provider))
+    return list(dict.fromkeys(label for label in labels if label))[:_MAX_TAGS]
+
+
+def _label(text: str) -> str:
+    return _NOT_PRINTABLE.sub("", text)[:_MAX_LABEL_CHARS].strip()
+
+
+def _shorten(text: str) -> str:
+    short = text[:_MAX_DESCRIPTION_CHARS]
+    if len(json.dumps(short)) > _MAX_DESCRIPTION_BYTES:
+        return short[: _MAX_DESCRIPTION_BYTES // _MAX_BYTES_PER_CHAR]
+    return short

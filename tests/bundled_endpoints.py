@@ -1,0 +1,24 @@
+"""Every endpoint that the bundled providers sell once an operator has set them up."""
+
+import functools
+from pathlib import Path
+
+from gateway import Endpoint
+from gateway.plugins.manager import PluginManager
+from gateway.testing.operator import settings_of
+
+_KEYED = ("openai", "gemini", "fal", "kie", "replicate", "bfl", "mistral", "llamaparse")
+_VALUES = {f"{name}_api_key": "key" for name in _KEYED} | {
+    "docling_base_url": "https://docling.test",
+    "azure_documents_endpoint": "https://documents.cognitiveservices.azure.com",
+    "azure_documents_key": "key",
+    "sandbox": True,
+}
+
+
+@functools.cache
+def bundled_endpoints() -> dict[str, Endpoint]:
+    """Return them by slug."""
+    settings = settings_of(_VALUES, wallet="0x" + "11" * 20, data_dir=Path("unused"))
+    catalog = PluginManager().catalog(settings)
+    return {one.endpoint.slug: one.endpoint for one in catalog.everything()}
