@@ -4,31 +4,66 @@ OpenAPI, the x402 challenge, the MCP tools, the manifest and the playground are 
 functions are pure, and their results hold fresh dictionaries that a caller may change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gateway.domain.offers import MAX_FILE_BYTES, MAX_PROMPT_CHARS, TEXT_TO_IMAGE, Endpoint
+from gateway.domain.offers import (
+    ASPECT_RATIOS,
+    MAX_FILE_BYTES,
+    MAX_FILE_NAME_CHARS,
+    MAX_PROMPT_CHARS,
+    OUTPUT_FORMATS,
+    PAYER_SIGNATURE,
+    TEXT_TO_IMAGE,
+    TX_HASH,
+    Choice,
+    Endpoint,
+)
 
 # The fields with a list of values, as a request names them.
 CHOICES = ("aspect_ratio", "output_format", "resolution")
-_MAX_NAME_CHARS = 255
+# The fields of a file: a request has both or none.
+FILE_FIELDS = ("fileBase64", "fileName")
+MAX_FILE_MB = MAX_FILE_BYTES / 10**6
 # Four characters of Base64 for each three bytes, with padding.
 _MAX_BASE64_CHARS = -(-MAX_FILE_BYTES // 3) * 4
 _PROMPT = {TEXT_TO_IMAGE: "What to show in the picture."}
 _EXAMPLE_PROMPT = "a lighthouse above a stormy sea at night"
 _TASK_ID = "6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"
+_EXAMPLE_TEXT = {"fileBase64": "IyBSZXBvcnQKCkhlbGxvLgo=", "fileName": "report.txt"}
+# The first bytes of a PDF; a real file has more.
+_EXAMPLE_PDF = "JVBERi0xLjcK"
+
+
+def choices_of(endpoint: Endpoint) -> dict[str, Choice]:
+    """Return the choices that a request to this endpoint has, by the field's name."""
+    choices = {name: getattr(endpoint, name) for name in CHOICES}
+    return {name: choice for name, choice in choices.items() if choice.values}
+
+
+def required_fields(endpoint: Endpoint) -> list[str]:
+    """Return the fields that every request to this endpoint has."""
+    file = FILE_FIELDS if endpoint.takes_file else ()
+    return list(dict.fromkeys((*endpoint.required_fields, *file)))
+
+
+def price_range(endpoint: Endpoint) -> tuple[int, int]:
+    """Return the lowest and the highest price of a request, in units of 10⁻⁶ USDC."""
+    prices = [endpoint.price_units, *(step.price_units for step in endpoint.price_steps)]
+    return min(prices), max(prices)
 
 
 def request_schema(endpoint: Endpoint) -> dict[str, Any]:
     """Return the schema of a request's JSON body at this endpoint.
 
-    Three rules are not in it, because a schema cannot say them or they take the file: the ending
-    of `fileName`, the number of pages, and what the provider itself checks.
+    The schema accepts some bodies that are refused before payment. It does not say that Base64 must
+    decode to at most 7.5 MB, how `fileName` ends, how many pages a document has, that an endpoint
+    without files takes none, that text holds no lone surrogate, and what the provider checks.
     """
     return {
         "type": "object",
         "properties": {**_prompt(endpoint), **_choices(endpoint), **_file(endpoint)},
-        "required": list(endpoint.required_fields),
+        "required": required_fields(endpoint),
     }
 
 
@@ -40,11 +75,9 @@ def _prompt(endpoint: Endpoint) -> dict[str, Any]:
 
 def _choices(endpoint: Endpoint) -> dict[str, Any]:
     fields = {}
-    for name in CHOICES:
-        choice = getattr(endpoint, name)
-        if choice.values:
-            field = {"type": "string", "enum": list(choice.values)}
-            fields[name] = field if choice.default is None else field | {"default": choice.default}
+    for name, choice in choices_of(endpoint).items():
+        field = {"type": "string", "enum": list(choice.values)}
+        fields[name] = field if choice.default is None else field | {"default": choice.default}
     return fields
 
 
@@ -52,20 +85,56 @@ def _file(endpoint: Endpoint) -> dict[str, Any]:
     if not endpoint.takes_file:
         return {}
     pages = f" It may have {endpoint.max_pages:,} pages." if endpoint.max_pages else ""
+    fields = _file_fields()
+    fields["fileBase64"]["description"] += pages
+    fields["fileName"]["description"] = f"Ends in one of {', '.join(endpoint.file_extensions)}."
+    return fields
+
+
+def _file_fields() -> dict[str, dict[str, Any]]:
     return {
         "fileBase64": {
             "type": "string",
             "contentEncoding": "base64",
             "minLength": 1,
             "maxLength": _MAX_BASE64_CHARS,
-            "description": f"The file in Base64, up to 7.5 MB decoded.{pages}",
+            "description": f"The file in Base64, up to {MAX_FILE_MB:g} MB decoded.",
         },
-        "fileName": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": _MAX_NAME_CHARS,
-            "description": f"Ends in one of {', '.join(endpoint.file_extensions)}.",
+        "fileName": {"type": "string", "minLength": 1, "maxLength": MAX_FILE_NAME_CHARS},
+    }
+
+
+def direct_request_schema(
+    endpoints: Iterable[Endpoint], *, must_sign: bool = False
+) -> dict[str, Any]:
+    """Return the schema of the body of `POST /api/proxy-generate` (spec §2.2).
+
+    `must_sign` says whether a request without `payerSignature` is refused. What else a field may
+    hold depends on the slug: `request_schema` of that endpoint says it.
+    """
+    required = ["slug", "txHash", *(["payerSignature"] if must_sign else [])]
+    return {
+        "type": "object",
+        "properties": {
+            "slug": {"type": "string", "enum": [endpoint.slug for endpoint in endpoints]},
+            "txHash": {
+                "type": "string",
+                "pattern": f"^{TX_HASH}$",
+                "description": "The hash of the mined USDC transfer that pays.",
+            },
+            "prompt": {"type": "string", "minLength": 1, "maxLength": MAX_PROMPT_CHARS},
+            "aspect_ratio": {"type": "string", "enum": list(ASPECT_RATIOS)},
+            "output_format": {"type": "string", "enum": list(OUTPUT_FORMATS)},
+            "resolution": {"type": "string"},
+            **_file_fields(),
+            "payerSignature": {
+                "type": "string",
+                "pattern": f"^{PAYER_SIGNATURE}$",
+                "description": "The transfer's sender signs the request; see /llms.txt.",
+            },
         },
+        "required": required,
+        "anyOf": [{"required": ["prompt"]}, {"required": list(FILE_FIELDS)}],
     }
 
 
@@ -74,13 +143,14 @@ def request_example(endpoint: Endpoint) -> dict[str, Any]:
     body: dict[str, Any] = {}
     if "prompt" in endpoint.required_fields:
         body["prompt"] = _EXAMPLE_PROMPT[: endpoint.max_prompt_chars]
-    for name in CHOICES:
-        choice = getattr(endpoint, name)
+    for name, choice in choices_of(endpoint).items():
         if choice.default is not None:
             body[name] = choice.default
-    if endpoint.takes_file:
-        # The first bytes of a PDF; a real file has more.
-        body |= {"fileBase64": "JVBERi0xLjcK", "fileName": f"report{endpoint.file_extensions[0]}"}
+    if ".txt" in endpoint.file_extensions:
+        body |= _EXAMPLE_TEXT
+    elif endpoint.takes_file:
+        name = f"report{endpoint.file_extensions[0]}"
+        body |= {"fileBase64": _EXAMPLE_PDF, "fileName": name}
     return body
 
 

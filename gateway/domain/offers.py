@@ -15,6 +15,11 @@ MAX_FILE_BYTES = 7_500_000
 
 # Spec §8.
 MAX_PROMPT_CHARS = 10_000
+MAX_FILE_NAME_CHARS = 255
+
+# Regular expressions for whole strings. A smart account's signature may have some hundred bytes.
+TX_HASH = "0x[0-9a-fA-F]{64}"
+PAYER_SIGNATURE = "0x([0-9a-fA-F]{2}){1,4096}"
 
 # The first attempt and three automatic retries, spec §8.
 MAX_ATTEMPTS = 4

@@ -21,6 +21,10 @@ _CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD036414
 _ARGON2 = re.compile(
     r"\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{6,}"
 )
+# One "@" with a dot after it: a typo that matters shows only when somebody writes.
+_EMAIL = re.compile(r"([^@\s<>,]+@[^@\s<>,]+\.[^@\s<>,.]+)?")
+# CAIP-10 of the registry's contract, and the number of the agent in it.
+_REGISTRATION = re.compile(r"eip155:[1-9][0-9]{0,19}:0x[0-9a-fA-F]{40}/[0-9]{1,78}")
 _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 
 
@@ -100,6 +104,8 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         **judge_bucket(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
+        "contact_email": bool(_EMAIL.fullmatch(settings.contact_email)),
+        "agent_registrations": all(map(_REGISTRATION.fullmatch, settings.agent_registrations)),
         **{name: getattr(settings, name) in values for name, values in _ONE_OF.items()},
         **{name: getattr(settings, name) >= least for name, least in _AT_LEAST.items()},
         **{name: 0 < getattr(settings, name) < math.inf for name in _POSITIVE},

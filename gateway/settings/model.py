@@ -297,6 +297,25 @@ class Settings:
         "Date (YYYY-MM-DD) on which the catalogue changed last. Empty: the date of "
         "GATEWAY_CREATED.",
     )
+    contact_email: str = setting(
+        "",
+        "E-mail address that /openapi.json and the ERC-8004 file show. Registries such as x402scan "
+        "write to it to verify that the gateway is yours.",
+        example="operator@example.com",
+    )
+    ownership_proofs: tuple[str, ...] = setting(
+        (),
+        "Proofs, separated by commas, by which a registry knows that this address is yours; "
+        "/openapi.json shows them. The registry says what to put here.",
+        example="0x5f1c...",
+    )
+    agent_registrations: tuple[str, ...] = setting(
+        (),
+        "Registrations of this gateway in ERC-8004 identity registries, separated by commas: "
+        "chain, registry and number of the agent. /.well-known/agent-registration.json shows them, "
+        "so that readers of the chain know that this address is yours.",
+        example="eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432/22",
+    )
     log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")
     endpoints: dict[str, EndpointOverride] = attrs.field(
         factory=dict,

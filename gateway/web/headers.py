@@ -13,14 +13,25 @@ from gateway.redaction import hide_prompt
 from gateway.web.services import Services, services
 
 # Paths that a page of any origin may ask.
-_PUBLIC = ("/api/", "/.well-known/", "/files/", "/llms.txt", "/sitemap.xml")
+_PUBLIC = (
+    "/api/",
+    "/.well-known/",
+    "/files/",
+    "/llms.txt",
+    "/sitemap.xml",
+    "/openapi.json",
+    "/favicon.ico",
+)
+# What agents open first leads them to the rest (RFC 8288, RFC 8631).
+_OPENED_FIRST = ("/llms.txt", "/.well-known/agent-manifest.json")
+_LINKS = '</openapi.json>; rel="service-desc", </llms.txt>; rel="describedby"'
 _REQUEST_HEADERS = (
     "Content-Type, X-PAYMENT, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers, "
     "Range"
 )
 _ANSWER_HEADERS = (
     "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-Request-Id, "
-    "Accept-Ranges, Content-Range, Content-Disposition, ETag"
+    "Accept-Ranges, Content-Range, Content-Disposition, ETag, Link"
 )
 _CORS = [
     ("Access-Control-Allow-Origin", "*"),
@@ -78,6 +89,8 @@ def common_headers(gateway: Services, begun: Begun, path: str) -> list[tuple[str
     headers = [("X-Request-Id", begun.name), ("X-Content-Type-Options", "nosniff")]
     if gateway.settings.is_https:
         headers.append(("Strict-Transport-Security", "max-age=31536000"))
+    if path in _OPENED_FIRST:
+        headers.append(("Link", _LINKS))
     if path.startswith(_PUBLIC):
         headers += _CORS
     return headers

@@ -80,6 +80,8 @@ class Services:
     # Set once the heavy libraries are imported.
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event)
     password: AdminPassword = attrs.field(repr=False)
+    # Whether the app has the route /mcp; the documents for agents name it then.
+    serves_mcp: bool = False
     # The threads that decode and hash large bodies.
     bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))
     timing: Timing = attrs.field(factory=Timing)

@@ -1,17 +1,62 @@
-"""Documents by which agents find the gateway: manifest, DID document, llms.txt, sitemap."""
+"""Documents by which agents and crawlers find the gateway; `gateway.web.discovery` makes them."""
 
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from quart import Blueprint, Response, render_template
+import attrs
+from quart import Blueprint, Response, current_app, render_template, request
 
-from gateway.domain import MAX_FILE_BYTES, MAX_PROMPT_CHARS, Endpoint, PriceStep
+from gateway.domain import MAX_PROMPT_CHARS
+from gateway.domain.description import MAX_FILE_MB, choices_of, required_fields
 from gateway.settings import parse_limit
 from gateway.web import wire
+from gateway.web.discovery.listings import (
+    describe_agent,
+    guide_crawlers,
+    list_addresses,
+    list_resources,
+)
+from gateway.web.discovery.manifest import describe_gateway, describe_identity
+from gateway.web.discovery.openapi import describe_api
 from gateway.web.services import Services, services
 
-CHOICES = ("aspect_ratio", "output_format", "resolution")
 blueprint = Blueprint("discovery", __name__)
+_MINUTE, _DAY = "public, max-age=60", "public, max-age=86400"
+
+
+@attrs.frozen
+class _Document:
+    """A document that is made once for each change of what is on sale."""
+
+    body: bytes
+    tag: str = attrs.field(init=False)
+
+    @tag.default
+    def _hash_body(self) -> str:
+        return hashlib.sha256(self.body).hexdigest()[:32]
+
+    def to_response(self, content_type: str, cache: str = _MINUTE) -> Response:
+        """Return the document; a 304 without it where the client has it already."""
+        headers = {"ETag": f'"{self.tag}"', "Cache-Control": cache}
+        # A proxy that compresses an answer makes its ETag a weak one.
+        if request.if_none_match.contains_weak(self.tag):
+            return Response(b"", 304, headers)
+        return Response(self.body, 200, headers, content_type=content_type)
+
+
+def _keep(
+    gateway: Services, name: str, describe: Callable[[Services], dict[str, Any] | str]
+) -> _Document:
+    """Return the document that `describe` makes of the gateway, until the catalogue changes."""
+
+    def make() -> _Document:
+        said = describe(gateway)
+        text = said if isinstance(said, str) else wire.dumps(said) + "\n"
+        return _Document(text.encode())
+
+    return gateway.catalog.keep(name, make)
 
 
 @blueprint.get("/.well-known/agent-manifest.json")
@@ -19,130 +64,34 @@ async def manifest() -> Response:
     """Describe the gateway to agents (spec §2.7)."""
     gateway = services()
     gateway.wallet.check_known()
-    text = gateway.catalog.keep("manifest", lambda: wire.dumps(_describe_gateway(gateway)) + "\n")
+    text = _keep(gateway, "manifest", describe_gateway).body
     return Response(text, content_type="application/json")
-
-
-def _describe_gateway(gateway: Services) -> dict[str, Any]:
-    settings, base = gateway.settings, gateway.settings.base_url
-    endpoints = [_describe_endpoint(endpoint, base) for endpoint in gateway.catalog]
-    return {
-        "did": _make_did(base),
-        "name": settings.name,
-        "version": "1.0.0",
-        "specVersion": "1.0",
-        "authentication": _describe_ways_to_pay(gateway),
-        "endpoints": {
-            "generate": f"{base}/api/x402/{{slug}}",
-            "generateDirect": f"{base}/api/proxy-generate",
-            "taskStatus": f"{base}/api/task/{{taskId}}",
-            "llmstxt": f"{base}/llms.txt",
-            "endpointList": f"{base}/sitemap.xml",
-        },
-        "agentCapabilities": sorted({endpoint["capability"] for endpoint in endpoints}),
-        "availableEndpoints": endpoints,
-        "identity": {"walletAddress": settings.wallet, "network": settings.network},
-        "created": settings.created,
-        "updated": settings.updated or settings.created,
-    }
-
-
-def _describe_ways_to_pay(gateway: Services) -> list[dict[str, Any]]:
-    settings = gateway.settings
-    common = {"network": settings.network, "asset": "USDC"}
-    proof = "must" if settings.require_payer_signature else "may"
-    return [
-        {
-            "type": "X402",
-            "description": "Send the request, get a 402 with the price, sign that payment, and "
-            "send the request again with the signature.",
-            **common,
-            "paymentHeader": "X-PAYMENT",
-            "docs": "https://www.x402.org",
-        },
-        {
-            "type": "DirectUSDC",
-            "description": "Transfer USDC to the wallet, then send the request with the "
-            f"transaction's hash. The transfer's sender {proof} sign the request: "
-            "`payerSignature`, see /llms.txt.",
-            **common,
-            "endpoint": f"{settings.base_url}/api/proxy-generate",
-            "requiredFields": ["slug", "prompt", "txHash"],
-        },
-    ]
-
-
-def _describe_endpoint(endpoint: Endpoint, base: str) -> dict[str, Any]:
-    return {
-        "slug": endpoint.slug,
-        "title": endpoint.title,
-        "description": endpoint.description,
-        "price": wire.number(endpoint.price_units),
-        "priceCurrency": "USDC",
-        "model": endpoint.model,
-        "provider": endpoint.provider,
-        "capability": endpoint.capability,
-        "url": f"{base}/api/x402/{endpoint.slug}",
-        "requiredFields": list(endpoint.required_fields),
-        **_describe_more(endpoint),
-    }
-
-
-def _describe_more(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the fields about an endpoint that the specification does not know, where set."""
-    limit = endpoint.max_prompt_chars
-    more = {
-        "priceSteps": [_describe_price_step(step) for step in endpoint.price_steps],
-        "optionalFields": {
-            name: {"values": list(choice.values), "default": choice.default}
-            for name in CHOICES
-            if (choice := getattr(endpoint, name)).values
-        },
-        "fileExtensions": list(endpoint.file_extensions),
-        "maxPages": endpoint.max_pages,
-        "maxPromptChars": limit if limit < MAX_PROMPT_CHARS else None,
-    }
-    return {name: value for name, value in more.items() if value}
-
-
-def _describe_price_step(step: PriceStep) -> dict[str, Any]:
-    conditions = {"resolution": step.resolution, "minPages": step.min_pages}
-    known = {name: value for name, value in conditions.items() if value is not None}
-    return {"price": wire.number(step.price_units), **known}
-
-
-def _make_did(base: str) -> str:
-    return "did:web:" + urlsplit(base).netloc.replace(":", "%3A")
 
 
 @blueprint.get("/.well-known/did.json")
 async def did_document() -> dict[str, Any]:
     """Return the document of the manifest's `did` (did:web)."""
-    settings = services().settings
-    did = _make_did(settings.base_url)
-    account = f"{settings.chain.caip2}:{settings.wallet}"
-    return {
-        "@context": [
-            "https://www.w3.org/ns/did/v1",
-            "https://w3id.org/security/suites/secp256k1recovery-2020/v2",
-        ],
-        "id": did,
-        "verificationMethod": [
-            {
-                "id": f"{did}#wallet",
-                "type": "EcdsaSecp256k1RecoveryMethod2020",
-                "controller": did,
-                "blockchainAccountId": account,
-            }
-        ],
-        "service": [
-            {
-                "id": f"{did}#gateway",
-                "type": "AgentManifest",
-                "serviceEndpoint": f"{settings.base_url}/.well-known/agent-manifest.json",
-            }
-        ],
-    }
+    return describe_identity(services().settings)
+
+
+@blueprint.get("/openapi.json")
+async def openapi() -> Response:
+    """Describe every route that agents call, as OpenAPI 3.1."""
+    return _keep(services(), "openapi", describe_api).to_response("application/json")
+
+
+@blueprint.get("/.well-known/x402.json")
+async def resources() -> Response:
+    """List what is on sale with its terms of payment (a draft of the x402 foundation)."""
+    gateway = services()
+    gateway.wallet.check_known()
+    return _keep(gateway, "resources", list_resources).to_response("application/json")
+
+
+@blueprint.get("/.well-known/agent-registration.json")
+async def registration() -> Response:
+    """Return the registration file of ERC-8004."""
+    return _keep(services(), "registration", describe_agent).to_response("application/json")
 
 
 @blueprint.get("/llms.txt")
@@ -154,12 +103,14 @@ async def llms() -> Response:
     text = await render_template(
         "llms.txt",
         settings=settings,
+        serves_mcp=gateway.serves_mcp,
         network=settings.chain,
         endpoints=list(gateway.catalog),
         price=wire.number,
-        choices=CHOICES,
+        choices_of=choices_of,
+        required_fields=required_fields,
         max_prompt_chars=MAX_PROMPT_CHARS,
-        max_file_mb=MAX_FILE_BYTES / 10**6,
+        max_file_mb=MAX_FILE_MB,
         limits={
             name: parse_limit(getattr(settings, f"limit_{name}"))
             for name in ("x402", "price", "direct", "task")
@@ -171,18 +122,25 @@ async def llms() -> Response:
 
 @blueprint.get("/sitemap.xml")
 async def sitemap() -> Response:
-    """List the endpoints' addresses; the manifest links here as `endpointList`."""
-    gateway = services()
-    text = gateway.catalog.keep("sitemap", lambda: _list_addresses(gateway))
+    """List the pages' addresses; the manifest links here as `endpointList`."""
+    text = _keep(services(), "sitemap", list_addresses).body
     return Response(text, content_type="application/xml; charset=utf-8")
 
 
-def _list_addresses(gateway: Services) -> str:
-    base = gateway.settings.base_url
-    locations = "".join(
-        f"<url><loc>{base}/api/x402/{endpoint.slug}</loc></url>" for endpoint in gateway.catalog
+@blueprint.get("/robots.txt")
+async def robots() -> Response:
+    """Tell crawlers what is not for them, and where the sitemap is."""
+    return _keep(services(), "robots", guide_crawlers).to_response(
+        "text/plain; charset=utf-8", _DAY
     )
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>'
-        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{locations}</urlset>'
-    )
+
+
+@blueprint.get("/favicon.ico")
+async def favicon() -> Response:
+    """Return the picture that browsers and registries show beside the name."""
+    folder = Path(str(current_app.template_folder))
+
+    def read() -> _Document:
+        return _Document((folder / "favicon.ico").read_bytes())
+
+    return services().catalog.keep("favicon", read).to_response("image/x-icon", _DAY)

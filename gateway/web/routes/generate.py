@@ -3,6 +3,7 @@
 from typing import cast
 
 from quart import Blueprint, Response, request
+from werkzeug.exceptions import MethodNotAllowed
 
 from gateway.contracts import Quote
 from gateway.domain import GenerationRequest
@@ -31,6 +32,8 @@ PRICE_LIMIT = "price"
 ESCAPED_BODY_BYTES = SMALL_BODY_BYTES + 120_000
 # A file of 7.5 MB in Base64, and a prompt.
 LARGE_BODY_BYTES = 11_000_000
+# Programs and browsers get different answers to GET.
+_BY_READER = {"Vary": "Accept, User-Agent"}
 
 
 def _name_limit() -> str:
@@ -45,7 +48,7 @@ async def generate_x402(slug: str) -> Response:
     gateway = services()
     registered = gateway.catalog[slug]
     header, key = _read_payment_header(), request.headers.get("Idempotency-Key")
-    version = 1 if request.args.get("x402Version") == "1" else 2
+    version = _read_version()
     # The body's bytes have no name here: settling takes seconds, and a file would be in memory
     # twice for as long.
     if header is None:
@@ -58,6 +61,37 @@ async def generate_x402(slug: str) -> Response:
     except PaymentRequired as refusal:
         return _answer_challenge(gateway, quote, refusal.reason, version).to_response()
     return _answer_started(accepted)
+
+
+@blueprint.get(X402_RULE)
+@limited(_name_limit)
+async def show_price(slug: str) -> Response:
+    """Answer GET and HEAD as a POST without body and payment; send people to the endpoint's page.
+
+    Checkers and crawlers ask by GET. A GET buys nothing, so a payment with it is refused.
+    """
+    gateway = services()
+    registered = gateway.catalog[slug]
+    if _read_payment_header() is not None:
+        raise MethodNotAllowed(valid_methods=["POST"])
+    if _is_browser():
+        return Response(b"", 303, {"Location": f"/play/{slug}", **_BY_READER, **NOT_STORED})
+    version = _read_version()
+    quote = gateway.quote(registered.endpoint)
+    answer = _answer_challenge(gateway, quote, None, version).to_response()
+    answer.headers.extend(_BY_READER)
+    return answer
+
+
+def _is_browser() -> bool:
+    """Whether a person's browser asks, by the signs that x402's own middleware goes by."""
+    asked = request.headers
+    return "text/html" in asked.get("Accept", "") and "Mozilla" in asked.get("User-Agent", "")
+
+
+def _read_version() -> int:
+    """Return the version of x402 whose entry the client wants first."""
+    return 1 if request.args.get("x402Version") == "1" else 2
 
 
 async def answer_unpaid(

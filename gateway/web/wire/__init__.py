@@ -14,18 +14,28 @@ from gateway.web.wire.bodies import (
     request_hash,
     request_of,
 )
+from gateway.web.wire.schemas import (
+    challenge_schema,
+    error_schema,
+    started_schema,
+    task_schema,
+)
 
 __all__ = [
     "POLL_S",
     "Body",
     "DirectBody",
     "GenerationBody",
+    "challenge_schema",
     "dumps",
+    "error_schema",
     "number",
     "read",
     "read_password",
     "request_hash",
     "request_of",
     "started",
+    "started_schema",
     "task",
+    "task_schema",
 ]

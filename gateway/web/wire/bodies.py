@@ -16,8 +16,11 @@ from cattrs.gen import make_dict_structure_fn, override
 from gateway.domain import (
     ASPECT_RATIOS,
     MAX_FILE_BYTES,
+    MAX_FILE_NAME_CHARS,
     MAX_PROMPT_CHARS,
     OUTPUT_FORMATS,
+    PAYER_SIGNATURE,
+    TX_HASH,
     Attachment,
     Choice,
     Endpoint,
@@ -25,7 +28,6 @@ from gateway.domain import (
 )
 from gateway.errors import PayloadTooLarge, ValidationError
 
-_MAX_NAME_CHARS = 255
 # Python versions differ in how deep a parser may nest, so we set a limit of our own.
 _MAX_DEPTH = 100
 # A request needs two brackets; unknown fields, which are ignored, may hold many more.
@@ -34,9 +36,8 @@ _MAX_BRACKETS = 10_000
 _PIECE_BYTES = 64 * 1024
 _NO_MARKS = bytes(set(range(256)) - set(b'"[]{}'))
 _NOT_A_STRING = re.compile(r"Expected `(?:str|bytes) \| null`, got `\w+` - at `\$\.(\w+)`")
-_TX_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
-# A smart account's signature may have some hundred bytes.
-_SIGNATURE = re.compile(r"0x([0-9a-fA-F]{2}){1,4096}")
+_TX_HASH = re.compile(TX_HASH)
+_SIGNATURE = re.compile(PAYER_SIGNATURE)
 Body = TypeVar("Body", bound="GenerationBody")
 
 
@@ -223,7 +224,7 @@ def _check_specification(body: GenerationBody) -> None:
 
 
 def _check_file(file: bytes, name: str | None) -> None:
-    if not name or len(name) > _MAX_NAME_CHARS:
+    if not name or len(name) > MAX_FILE_NAME_CHARS:
         raise ValidationError("fileBase64 needs a fileName of 1 to 255 characters.")
     if not file:
         raise ValidationError("The file is empty.")

@@ -77,6 +77,17 @@ BODIES = {
 }
 
 
+NO_STRINGS = (5, 0, True, 1.5, ["a"], {"a": 1})
+OUT_OF_CHOICES = {
+    "prompt": (None, "", "x" * 10_001),
+    "aspect_ratio": ("2:1", "16:9 ", ""),
+    "output_format": ("gif", "PNG", ""),
+    "resolution": ("9K", "1k", ""),
+}
+NO_BASE64 = ("***", "aGk", "aGk=x", "a", "data:text/plain;base64,aGk=", "é")
+WRONG_NAMES = ("", "x" * 256, "a", "a.exe", ".", "a.txt.exe", "txt")
+
+
 @pytest.mark.parametrize("data", BODIES.values(), ids=BODIES)
 async def test_what_is_no_json_object_is_refused(gateway, chain, payer, data):
     await refused_everywhere(gateway, chain, payer, data)
@@ -84,7 +95,7 @@ async def test_what_is_no_json_object_is_refused(gateway, chain, payer, data):
 
 @pytest.mark.parametrize("name", ["prompt", "aspect_ratio", "output_format", "resolution"])
 async def test_a_string_must_be_a_json_string(gateway, chain, payer, name):
-    for value in (5, 0, True, 1.5, ["a"], {"a": 1}):
+    for value in NO_STRINGS:
         data = changed(**{name: value})
         for body in await refused_everywhere(gateway, chain, payer, data):
             assert name in body["error"]
@@ -96,15 +107,7 @@ async def test_a_string_of_the_direct_flow_must_be_a_json_string(gateway, chain,
         await refused(gateway, chain, DIRECT, changed(**{"slug": "paper", **FILE, name: value}))
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("prompt", (None, "", "x" * 10_001)),
-        ("aspect_ratio", ("2:1", "16:9 ", "")),
-        ("output_format", ("gif", "PNG", "")),
-        ("resolution", ("9K", "1k", "")),
-    ],
-)
+@pytest.mark.parametrize(("name", "values"), OUT_OF_CHOICES.items())
 async def test_a_value_out_of_its_choices_is_refused(gateway, chain, payer, name, values):
     for value in values:
         data = changed(**{name: value})
@@ -204,7 +207,7 @@ async def test_a_small_route_takes_no_large_body(gateway):
 
 @pytest.mark.parametrize("path", ["/api/x402/paper", DIRECT])
 async def test_a_file_that_is_no_base64_is_refused(gateway, chain, path):
-    for text in ("***", "aGk", "aGk=x", "a", "data:text/plain;base64,aGk=", "é"):
+    for text in NO_BASE64:
         data = changed(slug="paper", fileBase64=text, fileName="a.txt")
         await refused(gateway, chain, path, data)
 
@@ -217,7 +220,7 @@ async def test_an_empty_file_is_refused(gateway, chain, path):
 
 @pytest.mark.parametrize("path", ["/api/x402/paper", DIRECT])
 async def test_a_file_needs_a_name_with_a_known_ending(gateway, chain, path):
-    for name in ("", "x" * 256, "a", "a.exe", ".", "a.txt.exe", "txt"):
+    for name in WRONG_NAMES:
         data = changed(slug="paper", **FILE | {"fileName": name})
         await refused(gateway, chain, path, data)
 

@@ -15,7 +15,17 @@ from tests.conftest import WALLET, ScriptedProvider, running
 
 BASE = "http://gateway.test"
 MANIFEST = "/.well-known/agent-manifest.json"
-PUBLIC = (MANIFEST, "/.well-known/did.json", "/llms.txt", "/sitemap.xml", "/api/health")
+PUBLIC = (
+    MANIFEST,
+    "/.well-known/did.json",
+    "/.well-known/x402.json",
+    "/.well-known/agent-registration.json",
+    "/llms.txt",
+    "/openapi.json",
+    "/sitemap.xml",
+    "/favicon.ico",
+    "/api/health",
+)
 
 
 async def get_json(gateway, path):
@@ -56,12 +66,14 @@ async def test_the_manifest_has_the_fields_of_the_specification(gateway):
     for name in ("created", "updated"):
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", manifest[name])
     assert {"document-parsing", "text-to-image"} <= set(manifest["agentCapabilities"])
+    manifest["endpoints"].pop("mcp", None)
     assert manifest["endpoints"] == {
         "generate": BASE + "/api/x402/{slug}",
         "generateDirect": BASE + "/api/proxy-generate",
         "taskStatus": BASE + "/api/task/{taskId}",
         "llmstxt": BASE + "/llms.txt",
         "endpointList": BASE + "/sitemap.xml",
+        "openapi": BASE + "/openapi.json",
     }
 
 
@@ -128,7 +140,8 @@ async def test_the_sitemap_lists_the_endpoints(gateway):
     assert "xml" in answer.headers["Content-Type"]
     root = ET.fromstring(await answer.get_data())
     locations = [element.text for element in root.iter() if element.tag.endswith("}loc")]
-    assert locations == [f"{BASE}/api/x402/{slug}" for slug in await slugs(gateway)]
+    slugs_now = await slugs(gateway)
+    assert locations == [f"{BASE}/", *(f"{BASE}/api/x402/{slug}" for slug in slugs_now)]
 
 
 async def test_llms_txt_names_what_is_on_sale_its_price_and_the_wallet(gateway):
@@ -141,6 +154,30 @@ async def test_llms_txt_names_what_is_on_sale_its_price_and_the_wallet(gateway):
         assert endpoint["slug"] in text
         assert str(endpoint["price"]) in text
     assert WALLET in text
+
+
+async def test_mcp_is_named_only_where_it_is_served(gateway, monkeypatch):
+    circuit = gateway.services.catalog["picture"].upstream.circuit
+
+    async def told(is_served: bool) -> list[bool]:
+        monkeypatch.setattr(type(gateway.services), "serves_mcp", is_served)
+        for change in (circuit.trip, lambda _: circuit.try_again()):
+            change("a change of the catalogue")
+        manifest = await get_json(gateway, MANIFEST)
+        text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
+        return [manifest["endpoints"].get("mcp") == BASE + "/mcp", BASE + "/mcp" in text]
+
+    assert await told(False) == [False, False]
+    assert await told(True) == [True, True]
+
+
+@pytest.mark.parametrize("path", ["/llms.txt", MANIFEST])
+async def test_what_agents_open_first_links_to_the_descriptions(gateway, path):
+    link = (await gateway.client.get(path)).headers["Link"]
+    assert '</openapi.json>; rel="service-desc"' in link
+    assert '</llms.txt>; rel="describedby"' in link
+    for target in re.findall("<(.+?)>", link):
+        assert (await gateway.client.get(target)).status_code == 200
 
 
 # -- prices by what is asked for, and limits
@@ -259,22 +296,32 @@ async def test_llms_txt_tells_price_steps_and_limits(priced):
 
 
 async def shown(gateway) -> list[bool]:
-    """Return whether manifest, sitemap and llms.txt show the picture, and health counts it."""
+    """Return which of the documents show the picture; health counts what the manifest lists."""
     listed = await slugs(gateway)
+    described = (await get_json(gateway, "/openapi.json"))["paths"]
+    resources = (await get_json(gateway, "/.well-known/x402.json"))["items"]
+    agent = (await get_json(gateway, "/.well-known/agent-registration.json"))["description"]
     sitemap = (await (await gateway.client.get("/sitemap.xml")).get_data()).decode()
     text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
     counted = (await get_json(gateway, "/api/health"))["endpoints"]
     assert counted == len(listed)
-    return ["picture" in listed, "/api/x402/picture<" in sitemap, "### picture:" in text]
+    return [
+        "picture" in listed,
+        "/api/x402/picture<" in sitemap,
+        "### picture:" in text,
+        "/api/x402/picture" in described,
+        BASE + "/api/x402/picture" in [item["resource"]["url"] for item in resources],
+        "A picture" in agent,
+    ]
 
 
 async def test_what_is_off_sale_is_gone_everywhere_and_comes_back(gateway):
     circuit = gateway.services.catalog["picture"].upstream.circuit
-    assert await shown(gateway) == [True] * 3
+    assert await shown(gateway) == [True] * 6
     circuit.trip("No credit.")
-    assert await shown(gateway) == [False] * 3
+    assert await shown(gateway) == [False] * 6
     circuit.try_again()
-    assert await shown(gateway) == [True] * 3
+    assert await shown(gateway) == [True] * 6
 
 
 # -- what the operator changes
@@ -437,7 +484,7 @@ async def test_an_unknown_path_is_a_json_404(gateway, path):
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("GET", "/api/x402/picture", "POST"),
+        ("PUT", "/api/x402/picture", "POST"),
         ("GET", "/api/proxy-generate", "POST"),
         ("POST", "/api/task/x", "GET"),
         ("DELETE", "/api/task/x", "GET"),
@@ -475,7 +522,8 @@ def _words(header: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/x402/picture", "/api/proxy-generate", "/api/task/x", MANIFEST]
+    "path",
+    ["/api/x402/picture", "/api/proxy-generate", "/api/task/x", MANIFEST, "/openapi.json"],
 )
 async def test_a_browser_may_ask_from_anywhere(gateway, path):
     origin = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}

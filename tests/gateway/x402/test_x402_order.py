@@ -106,9 +106,3 @@ async def test_7_a_silent_chain_is_a_500_and_nothing_is_charged(
         answer = await buy(gateway, payer.header())
     assert answer.status_code == 500
     assert (await answer.get_json())["code"] in ("EXECUTION_ERROR", "INTERNAL_ERROR")
-
-
-async def test_the_price_is_not_told_by_get(gateway):
-    answer = await gateway.client.get(URL)
-    assert answer.status_code == 405
-    assert (await answer.get_json())["code"] == "METHOD_NOT_ALLOWED"

@@ -133,3 +133,18 @@ def test_held_bodies_do_not_spoil_a_stop(gateway):
         until(lambda: any(said["status"] == 404 for said in gateway.events("request")))
         gateway.stop()
         assert gateway.process.wait(60) == 0
+
+
+@pytest.mark.parametrize("path", ["/api/x402/slow", "/openapi.json", "/favicon.ico"])
+def test_an_answer_to_head_is_the_head_of_the_answer_to_get(gateway, path):
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=25)
+    with contextlib.closing(connection):
+        heads, sizes = [], []
+        # A body after the first answer would be taken for the second one.
+        for method in ("HEAD", "GET"):
+            connection.request(method, path)
+            answer = connection.getresponse()
+            heads.append((answer.status, answer.headers["Content-Length"]))
+            sizes.append(len(answer.read()))
+    assert heads[0] == heads[1]
+    assert sizes == [0, int(heads[0][1])]

@@ -1,0 +1,278 @@
+"""What listings say about requests is what the parser takes: for every bundled endpoint."""
+
+import base64
+import json
+
+import attrs
+import pytest
+from jsonschema import Draft202012Validator
+
+from gateway import Choice, Endpoint, PriceStep, Settings
+from gateway.domain import MAX_FILE_BYTES
+from gateway.domain.description import (
+    choices_of,
+    direct_request_schema,
+    price_range,
+    request_example,
+    request_schema,
+    required_fields,
+    started_example,
+)
+from gateway.errors import ValidationError
+from gateway.plugins.manager import BUNDLED, PluginManager
+from gateway.testing.store.facts import ENDPOINT
+from gateway.web import wire
+from tests.conftest import WALLET
+from tests.gateway.web.test_bodies import (
+    BODIES,
+    FILE,
+    HASH,
+    NO_BASE64,
+    NO_STRINGS,
+    OUT_OF_CHOICES,
+    WRONG_NAMES,
+)
+
+KEYS = {
+    "sandbox": True,
+    "plugin_values": {
+        "openai_api_key": "k",
+        "gemini_api_key": "k",
+        "fal_api_key": "k",
+        "kie_api_key": "k",
+        "replicate_api_key": "k",
+        "bfl_api_key": "k",
+        "mistral_api_key": "k",
+        "docling_base_url": "https://docling.example",
+        "llamaparse_api_key": "k",
+        "azure_documents_key": "k",
+        "azure_documents_endpoint": "https://azure.example",
+    },
+}
+PICTURE = attrs.evolve(
+    ENDPOINT,
+    slug="picture",
+    aspect_ratio=Choice(values=("1:1", "16:9"), default="1:1"),
+    output_format=Choice(values=("png", "jpg", "webp"), default="png"),
+    resolution=Choice(values=("1K", "2K")),
+    max_prompt_chars=10_000,
+)
+PAPER = attrs.evolve(
+    ENDPOINT,
+    slug="paper",
+    capability="document-parsing",
+    required_fields=("fileBase64", "fileName"),
+    file_extensions=(".pdf", ".txt"),
+    max_pages=20,
+)
+GOOD = {"prompt": "a boat"}
+
+
+def bundled() -> list[Endpoint]:
+    catalog = PluginManager().catalog(Settings(wallet=WALLET, **KEYS))
+    return [registered.endpoint for registered in catalog.everything()]
+
+
+ENDPOINTS = bundled()
+EACH = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.slug)
+
+
+def fits(body: object, schema: dict) -> bool:
+    return Draft202012Validator(schema).is_valid(body)
+
+
+def taken(body: dict, endpoint: Endpoint) -> bool:
+    """Whether the real parser takes a body at an endpoint."""
+    try:
+        wire.request_of(wire.read(wire.GenerationBody, json.dumps(body).encode()), endpoint)
+    except ValidationError:
+        return False
+    return True
+
+
+def test_every_bundled_provider_has_an_endpoint_here():
+    catalog = PluginManager().catalog(Settings(wallet=WALLET, **KEYS))
+    selling = {registered.upstream.plugin for registered in catalog.everything()}
+    ways_to_pay = {
+        "gateway_x402",
+        "gateway_usdc_direct",
+        "gateway_local_settler",
+        "gateway_facilitator_settler",
+    }
+    assert selling == set(BUNDLED) - ways_to_pay
+
+
+@EACH
+def test_every_example_is_taken_and_fits_its_schema(endpoint):
+    schema = request_schema(endpoint)
+    Draft202012Validator.check_schema(schema)
+    example = request_example(endpoint)
+    assert taken(example, endpoint)
+    assert fits(example, schema)
+    assert set(required_fields(endpoint)) <= set(example)
+
+
+@EACH
+def test_every_value_of_every_choice_is_taken_and_no_other_one(endpoint):
+    schema, example = request_schema(endpoint), request_example(endpoint)
+    offered = {
+        name: field["enum"] for name, field in schema["properties"].items() if "enum" in field
+    }
+    assert set(offered) == set(choices_of(endpoint))
+    for name, values in offered.items():
+        for value in (*values, "nonsense"):
+            body = example | {name: value}
+            assert taken(body, endpoint) == fits(body, schema) == (value in values), (name, value)
+
+
+@EACH
+def test_the_longest_prompt_is_the_parsers(endpoint):
+    schema, example = request_schema(endpoint), request_example(endpoint)
+    limit = schema["properties"]["prompt"]["maxLength"]
+    for letter in ("x", "\U0001f600"):
+        for length in (limit, limit + 1):
+            body = example | {"prompt": letter * length}
+            assert taken(body, endpoint) == fits(body, schema) == (length == limit)
+
+
+@EACH
+def test_what_is_required_is_required_by_the_parser(endpoint):
+    schema, example = request_schema(endpoint), request_example(endpoint)
+    for name in schema["required"]:
+        body = {field: value for field, value in example.items() if field != name}
+        assert not taken(body, endpoint)
+        assert not fits(body, schema)
+
+
+def test_the_largest_file_fits_and_a_larger_one_does_not():
+    schema = request_schema(PAPER)
+    for size, right in ((MAX_FILE_BYTES, True), (MAX_FILE_BYTES + 3, False)):
+        text = base64.b64encode(b"x" * size).decode()
+        assert fits({"fileBase64": text, "fileName": "a.txt"}, schema) == right
+
+
+# -- what the tests of bodies refuse, the schema refuses as well
+
+CHECKED_LATER = {
+    "a lone surrogate",
+    *(f"fileBase64 {text}" for text in NO_BASE64),
+    # How the name ends. The empty name and the long one are refused by the schema.
+    *(f"fileName {name}" for name in WRONG_NAMES if 0 < len(name) < 256),
+    "a file where none is taken",
+}
+
+
+def read_json(data: bytes) -> object:
+    """Return what any JSON parser reads; raises `ValueError` where it reads nothing."""
+
+    def refuse(name: str) -> object:
+        raise ValueError(name)
+
+    try:
+        return json.loads(data.decode(), parse_constant=refuse)
+    except RecursionError as error:
+        raise ValueError from error
+
+
+def parsed_bodies() -> dict[str, object]:
+    found = {}
+    for name, data in BODIES.items():
+        try:
+            found[name] = read_json(data)
+        except ValueError:
+            continue
+    return found
+
+
+PICTURES_REFUSED = parsed_bodies() | {
+    **{f"{name} {value}": GOOD | {name: value} for name in OUT_OF_CHOICES for value in NO_STRINGS},
+    **{
+        f"{name} {str(value)[:9]}": GOOD | {name: value}
+        for name, values in OUT_OF_CHOICES.items()
+        for value in values
+    },
+    "a file where none is taken": GOOD | FILE,
+}
+PAPERS_REFUSED = {
+    **{f"fileBase64 {text}": FILE | {"fileBase64": text} for text in (*NO_BASE64, "")},
+    **{f"fileName {name}": FILE | {"fileName": name} for name in WRONG_NAMES},
+    **{f"{name} {value}": FILE | {name: value} for name in FILE for value in NO_STRINGS},
+}
+
+
+@pytest.mark.parametrize("name", PICTURES_REFUSED)
+def test_a_refused_body_of_a_picture_fails_the_schema_or_is_checked_later(name):
+    body = PICTURES_REFUSED[name]
+    assert not taken(body, PICTURE)
+    assert fits(body, request_schema(PICTURE)) == (name in CHECKED_LATER)
+
+
+@pytest.mark.parametrize("name", PAPERS_REFUSED)
+def test_a_refused_body_of_a_document_fails_the_schema_or_is_checked_later(name):
+    body = PAPERS_REFUSED[name]
+    assert not taken(body, PAPER)
+    assert fits(body, request_schema(PAPER)) == (name in CHECKED_LATER)
+
+
+def test_what_is_checked_later_is_what_this_test_names():
+    assert set(PICTURES_REFUSED) | set(PAPERS_REFUSED) > CHECKED_LATER
+
+
+# -- the direct flow
+
+DIRECT = {"slug": "picture", "txHash": HASH, **GOOD}
+DIRECT_REFUSED = {
+    "no slug": {"txHash": HASH, **GOOD},
+    "no hash": {"slug": "picture", **GOOD},
+    "neither prompt nor file": {"slug": "picture", "txHash": HASH},
+    "a file without a name": {"slug": "paper", "txHash": HASH, "fileBase64": "aGk="},
+    **{f"slug {value}": DIRECT | {"slug": value} for value in NO_STRINGS},
+    **{
+        f"txHash {value}": DIRECT | {"txHash": value}
+        for value in (*NO_STRINGS, "", "0x12", "ab" * 32)
+    },
+    **{
+        f"payerSignature {value}": DIRECT | {"payerSignature": value}
+        for value in (5, "", "0x", "0x123", "0xzz", "12", "0x" + "ab" * 4097)
+    },
+    **{f"{name} bad": DIRECT | {name: "2:1"} for name in ("aspect_ratio", "output_format")},
+}
+
+
+@pytest.mark.parametrize("name", DIRECT_REFUSED)
+def test_a_refused_body_of_the_direct_flow_fails_its_schema(name):
+    schema = direct_request_schema([PICTURE, PAPER])
+    with pytest.raises(ValidationError):
+        wire.read(wire.DirectBody, json.dumps(DIRECT_REFUSED[name]).encode())
+    assert not fits(DIRECT_REFUSED[name], schema)
+
+
+def test_a_body_of_the_direct_flow_that_is_taken_fits_its_schema():
+    schema = direct_request_schema([PICTURE, PAPER])
+    Draft202012Validator.check_schema(schema)
+    for body in (DIRECT, {"slug": "paper", "txHash": HASH, **FILE}):
+        wire.read(wire.DirectBody, json.dumps(body).encode())
+        assert fits(body, schema)
+    signed = direct_request_schema([PICTURE], must_sign=True)
+    assert not fits(DIRECT, signed)
+    assert fits(DIRECT | {"payerSignature": "0x" + "ab" * 65}, signed)
+
+
+# -- prices and answers
+
+
+def test_the_range_of_prices_takes_in_every_step():
+    steps = (PriceStep(price_units=5, resolution="2K"), PriceStep(price_units=120, min_pages=9))
+    assert price_range(attrs.evolve(PICTURE, price_units=50, price_steps=steps)) == (5, 120)
+    assert price_range(attrs.evolve(PICTURE, price_units=50)) == (50, 50)
+
+
+def test_the_example_of_an_answer_fits_the_answers_schema():
+    said = dict(started_example()) | {"message": "The generation has started."}
+    assert fits(said, wire.started_schema())
+    assert not fits(said | {"success": False}, wire.started_schema())
+
+
+def test_what_is_returned_may_be_changed():
+    request_schema(PAPER)["properties"]["fileName"].clear()
+    assert request_schema(PAPER)["properties"]["fileName"]["type"] == "string"
