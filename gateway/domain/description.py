@@ -7,7 +7,13 @@ functions are pure, and their results hold fresh dictionaries that a caller may 
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.domain.offers import MAX_FILE_BYTES, MAX_PROMPT_CHARS, TEXT_TO_IMAGE, Endpoint
+from gateway.domain.offers import (
+    MAX_CALLBACK_CHARS,
+    MAX_FILE_BYTES,
+    MAX_PROMPT_CHARS,
+    TEXT_TO_IMAGE,
+    Endpoint,
+)
 
 # The fields with a list of values, as a request names them.
 CHOICES = ("aspect_ratio", "output_format", "resolution")
@@ -19,15 +25,22 @@ _EXAMPLE_PROMPT = "a lighthouse above a stormy sea at night"
 _TASK_ID = "6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"
 
 
-def request_schema(endpoint: Endpoint) -> dict[str, Any]:
+def request_schema(endpoint: Endpoint, *, callbacks: bool = True) -> dict[str, Any]:
     """Return the schema of a request's JSON body at this endpoint.
+
+    `callbacks` says whether the gateway sends webhooks (`Settings.sends_webhooks`).
 
     Three rules are not in it, because a schema cannot say them or they take the file: the ending
     of `fileName`, the number of pages, and what the provider itself checks.
     """
     return {
         "type": "object",
-        "properties": {**_prompt(endpoint), **_choices(endpoint), **_file(endpoint)},
+        "properties": {
+            **_prompt(endpoint),
+            **_choices(endpoint),
+            **_file(endpoint),
+            **(callback_fields() if callbacks else {}),
+        },
         "required": list(endpoint.required_fields),
     }
 
@@ -66,6 +79,22 @@ def _file(endpoint: Endpoint) -> dict[str, Any]:
             "maxLength": _MAX_NAME_CHARS,
             "description": f"Ends in one of {', '.join(endpoint.file_extensions)}.",
         },
+    }
+
+
+def callback_fields() -> dict[str, Any]:
+    """Return the field by which a request of either flow asks for webhooks.
+
+    The schema says less than the parser: in production http is refused, and a user name always.
+    """
+    return {
+        "callbackUrl": {
+            "type": "string",
+            "format": "uri",
+            "pattern": "^https?://",
+            "maxLength": MAX_CALLBACK_CHARS,
+            "description": "An https address that is told how the task ends.",
+        }
     }
 
 

@@ -21,6 +21,7 @@ _CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD036414
 _ARGON2 = re.compile(
     r"\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{6,}"
 )
+_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 
 
@@ -40,6 +41,7 @@ def check_settings(settings: Settings) -> None:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
     _check_wallet(settings)
+    _check_webhooks(settings)
 
 
 def check_server(settings: Settings) -> None:
@@ -58,6 +60,7 @@ _ONE_OF = {
     "log_format": ("json", "console"),
     "refunds": ("manual", "automatic"),
     "server": ("hypercorn", "uvicorn"),
+    "webhooks": ("on", "off", "local"),
 }
 _AT_LEAST = {
     "workers": 1,
@@ -120,7 +123,7 @@ def parse_keys(text: str) -> list[str]:
 def _is_facilitator_address(text: str) -> bool:
     """Whether this is empty or an address; http is right on this machine only."""
     url = urlsplit(text)
-    is_local = url.hostname in ("127.0.0.1", "localhost", "::1")
+    is_local = url.hostname in _THIS_MACHINE
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
 
 
@@ -154,6 +157,18 @@ def _check_wallet(settings: Settings) -> None:
                 f"GATEWAY_WALLET is the address of the USDC contract on {network.name}, where "
                 "every payment would be lost: set the address of your own wallet."
             )
+
+
+def _check_webhooks(settings: Settings) -> None:
+    """Raise `SettingsError` where buyers elsewhere could reach programs of this machine."""
+    reached_at = urlsplit(settings.base_url).hostname
+    listens_on = settings.bind.rpartition(":")[0].strip("[]")
+    if settings.webhooks == "local" and not {reached_at, listens_on} <= set(_THIS_MACHINE):
+        raise SettingsError(
+            "GATEWAY_WEBHOOKS=local lets buyers send requests to programs of this machine, so "
+            "GATEWAY_BASE_URL and GATEWAY_BIND must be of this machine, too, such as "
+            "http://127.0.0.1:8080 and 127.0.0.1:8080. Elsewhere set GATEWAY_WEBHOOKS=on."
+        )
 
 
 def is_key(text: str) -> bool:

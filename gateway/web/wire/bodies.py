@@ -15,6 +15,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from gateway.domain import (
     ASPECT_RATIOS,
+    MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
     MAX_PROMPT_CHARS,
     OUTPUT_FORMATS,
@@ -35,6 +36,13 @@ _PIECE_BYTES = 64 * 1024
 _NO_MARKS = bytes(set(range(256)) - set(b'"[]{}'))
 _NOT_A_STRING = re.compile(r"Expected `(?:str|bytes) \| null`, got `\w+` - at `\$\.(\w+)`")
 _TX_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
+# Host names are ASCII; others are written as `xn--`.
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_ADDRESS = re.compile(
+    rf"https?://(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:.]{{2,45}}\])(?::(?P<port>[0-9]{{1,5}}))?"
+    r"(?:[/?][!-~]*)?"
+)
+_MAX_PORT = 65_535
 # A smart account's signature may have some hundred bytes.
 _SIGNATURE = re.compile(r"0x([0-9a-fA-F]{2}){1,4096}")
 Body = TypeVar("Body", bound="GenerationBody")
@@ -50,6 +58,8 @@ class GenerationBody:
     resolution: str | None = None
     file: bytes | None = attrs.field(default=None, repr=False)
     file_name: str | None = None
+    # Told how the task ends. Not shown, because many hold a secret.
+    callback_url: str | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -73,6 +83,7 @@ class _GenerationFields(TypedDict, total=False):
     output_format: str | None
     resolution: str | None
     fileName: str | None
+    callbackUrl: str | None
 
 
 class _DirectFields(_GenerationFields, total=False):
@@ -92,6 +103,7 @@ class _LoginFields(TypedDict, total=False):
 _NAMES = {
     "file": "fileBase64",
     "file_name": "fileName",
+    "callback_url": "callbackUrl",
     "tx_hash": "txHash",
     "payer_signature": "payerSignature",
 }
@@ -220,6 +232,17 @@ def _check_specification(body: GenerationBody) -> None:
             raise ValidationError(f"{name} must be one of: {', '.join(allowed)}.")
     if body.file is not None:
         _check_file(body.file, body.file_name)
+    if body.callback_url is not None and not _is_address(body.callback_url):
+        raise ValidationError(
+            f"callbackUrl must be an address such as https://example.com/hook of at most "
+            f"{MAX_CALLBACK_CHARS:,} characters, without a user name in it."
+        )
+
+
+def _is_address(text: str) -> bool:
+    """Whether every reader of this address takes the same part of it for its host."""
+    found = _ADDRESS.fullmatch(text) if len(text) <= MAX_CALLBACK_CHARS else None
+    return found is not None and 0 < int(found["port"] or 1) <= _MAX_PORT
 
 
 def _check_file(file: bytes, name: str | None) -> None:
@@ -270,6 +293,7 @@ def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
         output_format=_choose("output_format", body.output_format, endpoint.output_format),
         resolution=_choose("resolution", body.resolution, endpoint.resolution),
         attachment=attachment,
+        callback_url=body.callback_url,
     )
 
 
