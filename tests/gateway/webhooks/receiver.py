@@ -34,7 +34,8 @@ class Delivered:
 class Receiver:
     """Answers requests one by one by `answers`, and by 204 where there are none left.
 
-    An answer is bytes to send as they are, or None to send nothing at all.
+    An answer is bytes to send as they are, None to send nothing at all, or a function that writes
+    to the connection.
     """
 
     port: int = 0
@@ -62,6 +63,8 @@ class Receiver:
         self._changed.set()
         if answer is None:
             await reader.read()
+        elif callable(answer):
+            await answer(writer)
         else:
             writer.write(answer)
             await writer.drain()
