@@ -153,8 +153,8 @@ class GenerationRequest:
     resolution: str | None = None
     attachment: Attachment | None = None
 
-    # The address that is told how the task ends. Not shown, because many hold a secret. Where a
-    # provider generates, it is None.
+    # The address that is told how the task ends. Not shown, because many hold a secret. A provider
+    # gets None.
     callback_url: str | None = attrs.field(default=None, repr=False)
 
     # Pages of the attachment, if the endpoint counts pages and the attachment has pages.

@@ -86,11 +86,20 @@ async def check_request(
 ) -> GenerationRequest:
     """Return the request after the checks of its endpoint and its provider.
 
-    Raises `ValidationError` where one of them refuses it, and `ExecutionError` where the provider
-    cannot check now.
+    The provider does not see the address for events. Raises `ValidationError` where a check
+    refuses the request, and `ExecutionError` where the provider cannot check now.
     """
     hide_prompt(body.prompt)
     check_callback(gateway.settings, body.callback_url)
+    generation = await _check_by_provider(gateway, body, registered)
+    if body.callback_url is None:
+        return generation
+    return attrs.evolve(generation, callback_url=body.callback_url)
+
+
+async def _check_by_provider(
+    gateway: Services, body: wire.GenerationBody, registered: Registered
+) -> GenerationRequest:
     endpoint = registered.endpoint
     generation = await _make_request(gateway, body, endpoint)
     if not (endpoint.counts_pages or registered.upstream.validating):

@@ -293,7 +293,6 @@ def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
         output_format=_choose("output_format", body.output_format, endpoint.output_format),
         resolution=_choose("resolution", body.resolution, endpoint.resolution),
         attachment=attachment,
-        callback_url=body.callback_url,
     )
 
 

@@ -1,5 +1,6 @@
 """Where events may go: to the internet over https, to exactly the address that was checked."""
 
+import attrs
 import pytest
 
 from gateway.errors import SettingsError
@@ -7,7 +8,7 @@ from gateway.settings import Settings, check_settings
 from gateway.vendors import links
 from gateway.webhooks import Sender
 from gateway.webhooks.sender import NotTaken
-from tests.conftest import WALLET
+from tests.conftest import WALLET, running
 from tests.gateway.vendors.conftest import authority  # noqa: F401 - a fixture
 from tests.gateway.webhooks.receiver import receiving
 from tests.gateway.webhooks.shop import Names, opened
@@ -184,3 +185,18 @@ def test_events_are_sent_where_the_secret_went_over_https(mode, base_url, sends)
 def test_a_gateway_that_others_reach_cannot_be_a_local_one(changes):
     with pytest.raises(SettingsError, match="GATEWAY_WEBHOOKS=on"):
         check_settings(made(webhooks="local", **changes))
+
+
+async def test_a_gateway_that_others_reach_takes_https_only(settings, provider):
+    settings = attrs.evolve(settings, base_url="https://gateway.example", webhooks="on")
+    async with running(settings, provider) as gateway:
+        code, error = await asked(gateway, "http://buyer.example/")
+        assert (code, error) == (400, "callbackUrl must begin with https://.")
+        assert (await asked(gateway, "https://buyer.example/"))[0] == 402
+
+
+async def test_a_gateway_that_sends_none_says_so_before_the_payment(settings, provider):
+    settings = attrs.evolve(settings, webhooks="off")
+    async with running(settings, provider) as gateway:
+        code, error = await asked(gateway, "http://127.0.0.1/")
+        assert (code, "poll the task" in error) == (400, True)
