@@ -49,9 +49,9 @@ def hypercorn_config(listener: socket.socket) -> Config:
     config.backlog = BACKLOG
     config.keep_alive_timeout = IDLE_S
     config.keep_alive_max_requests = 10_000
-    # A head is bounded by the time-out for idle connections, a body by Quart. This one would cut a
-    # stream whose client has nothing to say.
-    config.read_timeout = None
+    # Hypercorn counts it in the middle of an answer, too, and a request may wait half a minute for
+    # its task (`?wait=30`).
+    config.read_timeout = 2 * IDLE_S
     config.h11_max_incomplete_size = MAX_HEAD_BYTES
     config.graceful_timeout = GRACE_S
     config.shutdown_timeout = STOP_S

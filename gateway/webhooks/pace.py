@@ -17,6 +17,9 @@ class Pace:
         """Count an attempt now; returns 0, or the time from which on the next one may begin."""
         self._forget(now)
         times = self._sent.setdefault((payer, host), deque())
+        if times and times[-1] > now:
+            # The clock was put back.
+            times.clear()
         while times and times[0] <= now - _WINDOW_S:
             times.popleft()
         if len(times) >= _MOST:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.conftest import Payer
-from tests.proof.process.test_http_attacks import IMPATIENT
+from tests.proof.process.test_http_attacks import IMPATIENT, is_held
 from tests.proof.process.test_process import key, served, until  # noqa: F401 - fixtures
 
 # Its answer is larger than what a connection's buffers take.
@@ -121,6 +121,13 @@ def test_a_stream_outlives_the_limits_of_idle_connections(impatient, opened, cha
     assert bodies(heard)[0]["done"] is False
 
 
+def test_a_poll_may_wait_as_long_as_a_connection_may_be_idle(impatient, chain):
+    task_id = bought(impatient, chain)
+    for _ in range(5):
+        assert impatient.task(task_id, wait_s=1)["done"] is False
+    impatient.let_go()
+
+
 def test_clients_that_hang_up_free_their_places_at_once(impatient, opened, chain):
     task_id = bought(impatient, chain)
     for _ in range(3):
@@ -150,6 +157,7 @@ def test_a_client_that_does_not_read_is_cut_off(impatient, opened, chain):
         assert stream.status() == b"200"
     until(lambda: is_free(impatient, task_id))
     for stream in four:
+        until(lambda: not is_held(impatient, stream.socket))  # noqa: B023 - called at once
         assert len(stream.rest()) < 30_000_000
 
 

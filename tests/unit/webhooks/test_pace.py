@@ -20,6 +20,13 @@ def test_another_payer_and_another_host_have_their_own():
     assert pace.take("q", "h", 1.0) == pace.take("p", "i", 1.0) == 0.0
 
 
+def test_a_clock_that_was_put_back_holds_nothing_up():
+    pace = Pace()
+    for _ in range(10):
+        pace.take("p", "h", 100_000.0)
+    assert pace.take("p", "h", 1.0) == 0.0
+
+
 def test_pairs_are_forgotten_after_the_minute():
     pace = Pace()
     for number in range(1_000):
