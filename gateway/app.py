@@ -45,7 +45,9 @@ from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.rate_limits import RateLimits
 from gateway.web.readiness import Readiness
+from gateway.web.routes.tasks import render_event
 from gateway.web.services import EXTENSION, FAILURE, Services, Timing
+from gateway.webhooks import CallbackSecrets, Deliveries, Sender
 
 _log = structlog.get_logger()
 
@@ -208,14 +210,27 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
     settings, chain, now = context.settings, context.chain, context.now
     output_store = open_outputs(settings, installation.file_secret)
     notifications = TaskNotifications()
-    workers = _make_workers(parts, output_store, notifications.post)
+
+    def tell(task_id: str) -> None:
+        notifications.post(task_id)
+        deliveries.wake()
+
+    deliveries = Deliveries(
+        store=store,
+        render=lambda event, task: render_event(services, event, task),
+        secrets=CallbackSecrets(installation.file_secret),
+        sender=Sender(is_local=settings.webhooks == "local"),
+        now=now,
+        is_on=settings.sends_webhooks,
+    )
+    workers = _make_workers(parts, output_store, tell)
     settlements = _make_settlements(parts, workers.wake, notifications.post)
     readiness = Readiness(settings, catalog)
     wallet = WalletCheck(settings, chain)
     payments = _make_payments(
         parts, installation, settlements, readiness, wallet, on_queued=workers.wake
     )
-    return Services(
+    services = Services(
         settings=settings,
         redactor=parts.redactor,
         store=store,
@@ -229,6 +244,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         limits=RateLimits(settings, now),
         notifications=notifications,
         long_polls=LongPolls(settings.max_long_polls, settings.max_long_polls_per_address),
+        deliveries=deliveries,
         readiness=readiness,
         wallet=wallet,
         now=now,
@@ -236,6 +252,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         password=AdminPassword(settings, store),
         timing=parts.timing,
     )
+    return services
 
 
 def _make_workers(
@@ -308,6 +325,7 @@ async def _run_background_work(services: Services) -> AsyncIterator[None]:
     next start.
     """
     services.workers.start()
+    services.deliveries.start()
     space = Periodic(
         "give-back-space", services.store.give_back_space, services.timing.give_back_space_s
     )
@@ -366,11 +384,12 @@ async def _look_at_wallet(services: Services) -> None:
 
 
 async def _drain(services: Services) -> None:
-    """Finish refunds, payments and tasks that have begun, each within its time."""
+    """Finish refunds, payments, tasks and deliveries that have begun, each within its time."""
     if services.refunds is not None:
         await services.refunds.close()
     await services.settlements.close(grace_s=services.timing.drain_payments_s)
     await services.workers.drain(grace_s=services.timing.drain_tasks_s)
+    await services.deliveries.close()
 
 
 async def _close(services: Services) -> None:

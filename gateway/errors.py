@@ -8,6 +8,7 @@ GatewayError                       reaches the buyer as JSON: status, code, sent
 ├── InvalidCredentials             401 INVALID_CREDENTIALS
 ├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
 ├── TooManyRequests                429, no code
+│   └── TooManyStreams             429, no code
 ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
 │   └── BodiesFull                 503 EXECUTION_ERROR, with Retry-After
 ├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
@@ -104,6 +105,17 @@ class TooManyRequests(GatewayError):
         unit = "second" if retry_after_s == 1 else "seconds"
         super().__init__(f"Rate limit exceeded. Try again in {retry_after_s} {unit}.")
         self.retry_after_s = retry_after_s
+
+
+class TooManyStreams(TooManyRequests):
+    """Too many event streams are open, of this address or in all. Polling the task still works."""
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(retry_after_s)
+        self.message = (
+            "Too many event streams are open. Poll the task instead: leave the header Accept out, "
+            "and add ?wait=30."
+        )
 
 
 class ExecutionError(GatewayError):

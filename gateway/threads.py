@@ -1,11 +1,13 @@
 """Threads for one kind of work, so that another kind of work cannot delay it."""
 
 import asyncio
+import contextlib
 import contextvars
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 Value = TypeVar("Value")
 
@@ -24,3 +26,38 @@ class Threads:
     def close(self) -> None:
         """Start no more calls; a running call ends by itself."""
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+async def run_in_daemon(function: Callable[[], Value], name: str) -> Value:
+    """Run a function in a thread of its own, for which the end of the process does not wait.
+
+    The caller limits how many there are.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[Callable[[], Value]] = loop.create_future()
+
+    def tell(outcome: Callable[[], Value]) -> None:
+        if not ended.cancelled():
+            ended.set_result(outcome)
+
+    def work() -> None:
+        outcome = _outcome_of(function)
+        # The loop may have been closed meanwhile.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, outcome)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return (await ended)()
+
+
+def _outcome_of(function: Callable[[], Value]) -> Callable[[], Value]:
+    """Call a function; return what returns or raises the same."""
+    try:
+        value = function()
+    except Exception as error:  # noqa: BLE001 - it is raised where the outcome is called
+        return partial(_raise, error)
+    return lambda: value
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

@@ -10,6 +10,7 @@ from gateway.contracts.payers import PayerRecords, ReserveLimits
 from gateway.contracts.payments import SettlementJournal
 from gateway.contracts.refunds import RefundLedger
 from gateway.contracts.task_queue import TaskQueue
+from gateway.contracts.webhooks import WebhookQueue
 from gateway.domain import (
     Authorization,
     Endpoint,
@@ -69,6 +70,11 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     @property
     def payers(self) -> PayerRecords:
         """What payers have open, and which settlements they made fail."""
+        ...
+
+    @property
+    def webhooks(self) -> WebhookQueue:
+        """The events that buyers are still to be told."""
         ...
 
     # -- payments. In docs/payments.md `reserve` is T1, `begin_settling` T2, `settle` T3,

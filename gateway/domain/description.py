@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.domain.offers import (
     ASPECT_RATIOS,
+    MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
     MAX_FILE_NAME_CHARS,
     MAX_PROMPT_CHARS,
@@ -53,8 +54,10 @@ def price_range(endpoint: Endpoint) -> tuple[int, int]:
     return min(prices), max(prices)
 
 
-def request_schema(endpoint: Endpoint) -> dict[str, Any]:
+def request_schema(endpoint: Endpoint, *, callbacks: bool = False) -> dict[str, Any]:
     """Return the schema of a request's JSON body at this endpoint.
+
+    `callbacks` says whether the gateway sends webhooks (`Settings.sends_webhooks`).
 
     The schema accepts some bodies that are refused before payment. It does not say that Base64 must
     decode to at most 7.5 MB, how `fileName` ends, how many pages a document has, that an endpoint
@@ -62,7 +65,12 @@ def request_schema(endpoint: Endpoint) -> dict[str, Any]:
     """
     return {
         "type": "object",
-        "properties": {**_prompt(endpoint), **_choices(endpoint), **_file(endpoint)},
+        "properties": {
+            **_prompt(endpoint),
+            **_choices(endpoint),
+            **_file(endpoint),
+            **(callback_fields() if callbacks else {}),
+        },
         "required": required_fields(endpoint),
     }
 
@@ -105,7 +113,7 @@ def _file_fields() -> dict[str, dict[str, Any]]:
 
 
 def direct_request_schema(
-    endpoints: Iterable[Endpoint], *, must_sign: bool = False
+    endpoints: Iterable[Endpoint], *, must_sign: bool = False, callbacks: bool = False
 ) -> dict[str, Any]:
     """Return the schema of the body of `POST /api/proxy-generate` (spec §2.2).
 
@@ -132,9 +140,26 @@ def direct_request_schema(
                 "pattern": f"^{PAYER_SIGNATURE}$",
                 "description": "The transfer's sender signs the request; see /llms.txt.",
             },
+            **(callback_fields() if callbacks else {}),
         },
         "required": required,
         "anyOf": [{"required": ["prompt"]}, {"required": list(FILE_FIELDS)}],
+    }
+
+
+def callback_fields() -> dict[str, Any]:
+    """Return the field by which a request of either flow asks for webhooks.
+
+    The schema says less than the parser: in production http is refused, and a user name always.
+    """
+    return {
+        "callbackUrl": {
+            "type": "string",
+            "format": "uri",
+            "pattern": "^https?://",
+            "maxLength": MAX_CALLBACK_CHARS,
+            "description": "An https address that is told how the task ends.",
+        }
     }
 
 

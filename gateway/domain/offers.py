@@ -21,6 +21,9 @@ MAX_FILE_NAME_CHARS = 255
 TX_HASH = "0x[0-9a-fA-F]{64}"
 PAYER_SIGNATURE = "0x([0-9a-fA-F]{2}){1,4096}"
 
+# Of the address that is told how a task ends.
+MAX_CALLBACK_CHARS = 2_048
+
 # The first attempt and three automatic retries, spec §8.
 MAX_ATTEMPTS = 4
 
@@ -155,16 +158,23 @@ class GenerationRequest:
     resolution: str | None = None
     attachment: Attachment | None = None
 
+    # The address that is told how the task ends. Not shown, because many hold a secret. A provider
+    # gets None.
+    callback_url: str | None = attrs.field(default=None, repr=False)
+
     # Pages of the attachment, if the endpoint counts pages and the attachment has pages.
     pages: int | None = None
 
     def fingerprint(self, slug: str) -> str:
         """Return a SHA-256 (hex) that is equal for requests that ask for the same thing."""
-        sent = attrs.filters.exclude("attachment", "pages")
+        sent = attrs.filters.exclude("attachment", "pages", "callback_url")
         facts: dict[str, Any] = attrs.asdict(self, filter=sent)
         facts["slug"] = slug
         if self.attachment is not None:
             facts["file"] = [self.attachment.name, self.attachment.sha256]
+        # Fingerprints in databases are older than this field.
+        if self.callback_url is not None:
+            facts["callback_url"] = self.callback_url
         canonical = json.dumps(facts, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -25,6 +25,7 @@ _ARGON2 = re.compile(
 _EMAIL = re.compile(r"([^@\s<>,]+@[^@\s<>,]+\.[^@\s<>,.]+)?")
 # CAIP-10 of the registry's contract, and the number of the agent in it.
 _REGISTRATION = re.compile(r"eip155:[1-9][0-9]{0,19}:0x[0-9a-fA-F]{40}/[0-9]{1,78}")
+_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 
 
@@ -44,6 +45,7 @@ def check_settings(settings: Settings) -> None:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
     _check_wallet(settings)
+    _check_webhooks(settings)
 
 
 def check_server(settings: Settings) -> None:
@@ -62,6 +64,7 @@ _ONE_OF = {
     "log_format": ("json", "console"),
     "refunds": ("manual", "automatic"),
     "server": ("hypercorn", "uvicorn"),
+    "webhooks": ("on", "off", "local"),
 }
 _AT_LEAST = {
     "workers": 1,
@@ -126,7 +129,7 @@ def parse_keys(text: str) -> list[str]:
 def _is_facilitator_address(text: str) -> bool:
     """Whether this is empty or an address; http is right on this machine only."""
     url = urlsplit(text)
-    is_local = url.hostname in ("127.0.0.1", "localhost", "::1")
+    is_local = url.hostname in _THIS_MACHINE
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
 
 
@@ -160,6 +163,18 @@ def _check_wallet(settings: Settings) -> None:
                 f"GATEWAY_WALLET is the address of the USDC contract on {network.name}, where "
                 "every payment would be lost: set the address of your own wallet."
             )
+
+
+def _check_webhooks(settings: Settings) -> None:
+    """Raise `SettingsError` where buyers elsewhere could reach programs of this machine."""
+    reached_at = urlsplit(settings.base_url).hostname
+    listens_on = settings.bind.rpartition(":")[0].strip("[]")
+    if settings.webhooks == "local" and not {reached_at, listens_on} <= set(_THIS_MACHINE):
+        raise SettingsError(
+            "GATEWAY_WEBHOOKS=local lets buyers send requests to programs of this machine, so "
+            "GATEWAY_BASE_URL and GATEWAY_BIND must be of this machine, too, such as "
+            "http://127.0.0.1:8080 and 127.0.0.1:8080. Elsewhere set GATEWAY_WEBHOOKS=on."
+        )
 
 
 def is_key(text: str) -> bool:

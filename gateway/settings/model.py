@@ -212,6 +212,14 @@ class Settings:
         "Requests to GET /api/task/* of one client address that may wait (`?wait=`) at the same "
         "time; more are answered at once.",
     )
+    webhooks: str = setting(
+        "on",
+        "Whether a buyer may name an address that is told how its task ends (`callbackUrl`): `on`, "
+        "`off`, or `local`. While it is `on`, GATEWAY_BASE_URL must be https for it to work, "
+        "because the answer of the purchase carries a secret. `local` is for a gateway that runs "
+        "and is reached on this machine only, such as `gateway demo`: it sends to this machine "
+        "only, by http as well.",
+    )
     body_memory_mb: int = setting(
         64,
         "Megabytes (10⁶ bytes) of request bodies that are held in memory at the same time. One "
@@ -347,6 +355,11 @@ class Settings:
     def wallet_key(self) -> str:
         """The wallet in lower case, as the chain's answers write addresses."""
         return self.wallet.lower()
+
+    @property
+    def sends_webhooks(self) -> bool:
+        """Whether a request may name an address that is told how its task ends."""
+        return self.webhooks == "local" or (self.webhooks == "on" and self.is_https)
 
     @property
     def is_https(self) -> bool:

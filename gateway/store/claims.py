@@ -45,8 +45,9 @@ def insert_task(
 ) -> Task:
     """Write down a task of a payment, with the file of its request. Returns the task as written."""
     db.execute(
-        """INSERT INTO tasks (id, payment_id, slug, capability, status, request, due_at, created_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+        """INSERT INTO tasks (id, payment_id, slug, capability, status, request, callback_url,
+               due_at, created_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             task.id,
             payment.id,
@@ -54,6 +55,7 @@ def insert_task(
             task.endpoint.capability,
             status.value,
             dump_request(task.request),
+            task.request.callback_url,
             task.created_at,
             task.created_at,
         ),

@@ -3,10 +3,12 @@
 import sqlite3
 
 from gateway.contracts import SignedTransaction, UnsignedTransaction
+from gateway.contracts.webhooks import EventType
 from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
+from gateway.store.webhooks import add_event
 
 _DAY_S = 86_400
 
@@ -111,6 +113,8 @@ def end(db: sqlite3.Connection, payment_id: int, tx_hash: str, now: float) -> bo
         (tx_hash, now, payment_id),
     )
     _change_state(db, payment_id, PaymentState.REFUNDED, now)
+    row = db.execute("SELECT id FROM tasks WHERE payment_id = ?", (payment_id,)).fetchone()
+    add_event(db, row["id"], EventType.REFUND_SENT, now)
     return True
 
 

@@ -57,9 +57,11 @@ SELECT_TASK = f"""SELECT t.id, t.slug, t.capability, t.status, t.attempt, t.prog
 _FLOWS = {str(flow): flow for flow in Flow}
 _STATES = {str(state): state for state in PaymentState}
 _STATUSES = {str(status): status for status in TaskStatus}
-# Of a request as JSON; its file is stored elsewhere.
+# Of a request as JSON. Its file and its address for events are stored elsewhere; a provider needs
+# the file only.
+_STORED_ELSEWHERE = ("attachment", "callback_url")
 _REQUEST_FIELDS = [
-    field.name for field in attrs.fields(GenerationRequest) if field.name != "attachment"
+    field.name for field in attrs.fields(GenerationRequest) if field.name not in _STORED_ELSEWHERE
 ]
 
 
@@ -202,7 +204,7 @@ def outputs_of(result: str) -> list[StoredOutput]:
 
 
 def dump_request(request: GenerationRequest) -> str:
-    """Return a request as JSON; of its file, only the name."""
+    """Return a request as JSON; of its file only the name, and not its address for events."""
     facts = {name: getattr(request, name) for name in _REQUEST_FIELDS}
     facts["file_name"] = request.attachment.name if request.attachment else None
     return json.dumps(facts)

@@ -31,6 +31,7 @@ from gateway.store.reads import Reads
 from gateway.store.refund_ledger import SqliteRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.task_queue import SqliteQueue
+from gateway.store.webhooks import SqliteWebhooks
 from gateway.store.writer import Writer
 
 Value = TypeVar("Value")
@@ -74,6 +75,7 @@ class SqliteStore:
         self.queue = SqliteQueue(self._write, self._rows)
         self.refunds = SqliteRefunds(self._write, self._rows)
         self.payers = SqlitePayers(self._write, self._rows)
+        self.webhooks = SqliteWebhooks(self._write, self._rows)
 
     async def __aenter__(self) -> Self:
         writer = ThreadConnection(partial(_connect, self._path), 64)

@@ -8,8 +8,10 @@ import sqlite3
 from collections.abc import Sequence
 
 from gateway.contracts import Lease
+from gateway.contracts.webhooks import EventType
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.rows import dump, lease_of, load
+from gateway.store.webhooks import add_event
 
 # The tasks that may be leased. Of a slug that rests, only tasks that were submitted already: they
 # need no submit. Without the hint the planner reads every unfinished task by its status, and sorts.
@@ -88,6 +90,7 @@ def complete(
     )
     if is_leased:
         _delete_file(db, lease.task_id)
+        add_event(db, lease.task_id, EventType.TASK_COMPLETED, now)
     return is_leased
 
 
@@ -103,6 +106,7 @@ def fail(db: sqlite3.Connection, lease: Lease, details: str, error: str, now: fl
         return False
     _owe_refund(db, row["payment_id"], details, now)
     _delete_file(db, lease.task_id)
+    add_event(db, lease.task_id, EventType.TASK_FAILED, now)
     return True
 
 

@@ -6,6 +6,7 @@ Links come from a vendor's answer, so they must not reach the gateway's own netw
 import asyncio
 import ipaddress
 import socket
+from collections.abc import Iterable
 from typing import Any
 
 from gateway.errors import Transient
@@ -37,6 +38,11 @@ def check_link(link: Any, host: str) -> None:
 async def resolve(host: str, port: int) -> list[str]:
     """Return the addresses of a host; raises `Transient` if any of them is not public."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return public_addresses(found)
+
+
+def public_addresses(found: Iterable[Any]) -> list[str]:
+    """Return the addresses in what `getaddrinfo` found; raises `Transient` as `resolve` does."""
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not addresses or not all(map(is_public, addresses)):
         raise Transient("The link leads to an address that is not public.")

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import importlib
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -88,14 +88,19 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def pinned(
-        self, link: Any, options: Mapping[str, Any], trace: SendTrace
+        self,
+        link: Any,
+        options: Mapping[str, Any],
+        trace: SendTrace,
+        addresses: Sequence[str] | None = None,
     ) -> AsyncIterator[Any]:
         """Send a request to a link: connect to the address that was checked, and no other.
 
         The certificate must be that of the link's host. The host's further addresses are tried
-        in turn if a connection fails.
+        in turn if a connection fails. `addresses` are given where the caller has checked them.
         """
-        addresses = await resolve(link.host, link.port or 443)
+        if addresses is None:
+            addresses = await resolve(link.host, link.port or 443)
         host = {"Host": link.netloc.decode("ascii")}
         sni = link.raw_host.decode("ascii")
         async with contextlib.AsyncExitStack() as stack:

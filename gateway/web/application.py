@@ -14,6 +14,7 @@ from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
 from gateway.web import error_answers, headers
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
+from gateway.web.event_stream import EventConnection
 from gateway.web.fast_path import FastPath
 from gateway.web.rate_limits import address_of
 from gateway.web.routes import admin, discovery, files, generate, health, tasks
@@ -57,7 +58,9 @@ def _static_folder() -> Path:
 
 
 class _App(Quart):
-    """Quart with a JSON answer to a bad `Host` header, and with counted bodies."""
+    """Quart with a JSON answer to a bad `Host` header, counted bodies and streams of events."""
+
+    asgi_http_class = EventConnection
 
     def create_url_adapter(self, request: Any) -> Any:
         """Return the object that finds a request's route.

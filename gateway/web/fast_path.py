@@ -151,7 +151,8 @@ class FastPath:
             return _Health()
         wait = _WAIT.fullmatch(query or b"wait=0")
         task_id = path.removeprefix(_TASK)
-        if wait and task_id != path and _TASK_ID.fullmatch(task_id):
+        is_stream = b"event-stream" in headers.get(b"accept", b"").lower()
+        if wait and task_id != path and _TASK_ID.fullmatch(task_id) and not is_stream:
             return _Poll(task_id, wait[1].decode())
         return None
 

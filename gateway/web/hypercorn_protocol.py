@@ -7,11 +7,13 @@ proxy in front may offer HTTP/2 by itself.
 
 import asyncio
 import contextlib
+import copy
 import dataclasses
 import functools
 
 import h11
 import hypercorn.protocol
+from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.events import Closed, RawData, Updated
 from hypercorn.events import Event as ConnectionEvent
 from hypercorn.protocol.events import Event, Response
@@ -63,9 +65,7 @@ class Http1Protocol(H11Protocol):
 
     @property
     def _transport(self) -> asyncio.WriteTransport:
-        # Hypercorn has no event that closes one half of a connection, or cuts it off.
-        writer: asyncio.StreamWriter = self.send.__self__.writer  # type: ignore[attr-defined]
-        return writer.transport
+        return self._server.writer.transport
 
     async def stream_send(self, event: Event) -> None:
         """Send a part of an answer.
@@ -86,6 +86,9 @@ class Http1Protocol(H11Protocol):
         server stops.
         """
         is_whole = self.connection.our_state in (h11.DONE, h11.MUST_CLOSE)
+        if not is_whole:
+            # The app has given the answer up, and its client may never read what is left.
+            self._expect_reading()
         is_over = self._is_closed or self.context.terminated.is_set()
         if is_over or not (is_whole and self._is_body_missing()):
             await super()._maybe_recycle()
@@ -97,6 +100,26 @@ class Http1Protocol(H11Protocol):
         with contextlib.suppress(OSError, RuntimeError):
             self._transport.write_eof()
         await self.send(Updated(idle=True))
+
+    def _wait_for_stream(self, request: h11.Request) -> None:
+        """Let the client of a stream of events be silent; bound every other one.
+
+        Hypercorn closes a connection from which nothing has come for `read_timeout`, also in the
+        middle of an answer. It reads that setting before each piece that it waits for.
+        """
+        accepted = [value.lower() for name, value in request.headers if name == b"accept"]
+        config = self.config
+        if any(b"event-stream" in value for value in accepted):
+            config = copy.copy(config)
+            config.read_timeout = None
+        self._server.config = config
+
+    @property
+    def _server(self) -> TCPServer:
+        # Hypercorn has no event that closes one half of a connection, cuts it off, or changes how
+        # long it may be silent.
+        server: TCPServer = self.send.__self__  # type: ignore[attr-defined]
+        return server
 
     def _is_body_missing(self) -> bool:
         return self.connection.their_state is h11.SEND_BODY
@@ -110,6 +133,7 @@ class Http1Protocol(H11Protocol):
         elif _LENGTHS.issubset(name for name, _ in request.headers):
             await self._refuse(_BAD_REQUEST)
         else:
+            self._wait_for_stream(request)
             await super()._create_stream(_without_upgrade(request))
 
     async def _refuse(self, status: int) -> None:

@@ -49,7 +49,9 @@ def hypercorn_config(listener: socket.socket) -> Config:
     config.backlog = BACKLOG
     config.keep_alive_timeout = IDLE_S
     config.keep_alive_max_requests = 10_000
-    config.read_timeout = IDLE_S
+    # Hypercorn counts it in the middle of an answer, too, and a request may wait half a minute for
+    # its task (`?wait=30`).
+    config.read_timeout = 2 * IDLE_S
     config.h11_max_incomplete_size = MAX_HEAD_BYTES
     config.graceful_timeout = GRACE_S
     config.shutdown_timeout = STOP_S

@@ -9,7 +9,7 @@ from quart import current_app
 
 from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import Chain, Clock, OutputStore, Quote, Store
-from gateway.domain import Endpoint, GenerationRequest
+from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.payments import Payments, Refunds, Settlements
 from gateway.plugins.catalog import Catalog
 from gateway.redaction import Redactor
@@ -21,6 +21,7 @@ from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
 from gateway.web.readiness import KEPT_S, Check, Readiness
+from gateway.webhooks import Deliveries
 
 if TYPE_CHECKING:
     # At run time `rate_limits` imports this module, for the decorator of its routes.
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 # Keys of `app.extensions`: the `Services`, and the error that stopped the start.
 EXTENSION = "gateway"
 FAILURE = "gateway-failure"
+
+# Streams of events at the same time, in all and for one address. With the requests that wait for a
+# task they stay under the number of connections that fly.toml's proxy passes on.
+_MAX_STREAMS = 200
+_MAX_STREAMS_PER_ADDRESS = 4
 
 
 @attrs.frozen(kw_only=True)
@@ -44,6 +50,12 @@ class Timing:
     # Between two looks at a task that a request waits for. When this process ends a task, it wakes
     # the request at once; the looks are for what another process does.
     look_s: float = 10.0
+    # Between two looks at a task that is streamed. A worker writes progress down once a second.
+    stream_look_s: float = 1.0
+    # After so long without a change a stream carries a comment.
+    stream_quiet_s: float = 15.0
+    # The longest stream; the client then connects again.
+    stream_s: float = 600.0
     # At the end, for payments that are being settled, then for tasks that are being generated.
     # With the server's wait for open requests they stay under the `kill_timeout` of 120 s in
     # fly.toml.
@@ -69,6 +81,10 @@ class Services:
     limits: "RateLimits"
     notifications: TaskNotifications
     long_polls: LongPolls
+    streams: LongPolls = attrs.field(
+        factory=lambda: LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
+    )
+    deliveries: Deliveries
     readiness: Readiness
     wallet: WalletCheck
     now: Clock
@@ -93,7 +109,7 @@ class Services:
         return SharedAnswer(self.now, kept_s=KEPT_S)
 
     def stop_selling(self) -> None:
-        """Sell nothing more from now on, and answer the requests that wait for a task."""
+        """Sell nothing more, answer the requests that wait for a task, and end the streams."""
         self.readiness.is_draining = True
         self.notifications.post_all()
 
@@ -110,6 +126,10 @@ class Services:
             network=settings.chain,
             resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",
         )
+
+    def callback_secret(self, task: Task, request: GenerationRequest) -> str | None:
+        """Return the secret that signs the events of a task; None if its request wants none."""
+        return self.deliveries.secrets.of(task.id) if request.callback_url else None
 
 
 def services() -> Services:

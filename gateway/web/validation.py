@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import attrs
 import structlog
@@ -16,9 +17,11 @@ from gateway.errors import (
 )
 from gateway.plugins.catalog import Registered
 from gateway.redaction import hide_prompt
+from gateway.settings import Settings
 from gateway.web import wire
 from gateway.web.body_memory import SMALL_BODY_BYTES
 from gateway.web.services import Services
+from gateway.webhooks import is_this_machine
 
 _MAX_KEY_CHARS = 255
 # ASCII-only JSON writes an emoji of the prompt in 12 bytes.
@@ -32,6 +35,25 @@ def check_idempotency_key(key: str | None) -> str | None:
     if key is not None and not 1 <= len(key) <= _MAX_KEY_CHARS:
         raise ValidationError("Idempotency-Key must have 1 to 255 characters.")
     return key
+
+
+def check_callback(settings: Settings, url: str | None) -> None:
+    """Raise `ValidationError` for a `callbackUrl` to which this gateway sends nothing.
+
+    Its name is looked up after the payment only, so that a stranger causes no look-up.
+    """
+    if url is None:
+        return
+    if not settings.sends_webhooks:
+        raise ValidationError(
+            "This gateway sends no events: leave callbackUrl out, and poll the task."
+        )
+    address = urlsplit(url)
+    if settings.webhooks == "local":
+        if not is_this_machine(address.hostname or ""):
+            raise ValidationError("callbackUrl must lead to this machine, as 127.0.0.1 does.")
+    elif address.scheme != "https":
+        raise ValidationError("callbackUrl must begin with https://.")
 
 
 async def decode(gateway: Services, kind: type[_Body], data: bytes) -> _Body:
@@ -64,10 +86,20 @@ async def check_request(
 ) -> GenerationRequest:
     """Return the request after the checks of its endpoint and its provider.
 
-    Raises `ValidationError` where one of them refuses it, and `ExecutionError` where the provider
-    cannot check now.
+    The provider does not see the address for events. Raises `ValidationError` where a check
+    refuses the request, and `ExecutionError` where the provider cannot check now.
     """
     hide_prompt(body.prompt)
+    check_callback(gateway.settings, body.callback_url)
+    generation = await _check_by_provider(gateway, body, registered)
+    if body.callback_url is None:
+        return generation
+    return attrs.evolve(generation, callback_url=body.callback_url)
+
+
+async def _check_by_provider(
+    gateway: Services, body: wire.GenerationBody, registered: Registered
+) -> GenerationRequest:
     endpoint = registered.endpoint
     generation = await _make_request(gateway, body, endpoint)
     if not (endpoint.counts_pages or registered.upstream.validating):

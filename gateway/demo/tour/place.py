@@ -48,6 +48,7 @@ class Place:
             "admin_password": self.password,
             "data_dir": str(self.folder / "data"),
             "sandbox": "true",
+            "webhooks": "local",
         }
 
     def invitation(self) -> list[tuple[str, str]]:

@@ -18,9 +18,12 @@ from gateway.testing.store.payers import PayersContract
 from gateway.testing.store.payments import TakingContract
 from gateway.testing.store.settlements import SettlingContract
 from gateway.testing.store.tasks import WorkingContract
+from gateway.testing.store.webhooks import WebhooksContract
 
 
-class StoreContract(TakingContract, PayersContract, SettlingContract, WorkingContract):
+class StoreContract(
+    TakingContract, PayersContract, SettlingContract, WorkingContract, WebhooksContract
+):
     """Every method of `contracts.Store`, alone, repeated, late and in races."""
 
     pytestmark = pytest.mark.asyncio

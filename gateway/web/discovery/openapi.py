@@ -85,14 +85,18 @@ def _categories(endpoints: Iterable[Endpoint]) -> list[str]:
 
 
 def _paths(gateway: Services, endpoints: list[Endpoint]) -> dict[str, Any]:
-    paths = {f"/api/x402/{one.slug}": {"post": _describe_endpoint(one)} for one in endpoints}
+    callbacks = gateway.settings.sends_webhooks
+    paths = {
+        f"/api/x402/{one.slug}": {"post": _describe_endpoint(one, callbacks=callbacks)}
+        for one in endpoints
+    }
     # Its body names one of the slugs, and an empty list of them would be no schema.
     if endpoints:
         paths["/api/proxy-generate"] = {"post": _describe_direct(gateway, endpoints)}
     return paths | {"/api/task/{taskId}": {"get": _describe_task()}}
 
 
-def _describe_endpoint(endpoint: Endpoint) -> dict[str, Any]:
+def _describe_endpoint(endpoint: Endpoint, *, callbacks: bool) -> dict[str, Any]:
     return {
         "operationId": endpoint.slug,
         "summary": endpoint.title,
@@ -106,7 +110,7 @@ def _describe_endpoint(endpoint: Endpoint) -> dict[str, Any]:
             "required": True,
             "content": {
                 "application/json": {
-                    "schema": request_schema(endpoint),
+                    "schema": request_schema(endpoint, callbacks=callbacks),
                     "example": request_example(endpoint),
                 }
             },
@@ -122,7 +126,11 @@ def _describe_endpoint(endpoint: Endpoint) -> dict[str, Any]:
 def _describe_direct(gateway: Services, endpoints: list[Endpoint]) -> dict[str, Any]:
     settings = gateway.settings
     transfer = {"network": settings.chain.caip2, "asset": settings.chain.token}
-    schema = direct_request_schema(endpoints, must_sign=settings.require_payer_signature)
+    schema = direct_request_schema(
+        endpoints,
+        must_sign=settings.require_payer_signature,
+        callbacks=settings.sends_webhooks,
+    )
     return {
         "operationId": "proxy-generate",
         "summary": "Buy with a USDC transfer that was made before",

@@ -60,7 +60,7 @@ async def generate_x402(slug: str) -> Response:
         accepted = await gateway.payments.accept_x402(quote, generation, header, key)
     except PaymentRequired as refusal:
         return _answer_challenge(gateway, quote, refusal.reason, version).to_response()
-    return _answer_started(accepted)
+    return _answer_started(gateway, accepted, generation)
 
 
 @blueprint.get(X402_RULE)
@@ -151,7 +151,7 @@ async def generate_direct() -> Response:
     accepted = await gateway.payments.accept_direct(
         quote, generation, body.tx_hash.lower(), key, proof
     )
-    return _answer_started(accepted)
+    return _answer_started(gateway, accepted, generation)
 
 
 async def _read_payer_proof(
@@ -185,6 +185,9 @@ async def _read_data() -> bytes:
     return data
 
 
-def _answer_started(accepted: Accepted) -> Response:
+def _answer_started(
+    gateway: Services, accepted: Accepted, generation: GenerationRequest
+) -> Response:
     headers = {**accepted.headers, **JSON, **NOT_STORED}
-    return Answer(200, wire.dumps(wire.started(accepted.task)).encode(), headers).to_response()
+    body = wire.started(accepted.task, gateway.callback_secret(accepted.task, generation))
+    return Answer(200, wire.dumps(body).encode(), headers).to_response()

@@ -1,12 +1,16 @@
-"""The route that shows a task (spec §4.3)."""
+"""The route that shows a task (spec §4.3), once or as a stream of events."""
+
+from typing import Any
 
 from quart import Blueprint, Response, request
 
+from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
 from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
 from gateway.web.answers import NOT_STORED, Answer, json_answer
+from gateway.web.event_stream import answer_stream, wants_events
 from gateway.web.rate_limits import address, limited
 from gateway.web.services import Services, services
 
@@ -21,8 +25,10 @@ _MAX_ID_CHARS = 64
 @blueprint.get(TASK_RULE)
 @limited(TASK_LIMIT)
 async def show_task(task_id: str) -> Response:
-    """Show a task; with `?wait=N` once it is done, or after N seconds."""
+    """Show a task; with `?wait=N` once it is done, or after N seconds; or stream its changes."""
     wait_s = read_wait_s(request.args.get("wait", "0"))
+    if wants_events(request):
+        return await answer_stream(services(), request, address(), task_id, _find_task, show_body)
     return (await answer_task(services(), task_id, wait_s, address())).to_response()
 
 
@@ -37,9 +43,19 @@ async def answer_task(gateway: Services, task_id: str, wait_s: float, client: st
             task = await _wait_for_task(gateway, task_id, wait_s if may_wait else 0.0)
     else:
         task = await _wait_for_task(gateway, task_id, wait_s)
+    return json_answer(await show_body(gateway, task), headers=NOT_STORED)
+
+
+async def show_body(gateway: Services, task: Task) -> dict[str, Any]:
+    """Return the body that shows a task, with fresh links to its outputs."""
     links = await _make_links(gateway, task)
-    body = wire.task(task, network=gateway.settings.network, links=links)
-    return json_answer(body, headers=NOT_STORED)
+    return wire.task(task, network=gateway.settings.network, links=links)
+
+
+async def render_event(gateway: Services, event: WebhookEvent, task: Task) -> bytes:
+    """Return the body of a webhook, with the task as it is now."""
+    body = wire.event(event.type, event.at, await show_body(gateway, task))
+    return wire.dumps(body).encode()
 
 
 async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task:

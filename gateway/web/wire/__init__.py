@@ -4,7 +4,7 @@ Names in camelCase and amounts as floats belong here. Rules about a payment do n
 `gateway.payments`.
 """
 
-from gateway.web.wire.answers import POLL_S, dumps, number, started, task
+from gateway.web.wire.answers import POLL_S, dumps, event, number, started, task
 from gateway.web.wire.bodies import (
     Body,
     DirectBody,
@@ -29,6 +29,7 @@ __all__ = [
     "challenge_schema",
     "dumps",
     "error_schema",
+    "event",
     "number",
     "read",
     "read_password",

@@ -27,8 +27,11 @@ def number(units: int) -> float:
     return units / 10**6
 
 
-def started(task: Task) -> dict[str, Any]:
-    """Return the answer that the generation has started (spec §2.3)."""
+def started(task: Task, callback_secret: str | None = None) -> dict[str, Any]:
+    """Return the answer that the generation has started (spec §2.3).
+
+    `callback_secret` signs the events of the task, if its buyer named an address for them.
+    """
     body: dict[str, Any] = {
         "success": True,
         "taskId": task.id,
@@ -38,6 +41,8 @@ def started(task: Task) -> dict[str, Any]:
     }
     if task.payment.flow is Flow.DIRECT:
         body["paidAmount"] = number(task.payment.paid_units or 0)
+    if callback_secret is not None:
+        body["callbackSecret"] = callback_secret
     return body
 
 
@@ -74,6 +79,11 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
         "details": task.details,
         "refund": _write_refund(task.refund),
     }
+
+
+def event(kind: str, at: float, shown_task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a webhook; `at` is in Unix seconds."""
+    return {"type": kind, "timestamp": _write_time(at), "data": shown_task}
 
 
 def _write_payment_state(state: PaymentState) -> str:

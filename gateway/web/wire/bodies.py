@@ -15,6 +15,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from gateway.domain import (
     ASPECT_RATIOS,
+    MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
     MAX_FILE_NAME_CHARS,
     MAX_PROMPT_CHARS,
@@ -38,6 +39,13 @@ _NO_MARKS = bytes(set(range(256)) - set(b'"[]{}'))
 _NOT_A_STRING = re.compile(r"Expected `(?:str|bytes) \| null`, got `\w+` - at `\$\.(\w+)`")
 _TX_HASH = re.compile(TX_HASH)
 _SIGNATURE = re.compile(PAYER_SIGNATURE)
+# Host names are ASCII; others are written as `xn--`.
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_ADDRESS = re.compile(
+    rf"https?://(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:.]{{2,45}}\])(?::(?P<port>[0-9]{{1,5}}))?"
+    r"(?:[/?][!-~]*)?"
+)
+_MAX_PORT = 65_535
 Body = TypeVar("Body", bound="GenerationBody")
 
 
@@ -51,6 +59,8 @@ class GenerationBody:
     resolution: str | None = None
     file: bytes | None = attrs.field(default=None, repr=False)
     file_name: str | None = None
+    # Told how the task ends. Not shown, because many hold a secret.
+    callback_url: str | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -74,6 +84,7 @@ class _GenerationFields(TypedDict, total=False):
     output_format: str | None
     resolution: str | None
     fileName: str | None
+    callbackUrl: str | None
 
 
 class _DirectFields(_GenerationFields, total=False):
@@ -93,6 +104,7 @@ class _LoginFields(TypedDict, total=False):
 _NAMES = {
     "file": "fileBase64",
     "file_name": "fileName",
+    "callback_url": "callbackUrl",
     "tx_hash": "txHash",
     "payer_signature": "payerSignature",
 }
@@ -221,6 +233,17 @@ def _check_specification(body: GenerationBody) -> None:
             raise ValidationError(f"{name} must be one of: {', '.join(allowed)}.")
     if body.file is not None:
         _check_file(body.file, body.file_name)
+    if body.callback_url is not None and not _is_address(body.callback_url):
+        raise ValidationError(
+            f"callbackUrl must be an address such as https://example.com/hook of at most "
+            f"{MAX_CALLBACK_CHARS:,} characters, without a user name in it."
+        )
+
+
+def _is_address(text: str) -> bool:
+    """Whether every reader of this address takes the same part of it for its host."""
+    found = _ADDRESS.fullmatch(text) if len(text) <= MAX_CALLBACK_CHARS else None
+    return found is not None and 0 < int(found["port"] or 1) <= _MAX_PORT
 
 
 def _check_file(file: bytes, name: str | None) -> None:

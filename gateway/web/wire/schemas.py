@@ -13,6 +13,10 @@ def started_schema() -> dict[str, Any]:
             "statusUrl": {"type": "string", "description": "Relative to the gateway's address."},
             "message": {"type": "string"},
             "paidAmount": {"type": "number", "description": "USDC; direct flow only."},
+            "callbackSecret": {
+                "type": "string",
+                "description": "Signs the events for `callbackUrl`, by Standard Webhooks.",
+            },
         },
         "required": ["success", "taskId", "statusUrl", "message"],
     }

@@ -59,6 +59,7 @@ LATER = {
     "pydantic",
     "requests",
     "rich",
+    "standardwebhooks",
     "web3",
 }
 

@@ -53,7 +53,8 @@ _MORE_HEADERS = (
     (b"payment-signature", b"e30="), (b"x-payment", b"\xff"), (b"transfer-encoding", b"chunked"),
     (b"content-encoding", b"gzip"), (b"expect", b"100-continue"), (b"expect", b"nonsense"),
     (b"cookie", b"gateway_admin=x; a=b"), (b"cookie", b"\xff="), (b"range", b"bytes=0-1"),
-    (b"if-none-match", b"*"), (b"accept", b"text/html"), (b"accept-encoding", b"gzip"),
+    (b"if-none-match", b"*"), (b"accept", b"text/html"), (b"accept", b"text/event-stream"),
+    (b"accept", b"application/json, Text/Event-Stream;q=0.9"), (b"accept-encoding", b"gzip"),
     (b"x-http-method-override", b"DELETE"), (b"upgrade", b"websocket"), (b"connection", b"close"),
     (b"x-forwarded-for", b"192.0.2.7"), (b"x-forwarded-for", b"192.0.2.7, 192.0.2.8"),
     (b"x-forwarded-for", b""), (b"x-forwarded-for", b"\xff"), (b"x-forwarded-host", b"evil.test"),
@@ -76,6 +77,8 @@ _ODD_BODIES = (
     changed(aspect_ratio="4:3"),
     changed(aspect_ratio="no"),
     changed(resolution="8K"),
+    changed(callbackUrl="https://buyer.example/hook"),
+    changed(callbackUrl=5),
     changed(fileBase64="aGVsbG8=", fileName="a.txt"),
     changed(fileBase64="!"),
 )

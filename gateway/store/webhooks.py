@@ -1,0 +1,99 @@
+"""The queue of webhook events on SQLite, and the write that puts an event into it."""
+
+import json
+import sqlite3
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from gateway.contracts.webhooks import EventType, WebhookEvent
+from gateway.store.rows import ReadRows, RunWrite
+
+
+def add_event(db: sqlite3.Connection, task_id: str, kind: EventType, now: float) -> None:
+    """Add an event about a task, if its buyer named an address.
+
+    Call this within the write that makes the event true, so that a crash loses neither.
+    """
+    row = db.execute(
+        """SELECT t.callback_url, p.payer FROM tasks t JOIN payments p ON p.id = t.payment_id
+           WHERE t.id = ? AND t.callback_url IS NOT NULL""",
+        (task_id,),
+    ).fetchone()
+    if row is None:
+        return
+    host = urlsplit(row["callback_url"]).hostname or ""
+    db.execute(
+        """INSERT INTO webhook_events (task_id, type, payer, host, at, due_at)
+           VALUES (?, ?, ?, ?, ?, ?)""",
+        (task_id, kind.value, row["payer"], host, now, now),
+    )
+
+
+def _postpone(db: sqlite3.Connection, event: WebhookEvent, until: float) -> None:
+    db.execute(
+        "UPDATE webhook_events SET due_at = ? WHERE payer = ? AND host = ? AND due_at < ?",
+        (until, event.payer, event.host, until),
+    )
+
+
+def _retry(db: sqlite3.Connection, event: WebhookEvent, due_at: float) -> None:
+    db.execute(
+        "UPDATE webhook_events SET failures = failures + 1, due_at = ? WHERE id = ?",
+        (due_at, event.id),
+    )
+
+
+def _end(db: sqlite3.Connection, event: WebhookEvent) -> None:
+    db.execute("DELETE FROM webhook_events WHERE id = ?", (event.id,))
+
+
+class SqliteWebhooks:
+    """Events from written to delivered. Implements `contracts.WebhookQueue`."""
+
+    def __init__(self, write: RunWrite, rows: ReadRows) -> None:
+        self._write = write
+        self._rows = rows
+
+    async def due(
+        self,
+        limit: int,
+        *,
+        now: float,
+        sending: Collection[int] = (),
+        busy_payers: Collection[str] = (),
+        busy_hosts: Collection[str] = (),
+    ) -> list[WebhookEvent]:
+        rows = await self._rows(
+            """SELECT e.*, t.callback_url FROM webhook_events e JOIN tasks t ON t.id = e.task_id
+               WHERE e.due_at <= ? AND e.id NOT IN (SELECT value FROM json_each(?))
+                   AND e.payer NOT IN (SELECT value FROM json_each(?))
+                   AND e.host NOT IN (SELECT value FROM json_each(?))
+               ORDER BY e.failures > 0, e.due_at, e.id LIMIT ?""",
+            now,
+            *(json.dumps(list(each)) for each in (sending, busy_payers, busy_hosts)),
+            limit,
+        )
+        return [_event_of(row) for row in rows]
+
+    async def next_due(self, *, now: float) -> float | None:
+        sql = "SELECT min(due_at) FROM webhook_events WHERE due_at > ?"
+        due: float | None = (await self._rows(sql, now))[0][0]
+        return due
+
+    async def postpone(self, event: WebhookEvent, *, until: float) -> None:
+        await self._write(_postpone, event, until)
+
+    async def retry(self, event: WebhookEvent, *, due_at: float) -> None:
+        await self._write(_retry, event, due_at)
+
+    async def end(self, event: WebhookEvent) -> None:
+        await self._write(_end, event)
+
+
+def _event_of(row: sqlite3.Row) -> WebhookEvent:
+    same = ("id", "task_id", "host", "payer", "at", "failures")
+    return WebhookEvent(
+        **{name: row[name] for name in same},
+        type=EventType(row["type"]),
+        url=row["callback_url"],
+    )

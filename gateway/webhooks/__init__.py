@@ -1,0 +1,10 @@
+"""Webhooks: tells buyers how their tasks end, signed by Standard Webhooks (docs/webhooks.md).
+
+Tasks and refunds write events into the store's queue. This package delivers them.
+"""
+
+from gateway.webhooks.deliveries import Deliveries, DeliveryTiming
+from gateway.webhooks.sender import Sender, is_this_machine
+from gateway.webhooks.signing import CallbackSecrets
+
+__all__ = ["CallbackSecrets", "Deliveries", "DeliveryTiming", "Sender", "is_this_machine"]

@@ -1,0 +1,168 @@
+"""Delivers the events in the store's queue, each until it is taken, refused for good or too old.
+
+At least once: an event leaves the queue after its receiver has taken it, so a crash in between
+sends it again, under the same id. A receiver that hangs takes places of its payer and host only.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+import attrs
+import structlog
+
+from gateway.contracts import Clock, Store
+from gateway.contracts.webhooks import WebhookEvent
+from gateway.domain import Task
+from gateway.webhooks.pace import Pace
+from gateway.webhooks.sender import NotTaken, Sender
+from gateway.webhooks.signing import CallbackSecrets, sign
+
+# Attempts at the same time: in all, for one payer, to one host.
+_MOST = 16
+_MOST_PER_PAYER = 4
+_MOST_PER_HOST = 2
+_log = structlog.get_logger()
+
+Render = Callable[[WebhookEvent, Task], Awaitable[bytes]]
+"""Returns the body that tells of an event."""
+
+
+@attrs.frozen(kw_only=True)
+class DeliveryTiming:
+    """Durations in seconds."""
+
+    # Before each further attempt; after the last one the event is given up.
+    pauses_s: tuple[float, ...] = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0)
+    # Between two looks at the queue without an event: another process may send refunds.
+    look_s: float = 5.0
+    # At the end, for attempts that have begun.
+    drain_s: float = 5.0
+
+
+@attrs.define(kw_only=True)
+class Deliveries:
+    """Takes events from the queue and sends them; `is_on` says whether it does."""
+
+    store: Store
+    render: Render
+    secrets: CallbackSecrets
+    sender: Sender
+    now: Clock
+    is_on: bool
+    timing: DeliveryTiming = attrs.field(factory=DeliveryTiming)
+    _pace: Pace = attrs.field(factory=Pace, init=False)
+    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _sending: dict[asyncio.Task[None], WebhookEvent] = attrs.field(factory=dict, init=False)
+    _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin to deliver, also what a process that died has left."""
+        if self.is_on:
+            self._dispatcher = asyncio.create_task(self._dispatch(), name="webhooks")
+
+    def wake(self) -> None:
+        """Look at the queue now."""
+        self._wake.set()
+
+    async def close(self) -> None:
+        """Begin nothing more, let attempts that have begun end, and leave the rest in the queue."""
+        if self._dispatcher is not None:
+            self._dispatcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._dispatcher
+        if self._sending:
+            await asyncio.wait(self._sending, timeout=self.timing.drain_s)
+        for attempt in list(self._sending):
+            attempt.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
+        await self.sender.close()
+
+    async def _dispatch(self) -> None:
+        while True:
+            self._wake.clear()
+            pause_s = self.timing.look_s
+            try:
+                while await self._start_some():
+                    pass
+                due = await self.store.webhooks.next_due(now=self.now())
+                if due is not None:
+                    pause_s = min(pause_s, max(due - self.now(), 0.0))
+            except Exception:  # noqa: BLE001 - the dispatcher's edge
+                _log.exception("webhook.dispatch_failed")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._wake.wait()
+
+    async def _start_some(self) -> bool:
+        """Start attempts, or postpone what is over its pace; returns whether there may be more."""
+        free = _MOST - len(self._sending)
+        if free <= 0:
+            return False
+        payers = Counter(event.payer for event in self._sending.values())
+        hosts = Counter(event.host for event in self._sending.values())
+        events = await self.store.webhooks.due(
+            free,
+            now=self.now(),
+            sending=[event.id for event in self._sending.values()],
+            busy_payers=[payer for payer, count in payers.items() if count >= _MOST_PER_PAYER],
+            busy_hosts=[host for host, count in hosts.items() if count >= _MOST_PER_HOST],
+        )
+        for event in events:
+            if payers[event.payer] >= _MOST_PER_PAYER or hosts[event.host] >= _MOST_PER_HOST:
+                continue
+            if until := self._pace.take(event.payer, event.host, self.now()):
+                await self.store.webhooks.postpone(event, until=until)
+                continue
+            payers[event.payer] += 1
+            hosts[event.host] += 1
+            self._start_attempt(event)
+        return bool(events)
+
+    def _start_attempt(self, event: WebhookEvent) -> None:
+        attempt = asyncio.create_task(self._deliver(event), name=f"webhook-{event.id}")
+        self._sending[attempt] = event
+        attempt.add_done_callback(self._end_attempt)
+
+    def _end_attempt(self, attempt: asyncio.Task[None]) -> None:
+        del self._sending[attempt]
+        self.wake()
+
+    async def _deliver(self, event: WebhookEvent) -> None:
+        """Make one attempt, and write down what came of it."""
+        try:
+            problem, is_final = await self._attempt(event)
+        except Exception as error:  # noqa: BLE001 - the edge of one attempt: it counts as failed
+            problem, is_final = f"The attempt failed: {type(error).__name__}.", False
+        # The address may hold a secret of the buyer's: the log has its host only.
+        about = {"task": event.task_id, "type": str(event.type), "host": event.host}
+        try:
+            if problem is None:
+                await self.store.webhooks.end(event)
+                _log.info("webhook.delivered", **about, attempt=event.failures + 1)
+            elif is_final or event.failures >= len(self.timing.pauses_s):
+                await self.store.webhooks.end(event)
+                _log.warning("webhook.given_up", **about, problem=problem)
+            else:
+                pause_s = self.timing.pauses_s[event.failures]
+                await self.store.webhooks.retry(event, due_at=self.now() + pause_s)
+                _log.info("webhook.later", **about, problem=problem, pause_s=pause_s)
+        except Exception:  # noqa: BLE001 - as above; the event is due again after the pause
+            _log.exception("webhook.not_written", **about)
+            await asyncio.sleep(self.timing.look_s)
+
+    async def _attempt(self, event: WebhookEvent) -> tuple[str | None, bool]:
+        """Send an event; returns (why it was not taken, or None; whether that is final)."""
+        task = await self.store.task(event.task_id)
+        if task is None:
+            return "Its task does not exist.", True
+        body = await self.render(event, task)
+        headers = sign(self.secrets.of(task.id), event.message_id, self.now(), body)
+        try:
+            status = await self.sender.post(event.url, body, headers)
+        except NotTaken as error:
+            return str(error), False
+        is_taken = HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
+        return (None if is_taken else f"Status {status}."), status == HTTPStatus.GONE

@@ -1,0 +1,40 @@
+"""Fixtures of webhooks: a gateway that sends to this machine, and a receiver."""
+
+import attrs
+import pytest
+
+from gateway.webhooks import DeliveryTiming
+from tests.conftest import running
+from tests.gateway.webhooks.receiver import receiving
+
+PAUSES = (0.0,) * 5
+
+
+@pytest.fixture
+def settings(settings):
+    return attrs.evolve(settings, base_url="http://127.0.0.1:8080", webhooks="local")
+
+
+@pytest.fixture
+async def receiver():
+    async with receiving() as one:
+        yield one
+
+
+@pytest.fixture
+async def gateway(settings, provider, chain, clock):
+    async with running(settings, provider, now=clock) as started:
+        started.chain = chain
+        started.services.deliveries.timing = DeliveryTiming(pauses_s=PAUSES, look_s=0.05)
+        await started.services.payments.cutoff_block()
+        yield started
+
+
+async def nothing_left(gateway) -> None:
+    """Wait until every event was delivered or given up."""
+    import asyncio
+
+    webhooks = gateway.services.store.webhooks
+    async with asyncio.timeout(120):
+        while await webhooks.due(1, now=4e9):  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.01)

@@ -1,0 +1,95 @@
+"""A queue of events and what delivers them, without a gateway around them."""
+
+import asyncio
+import contextlib
+import json
+import socket
+
+import attrs
+
+from gateway.domain import GenerationRequest
+from gateway.store import SqliteStore
+from gateway.testing.store.facts import NOW, PAYER, RESULT, new_task, transfer, tx_hash
+from gateway.webhooks import CallbackSecrets, Deliveries, DeliveryTiming, Sender
+
+
+@attrs.define
+class Names:
+    """Which addresses a name has; counts the look-ups."""
+
+    table: dict = attrs.field(factory=dict)
+    asked: list = attrs.field(factory=list)
+
+    def __call__(self, host, port, **_):
+        self.asked.append(host)
+        if host not in self.table:
+            raise socket.gaierror(-2, "no such name")
+        found = self.table[host]
+        ips = found() if callable(found) else found
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in ips]
+
+
+@attrs.define
+class Shop:
+    """Tasks that ended, and the deliveries of their events."""
+
+    store: SqliteStore
+    deliveries: Deliveries
+    names: Names
+    at: float = NOW
+    _sold: int = 0
+
+    async def ended(self, url, *, payer=PAYER) -> str:
+        """Complete a paid task whose buyer named an address; return its id."""
+        self._sold += 1
+        tx, request = self._sold, GenerationRequest(prompt="a boat", callback_url=url)
+        paid = attrs.evolve(transfer(tx), sender=payer)
+        await self.store.accept_direct(new_task(request=request), tx_hash(tx), [paid], None)
+        (lease,) = await self.store.queue.claim(1, lease_s=60, now=self.at)
+        assert await self.store.queue.complete(lease, RESULT, expires_at=self.at + 60, now=self.at)
+        self.deliveries.wake()
+        return lease.task_id
+
+    async def left(self) -> list:
+        """Return the events that still wait."""
+        return await self.store.webhooks.due(1000, now=4e9)
+
+    async def until(self, condition) -> None:
+        async with asyncio.timeout(120):
+            while not await condition():  # noqa: ASYNC110 - no event tells
+                await asyncio.sleep(0.01)
+
+    async def until_left(self, count: int) -> None:
+        async def is_so():
+            return len(await self.left()) == count
+
+        await self.until(is_so)
+
+
+@contextlib.asynccontextmanager
+async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, **timing):
+    """Yield a shop over the database in this folder; its pauses are none unless a test says so."""
+
+    async def render(event, task):
+        return json.dumps({"type": event.type, "data": {"taskId": task.id}}).encode()
+
+    names = Names({"127.0.0.1": ["127.0.0.1"], "localhost": ["127.0.0.1"]})
+    async with SqliteStore(path / "gateway.db") as store:
+        sender = Sender(is_local=is_local, timeout_s=timeout_s, tls=tls, look_up=names)
+        shop = None
+        deliveries = Deliveries(
+            store=store,
+            render=render,
+            secrets=CallbackSecrets("installation"),
+            sender=sender,
+            now=lambda: shop.at if shop is not None else NOW,
+            is_on=True,
+            timing=DeliveryTiming(**{"pauses_s": (0.0,) * 5, "look_s": 0.02, **timing}),
+        )
+        shop = Shop(store, deliveries, names)
+        if start:
+            deliveries.start()
+        try:
+            yield shop
+        finally:
+            await deliveries.close()

@@ -1,0 +1,202 @@
+"""Where events may go: to the internet over https, to exactly the address that was checked."""
+
+import attrs
+import pytest
+
+from gateway.errors import SettingsError
+from gateway.settings import Settings, check_settings
+from gateway.vendors import links
+from gateway.webhooks import Sender
+from gateway.webhooks.sender import NotTaken
+from tests.conftest import WALLET, running
+from tests.gateway.vendors.conftest import authority  # noqa: F401 - a fixture
+from tests.gateway.webhooks.receiver import receiving
+from tests.gateway.webhooks.shop import Names, opened
+
+HOST = "buyer.example"
+_HEADERS = {"webhook-id": "msg_1"}
+
+
+@pytest.fixture
+async def site(authority):  # noqa: F811
+    async with receiving(authority.server(HOST)) as one:
+        yield one
+
+
+@pytest.fixture
+def near(monkeypatch):
+    """Addresses of this machine count as public: the receiver is here."""
+    monkeypatch.setattr(links, "is_public", lambda address: address.startswith("127."))
+
+
+@pytest.fixture
+async def sender(authority):  # noqa: F811
+    made = Sender(tls=authority.client(), look_up=Names({HOST: ["127.0.0.1"]}))
+    made.timeout_s = 60.0
+    yield made
+    await made.close()
+
+
+async def test_an_event_goes_out_under_the_hosts_own_name(site, sender, near):
+    url = f"https://{HOST}:{site.port}/hook?a=b"
+    assert await sender.post(url, b"{}", _HEADERS) == 204
+    (delivered,) = site.delivered
+    assert (delivered.path, delivered.headers["host"]) == ("/hook?a=b", f"{HOST}:{site.port}")
+    assert delivered.headers["user-agent"].startswith("generation-gateway/")
+
+
+async def test_a_name_that_leads_elsewhere_the_next_time_gains_nothing(site, sender, monkeypatch):
+    checked = []
+
+    def check(address):
+        checked.append(address)
+        sender.look_up.table[HOST] = ["10.0.0.1"]
+        return True
+
+    monkeypatch.setattr(links, "is_public", check)
+    assert await sender.post(f"https://{HOST}:{site.port}/", b"{}", _HEADERS) == 204
+    assert checked == ["127.0.0.1"]
+    assert sender.look_up.asked == [HOST]
+
+
+async def test_the_certificate_must_be_the_names(site, sender, near):
+    sender.look_up.table["other.example"] = ["127.0.0.1"]
+    with pytest.raises(NotTaken):
+        await sender.post(f"https://other.example:{site.port}/", b"{}", _HEADERS)
+    assert site.delivered == []
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        ["127.0.0.1"],
+        ["10.1.2.3"],
+        ["169.254.169.254"],
+        ["::1"],
+        ["fdaa::3"],
+        ["::ffff:10.0.0.1"],
+        ["93.184.216.34", "10.0.0.1"],
+        [],
+    ],
+    ids=str,
+)
+async def test_a_name_that_leads_into_a_private_network_is_sent_nothing(site, sender, addresses):
+    sender.look_up.table[HOST] = addresses
+    with pytest.raises(NotTaken, match="not public"):
+        await sender.post(f"https://{HOST}:{site.port}/", b"{}", _HEADERS)
+    assert site.delivered == []
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "[::1]", "0x7f.1", "2130706433", "localhost", "169.254.169.254"]
+)
+async def test_no_spelling_of_this_machine_is_sent_anything(site, authority, host):  # noqa: F811
+    real = Sender(tls=authority.client(), timeout_s=60.0)
+    with pytest.raises(NotTaken):
+        await real.post(f"https://{host}:{site.port}/", b"{}", _HEADERS)
+    await real.close()
+    assert site.delivered == []
+
+
+@pytest.mark.parametrize(
+    "url", ["http://buyer.example/", "https://u:p@buyer.example/", "https:///x", "ftp://a/", ""]
+)
+async def test_only_plain_https_is_sent_anything(sender, near, url):
+    with pytest.raises(NotTaken):
+        await sender.post(url, b"{}", _HEADERS)
+    assert sender.look_up.asked == []
+
+
+async def test_a_gateway_of_this_machine_sends_nothing_to_another_one(tmp_path):
+    async with opened(tmp_path) as shop:
+        shop.names.table[HOST] = ["93.184.216.34"]
+        with pytest.raises(NotTaken, match="another machine"):
+            await shop.deliveries.sender.post(f"http://{HOST}/", b"{}", _HEADERS)
+
+
+# -- what is refused before the payment
+
+
+async def asked(gateway, url) -> tuple[int, str]:
+    answer = await gateway.client.post(
+        "/api/x402/picture", json={"prompt": "a boat", "callbackUrl": url}
+    )
+    return answer.status_code, (await answer.get_json())["error"]
+
+
+WRONG = (
+    "",
+    "buyer.example",
+    "ftp://buyer.example/",
+    "javascript:alert(1)",
+    "https://",
+    "https:///hook",
+    "https://user@buyer.example/",
+    "https://user:word@buyer.example/",
+    "https://buyer.example:99999/",
+    "https://buyer.example:0/",
+    "https://b\u00fccher.example/",
+    "https://buyer.example/a b",
+    "https://buyer.example\\@10.0.0.1/",
+    "https://buyer.example/\n",
+    "https://buyer..example/",
+    "https://buyer.example/" + "x" * 2_048,
+)
+
+
+async def test_what_is_no_address_gets_a_400_with_the_way_out(gateway):
+    for url in WRONG:
+        code, error = await asked(gateway, url)
+        assert (code, "callbackUrl must" in error) == (400, True), url
+    answer = await gateway.client.post(
+        "/api/x402/picture", json={"prompt": "a boat", "callbackUrl": 5}
+    )
+    assert (await answer.get_json())["error"] == "callbackUrl must be a string."
+
+
+async def test_a_gateway_of_this_machine_takes_addresses_of_this_machine(gateway):
+    for url in ("http://127.0.0.1:9/hook", "http://localhost/", "https://[::1]:9/"):
+        assert (await asked(gateway, url))[0] == 402, url
+    assert (await asked(gateway, "https://buyer.example/"))[0] == 400
+
+
+def made(**changes) -> Settings:
+    return Settings(wallet=WALLET, settlement_key="0x" + "11" * 32, **changes)
+
+
+@pytest.mark.parametrize(
+    ("mode", "base_url", "sends"),
+    [
+        ("on", "https://gateway.example", True),
+        ("on", "http://gateway.example", False),
+        ("off", "https://gateway.example", False),
+        ("local", "http://127.0.0.1:8080", True),
+    ],
+)
+def test_events_are_sent_where_the_secret_went_over_https(mode, base_url, sends):
+    settings = made(webhooks=mode, base_url=base_url)
+    check_settings(settings)
+    assert settings.sends_webhooks is sends
+
+
+@pytest.mark.parametrize(
+    "changes", [{"base_url": "https://gateway.example"}, {"bind": "0.0.0.0:8080"}]
+)
+def test_a_gateway_that_others_reach_cannot_be_a_local_one(changes):
+    with pytest.raises(SettingsError, match="GATEWAY_WEBHOOKS=on"):
+        check_settings(made(webhooks="local", **changes))
+
+
+async def test_a_gateway_that_others_reach_takes_https_only(settings, provider):
+    settings = attrs.evolve(settings, base_url="https://gateway.example", webhooks="on")
+    async with running(settings, provider) as gateway:
+        code, error = await asked(gateway, "http://buyer.example/")
+        assert (code, error) == (400, "callbackUrl must begin with https://.")
+        assert (await asked(gateway, "https://buyer.example/"))[0] == 402
+
+
+async def test_a_gateway_that_sends_none_says_so_before_the_payment(settings, provider):
+    settings = attrs.evolve(settings, webhooks="off")
+    async with running(settings, provider) as gateway:
+        code, error = await asked(gateway, "http://127.0.0.1/")
+        assert (code, "poll the task" in error) == (400, True)

@@ -1,0 +1,171 @@
+"""Streams of events through each server: one that is read is not cut, one that is not read is."""
+
+import contextlib
+import json
+import socket
+import time
+
+import pytest
+
+from tests.conftest import Payer
+from tests.proof.process.test_http_attacks import IMPATIENT, is_held
+from tests.proof.process.test_process import key, served, until  # noqa: F401 - fixtures
+
+# Its answer is larger than what a connection's buffers take.
+BIG = """
+from gateway import Endpoint, Result, Traits, hookimpl, usdc
+
+class Big:
+    name = "big"
+    traits = Traits(idempotent_submit=True)
+
+    async def submit(self, request, job):
+        return Result(text="x" * 30_000_000)
+
+@hookimpl
+def register_endpoints(register, settings):
+    register(
+        Endpoint(slug="big", title="Big", description="Big.", model="big-1", provider="big",
+                 capability="document-parsing", price_units=usdc("0.02")),
+        Big(),
+    )
+"""
+
+
+@pytest.fixture
+def impatient(served):  # noqa: F811
+    """A gateway that waits for one second where it usually waits for half a minute."""
+    served.patch(IMPATIENT)
+    served.install("big_provider", BIG)
+    served.start()
+    return served
+
+
+class Stream:
+    """One open stream, read by hand."""
+
+    def __init__(self, gateway, task_id, *, buffer_bytes=None) -> None:
+        self.socket = socket.socket()
+        if buffer_bytes is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+        self.socket.settimeout(100)
+        self.socket.connect(("127.0.0.1", gateway.port))
+        about = "Host: a\r\nAccept: text/event-stream\r\n\r\n"
+        self.socket.sendall(f"GET /api/task/{task_id} HTTP/1.1\r\n{about}".encode())
+        self.heard = b""
+
+    def hears(self, *words: bytes) -> bytes:
+        """Return all that has arrived once it has one of these words."""
+        while not any(word in self.heard for word in words):
+            piece = self.socket.recv(65536)
+            assert piece, self.heard
+            self.heard += piece
+        return self.heard
+
+    def status(self) -> bytes:
+        return self.hears(b"\r\n\r\n")[9:12]
+
+    def rest(self) -> bytes:
+        """Return all that arrives until the server closes, or resets, the connection."""
+        with contextlib.suppress(ConnectionError):
+            while piece := self.socket.recv(1 << 20):
+                self.heard += piece
+        return self.heard
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@pytest.fixture
+def opened(impatient):
+    streams = []
+
+    def opened(task_id, **options):
+        streams.append(Stream(impatient, task_id, **options))
+        return streams[-1]
+
+    yield opened
+    for stream in streams:
+        stream.close()
+
+
+def bought(gateway, chain, slug="slow") -> str:
+    """Buy, and ask again with the same payment where a busy machine is late with the answer."""
+    about = {"X-PAYMENT": Payer(chain).header()}
+
+    def attempt():
+        with contextlib.suppress(OSError):
+            status, started = gateway.request("POST", f"/api/x402/{slug}", {"prompt": "x"}, about)
+            assert status == 200, started
+            return started["taskId"]
+
+    return until(attempt)
+
+
+def bodies(heard: bytes) -> list[dict]:
+    found = [line for line in heard.splitlines() if line.startswith(b"data: ")]
+    return [json.loads(line[6:]) for line in found]
+
+
+def test_a_stream_outlives_the_limits_of_idle_connections(impatient, opened, chain):
+    task_id = bought(impatient, chain)
+    stream = opened(task_id)
+    assert stream.status() == b"200"
+    stream.hears(b"data: ")
+    # Three times the limit.
+    time.sleep(3)
+    impatient.let_go()
+    heard = stream.hears(b'"status":"completed"')
+    # The last chunk: the answer has ended as it should.
+    assert stream.hears(b"\r\n0\r\n\r\n")
+    assert bodies(heard)[0]["done"] is False
+
+
+def test_a_poll_may_wait_as_long_as_a_connection_may_be_idle(impatient, chain):
+    task_id = bought(impatient, chain)
+    for _ in range(5):
+        assert impatient.task(task_id, wait_s=1)["done"] is False
+    impatient.let_go()
+
+
+def test_clients_that_hang_up_free_their_places_at_once(impatient, opened, chain):
+    task_id = bought(impatient, chain)
+    for _ in range(3):
+        four = [opened(task_id) for _ in range(4)]
+        for stream in four:
+            assert stream.status() == b"200"
+        assert opened(task_id).status() == b"429"
+        for stream in four:
+            stream.close()
+        until(lambda: is_free(impatient, task_id))
+    impatient.let_go()
+
+
+def is_free(gateway, task_id) -> bool:
+    stream = Stream(gateway, task_id)
+    try:
+        return stream.status() == b"200"
+    finally:
+        stream.close()
+
+
+def test_a_client_that_does_not_read_is_cut_off(impatient, opened, chain):
+    task_id = bought(impatient, chain, "big")
+    until(lambda: impatient.task(task_id)["done"])
+    four = [opened(task_id, buffer_bytes=4096) for _ in range(4)]
+    for stream in four:
+        assert stream.status() == b"200"
+    until(lambda: is_free(impatient, task_id))
+    for stream in four:
+        until(lambda: not is_held(impatient, stream.socket))  # noqa: B023 - called at once
+        assert len(stream.rest()) < 30_000_000
+
+
+def test_a_stop_ends_a_stream_in_order(impatient, opened, chain):
+    task_id = bought(impatient, chain)
+    stream = opened(task_id)
+    stream.hears(b"data: ")
+    impatient.stop()
+    assert stream.rest().endswith(b"\r\n0\r\n\r\n")
+    impatient.let_go()
+    assert impatient.process.wait(100) == 0

@@ -1,0 +1,39 @@
+"""A `callbackUrl` makes another request; requests without one keep the hashes that they had."""
+
+import pytest
+
+from gateway.domain import Attachment, GenerationRequest
+from gateway.web import wire
+
+PICTURE = GenerationRequest(
+    prompt="a boat", aspect_ratio="1:1", output_format="png", resolution="1K"
+)
+PAPER = GenerationRequest(attachment=Attachment(name="a.pdf", data=b"%PDF"), pages=3)
+HOOK = "https://buyer.example/hook"
+
+
+# Made by the release before the field; databases hold them, and buyers' programs sign them.
+@pytest.mark.parametrize(
+    ("request_", "slug", "expected"),
+    [
+        (PICTURE, "picture", "b6617454fd50a3316ad3737506417bb4e71ae5afb34dfe4bfd03cacde7219d8a"),
+        (PAPER, "paper", "d643249c563592e43073c1e1000876d986bdc4e115e342e80cfb2adf24c57464"),
+    ],
+)
+def test_a_request_without_it_keeps_its_fingerprint(request_, slug, expected):
+    assert request_.fingerprint(slug) == expected
+
+
+def test_a_body_without_it_keeps_its_request_hash():
+    body = wire.GenerationBody(prompt="é: a boat", aspect_ratio="1:1")
+    expected = "6e5fa4cb761232f3b431b72e0d255ee8d8231cee1bd1d44f290e3fef31b32164"
+    assert wire.request_hash(body).hex() == expected
+
+
+def test_each_address_is_another_request():
+    hooks = [None, HOOK, HOOK + "2"]
+    requests = [GenerationRequest(prompt="a", callback_url=hook) for hook in hooks]
+    assert len({request.fingerprint("picture") for request in requests}) == 3
+    bodies = [wire.GenerationBody(prompt="a", callback_url=hook) for hook in hooks]
+    assert len({wire.request_hash(body) for body in bodies}) == 3
+    assert HOOK not in repr(requests) + repr(bodies)
