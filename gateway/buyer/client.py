@@ -162,7 +162,7 @@ def _describe(answer: Answer, what: str) -> str:
     """Return a sentence about an answer, with the gateway's own words."""
     if answer.status in REDIRECTS:
         return f"{what}: it redirects (status {answer.status}), and redirects are not followed."
-    words = read_refusal(answer.body)
+    words = read_refusal(answer.body).rstrip(".")
     return f"{what} (status {answer.status}{f': {words}' if words else ''})."
 
 

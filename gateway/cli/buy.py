@@ -21,7 +21,7 @@ from gateway.buyer.purchase import Buyer, Order
 from gateway.buyer.records import Record, Records, default_folder
 from gateway.buyer.terms import Terms, format_usdc
 from gateway.chain.keys import address_of
-from gateway.cli.buyer_key import read_key
+from gateway.cli.buyer_key import check_source, read_key
 from gateway.cli.terminal import FiniteRange, blank_control_chars
 from gateway.domain import MAX_FILE_BYTES, usdc
 from gateway.domain.eip3009 import checksum_address
@@ -78,6 +78,12 @@ def _read_amount(_: click.Context, __: click.Parameter, amount: str) -> int:
         raise click.BadParameter(f"{error}.") from None
 
 
+def _read_source(_: click.Context, __: click.Parameter, source: str | None) -> str | None:
+    if source is not None:
+        check_source(source)
+    return source
+
+
 def _matching(pattern: re.Pattern[str], what: str) -> Any:
     """Return a callback that refuses a value of another shape."""
 
@@ -98,6 +104,7 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
 @click.option("--url", required=True, callback=_read_url, help="The gateway's address.")
 @click.option(
     "--key",
+    callback=_read_source,
     help="A file with the private key, a keystore, env:NAME for a variable, or demo for the "
     "play money of `gateway demo`; without this option the command asks.",
 )
@@ -110,7 +117,7 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
     callback=_read_amount,
     help="The most USDC to pay.",
 )
-@click.option("--aspect-ratio", help="Such as 16:9; the 402 names what the model takes.")
+@click.option("--aspect-ratio", help="Such as 16:9.")
 @click.option("--format", "output_format", help="Such as png, jpg or webp.")
 @click.option("--resolution", help="Such as 1K or 2K.")
 @click.option(
@@ -197,7 +204,7 @@ class _Shopping:
             )
             self._confirm(terms, checksum_address(address_of(secret)))
             self.record = buyer.sign(order, terms, secret)
-            _say(f"Signed. If this is cut off, continue by --idempotency-key {order.key}")
+            _say(f"Signed. To continue a cut-off purchase:\n  --idempotency-key {order.key}")
         self.record = asyncio.run(buyer.pay(order, self.record))
         _say(f"Paid. The task is {self.record.task_id}.")
         return str(self.record.task_id)

@@ -20,6 +20,15 @@ _OTHERS = 0o077
 _WAYS = "--key FILE names a file with it, or a keystore; --key env:NAME names a variable with it"
 
 
+def check_source(source: str) -> None:
+    """Raise `click.UsageError` for a private key that stands in the command itself."""
+    if is_key(source.strip()):
+        raise click.UsageError(
+            "Do not write a private key into a command: other users of this machine can read it, "
+            f"and the shell keeps it. {_WAYS}."
+        )
+
+
 def read_key(source: str | None, password: str | None, *, is_local: bool) -> bytes:
     """Return a private key, 32 bytes.
 
@@ -32,11 +41,6 @@ def read_key(source: str | None, password: str | None, *, is_local: bool) -> byt
         if not is_local:
             raise click.UsageError("--key demo is for a gateway on this machine only.")
         return _decode(PLAY_KEY, source)
-    if is_key(source.strip()):
-        raise click.UsageError(
-            "Do not write a private key into a command: other users of this machine can read it, "
-            f"and the shell keeps it. {_WAYS}."
-        )
     if source.startswith(_VARIABLE):
         name = source.removeprefix(_VARIABLE)
         return _decode(os.environ.get(name, ""), f"The variable {name}")
