@@ -18,8 +18,6 @@ from gateway.vendors.client import Outbound
 
 MAX_OUTPUT_BYTES = 50_000_000
 _MAX_JSON_BYTES = 1_000_000
-# A task's answer holds the text of a document as well.
-_MAX_TASK_BYTES = MAX_OUTPUT_BYTES
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OK, _PAYMENT_REQUIRED, _NOT_FOUND = 200, 402, 404
 # The gateway may settle for 20 seconds before it answers.
@@ -50,6 +48,7 @@ class GatewayClient:
 
     def __attrs_post_init__(self) -> None:
         self._small = Outbound(self.url, max_bytes=_MAX_JSON_BYTES)
+        # For files, and for tasks: a task's answer holds the text of a document as well.
         self._large = Outbound(self.url, max_bytes=MAX_OUTPUT_BYTES)
 
     async def __aenter__(self) -> Self:

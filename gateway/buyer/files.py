@@ -53,25 +53,18 @@ class Destination:
             self._check_free(self.path)
 
     def choose_paths(self, slug: str, task_id: str, media_types: Sequence[str]) -> list[Path]:
-        """Return a path for each output.
-
-        Raises `Unfinished` where one is taken: the task can be fetched again.
-        """
+        """Return a path for each output."""
         stem = slug if SLUG.fullmatch(slug) else "task"
         names = list(_number(f"{stem}-{task_id[:_ID_CHARS]}", media_types))
         if self.is_folder:
-            paths = [self.path / name for name in names]
-        else:
-            paths = list(_number_path(self.path, len(names)))
-        for path in paths:
-            try:
-                self._check_free(path)
-            except NotBought as error:
-                raise Unfinished(str(error)) from None
-        return paths
+            return [self.path / name for name in names]
+        return list(_number_path(self.path, len(names)))
 
     def save(self, path: Path, content: bytes) -> None:
-        """Write one whole file, or none; raises `Unfinished`."""
+        """Write one whole file, or none; a file that holds this content already is left.
+
+        Raises `Unfinished`: the task can be fetched again.
+        """
         try:
             with _written(path.parent, content) as temporary:
                 if not self.may_overwrite:
@@ -79,7 +72,8 @@ class Destination:
                     path.touch(exist_ok=False)
                 temporary.replace(path)
         except FileExistsError:
-            raise Unfinished(f"{path} exists. {_WAY_OUT}") from None
+            if not path.is_file() or path.read_bytes() != content:
+                raise Unfinished(f"{path} exists. {_WAY_OUT}") from None
         except OSError as error:
             raise Unfinished(f"{path} cannot be written ({error.strerror}).") from None
 

@@ -49,6 +49,13 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
     assert (taken.read_bytes(), list(tmp_path.iterdir())) == (b"mine", [taken])
 
 
+def test_what_was_saved_before_is_saved(tmp_path):
+    path = tmp_path / "bought.png"
+    into(path).save(path, b"bought")
+    into(path).save(path, b"bought")
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"bought", [path])
+
+
 def test_a_link_with_that_name_is_not_followed(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link.png"
     link.symlink_to(target)

@@ -74,7 +74,9 @@ async def run(*command: str | Path, folder: Path, **more: str) -> Ran:
     )
     try:
         said, complained = await asyncio.wait_for(process.communicate(), _PATIENCE_S)
-    except TimeoutError:
-        process.kill()
-        raise
+    finally:
+        # It still runs where the time is over, or the test has cancelled this.
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     return Ran(code=process.returncode, said=said.decode(), complained=complained.decode())
