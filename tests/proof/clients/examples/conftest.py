@@ -62,16 +62,27 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1", **more}
 
 
-async def run(*command: str | Path, folder: Path, **more: str) -> Ran:
-    """Run a program to its end while the gateway of this process answers."""
-    process = await asyncio.create_subprocess_exec(
+async def start(
+    *command: str | Path, folder: Path, stdin: int = asyncio.subprocess.DEVNULL, **more: str
+) -> asyncio.subprocess.Process:
+    """Start a program beside the gateway of this process."""
+    return await asyncio.create_subprocess_exec(
         *map(str, command),
         cwd=folder,
         env=environment(**more),
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=stdin,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+
+
+async def run(*command: str | Path, folder: Path, **more: str) -> Ran:
+    """Run a program to its end."""
+    return await end(await start(*command, folder=folder, **more))
+
+
+async def end(process: asyncio.subprocess.Process) -> Ran:
+    """Wait for a program's end; a program that takes too long is killed."""
     try:
         said, complained = await asyncio.wait_for(process.communicate(), _PATIENCE_S)
     finally:
