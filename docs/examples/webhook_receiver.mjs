@@ -18,9 +18,9 @@ const seen = new Set();
 
 /** Return the event in a request; throws for one that is not signed. */
 async function readEvent(body, headers) {
-  // Each task has a secret of its own, so the body says which one to verify it with.
+  // Each task has a secret of its own, and webhook-id ends in the task's id.
   const secrets = new Map(Object.entries(JSON.parse(await readFile(SECRETS, "utf8"))));
-  const secret = secrets.get(JSON.parse(body).data.taskId);
+  const secret = secrets.get(headers["webhook-id"]?.split("_").pop());
   if (secret === undefined) throw new Error("no task of ours");
   return new Webhook(secret).verify(body, headers);
 }

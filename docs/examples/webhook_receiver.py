@@ -20,8 +20,8 @@ seen = set()
 
 def read_event(body, headers):
     """Return the event in a request; raises an error for one that is not signed."""
-    # Each task has a secret of its own, so the body says which one to verify it with.
-    task_id = json.loads(body)["data"]["taskId"]
+    # Each task has a secret of its own, and webhook-id ends in the task's id.
+    task_id = headers["webhook-id"].rpartition("_")[2]
     return Webhook(json.loads(SECRETS.read_text())[task_id]).verify(body, headers)
 
 
@@ -35,8 +35,8 @@ class Receiver(BaseHTTPRequestHandler):
             return
         body = self.rfile.read(int(length))
         try:
-            event = read_event(body, dict(self.headers))
-        except (WebhookVerificationError, ValueError, LookupError, TypeError):
+            event = read_event(body, {name.lower(): value for name, value in self.headers.items()})
+        except (WebhookVerificationError, ValueError, LookupError):
             self.answer(401)
             return
         # The gateway sends an event again until it gets a 2xx; the id stays the same.
