@@ -23,6 +23,8 @@ USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 PROMPT = sys.argv[1] if len(sys.argv) > 1 else "a lighthouse above a stormy sea at night"
 SLUG = "sandbox-image"
+# The most that one purchase may cost, in units of a millionth USDC.
+MAX_UNITS = 100_000
 TRANSFER = {
     "type": "function",
     "name": "transfer",
@@ -41,6 +43,7 @@ manifest = requests.get(f"{GATEWAY}/.well-known/agent-manifest.json", timeout=30
 wallet = Web3.to_checksum_address(manifest["identity"]["walletAddress"])
 prices = {offer["slug"]: offer["price"] for offer in manifest["availableEndpoints"]}
 units = int(Decimal(str(prices[SLUG])) * 10**6)
+assert units <= MAX_UNITS, f"{SLUG} costs {prices[SLUG]} USDC"
 
 # 1. Transfer the price, and wait until it is mined.
 chain = Web3(Web3.HTTPProvider(RPC))
@@ -74,7 +77,10 @@ body = request | {"slug": SLUG, "txHash": tx_hash, "payerSignature": proof.signa
 key = {"Idempotency-Key": secrets.token_hex(16)}
 paid = requests.post(f"{GATEWAY}/api/proxy-generate", json=body, headers=key, timeout=60)
 assert paid.ok, paid.text
-task = requests.get(f"{GATEWAY}{paid.json()['statusUrl']}?wait=30", timeout=60).json()
+task = {"done": False}
+while not task["done"]:
+    task = requests.get(f"{GATEWAY}{paid.json()['statusUrl']}?wait=30", timeout=60).json()
+assert task["status"] == "completed", task["error"]
 print(task["status"], "paid by", task["payment"]["transaction"])
 
 picture = requests.get(task["result"]["outputs"][0]["url"], timeout=60).content

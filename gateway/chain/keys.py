@@ -1,7 +1,9 @@
 """Private keys: plain in a setting, or in an encrypted keystore file (Web3 Secret Storage)."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from coincurve import PrivateKey
 from eth_hash.auto import keccak
@@ -104,15 +106,26 @@ def _unlock_keystore(keystore: Path, password: str, name: str) -> bytes:
             f"{variable(f'{name}_keystore')} names {keystore}, which is no keystore that can be "
             f"read ({type(error).__name__}). `gateway encrypt-key` writes one."
         ) from None
-    # This takes 0.1 s, so a process without a keystore does not import it.
-    eth_keyfile = import_ethereum("eth_keyfile")
     try:
-        return bytes(eth_keyfile.decode_keyfile_json(content, password.encode()))
-    except (ValueError, KeyError, TypeError, NotImplementedError):
+        return decrypt_key(content, password)
+    except ValueError:
         raise SettingsError(
             f"The keystore {keystore} does not open with {variable(f'{name}_keystore_password')}. "
             "Set the password that it was encrypted with."
         ) from None
+
+
+def decrypt_key(content: Mapping[str, Any], password: str) -> bytes:
+    """Return the private key in a keystore's JSON, 32 bytes.
+
+    Raises `ValueError` for a damaged keystore, and for another password.
+    """
+    # This takes 0.1 s, so a process without a keystore does not import it.
+    eth_keyfile = import_ethereum("eth_keyfile")
+    try:
+        return bytes(eth_keyfile.decode_keyfile_json(content, password.encode()))
+    except (KeyError, TypeError, NotImplementedError) as error:
+        raise ValueError("This is no keystore of a known kind.") from error
 
 
 def encrypt_key(secret: bytes, password: str) -> str:

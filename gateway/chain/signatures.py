@@ -1,10 +1,15 @@
-"""Finds who signed a digest: a plain account's key, or a smart account's code (EIP-1271)."""
+"""Signs authorizations, and finds who signed a digest.
 
-from coincurve import PublicKey
+A plain account signs by its key, a smart account by its code (EIP-1271).
+"""
+
+import attrs
+from coincurve import PrivateKey, PublicKey
 from eth_hash.auto import keccak
 
 from gateway.contracts.chain import CallReverted, Chain
-from gateway.domain.eip3009 import encoded_bytes, selector, word
+from gateway.domain import Authorization
+from gateway.domain.eip3009 import Network, authorization_digest, encoded_bytes, selector, word
 
 # For one call of `isValidSignature`. A passkey that is checked in Solidity takes 330,000.
 SIGNATURE_CALL_GAS = 400_000
@@ -13,6 +18,16 @@ _HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 _IS_VALID_SIGNATURE = selector("isValidSignature(bytes32,bytes)")
 # By EIP-1271 a contract says yes with the selector itself.
 _MAGIC = _IS_VALID_SIGNATURE.ljust(32, b"\0")
+
+
+def sign_authorization(secret: bytes, unsigned: Authorization, network: Network) -> Authorization:
+    """Return an EIP-3009 authorization with its sender's signature, 65 bytes (r ‖ s ‖ v).
+
+    Signing the same authorization again gives the same bytes.
+    """
+    digest = authorization_digest(unsigned, network)
+    signature = PrivateKey(secret).sign_recoverable(digest, hasher=None)
+    return attrs.evolve(unsigned, signature=signature[:64] + bytes([27 + signature[64]]))
 
 
 def recover_signer(digest: bytes, signature: bytes) -> str | None:

@@ -16,6 +16,10 @@ _COMMANDS = {
         "gateway.cli.backup:back_up",
         "Write a consistent copy of the database to FILE.",
     ),
+    "buy": (
+        "gateway.cli.buy:buy",
+        "Buy a generation from a gateway and save it.",
+    ),
     "check": (
         "gateway.cli.check:check",
         "Check settings, chain, wallet, gas, plugins and disk.",

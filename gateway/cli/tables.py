@@ -11,6 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from gateway.cli.terminal import blank_control_chars
+
 _GAP = "  "
 # A column narrower than this is not worth reading a sentence in.
 _LEAST_PROSE_COLUMNS = 24
@@ -77,8 +79,8 @@ def _print_fitting(table: Table, stacked: Table | None, *, wide: bool) -> None:
     Addresses and hashes are shortened where they do not fit.
     """
     console = Console(highlight=False)
-    table = table.changed(_blank_control_chars)
-    stacked = stacked.changed(_blank_control_chars) if stacked is not None else None
+    table = table.changed(blank_control_chars)
+    stacked = stacked.changed(blank_control_chars) if stacked is not None else None
     for line in _draw(table, stacked, console, wide=wide):
         line.rstrip()
         console.print(line, soft_wrap=True)
@@ -96,11 +98,6 @@ def _draw(table: Table, stacked: Table | None, console: Console, *, wide: bool) 
                 if shown is not None and (widths := fit(shown, console.width)):
                     return _draw_columns(shown, widths, console)
     return _draw_records(table.changed(_make_shortener(ellipsis)), console)
-
-
-def _blank_control_chars(cell: str) -> str:
-    """Return a cell without control characters: a vendor's words must not steer the terminal."""
-    return "".join(char if char.isprintable() or char == "\n" else " " for char in cell)
 
 
 def _make_shortener(ellipsis: str) -> Callable[[str], str]:

@@ -40,6 +40,11 @@ wide_option = click.option(
 )
 
 
+def blank_control_chars(text: str) -> str:
+    """Return a text without control characters: a stranger's words must not steer the terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else " " for char in text)
+
+
 class FiniteRange(click.FloatRange):
     """A number in a range. `nan` is refused: it is neither below nor above any limit."""
 

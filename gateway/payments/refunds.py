@@ -9,9 +9,9 @@ from collections.abc import Collection
 
 import attrs
 import structlog
-from coincurve import PrivateKey
 from eth_hash.auto import keccak
 
+from gateway.chain.signatures import sign_authorization
 from gateway.chain.signer import Call, Signer
 from gateway.chain.smart_wallets import KEY_GAS, key_call
 from gateway.contracts import (
@@ -23,7 +23,7 @@ from gateway.contracts import (
     UnsignedTransaction,
 )
 from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
-from gateway.domain.eip3009 import BALANCE_OF, Network, authorization_digest, word
+from gateway.domain.eip3009 import BALANCE_OF, Network, word
 from gateway.errors import ChainUnavailable, RefundRefused
 from gateway.payments.authorizations import find_events, is_spent
 from gateway.payments.cutoff import last_block_before
@@ -67,9 +67,7 @@ def sign_refund(secret: bytes, sender: str, case: RefundCase, network: Network) 
         nonce=refund_nonce(case.payment, network),
         signature=b"",
     )
-    digest = authorization_digest(unsigned, network)
-    signature = PrivateKey(secret).sign_recoverable(digest, hasher=None)
-    return attrs.evolve(unsigned, signature=signature[:64] + bytes([27 + signature[64]]))
+    return sign_authorization(secret, unsigned, network)
 
 
 @attrs.frozen(kw_only=True)

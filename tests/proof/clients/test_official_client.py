@@ -1,11 +1,8 @@
 """The official x402 clients, and one written by hand, buying over a real socket."""
 
 import asyncio
-import contextlib
 import json
-import socket
 
-import attrs
 import httpx
 import pytest
 from eth_account import Account
@@ -16,44 +13,9 @@ from x402.http.clients.requests import x402_requests
 from x402.http.utils import decode_payment_response_header
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
-from gateway.app import create_app
-from gateway.web.server import listen, run_of
-from gateway.web.services import EXTENSION
-from tests.conftest import PNG, WALLET, ScriptedPlugin, decoded, header_of, payload_of
+from tests.conftest import PNG, WALLET, decoded, header_of, payload_of
 
 BODY = {"prompt": "a boat"}
-
-
-@attrs.frozen
-class Site:
-    """A gateway on a real port."""
-
-    url: str
-    services: object
-
-
-@pytest.fixture
-async def site(settings, provider, http_server):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        bind = f"127.0.0.1:{free.getsockname()[1]}"
-    settings = attrs.evolve(settings, base_url=f"http://{bind}", bind=bind, server=http_server)
-    app = create_app(settings, plugins=[ScriptedPlugin(provider)])
-    stop = asyncio.Event()
-    server = asyncio.create_task(run_of(settings)(app, listen(bind), stop))
-    await _answers(settings.base_url)
-    yield Site(settings.base_url, app.extensions[EXTENSION])
-    stop.set()
-    await server
-
-
-async def _answers(url: str) -> None:
-    async with httpx.AsyncClient() as client, asyncio.timeout(5):
-        while True:
-            with contextlib.suppress(httpx.TransportError):
-                if (await client.get(f"{url}/api/ready")).is_success:
-                    return
-            await asyncio.sleep(0.02)
 
 
 async def collect(site, answer) -> dict:

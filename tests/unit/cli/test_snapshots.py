@@ -44,6 +44,19 @@ STRANGER = "0x" + "99" * 20
 # tasks, then, after `...`, over one with the failed task `task-1`. A line may come with settings.
 LINES = {
     "backup": ["backup copy.db", "backup copy.db", "backup missing/copy.db"],
+    "buy": [
+        "buy picture 'a boat'",
+        "buy --url https://gateway.test",
+        "buy picture --url https://gateway.test",
+        "buy Picture 'a boat' --url https://gateway.test",
+        "buy picture 'a boat' --url http://gateway.test",
+        "buy picture 'a boat' --url https://gateway.test --max free",
+        f"buy picture 'a boat' --url https://gateway.test --key {KEY}",
+        "buy picture 'a boat' --url https://gateway.test --idempotency-key 'a b'",
+        "buy picture 'a boat' --url https://gateway.test --out missing/picture.png",
+        "buy picture --task task-1 --url https://gateway.test",
+        "buy --task ../x --url https://gateway.test",
+    ],
     # `--wide`, because the width of the columns depends on the path of the folder.
     "check": ["check --wide", "check --wide --listing"],
     "demo": [],

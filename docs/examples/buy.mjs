@@ -1,0 +1,51 @@
+/**
+ * Buy a picture with the official x402 client: npm ci, in this folder.
+ *
+ * Without any variable set the script buys from a running `gateway demo`, with the demo's play money.
+ */
+
+import { createHash, randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+
+import { ExactEvmScheme } from "@x402/evm";
+import { wrapFetchWithPaymentFromConfig } from "@x402/fetch";
+import { privateKeyToAccount } from "viem/accounts";
+
+const GATEWAY = process.env.GATEWAY ?? "http://127.0.0.1:8402";
+// The demo funds this key, which is public: never send real money to it.
+const PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+const PROMPT = process.argv[2] ?? "a lighthouse above a stormy sea at night";
+
+// 1. A client that pays what answers 402, up to the limit.
+const account = privateKeyToAccount(process.env.BUYER_KEY ?? PLAY_KEY);
+const payingFetch = wrapFetchWithPaymentFromConfig(fetch, {
+  schemes: [{ network: "eip155:8453", client: new ExactEvmScheme(account) }],
+  spendControls: { maxAmountPerPayment: "$0.10" },
+});
+
+// 2. Buy. If the answer is lost, send the same request with the same key: it is not paid twice.
+const paid = await payingFetch(`${GATEWAY}/api/x402/sandbox-image`, {
+  method: "POST",
+  headers: { "Content-Type": "application/json", "Idempotency-Key": randomUUID() },
+  body: JSON.stringify({ prompt: PROMPT }),
+});
+if (!paid.ok) throw new Error(`${paid.status} ${await paid.text()}`);
+const { statusUrl } = await paid.json();
+
+// 3. Wait: each answer comes once the task is done, or after 30 seconds.
+let task;
+do task = await (await fetch(`${GATEWAY}${statusUrl}?wait=30`)).json();
+while (!task.done);
+if (task.status !== "completed") {
+  throw new Error(`${task.error} (${task.details}), refund: ${JSON.stringify(task.refund)}`);
+}
+console.log(task.status, "paid by", task.payment.transaction);
+
+// 4. Save.
+const [output] = task.result.outputs;
+const picture = Buffer.from(await (await fetch(output.url)).arrayBuffer());
+if (createHash("sha256").update(picture).digest("hex") !== output.sha256) {
+  throw new Error("The file is not the one that was promised.");
+}
+await writeFile("bought.png", picture);
+console.log("bought.png", picture.length, "bytes");

@@ -1,0 +1,183 @@
+"""The requests of a buyer to one gateway. Each is sent once; answers are bounded."""
+
+import hashlib
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import attrs
+
+from gateway.buyer.answers import Output, Started, Task, read_json, read_refusal
+from gateway.buyer.errors import NotBought, Unanswered, Unfinished
+from gateway.buyer.records import Record
+from gateway.buyer.terms import Terms, read_terms
+from gateway.errors import LinkDead, ResultUnusable, Transient
+from gateway.vendors.answer import REDIRECTS, Answer
+from gateway.vendors.client import Outbound
+
+MAX_OUTPUT_BYTES = 50_000_000
+_MAX_JSON_BYTES = 1_000_000
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_OK, _PAYMENT_REQUIRED, _NOT_FOUND = 200, 402, 404
+# The gateway may settle for 20 seconds before it answers.
+_PAID_S = 60.0
+_UNPAID_S = 60.0
+_DOWNLOAD_S = 300.0
+# A gateway answers `?wait=` after that many seconds at the latest; then a connection may be slow.
+_WAIT_S = 20
+_WAIT_MARGIN_S = 20.0
+# A request that gets one of these was not judged: the answer to the same request may be another.
+_PASSING = (408, 425, 429, *range(500, 600))
+_MAX_RETRY_AFTER_S = 120
+_MAX_RETRY_AFTER_DIGITS = 8
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address leads to this machine."""
+    return urlsplit(url).hostname in _LOOPBACK
+
+
+@attrs.define
+class GatewayClient:
+    """One gateway at one address; use it as an asynchronous context manager."""
+
+    url: str
+    _small: Outbound = attrs.field(init=False, repr=False)
+    _large: Outbound = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._small = Outbound(self.url, max_bytes=_MAX_JSON_BYTES)
+        # For files, and for tasks: a task's answer holds the text of a document as well.
+        self._large = Outbound(self.url, max_bytes=MAX_OUTPUT_BYTES)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await self._small.close()
+        await self._large.close()
+
+    async def ask_price(self, slug: str, body: Mapping[str, Any]) -> Terms:
+        """Return the terms of a request; raises `NotBought` and `Unanswered`."""
+        answer = await self._post(slug, body, {}, _UNPAID_S)
+        if answer.status == _PAYMENT_REQUIRED:
+            return read_terms(answer.headers.get("payment-required"))
+        _check_passing(answer)
+        raise NotBought(_describe(answer, "The gateway does not sell this"))
+
+    async def pay(self, record: Record, body: Mapping[str, Any]) -> str:
+        """Send a signed payment and return the task's id.
+
+        Raises `NotBought` where the gateway says no, and `Unanswered` where the same payment may
+        be sent again.
+        """
+        headers = {"PAYMENT-SIGNATURE": record.payment, "Idempotency-Key": record.key}
+        answer = await self._post(record.slug, body, headers, _PAID_S)
+        if answer.status == _OK:
+            started = read_json(answer.body, Started)
+            if started is None:
+                raise Unanswered("The gateway took the payment and named no task.")
+            return started.task_id
+        _check_passing(answer)
+        raise NotBought(_describe(answer, "The gateway says that it did not take the payment"))
+
+    async def look(self, task_id: str) -> Task:
+        """Return a task once it is done, or as it is after 20 seconds.
+
+        Raises `Unfinished` for an unknown task, and `Unanswered` where a later look may help.
+        """
+        timeout_s = _WAIT_S + _WAIT_MARGIN_S
+        where = f"/api/task/{task_id}?wait={_WAIT_S}"
+        answer = await _send(self._large, "GET", where, timeout_s=timeout_s)
+        if answer.status == _OK:
+            task = read_json(answer.body, Task)
+            if task is None or task.task_id != task_id:
+                raise Unanswered("The gateway's answer is not this task.")
+            return task
+        _check_passing(answer)
+        raise Unfinished(_describe(answer, "The gateway does not show this task"))
+
+    async def fetch(self, output: Output) -> bytes:
+        """Return a file that is as long as promised, with the promised checksum.
+
+        Raises `Unanswered` where another try may help, and `Unfinished` where it will not.
+        """
+        if output.url is None:
+            raise Unfinished("The gateway has deleted the files: it keeps them for a limited time.")
+        if output.size_bytes > MAX_OUTPUT_BYTES:
+            raise Unfinished(
+                f"A file has {output.size_bytes:,} bytes. This program saves up to "
+                f"{MAX_OUTPUT_BYTES:,}; fetch it by hand from {output.url}"
+            )
+        content = await self._fetch_link(output.url)
+        is_promised = hashlib.sha256(content).hexdigest() == output.sha256.lower()
+        if len(content) != output.size_bytes or not is_promised:
+            raise Unanswered("The file is not the one that the gateway promised (SHA-256).")
+        return content
+
+    async def _fetch_link(self, url: str) -> bytes:
+        own = _own_path(self.url, url)
+        if own is not None:
+            answer = await _send(self._large, "GET", own, timeout_s=_DOWNLOAD_S)
+            if answer.status != _OK:
+                raise Unanswered(_describe(answer, "The gateway does not deliver the file"))
+            return answer.body
+        try:
+            return await self._large.download(url, timeout_s=_DOWNLOAD_S)
+        except LinkDead as error:
+            raise Unanswered(str(error)) from None
+        except ResultUnusable as error:
+            raise Unfinished(str(error)) from None
+
+    async def _post(
+        self, slug: str, body: Mapping[str, Any], headers: Mapping[str, str], timeout_s: float
+    ) -> Answer:
+        where = f"/api/x402/{slug}"
+        return await _send(
+            self._small, "POST", where, json=body, headers=headers, timeout_s=timeout_s
+        )
+
+
+async def _send(outbound: Outbound, method: str, where: str, **options: Any) -> Answer:
+    try:
+        return await outbound.request(method, where, bills=False, **options)
+    except Transient as error:
+        raise Unanswered(str(error)) from None
+
+
+def _check_passing(answer: Answer) -> None:
+    """Raise `Unanswered` where the same request may get another answer later."""
+    if answer.status in _PASSING:
+        text = answer.headers.get("retry-after", "")
+        is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_RETRY_AFTER_DIGITS
+        wait_s = min(int(text), _MAX_RETRY_AFTER_S) if is_number else 0
+        raise Unanswered(_describe(answer, "The gateway cannot answer now"), retry_after_s=wait_s)
+
+
+def _describe(answer: Answer, what: str) -> str:
+    """Return a sentence about an answer, with the gateway's own words."""
+    if answer.status in REDIRECTS:
+        return f"{what}: it redirects (status {answer.status}), and redirects are not followed."
+    words = read_refusal(answer.body).rstrip(".")
+    return f"{what} (status {answer.status}{f': {words}' if words else ''})."
+
+
+def _own_path(base: str, url: str) -> str | None:
+    """Return path and query, below the base, of a link to the gateway itself.
+
+    None for a link elsewhere. Raises `Unanswered` for what is no link.
+    """
+    own = urlsplit(base)
+    try:
+        link = urlsplit(url)
+        is_same_port = (link.scheme, link.port) == (own.scheme, own.port)
+    except ValueError:
+        raise Unanswered("The link to the file is no address.") from None
+    is_same_host = link.hostname == own.hostname or (is_loopback(base) and is_loopback(url))
+    if not is_same_port or not is_same_host or not link.path.startswith(f"{own.path}/"):
+        return None
+    path = link.path.removeprefix(own.path)
+    return f"{path}?{link.query}" if link.query else path

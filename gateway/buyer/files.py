@@ -1,0 +1,113 @@
+"""Saves what was bought under names of our own; a gateway's words never become a path."""
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from gateway.buyer.errors import NotBought, Unfinished
+
+_ENDINGS = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/webp": "webp",
+    "image/gif": "gif",
+    "text/markdown": "md",
+    "text/plain": "txt",
+    "text/html": "html",
+    "application/json": "json",
+    "application/pdf": "pdf",
+}
+_OTHER_ENDING = "bin"
+_WAY_OUT = "Name another file by --out, or replace it by --force."
+SLUG = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:[-._][a-z0-9]+)*")
+# So much of a task's id tells two results in one folder apart.
+_ID_CHARS = 8
+
+
+@attrs.frozen(kw_only=True)
+class Destination:
+    """Where the buyer wants the result: a folder, or a file's name."""
+
+    path: Path
+    may_overwrite: bool
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether files in it get names of their own."""
+        return self.path.is_dir()
+
+    def check(self) -> None:
+        """Raise `NotBought` where a result could not be saved, before anything is paid."""
+        folder = self.path if self.is_folder else self.path.parent
+        if not os.access(folder, os.W_OK | os.X_OK) or not folder.is_dir():
+            raise NotBought(
+                f"Nothing can be saved in {folder}. Name a folder that exists, or a file in one, "
+                "by --out."
+            )
+        if not self.is_folder:
+            self._check_free(self.path)
+
+    def choose_paths(self, slug: str, task_id: str, media_types: Sequence[str]) -> list[Path]:
+        """Return a path for each output."""
+        stem = slug if SLUG.fullmatch(slug) else "task"
+        names = list(_number(f"{stem}-{task_id[:_ID_CHARS]}", media_types))
+        if self.is_folder:
+            return [self.path / name for name in names]
+        return list(_number_path(self.path, len(names)))
+
+    def save(self, path: Path, content: bytes) -> None:
+        """Write one whole file, or none; a file that holds this content already is left.
+
+        Raises `Unfinished`: the task can be fetched again.
+        """
+        try:
+            with _written(path.parent, content) as temporary:
+                if not self.may_overwrite:
+                    # Of two programs that save under one name, one gets it.
+                    path.touch(exist_ok=False)
+                temporary.replace(path)
+        except FileExistsError:
+            if not path.is_file() or path.read_bytes() != content:
+                raise Unfinished(f"{path} exists. {_WAY_OUT}") from None
+        except OSError as error:
+            raise Unfinished(f"{path} cannot be written ({error.strerror}).") from None
+
+    def _check_free(self, path: Path) -> None:
+        if path.is_dir() or (os.path.lexists(path) and not self.may_overwrite):
+            raise NotBought(f"{path} exists. {_WAY_OUT}")
+
+
+def _number(stem: str, media_types: Sequence[str]) -> Iterator[str]:
+    for number, media_type in enumerate(media_types, start=1):
+        kind = media_type.partition(";")[0].strip().lower()
+        place = f"-{number}" if len(media_types) > 1 else ""
+        yield f"{stem}{place}.{_ENDINGS.get(kind, _OTHER_ENDING)}"
+
+
+def _number_path(path: Path, count: int) -> Iterator[Path]:
+    """Yield the path, then `name-2.png` and so on."""
+    yield path
+    for number in range(2, count + 1):
+        yield path.with_name(f"{path.stem}-{number}{path.suffix}")
+
+
+@contextlib.contextmanager
+def _written(folder: Path, content: bytes) -> Iterator[Path]:
+    """Yield a file with the content; it is deleted if it is still there."""
+    opened, name = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
+    temporary = Path(name)
+    try:
+        with os.fdopen(opened, "wb") as file:
+            file.write(content)
+        # mkstemp makes private files; a bought picture gets the usual rights.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)

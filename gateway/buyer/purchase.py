@@ -1,0 +1,199 @@
+"""One purchase, from its price to the saved files; every step can be repeated without paying again.
+
+A lost answer repeats the same payment. A 402 to a payment that was sent ends the purchase: the
+buyer, not this program, decides whether to sign anew.
+"""
+
+import asyncio
+import functools
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+
+from gateway.buyer.answers import Task, shorten
+from gateway.buyer.client import GatewayClient
+from gateway.buyer.errors import GenerationFailed, NotBought, Unanswered, Unfinished
+from gateway.buyer.files import Destination
+from gateway.buyer.payment import authorize, payment_header
+from gateway.buyer.records import Record, Records, hash_request
+from gateway.buyer.terms import Terms, check_price
+
+_Got = TypeVar("_Got")
+
+
+@attrs.frozen(kw_only=True)
+class Timing:
+    """How long a buyer waits, in seconds."""
+
+    # The pauses between the tries of one request.
+    pauses_s: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+
+    # The least time between two looks at a task.
+    look_s: float = 1.0
+
+
+@attrs.frozen(kw_only=True)
+class Order:
+    """What to buy where. `key` is the Idempotency-Key."""
+
+    url: str
+    slug: str
+    body: Mapping[str, Any] = attrs.field(repr=False)
+    key: str
+
+
+@attrs.frozen(kw_only=True)
+class Buyer:
+    """Buys from a gateway. `say` gets a sentence for each thing that happens."""
+
+    records: Records
+    say: Callable[[str], None]
+    timing: Timing = Timing()
+
+    def find(self, order: Order) -> Record | None:
+        """Return what was signed for this order before; None where nothing was.
+
+        Raises `NotBought` where the key was used for another request.
+        """
+        record = self.records.find(order.url, order.key)
+        if record is None:
+            return None
+        if (record.slug, record.request) != (order.slug, hash_request(order.body)):
+            raise NotBought(
+                "This --idempotency-key bought something else. Leave it out for a new purchase, or "
+                "repeat the command as it was."
+            )
+        return record
+
+    async def ask_price(self, order: Order, max_units: int) -> Terms:
+        """Return the terms of an order; raises `NotBought`, also above `max_units`."""
+        async with GatewayClient(order.url) as client:
+            try:
+                terms = await self._persist(lambda: client.ask_price(order.slug, order.body))
+            except Unanswered as error:
+                raise NotBought(f"{error} Nothing was signed.") from None
+        check_price(terms, max_units)
+        return terms
+
+    def sign(self, order: Order, terms: Terms, secret: bytes) -> Record:
+        """Sign the terms and write the payment down; raises `NotBought`."""
+        signed = authorize(terms, secret, now=time.time())
+        record = Record(
+            url=order.url,
+            slug=order.slug,
+            key=order.key,
+            request=hash_request(order.body),
+            payment=payment_header(terms, signed),
+            price_units=terms.price_units,
+            payee=terms.payee,
+            network=terms.network.name,
+            valid_before=signed.valid_before,
+        )
+        self.records.add(record)
+        return record
+
+    async def pay(self, order: Order, record: Record) -> Record:
+        """Send the payment until the gateway names the task, and return the record with it.
+
+        Raises `NotBought` where the gateway says no, and `Unfinished` without an answer.
+        """
+        if record.task_id is not None:
+            return record
+        async with GatewayClient(order.url) as client:
+            try:
+                task_id = await self._persist(lambda: client.pay(record, order.body))
+            except NotBought as error:
+                raise NotBought(f"{error} {_explain_refused(record)}") from None
+            except Unanswered as error:
+                raise Unfinished(f"{error} Whether it was paid is not known.") from None
+        return self.records.note_task(record, task_id)
+
+    async def follow(self, url: str, task_id: str, *, patience_s: float) -> Task:
+        """Return a task once it is completed.
+
+        Raises `GenerationFailed`, and `Unfinished` where it is not done in time.
+        """
+        deadline = time.monotonic() + patience_s
+        shown = ""
+        async with GatewayClient(url) as client:
+            while True:
+                began = time.monotonic()
+                task = await self._look(client, task_id)
+                if task is not None and task.done:
+                    return _check_completed(task)
+                if task is not None and (state := _describe(task)) != shown:
+                    shown = state
+                    self.say(state)
+                now = time.monotonic()
+                if now > deadline:
+                    raise Unfinished(f"The task is not done after {patience_s:.0f} seconds.")
+                # A gateway that holds no answer back is asked once a second.
+                await asyncio.sleep(max(0.0, self.timing.look_s - (now - began)))
+
+    async def save(self, url: str, task: Task, destination: Destination) -> list[Path]:
+        """Fetch and save a completed task's files; raises `Unfinished`."""
+        outputs = task.result.outputs if task.result is not None else []
+        if not outputs:
+            raise Unfinished("The task is completed, and its result has no file.")
+        media_types = [output.mime_type for output in outputs]
+        paths = destination.choose_paths(task.slug, task.task_id, media_types)
+        async with GatewayClient(url) as client:
+            for output, path in zip(outputs, paths, strict=True):
+                try:
+                    content = await self._persist(functools.partial(client.fetch, output))
+                except Unanswered as error:
+                    raise Unfinished(str(error)) from None
+                destination.save(path, content)
+        return paths
+
+    async def _look(self, client: GatewayClient, task_id: str) -> Task | None:
+        """Return the task; None where this look got no answer, after a pause."""
+        try:
+            return await client.look(task_id)
+        except Unanswered as error:
+            self.say(f"{error} Looking again.")
+            await asyncio.sleep(max(self.timing.pauses_s[0], error.retry_after_s))
+            return None
+
+    async def _persist(self, ask: Callable[[], Awaitable[_Got]]) -> _Got:
+        """Return an answer after a few tries of the same request; raises `Unanswered`."""
+        for pause_s in self.timing.pauses_s:
+            try:
+                return await ask()
+            except Unanswered as error:
+                wait_s = max(pause_s, error.retry_after_s)
+                self.say(f"{error} Sending the same again in {wait_s:.0f} s.")
+                await asyncio.sleep(wait_s)
+        return await ask()
+
+
+def _explain_refused(record: Record) -> str:
+    """Say what a refused payment can still do."""
+    if time.time() > record.valid_before:
+        return "It has expired and cannot be used any more."
+    until = datetime.fromtimestamp(record.valid_before, UTC).strftime("%H:%M:%S UTC")
+    return (
+        f"It can be used until {until}: repeat it by --idempotency-key {record.key}, or buy anew "
+        "after that."
+    )
+
+
+def _check_completed(task: Task) -> Task:
+    if task.status == "completed":
+        return task
+    reasons = ", ".join(word for word in (task.code, task.details) if word)
+    why = shorten(task.error or "The gateway gives no reason.")
+    if task.refund is None:
+        money = "The answer names no refund."
+    else:
+        money = f"The refund is {shorten(task.refund.state)}."
+    raise GenerationFailed(f"The generation failed: {why} ({shorten(reasons)}) {money}")
+
+
+def _describe(task: Task) -> str:
+    share = f" {task.progress:.0%}" if task.progress is not None else ""
+    return f"The task is {shorten(task.status)}{share}."

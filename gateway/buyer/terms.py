@@ -1,0 +1,123 @@
+"""The price and the payee in a gateway's 402, checked before anything is signed.
+
+Source: x402 specification v2, scheme `exact` on EVM, header `PAYMENT-REQUIRED`.
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from gateway.buyer.answers import shorten
+from gateway.buyer.errors import NotBought
+from gateway.domain.eip3009 import NETWORKS, Network, checksum_address
+
+# A real one has 3,500.
+_MAX_HEADER_CHARS = 64_000
+# A signature can be used for this long at most, whatever the gateway asks for.
+_MAX_VALID_S = 600
+_LEAST_VALID_S = 30
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_AMOUNT = re.compile(r"[1-9][0-9]{0,17}")
+_BY_CAIP2 = {network.caip2: network for network in NETWORKS.values()}
+
+
+@attrs.frozen(kw_only=True)
+class Terms:
+    """What a gateway asks for one generation, in a USDC that this program knows."""
+
+    price_units: int
+
+    # With its checksum.
+    payee: str
+    network: Network
+
+    # So many seconds the payment may be used for.
+    valid_s: int
+
+    # The entry of `accepts` as the gateway wrote it: the payment repeats it.
+    accepted: Mapping[str, Any]
+
+
+def read_terms(header: str | None) -> Terms:
+    """Return the first offer of a 402 that this program can pay; raises `NotBought`."""
+    if header is None:
+        raise NotBought("The 402 has no header PAYMENT-REQUIRED: this is no x402 version 2.")
+    entries = _load_entries(header)
+    for entry in entries:
+        terms = _read_entry(entry)
+        if terms is not None:
+            return terms
+    asked = "; ".join(_describe(entry) for entry in entries[:3]) or "nothing"
+    raise NotBought(
+        "The gateway asks for a payment that this program does not make. It pays USDC on "
+        f"{' and '.join(NETWORKS)} by the scheme exact. The gateway takes: {shorten(asked)}."
+    )
+
+
+def check_price(terms: Terms, max_units: int) -> None:
+    """Raise `NotBought` where the price is above the buyer's limit."""
+    if terms.price_units > max_units:
+        price = format_usdc(terms.price_units)
+        raise NotBought(
+            f"The price is {price} USDC, above the limit of {format_usdc(max_units)} USDC. "
+            f"Nothing was signed. To pay that much, say --max {price}."
+        )
+
+
+def format_usdc(units: int) -> str:
+    """Return units of 10⁻⁶ USDC as a decimal number, such as `0.02`."""
+    whole, fraction = divmod(units, 10**6)
+    decimals = f"{fraction:06}".rstrip("0").ljust(2, "0")
+    return f"{whole}.{decimals}"
+
+
+def _load_entries(header: str) -> list[dict[str, Any]]:
+    challenge: object = None
+    if len(header) <= _MAX_HEADER_CHARS:
+        try:
+            challenge = json.loads(base64.b64decode(header, validate=True))
+        except (ValueError, binascii.Error, RecursionError):
+            challenge = None
+    entries = challenge.get("accepts") if isinstance(challenge, dict) else None
+    if not isinstance(entries, list):
+        raise NotBought("The 402's header PAYMENT-REQUIRED is no x402 challenge.")
+    return [entry for entry in entries if isinstance(entry, dict)]
+
+
+def _read_entry(entry: Mapping[str, Any]) -> Terms | None:
+    """Return the terms of one entry; None where this program cannot or must not sign it."""
+    network = _BY_CAIP2.get(_text(entry, "network"))
+    amount, payee = _text(entry, "amount"), _text(entry, "payTo")
+    if network is None or _text(entry, "scheme") != "exact":
+        return None
+    if _text(entry, "asset").lower() != network.token:
+        return None
+    if not _AMOUNT.fullmatch(amount) or not _ADDRESS.fullmatch(payee):
+        return None
+    extra, valid_s = entry.get("extra"), entry.get("maxTimeoutSeconds")
+    method = extra.get("assetTransferMethod") if isinstance(extra, dict) else None
+    # x402 knows further ways to move a token, which need other signatures.
+    if method not in (None, "eip3009") or type(valid_s) is not int or valid_s < _LEAST_VALID_S:
+        return None
+    return Terms(
+        price_units=int(amount),
+        payee=checksum_address(payee),
+        network=network,
+        valid_s=min(valid_s, _MAX_VALID_S),
+        accepted=entry,
+    )
+
+
+def _text(entry: Mapping[str, Any], name: str) -> str:
+    value = entry.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _describe(entry: Mapping[str, Any]) -> str:
+    said = [shorten(_text(entry, name)) or "?" for name in ("scheme", "network", "asset", "amount")]
+    return "{} on {}, asset {}, amount {}".format(*said)

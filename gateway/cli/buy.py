@@ -1,0 +1,316 @@
+"""The command `gateway buy`; the purchase itself is in `gateway.buyer`."""
+
+import asyncio
+import base64
+import json
+import re
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import attrs
+import click
+
+from gateway.buyer.answers import Task
+from gateway.buyer.client import is_loopback
+from gateway.buyer.errors import BuyError, NotBought
+from gateway.buyer.files import SLUG, Destination
+from gateway.buyer.purchase import Buyer, Order
+from gateway.buyer.records import Record, Records, default_folder
+from gateway.buyer.terms import Terms, format_usdc
+from gateway.chain.keys import address_of
+from gateway.cli.buyer_key import check_source, read_key
+from gateway.cli.terminal import FiniteRange, blank_control_chars
+from gateway.domain import MAX_FILE_BYTES, usdc
+from gateway.domain.eip3009 import checksum_address
+
+# The exit code of a program that Ctrl-C ended.
+_INTERRUPTED = 130
+_TASK_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
+_HEADER_VALUE = re.compile(r"[!-~]{1,255}")
+_LABEL = 12  # columns
+
+
+@attrs.frozen(kw_only=True)
+class _Options:
+    """What the buyer typed."""
+
+    slug: str | None
+    prompt: str | None
+    task: str | None
+    url: str
+    key: str | None
+    password: str | None
+    max_units: int
+    aspect_ratio: str | None
+    output_format: str | None
+    resolution: str | None
+    file: Path | None
+    out: Path
+    force: bool
+    idempotency_key: str | None
+    yes: bool
+    wait: float
+    as_json: bool
+
+
+def _read_url(_: click.Context, __: click.Parameter, url: str) -> str:
+    """Return an address without a slash at its end; raises `click.BadParameter`."""
+    url = url.rstrip("/")
+    try:
+        parts = urlsplit(url)
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole or parts.query or parts.fragment or parts.username is not None:
+        raise click.BadParameter("an address is such as https://gateway.example.com")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):
+        raise click.BadParameter("a gateway's address begins with https://, but on this machine")
+    return url
+
+
+def _read_amount(_: click.Context, __: click.Parameter, amount: str) -> int:
+    try:
+        return usdc(amount)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from None
+
+
+def _read_source(_: click.Context, __: click.Parameter, source: str | None) -> str | None:
+    if source is not None:
+        check_source(source)
+    return source
+
+
+def _matching(pattern: re.Pattern[str], what: str) -> Any:
+    """Return a callback that refuses a value of another shape."""
+
+    def check(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+        if value is not None and not pattern.fullmatch(value):
+            raise click.BadParameter(what)
+        return value
+
+    return check
+
+
+@click.command(
+    epilog="Exit codes: 0 saved; 1 not bought; 2 a mistake in the command; 3 paid, and the "
+    "generation failed; 4 open, and the printed command continues; 130 ended by Ctrl-C."
+)
+@click.argument("slug", required=False, callback=_matching(SLUG, "a slug is such as my-model"))
+@click.argument("prompt", required=False)
+@click.option("--url", required=True, callback=_read_url, help="The gateway's address.")
+@click.option(
+    "--key",
+    callback=_read_source,
+    help="A file with the private key, a keystore, env:NAME for a variable, or demo for the "
+    "play money of `gateway demo`; without this option the command asks.",
+)
+@click.option("--password", help="env:NAME: the variable with the keystore's password.")
+@click.option(
+    "--max",
+    "max_units",
+    default="0.10",
+    show_default=True,
+    callback=_read_amount,
+    help="The most USDC to pay.",
+)
+@click.option("--aspect-ratio", help="Such as 16:9.")
+@click.option("--format", "output_format", help="Such as png, jpg or webp.")
+@click.option("--resolution", help="Such as 1K or 2K.")
+@click.option(
+    "--file", type=click.Path(dir_okay=False, exists=True, path_type=Path), help="A document."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="A folder, or a name for the file.  [default: this folder]",
+)
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
+@click.option(
+    "--idempotency-key",
+    callback=_matching(_HEADER_VALUE, "a key is 1 to 255 characters without spaces"),
+    help="Names this purchase: with the same key and request it goes on and is not paid "
+    "twice.  [default: random, printed]",
+)
+@click.option("--yes", is_flag=True, help="Pay up to --max without asking.")
+@click.option(
+    "--wait",
+    type=FiniteRange(0, 86_400),
+    default=1800.0,
+    show_default=True,
+    help="How many seconds to wait for the result.",
+)
+@click.option(
+    "--task",
+    callback=_matching(_TASK_ID, "a task's id is such as 6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"),
+    help="Buy nothing: wait for this task and save its result.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
+def buy(**given: Any) -> None:
+    """Buy a generation from a gateway and save it.
+
+    The gateway names its price, which is paid in USDC by x402 where it is not above --max. On a
+    terminal the command asks before it signs. What was signed is noted below
+    ~/.local/state/generation-gateway before it is sent.
+    """
+    sys.exit(_Shopping(_Options(**given)).run())
+
+
+@attrs.define
+class _Shopping:
+    """One run of the command, and how far it came."""
+
+    options: _Options
+    order: Order | None = None
+    record: Record | None = None
+    task: Task | None = None
+    paths: list[Path] = attrs.field(factory=list)
+
+    def run(self) -> int:
+        """Buy, wait and save; return the exit code."""
+        self.order = _read_order(self.options)
+        try:
+            self._buy_and_save()
+        except BuyError as error:
+            return self._fail(str(error), error.exit_code)
+        except (KeyboardInterrupt, click.Abort):
+            return self._fail("Ended by Ctrl-C.", _INTERRUPTED)
+        self._print_receipt()
+        return 0
+
+    def _buy_and_save(self) -> None:
+        options = self.options
+        destination = Destination(path=options.out, may_overwrite=options.force)
+        destination.check()
+        buyer = Buyer(records=Records(default_folder()), say=_say)
+        task_id = options.task
+        if self.order is not None:
+            task_id = self._pay(buyer, self.order)
+        assert task_id is not None  # noqa: S101 - `_read_order` has checked it
+        self.task = asyncio.run(buyer.follow(options.url, task_id, patience_s=options.wait))
+        self.paths = asyncio.run(buyer.save(options.url, self.task, destination))
+
+    def _pay(self, buyer: Buyer, order: Order) -> str:
+        """Return the task that was bought, by this run or by an earlier one with this key."""
+        self.record = buyer.find(order)
+        if self.record is None:
+            terms = asyncio.run(buyer.ask_price(order, self.options.max_units))
+            secret = read_key(
+                self.options.key, self.options.password, is_local=is_loopback(order.url)
+            )
+            self._confirm(terms, checksum_address(address_of(secret)))
+            self.record = buyer.sign(order, terms, secret)
+            _say(f"Signed. To continue a cut-off purchase:\n  --idempotency-key {order.key}")
+        self.record = asyncio.run(buyer.pay(order, self.record))
+        _say(f"Paid. The task is {self.record.task_id}.")
+        return str(self.record.task_id)
+
+    def _confirm(self, terms: Terms, payer: str) -> None:
+        """Show what will be signed; on a terminal ask. Raises `NotBought` for a no."""
+        _say(f"Price  {format_usdc(terms.price_units)} USDC on {terms.network.name}")
+        _say(f"To     {terms.payee}")
+        _say(f"From   {payer}")
+        is_asked = sys.stdin.isatty() and not self.options.yes
+        if is_asked and not click.confirm("Pay?", err=True):
+            raise NotBought("Nothing was signed.")
+
+    def _fail(self, sentence: str, code: int) -> int:
+        """Print why the run ends and how to continue, and return the exit code."""
+        way_on = self._describe_way_on() if code in (4, _INTERRUPTED) else None
+        _say(f"gateway: {sentence}")
+        if way_on is not None:
+            _say(way_on)
+        if self.options.as_json:
+            self._print_json({"error": sentence, "exitCode": code, "continue": way_on})
+        return code
+
+    def _describe_way_on(self) -> str:
+        task_id = self.options.task or (self.record and self.record.task_id)
+        if task_id:
+            return f"To continue: gateway buy --task {task_id} --url {self.options.url}"
+        if self.record is not None:
+            return (
+                "To continue without paying twice, run the same command with\n"
+                f"--idempotency-key {self.record.key}"
+            )
+        return "Nothing was signed."
+
+    def _print_receipt(self) -> None:
+        if self.options.as_json:
+            self._print_json({})
+            return
+        facts = [("file", str(path)) for path in self.paths]
+        if self.record is not None:
+            price = format_usdc(self.record.price_units)
+            facts.append(("paid", f"{price} USDC on {self.record.network}"))
+            facts.append(("to", self.record.payee))
+        facts += [("transaction", self._transaction or "none yet"), ("task", self._task_id or "")]
+        for label, value in facts:
+            click.echo(f"{label.ljust(_LABEL)}{blank_control_chars(value)}")
+
+    def _print_json(self, ending: dict[str, Any]) -> None:
+        record, task = self.record, self.task
+        receipt: dict[str, Any] = {
+            "status": task.status if task is not None else None,
+            "taskId": self._task_id,
+            "files": [str(path) for path in self.paths],
+            "transaction": self._transaction,
+        }
+        if record is not None:
+            receipt |= {
+                "amount": format_usdc(record.price_units),
+                "network": record.network,
+                "payTo": record.payee,
+                "idempotencyKey": record.key,
+            }
+        click.echo(json.dumps(receipt | ending, indent=2))
+
+    @property
+    def _task_id(self) -> str | None:
+        return self.options.task or (self.record.task_id if self.record is not None else None)
+
+    @property
+    def _transaction(self) -> str | None:
+        payment = self.task.payment if self.task is not None else None
+        return payment.transaction if payment is not None else None
+
+
+def _read_order(options: _Options) -> Order | None:
+    """Return what to buy; None where the buyer names a task. Raises `click.UsageError`."""
+    if options.task is not None:
+        if options.slug is not None:
+            raise click.UsageError("--task buys nothing, so it takes no SLUG and no PROMPT.")
+        return None
+    if options.slug is None or (options.prompt is None and options.file is None):
+        raise click.UsageError("Say what to buy: a SLUG, and a PROMPT or --file.")
+    fields = {
+        "prompt": options.prompt,
+        "aspect_ratio": options.aspect_ratio,
+        "output_format": options.output_format,
+        "resolution": options.resolution,
+    }
+    body = {name: value for name, value in fields.items() if value is not None}
+    if options.file is not None:
+        body |= _read_document(options.file)
+    key = options.idempotency_key or secrets.token_hex(16)
+    return Order(url=options.url, slug=options.slug, body=body, key=key)
+
+
+def _read_document(path: Path) -> dict[str, str]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be read ({error.strerror}).") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise click.UsageError(f"{path} has more than {MAX_FILE_BYTES:,} bytes, which is the most.")
+    return {"fileBase64": base64.b64encode(content).decode(), "fileName": path.name}
+
+
+def _say(sentence: str) -> None:
+    """Print to standard error; a gateway's words may be in it."""
+    click.echo(blank_control_chars(sentence), err=True)

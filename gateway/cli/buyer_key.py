@@ -1,0 +1,95 @@
+"""Reads the private key that a buyer pays with: from a file, a variable or a prompt."""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import click
+
+from gateway.chain.keys import decrypt_key
+from gateway.demo.tour.place import PLAY_KEY
+from gateway.settings import is_key
+
+_VARIABLE = "env:"
+_DEMO = "demo"
+# A keystore has 600.
+_MAX_FILE_BYTES = 64_000
+_OTHERS = 0o077
+_WAYS = "--key FILE names a file with it, or a keystore; --key env:NAME names a variable with it"
+
+
+def check_source(source: str) -> None:
+    """Raise `click.UsageError` for a private key that stands in the command itself."""
+    if is_key(source.strip()):
+        raise click.UsageError(
+            "Do not write a private key into a command: other users of this machine can read it, "
+            f"and the shell keeps it. {_WAYS}."
+        )
+
+
+def read_key(source: str | None, password: str | None, *, is_local: bool) -> bytes:
+    """Return a private key, 32 bytes.
+
+    `source` is the value of `--key`, `password` that of `--password`. `is_local` says whether the
+    gateway is on this machine, where the demo's key may be used. Raises `click.ClickException`.
+    """
+    if source is None:
+        return _decode(_ask("The private key is missing", "Private key"), "What you typed")
+    if source == _DEMO:
+        if not is_local:
+            raise click.UsageError("--key demo is for a gateway on this machine only.")
+        return _decode(PLAY_KEY, source)
+    if source.startswith(_VARIABLE):
+        name = source.removeprefix(_VARIABLE)
+        return _decode(os.environ.get(name, ""), f"The variable {name}")
+    return _read_file(Path(source), password)
+
+
+def _read_file(path: Path, password: str | None) -> bytes:
+    try:
+        with path.open("rb") as file:
+            mode, content = os.fstat(file.fileno()).st_mode, file.read(_MAX_FILE_BYTES)
+        text = content.decode()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise click.UsageError(f"--key names {path}, which cannot be read ({why}).") from None
+    if not text.lstrip().startswith("{"):
+        if stat.S_IMODE(mode) & _OTHERS:
+            click.echo(f"{path} can be read by other users: chmod 600 {path}", err=True)
+        return _decode(text.strip(), str(path))
+    return _open_keystore(path, text, password)
+
+
+def _open_keystore(path: Path, text: str, password: str | None) -> bytes:
+    try:
+        content = dict(json.loads(text))
+    except (ValueError, TypeError):
+        raise click.UsageError(f"{path} is no keystore and no private key.") from None
+    try:
+        return decrypt_key(content, _read_password(path, password))
+    except ValueError:
+        raise click.UsageError(f"The keystore {path} does not open with this password.") from None
+
+
+def _read_password(path: Path, source: str | None) -> str:
+    if source is None:
+        return _ask(f"The password of {path} is missing", f"Password of {path}")
+    name = source.removeprefix(_VARIABLE)
+    if name == source or name not in os.environ:
+        raise click.UsageError("--password is env:NAME, with a variable that is set.")
+    return os.environ[name]
+
+
+def _ask(missing: str, prompt: str) -> str:
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{missing}: {_WAYS}.")
+    answer: str = click.prompt(prompt, hide_input=True, err=True)
+    return answer
+
+
+def _decode(text: str, where: str) -> bytes:
+    if not is_key(text.strip()):
+        raise click.UsageError(f"{where} holds no private key: 64 hexadecimal digits.")
+    return bytes.fromhex(text.strip().removeprefix("0x"))

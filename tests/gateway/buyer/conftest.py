@@ -1,0 +1,47 @@
+"""Fixtures: a gateway that is a stranger, a buyer with little patience, and the command."""
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.buyer.purchase import Buyer, Order, Timing
+from gateway.buyer.records import Records
+from gateway.cli import main
+from tests.gateway.buyer.strange_gateway import SLUG, StrangeGateway
+
+
+@pytest.fixture
+def strange(httpserver):
+    gateway = StrangeGateway(httpserver)
+    gateway.open()
+    return gateway
+
+
+@pytest.fixture
+def said():
+    """What the buyer has told."""
+    return []
+
+
+@pytest.fixture
+def buyer(tmp_path, said):
+    timing = Timing(pauses_s=(0.01, 0.01), look_s=0.01)
+    return Buyer(records=Records(tmp_path / "purchases"), say=said.append, timing=timing)
+
+
+@pytest.fixture
+def order(strange):
+    return Order(url=strange.url, slug=SLUG, body={"prompt": "a boat"}, key="key-1")
+
+
+@pytest.fixture
+def run(strange, tmp_path, monkeypatch):
+    """Returns the result of `gateway buy` with some words, at the strange gateway."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "bought").mkdir()
+    monkeypatch.chdir(tmp_path / "bought")
+
+    def type_in(*words, url=None):
+        given = ["buy", *words, "--url", url or strange.url]
+        return CliRunner().invoke(main, given, prog_name="gateway")
+
+    return type_in
