@@ -13,10 +13,10 @@ from gateway.redaction import hide_prompt
 from gateway.web.services import Services, services
 
 # Paths that a page of any origin may ask.
-_PUBLIC = ("/api/", "/.well-known/", "/files/", "/llms.txt", "/sitemap.xml")
+_PUBLIC = ("/api/", "/.well-known/", "/files/", "/llms.txt", "/sitemap.xml", "/mcp")
 _REQUEST_HEADERS = (
     "Content-Type, X-PAYMENT, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers, "
-    "Range"
+    "Range, MCP-Protocol-Version, Mcp-Method, Mcp-Name"
 )
 _ANSWER_HEADERS = (
     "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-Request-Id, "

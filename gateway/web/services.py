@@ -20,6 +20,8 @@ from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
+from gateway.web.mcp import McpDoor
+from gateway.web.mcp.linked_files import LinkedFiles
 from gateway.web.readiness import KEPT_S, Check, Readiness
 
 if TYPE_CHECKING:
@@ -80,6 +82,9 @@ class Services:
     # Set once the heavy libraries are imported.
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event)
     password: AdminPassword = attrs.field(repr=False)
+    # None where `/mcp` is switched off, or the SDK is not installed.
+    mcp: McpDoor | None = None
+    linked_files: LinkedFiles = attrs.field(factory=LinkedFiles)
     # The threads that decode and hash large bodies.
     bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))
     timing: Timing = attrs.field(factory=Timing)
@@ -89,6 +94,11 @@ class Services:
     @shared_checks.default
     def _make_shared_checks(self) -> SharedAnswer[Sequence[Check]]:
         return SharedAnswer(self.now, kept_s=KEPT_S)
+
+    @property
+    def serves_mcp(self) -> bool:
+        """Whether `POST /mcp` is there."""
+        return self.mcp is not None
 
     def stop_selling(self) -> None:
         """Sell nothing more from now on, and answer the requests that wait for a task."""

@@ -9,10 +9,13 @@ from gateway.web.wire.bodies import (
     Body,
     DirectBody,
     GenerationBody,
+    has_too_many_brackets,
     read,
     read_password,
     request_hash,
     request_of,
+    request_without_file,
+    with_file,
 )
 
 __all__ = [
@@ -21,11 +24,14 @@ __all__ = [
     "DirectBody",
     "GenerationBody",
     "dumps",
+    "has_too_many_brackets",
     "number",
     "read",
     "read_password",
     "request_hash",
     "request_of",
+    "request_without_file",
     "started",
     "task",
+    "with_file",
 ]
