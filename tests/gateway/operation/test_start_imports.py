@@ -53,12 +53,15 @@ LATER = {
     "eth-keyfile",
     "eth-utils",
     "httpx2",
+    "mcp",
+    "mcp-types",
     "obstore",
     "pillow",
     "py-ecc",
     "pydantic",
     "requests",
     "rich",
+    "starlette",
     "web3",
 }
 
