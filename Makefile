@@ -33,9 +33,9 @@ lock:
 	$(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install --quiet uv==0.13.9
 	$(LOCK) --all-extras pyproject.toml --output-file constraints.txt
-	$(LOCK) --constraint constraints.txt --extra facilitator --extra fast \
+	$(LOCK) --constraint constraints.txt --extra facilitator --extra fast --extra mcp \
 		pyproject.toml --output-file deploy/image.txt
-	$(LOCK) --constraint constraints.txt --extra facilitator --extra fast --extra ocr \
+	$(LOCK) --constraint constraints.txt --extra facilitator --extra fast --extra mcp --extra ocr \
 		pyproject.toml --output-file deploy/image-ocr.txt
 	$(LOCK) --constraint constraints.txt --group image-build --output-file deploy/image-build.txt
 

@@ -43,6 +43,7 @@ from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
+from gateway.web.mcp import McpDoor, serves_mcp
 from gateway.web.rate_limits import RateLimits
 from gateway.web.readiness import Readiness
 from gateway.web.routes.tasks import render_event
@@ -250,6 +251,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         now=now,
         started_at=now(),
         password=AdminPassword(settings, store),
+        mcp=McpDoor() if serves_mcp(settings) else None,
         timing=parts.timing,
     )
     return services
@@ -393,6 +395,9 @@ async def _drain(services: Services) -> None:
 
 
 async def _close(services: Services) -> None:
+    if services.mcp is not None:
+        await services.mcp.close()
+    await services.linked_files.close()
     await services.catalog.close()
     services.pages.close()
     services.bodies.close()

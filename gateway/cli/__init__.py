@@ -40,6 +40,10 @@ _COMMANDS = {
         "gateway.cli.hash_password:hash_password",
         "Print the argon2 hash of a password.",
     ),
+    "mcp-config": (
+        "gateway.cli.mcp_config:mcp_config",
+        "Print what goes into Claude, Cursor and Codex.",
+    ),
     "payers": (
         "gateway.cli.payers:payers",
         "List payers that are barred from x402, and lift the bar.",

@@ -55,6 +55,10 @@ class OutputStore(Protocol):
         """
         ...
 
+    async def read(self, output: StoredOutput) -> bytes:
+        """Return an output's bytes. Raises `OutputStoreUnavailable`, also for a deleted one."""
+        ...
+
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
         """Delete outputs; a missing file is no error. Raises `OutputStoreUnavailable`."""
         ...

@@ -77,6 +77,12 @@ class BucketOutputs:
         """Raise `NotFound`: links lead to the bucket, not to the gateway."""
         raise NotFound("No such file. Poll the task for a fresh link.")
 
+    async def read(self, output: StoredOutput) -> bytes:
+        """Return an output's bytes."""
+        async with self._open_bucket("give outputs back") as (obstore, store):
+            answer = await obstore.get_async(store, _path_of(output))
+            return bytes(await answer.bytes_async())
+
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
         """Remove outputs; an output that is gone already is no error."""
         async with self._open_bucket("delete outputs") as (obstore, store):
@@ -102,9 +108,7 @@ class BucketOutputs:
         Raises `OutputStoreUnavailable`.
         """
         (kept,) = (await self.save("check-outputs", Result(text="check"))).outputs
-        async with self._open_bucket("give outputs back") as (obstore, store):
-            answer = await obstore.get_async(store, _path_of(kept))
-            data = bytes(await answer.bytes_async())
+        data = await self.read(kept)
         await self.delete([kept])
         if data != b"check":
             raise OutputStoreUnavailable("The bucket returns other bytes than it got.")

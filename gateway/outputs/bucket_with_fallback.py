@@ -59,6 +59,10 @@ class BucketWithFallback:
         """Return the file on the disk behind a link; raises `NotFound`."""
         return self.disk.open(key, expires=expires, signature=signature, now=now)
 
+    async def read(self, output: StoredOutput) -> bytes:
+        """Return an output's bytes, from the place where it is."""
+        return await self._place_of(output).read(output)
+
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
         """Remove outputs, each from its place."""
         for output in outputs:

@@ -83,6 +83,11 @@ class DiskOutputs:
             pass
         raise NotFound("No such file, or its link has expired. Poll the task for a fresh link.")
 
+    async def read(self, output: StoredOutput) -> bytes:
+        """Return an output's bytes."""
+        with _translate_errors("be read"):
+            return await asyncio.to_thread((self._folder / output.key).read_bytes)
+
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
         """Remove outputs; an output that is gone already is no error."""
         with _translate_errors("delete outputs"):
@@ -114,8 +119,7 @@ class DiskOutputs:
         Raises `OutputStoreUnavailable`.
         """
         (kept,) = (await self.save("check-outputs", Result(text="check"))).outputs
-        with _translate_errors("be read"):
-            data = await asyncio.to_thread((self._folder / kept.key).read_bytes)
+        data = await self.read(kept)
         await self.delete([kept])
         if data != b"check":
             raise OutputStoreUnavailable("The outputs' folder returns other bytes than it got.")

@@ -86,7 +86,14 @@ _POSITIVE = (
     "tx_patience",
     "retention_days",
 )
-_LIMITS = ("limit_x402", "limit_direct", "limit_task", "limit_login", "limit_login_total")
+_LIMITS = (
+    "limit_x402",
+    "limit_direct",
+    "limit_task",
+    "limit_mcp",
+    "limit_login",
+    "limit_login_total",
+)
 
 
 def _judge_settings(settings: Settings) -> dict[str, bool]:
@@ -102,6 +109,7 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "admin_password_hash": _is_argon2_hash(str(settings.admin_password_hash)),
         "facilitator_url": _is_facilitator_address(settings.facilitator_url),
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
+        "mcp_origins": all(map(_is_origin, settings.mcp_origins)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
         "bind": bool(re.fullmatch(r".+:[0-9]{1,5}", settings.bind)),
         **judge_bucket(settings),
@@ -131,6 +139,12 @@ def _is_facilitator_address(text: str) -> bool:
     url = urlsplit(text)
     is_local = url.hostname in _THIS_MACHINE
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
+
+
+def _is_origin(text: str) -> bool:
+    """Whether this is `*` or an origin as browsers send it."""
+    url = urlsplit(text)
+    return text == "*" or (bool(url.netloc) and text == f"{url.scheme}://{url.netloc}".lower())
 
 
 def _is_argon2_hash(text: str) -> bool:

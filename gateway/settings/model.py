@@ -193,6 +193,12 @@ class Settings:
     limit_task: str = setting(
         "5/1s", "Rate limit of GET /api/task/* per client address: requests and seconds."
     )
+    limit_mcp: str = setting(
+        "60/60s",
+        "Rate limit of POST /mcp per client address: messages and seconds. A call that asks for a "
+        "price or pays counts towards GATEWAY_LIMIT_PRICE or GATEWAY_LIMIT_X402 as well, and a "
+        "call of get_task towards GATEWAY_LIMIT_TASK.",
+    )
     limit_login: str = setting(
         "5/300s", "Rate limit of POST /admin/login per client address: requests and seconds."
     )
@@ -238,6 +244,17 @@ class Settings:
         "HTTP server: `hypercorn`, or `uvicorn`, which takes less of "
         "the processor for a request and needs the extra `fast` (it is in the image).",
         example="uvicorn",
+    )
+    mcp: bool = setting(
+        True,
+        "Whether agents may buy at POST /mcp (Model Context Protocol). It needs the extra `mcp`, "
+        "which is in the image. The first message to it makes the process grow by some 30 MB.",
+    )
+    mcp_origins: tuple[str, ...] = setting(
+        (),
+        "Origins of web pages, separated by commas, that may ask POST /mcp; `*` lets every page. "
+        "Pages of the gateway's own address always may, and so may programs that are no browser.",
+        example="https://inspector.example.com",
     )
     sandbox: bool = setting(
         False,

@@ -16,8 +16,10 @@ from gateway.web import error_answers, headers
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
 from gateway.web.event_stream import EventConnection
 from gateway.web.fast_path import FastPath
+from gateway.web.mcp import serves_mcp
+from gateway.web.mcp.envelope import MESSAGE_BYTES
 from gateway.web.rate_limits import address_of
-from gateway.web.routes import admin, discovery, files, generate, health, tasks
+from gateway.web.routes import admin, discovery, files, generate, health, mcp, tasks
 
 _ROUTES = (generate, tasks, files, discovery, health, admin)
 # A client that needs longer to send its body is cut off.
@@ -44,6 +46,8 @@ def bare_app(settings: Settings, catalog: Catalog) -> Quart:
     app.json = _Json(app)
     for module in _ROUTES:
         app.register_blueprint(module.blueprint)
+    if serves_mcp(settings):
+        app.register_blueprint(mcp.blueprint)
     error_answers.register(app)
     headers.register(app)
     # Quart documents this as the place of ASGI middleware.
@@ -131,6 +135,8 @@ def _max_body_bytes(method: str, path: str, file_paths: set[str]) -> int:
     """Return the most bytes a body may have: large ones are for the routes that take files."""
     if method != "POST":
         return SMALL_BODY_BYTES
+    if path == mcp.MCP_RULE:
+        return generate.LARGE_BODY_BYTES if file_paths else MESSAGE_BYTES
     if path == "/api/proxy-generate" or path in file_paths:
         return generate.LARGE_BODY_BYTES
     return generate.ESCAPED_BODY_BYTES if path.startswith("/api/x402/") else SMALL_BODY_BYTES

@@ -21,13 +21,14 @@ _PUBLIC = (
     "/sitemap.xml",
     "/openapi.json",
     "/favicon.ico",
+    "/mcp",
 )
 # What agents open first leads them to the rest (RFC 8288, RFC 8631).
 _OPENED_FIRST = ("/llms.txt", "/.well-known/agent-manifest.json")
 _LINKS = '</openapi.json>; rel="service-desc", </llms.txt>; rel="describedby"'
 _REQUEST_HEADERS = (
     "Content-Type, X-PAYMENT, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers, "
-    "Range"
+    "Range, MCP-Protocol-Version, Mcp-Method, Mcp-Name"
 )
 _ANSWER_HEADERS = (
     "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-Request-Id, "

@@ -20,6 +20,8 @@ from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
+from gateway.web.mcp import McpDoor
+from gateway.web.mcp.linked_files import LinkedFiles
 from gateway.web.readiness import KEPT_S, Check, Readiness
 from gateway.webhooks import Deliveries
 
@@ -96,8 +98,9 @@ class Services:
     # Set once the heavy libraries are imported.
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event)
     password: AdminPassword = attrs.field(repr=False)
-    # Whether the app has the route /mcp; the documents for agents name it then.
-    serves_mcp: bool = False
+    # None where `/mcp` is switched off, or the SDK is not installed.
+    mcp: McpDoor | None = None
+    linked_files: LinkedFiles = attrs.field(factory=LinkedFiles)
     # The threads that decode and hash large bodies.
     bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))
     timing: Timing = attrs.field(factory=Timing)
@@ -107,6 +110,11 @@ class Services:
     @shared_checks.default
     def _make_shared_checks(self) -> SharedAnswer[Sequence[Check]]:
         return SharedAnswer(self.now, kept_s=KEPT_S)
+
+    @property
+    def serves_mcp(self) -> bool:
+        """Whether `POST /mcp` is there."""
+        return self.mcp is not None
 
     def stop_selling(self) -> None:
         """Sell nothing more, answer the requests that wait for a task, and end the streams."""

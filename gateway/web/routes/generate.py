@@ -5,7 +5,7 @@ from typing import cast
 from quart import Blueprint, Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
-from gateway.contracts import Quote
+from gateway.contracts import Challenge, Quote
 from gateway.domain import GenerationRequest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments import Accepted
@@ -121,13 +121,20 @@ async def _quote_request(
     return gateway.quote(registered.endpoint, generation), generation
 
 
-def _answer_challenge(gateway: Services, quote: Quote, reason: str | None, version: int) -> Answer:
+def make_challenge(
+    gateway: Services, quote: Quote, reason: str | None, version: int = 2
+) -> Challenge:
+    """Return the 402 for a quote; raises `ExecutionError` where the wallet must not be paid."""
     # A buyer that reads the price may also pay by a direct transfer, which the gateway cannot stop.
     gateway.wallet.check_known()
     if reason is None:
         # The sentence of the last look: an unpaid request causes no call to the chain.
         reason = gateway.settlements.obstacles.said
-    challenge = gateway.payments.authorizations.challenge(quote, reason, version)
+    return gateway.payments.authorizations.challenge(quote, reason, version)
+
+
+def _answer_challenge(gateway: Services, quote: Quote, reason: str | None, version: int) -> Answer:
+    challenge = make_challenge(gateway, quote, reason, version)
     headers = {**challenge.headers, **JSON, **NOT_STORED}
     return Answer(402, challenge.encoded, headers)
 

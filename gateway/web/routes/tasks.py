@@ -38,12 +38,25 @@ async def answer_task(gateway: Services, task_id: str, wait_s: float, client: st
     `client` is the address that the request is counted by. Where too many requests wait already,
     the answer comes at once. Raises `NotFound` for an unknown id.
     """
+    task = await _look(gateway, task_id, wait_s, client)
+    return json_answer(await show_body(gateway, task), headers=NOT_STORED)
+
+
+async def look_at_task(
+    gateway: Services, task_id: str, wait_s: float, client: str
+) -> tuple[Task, list[str]]:
+    """Return a task and a link to each output, as `answer_task` shows them."""
+    task = await _look(gateway, task_id, wait_s, client)
+    return task, await _make_links(gateway, task)
+
+
+async def _look(gateway: Services, task_id: str, wait_s: float, client: str) -> Task:
     if wait_s > 0:
         with gateway.long_polls.counted(client) as may_wait:
             task = await _wait_for_task(gateway, task_id, wait_s if may_wait else 0.0)
     else:
         task = await _wait_for_task(gateway, task_id, wait_s)
-    return json_answer(await show_body(gateway, task), headers=NOT_STORED)
+    return task
 
 
 async def show_body(gateway: Services, task: Task) -> dict[str, Any]:

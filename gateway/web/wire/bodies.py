@@ -142,7 +142,7 @@ def read_password(data: bytes) -> str | None:
 
 def _read_object(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Mapping[str, Any]:
     """Read a JSON object in UTF-8; raises `ValidationError` for anything else."""
-    if _has_too_many_brackets(data):
+    if has_too_many_brackets(data):
         raise ValidationError("The body nests brackets too deeply, or has too many of them.")
     try:
         _check_encoding(data)
@@ -165,7 +165,7 @@ def _check_encoding(data: bytes) -> None:
     decoder.decode(b"", final=True)
 
 
-def _has_too_many_brackets(data: bytes) -> bool:
+def has_too_many_brackets(data: bytes) -> bool:
     """Whether the brackets outside of strings nest too deeply, or are too many."""
     # Most bodies have so few brackets that they need no scan.
     if data.count(b"[") + data.count(b"{") <= _MAX_DEPTH:
@@ -276,12 +276,32 @@ def request_hash(body: GenerationBody) -> bytes:
     return hashlib.sha256(written.encode()).digest()
 
 
+def with_file(body: Body, file: bytes, name: str | None) -> Body:
+    """Return a body with a file that came by another way; raises `ValidationError`."""
+    _check_file(file, name)
+    return attrs.evolve(body, file=file, file_name=name)
+
+
 def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
     """Check a body against the endpoint's rules, and fill in the endpoint's defaults.
 
     Raises `ValidationError`, before the payment, for a request that the endpoint cannot serve.
     """
-    attachment = _read_attachment(body, endpoint)
+    return _fill_in(body, endpoint, _read_attachment(body, endpoint))
+
+
+def request_without_file(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
+    """Do what `request_of` does for a request whose file, of this name, is not here yet."""
+    name = body.file_name or ""
+    if len(name) > _MAX_NAME_CHARS:
+        raise ValidationError("fileName must have 1 to 255 characters.")
+    _check_extension(Attachment(name=name, data=b""), endpoint)
+    return _fill_in(body, endpoint, None)
+
+
+def _fill_in(
+    body: GenerationBody, endpoint: Endpoint, attachment: Attachment | None
+) -> GenerationRequest:
     if "prompt" in endpoint.required_fields and body.prompt is None:
         raise ValidationError("prompt is missing.")
     if len(body.prompt or "") > endpoint.max_prompt_chars:
@@ -314,7 +334,11 @@ def _read_attachment(body: GenerationBody, endpoint: Endpoint) -> Attachment | N
     if body.file is None or body.file_name is None:
         raise ValidationError("fileBase64 is missing.")
     attachment = Attachment(name=body.file_name, data=body.file)
+    _check_extension(attachment, endpoint)
+    return attachment
+
+
+def _check_extension(attachment: Attachment, endpoint: Endpoint) -> None:
     if attachment.extension not in endpoint.file_extensions:
         allowed = ", ".join(endpoint.file_extensions)
         raise ValidationError(f"fileName must end in one of: {allowed}.")
-    return attachment

@@ -53,6 +53,8 @@ LATER = {
     "eth-keyfile",
     "eth-utils",
     "httpx2",
+    "mcp",
+    "mcp-types",
     "obstore",
     "pillow",
     "py-ecc",
@@ -60,6 +62,7 @@ LATER = {
     "requests",
     "rich",
     "standardwebhooks",
+    "starlette",
     "web3",
 }
 

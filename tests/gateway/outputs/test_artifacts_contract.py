@@ -45,6 +45,14 @@ async def test_an_output_is_kept_with_its_hash_and_size(artifacts):
     assert (data, kind, name) == (PNG, "image/png", 'inline; filename="task-1-1.png"')
 
 
+async def test_an_output_is_read_back_until_it_is_deleted(artifacts):
+    (output,) = (await artifacts.save(LEASE, PICTURE)).outputs
+    assert await artifacts.read(output) == PNG
+    await artifacts.delete([output])
+    with pytest.raises(OutputStoreUnavailable):
+        await artifacts.read(output)
+
+
 async def test_text_is_an_output_as_well(artifacts):
     stored = await artifacts.save(LEASE, Result(outputs=PICTURE.outputs, text="# Größe\n"))
     assert stored.text == "# Größe\n"

@@ -61,7 +61,7 @@ async def _row(row: Row, cache: Path, shop: Shop) -> str:
     try:
         place = await asyncio.to_thread(prepare, row, cache)
         version = place.version
-        bought = await buy(place, shop)
+        bought = await buy(place, shop, by_mcp=row.by_mcp)
     except Skipped as reason:
         _print((row.name, version, f"skipped: {reason}"))
         return "skipped"

@@ -44,15 +44,19 @@ def prepare(row: Row, cache: Path) -> Place:
 
 
 def _virtual_environment(row: Row, cache: Path) -> Place:
-    ((package, version),) = row.packages
-    folder = cache / f"{package}-{version}-python{sys.version_info.major}.{sys.version_info.minor}"
+    (package, version), *others = row.packages
+    more = "".join(f"-{name}-{pinned}" for name, pinned in others)
+    folder = (
+        cache / f"{package}-{version}{more}-python{sys.version_info.major}.{sys.version_info.minor}"
+    )
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    wanted = f"{package}{row.extras}=={version}"
+    pinned = [f"{name}=={each}" for name, each in others]
+    wanted = [f"{package}{row.extras}=={version}", *pinned]
     if not _is_installed(folder, wanted):
         _empty(folder)
         _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
         pip = [sys.executable, "-m", "pip", "--python", str(python)]  # ours: a second takes seconds
-        _run([*pip, "install", "--quiet", "--disable-pip-version-check", wanted])
+        _run([*pip, "install", "--quiet", "--disable-pip-version-check", *wanted])
         _mark(folder, wanted)
     return _python_place(str(python), row)
 

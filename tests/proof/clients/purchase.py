@@ -9,6 +9,7 @@ import time
 
 import attrs
 
+from tests.proof.clients import mcp_calls
 from tests.proof.clients.places import Place
 from tests.proof.clients.shop import FUNDS_UNITS, PRICE_UNITS, Shop
 from tests.proof.clients.tap import Exchange
@@ -34,14 +35,16 @@ class Bought:
     seconds: float
 
 
-async def buy(place: Place, shop: Shop) -> Bought:
-    """Let a new customer buy with a client; raises `Failed`."""
+async def buy(place: Place, shop: Shop, *, by_mcp: bool = False) -> Bought:
+    """Let a new customer buy with a client, over HTTP or by a tool; raises `Failed`."""
     shop.gateway.check()
     customer = shop.customer()
     before, started = len(shop.tap.heard), time.monotonic()
     code, said, complained = await _run(place, shop.tap.url, customer.key.to_0x_hex())
     seconds = time.monotonic() - started
     asked = [one for one in shop.tap.heard[before:] if one.target.startswith("/api/x402/")]
+    if by_mcp:
+        asked = mcp_calls.purchases(shop.tap.heard[before:])
     if code:
         raise Failed(_complaint(complained, asked))
     claimed = _claims(said)

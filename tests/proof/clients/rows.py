@@ -16,6 +16,7 @@ class Row:
     buyer: Path
     packages: tuple[tuple[str, str], ...] = ()
     extras: str = ""  # of the first package, as pip writes them
+    by_mcp: bool = False  # whether it buys by a tool at /mcp
 
     @property
     def runtime(self) -> str:
@@ -38,8 +39,19 @@ def _scoped(client: str, version: str) -> tuple[tuple[str, str], ...]:
     return tuple((f"@x402/{part}", version) for part in (client, "core", "evm"))
 
 
+def _mcp(name: str, buyer: str, *packages: tuple[str, str], extras: str = "") -> Row:
+    """Return a row of a client that buys by a tool."""
+    return Row(name=name, buyer=BUYERS / buyer, packages=packages, extras=extras, by_mcp=True)
+
+
 _AXIOS = ("axios", "1.13.2")
 _EXTRAS = "[evm,httpx,requests]"
+_MCP = (
+    ("@modelcontextprotocol/sdk", "1.32.2"),
+    ("@x402/core", "2.27.0"),
+    ("@x402/evm", "2.27.0"),
+    ("viem", _VIEM),
+)
 
 ROWS: tuple[Row, ...] = (
     _python("httpx", "python_httpx.py"),  # what `make install` installs, the newest we know
@@ -54,4 +66,13 @@ ROWS: tuple[Row, ...] = (
     _python("v1-requests-1.0.0", "python_v1_requests.py", "1.0.0"),
     _node("v1-fetch-1.2.0", "v1_fetch.mjs", ("x402-fetch", "1.2.0")),
     _node("v1-axios-0.7.2", "v1_axios.mjs", ("x402-axios", "0.7.2"), _AXIOS),
+    _mcp("mcp-sdk-1.32.2", "mcp.mjs", *_MCP),
+    _mcp("mcp-cloudflare", "cloudflare.mjs", *_MCP),
+    _mcp(
+        "mcp-session-2.25.0",
+        "python_mcp_session.py",
+        ("x402", "2.25.0"),
+        ("mcp", "1.30.0"),
+        extras="[evm,mcp]",
+    ),
 )

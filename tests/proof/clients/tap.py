@@ -20,6 +20,8 @@ class Exchange:
     payments: dict[str, str]
     status: int = 0
     body: bytes = b""
+    # The request's body.
+    sent: bytes = b""
 
 
 @attrs.define
@@ -77,6 +79,8 @@ class _Ear:
             if isinstance(event, h11.Request):
                 self._current = _asked(event)
                 self._heard.append(self._current)
+            if isinstance(event, h11.Data):
+                self._current.sent += bytes(event.data)
 
     def hear_answer(self, data: bytes) -> None:
         self._answering.receive_data(data)

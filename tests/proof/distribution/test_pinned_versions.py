@@ -22,8 +22,8 @@ EXTRAS = PROJECT["optional-dependencies"]
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0")
 LISTS = {
     "constraints.txt": [f"{PROJECT['name']}[{','.join(EXTRAS)}]"],
-    "deploy/image.txt": [f"{PROJECT['name']}[facilitator,fast]"],
-    "deploy/image-ocr.txt": [f"{PROJECT['name']}[facilitator,fast,ocr]"],
+    "deploy/image.txt": [f"{PROJECT['name']}[facilitator,fast,mcp]"],
+    "deploy/image-ocr.txt": [f"{PROJECT['name']}[facilitator,fast,mcp,ocr]"],
     "deploy/image-build.txt": PYPROJECT["build-system"]["requires"],
 }
 

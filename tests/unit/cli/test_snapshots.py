@@ -68,6 +68,14 @@ LINES = {
     ],
     "endpoints": ["endpoints", "endpoints --json", ("endpoints", {"GATEWAY_SANDBOX": "false"})],
     "hash-password": ["hash-password --password x"],
+    "mcp-config": [
+        "mcp-config",
+        (
+            "mcp-config",
+            {"GATEWAY_NAME": "Paul's Pictures", "GATEWAY_BASE_URL": "https://a.example"},
+        ),
+        ("mcp-config", {"GATEWAY_MCP": "false"}),
+    ],
     "payers": [
         "payers barred",
         "payers barred --json",
@@ -112,6 +120,7 @@ MISTAKEN = {
     "backup": "backup copy.db",
     "check": "check",
     "endpoints": "endpoints",
+    "mcp-config": "mcp-config",
     "payers": "payers barred",
     "plugins": "plugins",
     "refunds": "refunds list",

@@ -1,0 +1,9 @@
+"""`POST /mcp`: what is on sale, as tools of the Model Context Protocol.
+
+Only `server.py` imports the official SDK, at the first message: it takes half a second of processor
+time and 30 MB. The route is `gateway.web.routes.mcp`.
+"""
+
+from gateway.web.mcp.door import McpDoor, serves_mcp
+
+__all__ = ["McpDoor", "serves_mcp"]

@@ -1,0 +1,180 @@
+"""Calls of tools: what is asked, what it costs, the payment, and the task that it starts.
+
+A call takes the way of `POST /api/x402/{slug}`: the same checks in the same order, and the same
+`accept_x402`, so that a payment that is sent again gives the same task.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import attrs
+import msgspec
+
+from gateway.contracts import Quote
+from gateway.domain import MAX_FILE_BYTES, Endpoint
+from gateway.errors import PaymentRequired, ValidationError
+from gateway.payments import Accepted
+from gateway.plugins.catalog import Registered
+from gateway.redaction import hide_prompt
+from gateway.web import wire
+from gateway.web.mcp.door import Incoming
+from gateway.web.mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta
+from gateway.web.mcp.results import show_error, show_task
+from gateway.web.mcp.task_handles import describe_new_task
+from gateway.web.mcp.tools import GET_TASK, slugs_of_tools
+from gateway.web.routes.generate import PRICE_LIMIT, make_challenge
+from gateway.web.routes.tasks import TASK_LIMIT, look_at_task, read_wait_s
+from gateway.web.services import Services
+from gateway.web.validation import check_request, decode_generation
+
+MCP_PATH = "/mcp"
+# A client waits for a minute for an answer, and a settlement may have taken 20 seconds of it.
+_WAIT_S = 20.0
+
+
+@attrs.frozen(kw_only=True)
+class ToolCall:
+    """One `tools/call`."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    # The `_meta` of its parameters.
+    meta: Mapping[str, Any]
+    # Whether the client understands a task in place of a result.
+    takes_tasks: bool
+    incoming: Incoming
+
+
+async def answer_call(gateway: Services, call: ToolCall) -> dict[str, Any] | None:
+    """Return the result of a call, be it an error; None where there is no such tool."""
+    if call.name == GET_TASK:
+        answer = _show(gateway, call)
+    elif slug := slugs_of_tools(gateway.catalog).get(call.name):
+        answer = _sell(gateway, gateway.catalog[slug], call)
+    else:
+        return None
+    try:
+        return await answer
+    except Exception as error:  # noqa: BLE001 - as HTTP: every error has an answer
+        return show_error(gateway, error, MCP_PATH)
+
+
+# -- the free tool
+
+
+async def _show(gateway: Services, call: ToolCall) -> dict[str, Any]:
+    gateway.limits.hit(TASK_LIMIT, call.incoming.address)
+    task_id = call.arguments.get("taskId")
+    if not isinstance(task_id, str):
+        raise ValidationError("taskId must be a string.")
+    wait_s = read_wait_s(str(call.arguments.get("wait", 0)))
+    task, links = await look_at_task(gateway, task_id, wait_s, call.incoming.address)
+    return await show_task(gateway, task, links)
+
+
+# -- the tools that sell
+
+
+async def _sell(gateway: Services, registered: Registered, call: ToolCall) -> dict[str, Any]:
+    if not call.incoming.is_counted:
+        limit = "x402" if is_paid(call.meta) else PRICE_LIMIT
+        gateway.limits.hit(limit, call.incoming.address)
+    # Until the request is read, a refused payment is answered with the endpoint's own price.
+    quote = gateway.quote(registered.endpoint)
+    try:
+        header = read_payment(call.meta)
+        asked = await _read_arguments(gateway, registered.endpoint, call)
+        if asked.url is not None:
+            quote = gateway.quote(
+                registered.endpoint, wire.request_without_file(asked.body, registered.endpoint)
+            )
+            if header is not None:
+                gateway.payments.authorizations.read(header)
+            elif not _costs_by_pages(registered.endpoint):
+                # The price is known, so the file can wait until somebody pays.
+                return _ask(gateway, quote, None)
+        body = await _fetch(gateway, asked, call.incoming)
+        request = await check_request(gateway, body, registered)
+        quote = gateway.quote(registered.endpoint, request)
+        if header is None:
+            return _ask(gateway, quote, None)
+        accepted = await gateway.payments.accept_x402(quote, request, header)
+    except PaymentRequired as refusal:
+        return _ask(gateway, quote, refusal.reason)
+    return await _show_sold(gateway, accepted, call)
+
+
+def _ask(gateway: Services, quote: Quote, reason: str | None) -> dict[str, Any]:
+    """Return the result that names the price."""
+    here = attrs.evolve(quote, resource_url=gateway.settings.base_url + MCP_PATH)
+    return ask_for_payment(make_challenge(gateway, here, reason))
+
+
+async def _show_sold(gateway: Services, accepted: Accepted, call: ToolCall) -> dict[str, Any]:
+    """Return the result of a paid call: the finished task, or where it will be.
+
+    A client that takes tasks gets one at once; the others wait a little.
+    """
+    wait_s = 0.0 if call.takes_tasks else _WAIT_S
+    task, links = await look_at_task(gateway, accepted.task.id, wait_s, call.incoming.address)
+    if call.takes_tasks and not task.is_done:
+        result = describe_new_task(task)
+    else:
+        result = await show_task(gateway, task, links)
+    return result | {"_meta": receipt_meta(accepted.headers)}
+
+
+# -- the arguments
+
+
+@attrs.frozen
+class _Asked:
+    """The arguments of a call: a request's body, and the address of a file that is not here."""
+
+    body: wire.GenerationBody
+    url: str | None
+
+
+async def _read_arguments(gateway: Services, endpoint: Endpoint, call: ToolCall) -> _Asked:
+    """Read the arguments as strictly as a request's body; raises `ValidationError`."""
+    fields, file, url = dict(call.arguments), call.incoming.file, None
+    if endpoint.takes_file:
+        url = fields.pop("fileUrl", None)
+    try:
+        data = msgspec.json.encode(fields)
+    except (ValueError, OverflowError, RecursionError):
+        raise ValidationError("The arguments hold a value that JSON cannot hold.") from None
+    body = await decode_generation(gateway, endpoint, data)
+    hide_prompt(body.prompt)
+    if file is not None:
+        body = wire.with_file(body, file, body.file_name)
+    if url is None:
+        return _Asked(body, None)
+    if not isinstance(url, str):
+        raise ValidationError("fileUrl must be a string.")
+    if body.file is not None:
+        raise ValidationError("Give either fileUrl or fileBase64, not both.")
+    return _Asked(attrs.evolve(body, file_name=body.file_name or _name_of(url)), url)
+
+
+def _name_of(url: str) -> str:
+    """Return the file's name in an address, or an empty text."""
+    try:
+        return unquote(urlsplit(url).path.rpartition("/")[2])
+    except ValueError:
+        raise ValidationError("fileUrl is no address.") from None
+
+
+async def _fetch(gateway: Services, asked: _Asked, incoming: Incoming) -> wire.GenerationBody:
+    """Return the body with the linked file; raises `ValidationError`, `BodiesFull` and more."""
+    body, url = asked.body, asked.url
+    if url is None:
+        return body
+    incoming.admit(MAX_FILE_BYTES)
+    file = await gateway.linked_files.fetch(url, incoming.address)
+    return wire.with_file(body, file, body.file_name)
+
+
+def _costs_by_pages(endpoint: Endpoint) -> bool:
+    return any(step.min_pages is not None for step in endpoint.price_steps)

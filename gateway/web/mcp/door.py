@@ -1,0 +1,151 @@
+"""Hands messages to the SDK's server, which runs beside the app from the first message on."""
+
+import asyncio
+import contextlib
+import contextvars
+import importlib
+import importlib.util
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from gateway.settings import Settings
+from gateway.web.answers import NOT_STORED, Answer
+
+if TYPE_CHECKING:
+    # At run time `services` imports this module, because a gateway has a door.
+    from gateway.web.services import Services
+
+# The key of an ASGI scope under which a tool finds the `Incoming` of its call.
+INCOMING = "gateway.incoming"
+_SERVER = "gateway.web.mcp.server"
+# web3 and the SDK both import pydantic: two threads that import one library may each meet its
+# modules half made. The SDK waits for web3, but not for a chain that is silent for longer.
+_WARM_UP_S = 30.0
+_JSON = {"Content-Type": "application/json"}
+_Message = MutableMapping[str, Any]
+_Handle = Callable[[_Message, Callable[..., Any], Callable[..., Any]], Awaitable[None]]
+
+
+def serves_mcp(settings: Settings) -> bool:
+    """Whether `/mcp` is served: it is not switched off, and the extra `mcp` is installed.
+
+    The SDK before 2.0, which cannot be used here, has no `mcp_types`.
+    """
+    return settings.mcp and all(map(importlib.util.find_spec, ("mcp", "mcp_types")))
+
+
+@attrs.frozen(kw_only=True)
+class Incoming:
+    """What a tool must know about the request that calls it."""
+
+    # What the client is counted by.
+    address: str
+    # The file that was taken out of a large message.
+    file: bytes | None = attrs.field(default=None, repr=False)
+    # Whether the request was counted towards the limit of purchases before it was read.
+    is_counted: bool = False
+    # Takes room for so many bytes, as for a request's body; raises `BodiesFull`.
+    admit: Callable[[int], None]
+
+
+class McpDoor:
+    """The SDK's server: imported and started at the first message, stopped with the app."""
+
+    def __init__(self) -> None:
+        self._opening = asyncio.Lock()
+        self._closing = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._handle: _Handle | None = None
+
+    async def exchange(
+        self, gateway: "Services", scope: Mapping[str, Any], data: bytes, incoming: Incoming
+    ) -> Answer:
+        """Return the server's answer to one message."""
+        handle = await self._open(gateway)
+        said = _Said()
+        await handle(_scope_of(scope, len(data), incoming), _receiving(data), said.send)
+        headers = NOT_STORED | (_JSON if said.body else {})
+        return Answer(said.status, bytes(said.body), headers)
+
+    async def close(self) -> None:
+        """Stop the server."""
+        self._closing.set()
+        if self._running is not None:
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _open(self, gateway: "Services") -> _Handle:
+        """Return what answers messages; the first call starts it."""
+        async with self._opening:
+            if self._handle is None or self._running is None or self._running.done():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_WARM_UP_S):
+                        await gateway.warmed.wait()
+                server = await asyncio.to_thread(importlib.import_module, _SERVER)
+                self._handle = await self._start(server.make_manager(gateway))
+            return self._handle
+
+    async def _start(self, manager: Any) -> _Handle:
+        """Run the SDK's manager in a task of its own, which also ends it."""
+        started = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            try:
+                async with manager.run():
+                    started.set_result(None)
+                    await self._closing.wait()
+            except BaseException as error:
+                if started.done():
+                    raise
+                started.set_exception(error)
+
+        # The manager is not part of the request that starts it.
+        nobodys = contextvars.Context()
+        self._running = asyncio.get_running_loop().create_task(run(), name="mcp", context=nobodys)
+        await started
+        handle: _Handle = manager.handle_request
+        return handle
+
+
+@attrs.define
+class _Said:
+    """What the SDK sends: one answer."""
+
+    status: int = 0
+    body: bytearray = attrs.field(factory=bytearray)
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Take a message of ASGI."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        else:
+            self.body += message.get("body", b"")
+
+
+def _scope_of(scope: Mapping[str, Any], length: int, incoming: Incoming) -> _Message:
+    """Return the scope of a message as the SDK wants it: the route has checked the rest."""
+    ours = {
+        b"content-length": str(length).encode(),
+        b"content-type": b"application/json",
+        # Every answer is JSON, so a client that names no media type gets one as well.
+        b"accept": b"application/json, text/event-stream",
+    }
+    headers = [pair for pair in scope["headers"] if pair[0].lower() not in ours]
+    more = {"headers": [*headers, *ours.items()], "root_path": "", INCOMING: incoming}
+    return {**scope, **more}
+
+
+def _receiving(data: bytes) -> Callable[[], Awaitable[_Message]]:
+    """Return an ASGI `receive` that gives a body once, and then nothing: nobody hangs up on it.
+
+    A client that hangs up cancels the whole exchange.
+    """
+    pieces = [data]
+
+    async def receive() -> _Message:
+        if pieces:
+            return {"type": "http.request", "body": pieces.pop(), "more_body": False}
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    return receive

@@ -1,0 +1,135 @@
+"""JSON-RPC around a message: what is refused before the SDK reads it, and refusals in its words.
+
+The SDK builds every value of a message as an object, so what reaches it is small. A large message
+is a call with a file in Base64: the file is decoded in a thread and taken out of the message.
+"""
+
+import json
+from typing import Any, Literal, TypedDict
+
+import attrs
+import msgspec
+
+from gateway.web import wire
+from gateway.web.answers import JSON, NOT_STORED, Answer
+from gateway.web.services import Services
+
+# A prompt of 10,000 characters, all of them escaped, and a payment of 32 KiB in Base64.
+MESSAGE_BYTES = 256 * 1024
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+INTERNAL_ERROR = -32603
+# The first code that JSON-RPC leaves to servers: not now, try again later.
+NOT_NOW = -32000
+_CODES = {429: NOT_NOW, 503: NOT_NOW, 500: INTERNAL_ERROR}
+
+
+class Refused(Exception):
+    """A message that the SDK does not get to see."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class _Envelope(msgspec.Struct):
+    """What every request and notification of JSON-RPC has."""
+
+    jsonrpc: Literal["2.0"]
+    method: str
+    id: int | str | msgspec.UnsetType = msgspec.UNSET
+    params: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Arguments(TypedDict, total=False):
+    """The arguments of a call with a file. The others of a request are small texts."""
+
+    fileBase64: bytes
+    fileName: msgspec.Raw
+    fileUrl: msgspec.Raw
+    prompt: msgspec.Raw
+    aspect_ratio: msgspec.Raw
+    output_format: msgspec.Raw
+    resolution: msgspec.Raw
+
+
+class _Params(TypedDict, total=False):
+    """The parameters of a call with a file."""
+
+    name: msgspec.Raw
+    arguments: _Arguments
+    _meta: msgspec.Raw
+
+
+class _Call(TypedDict, total=False):
+    """A call with a file; what is not named here is not read."""
+
+    jsonrpc: msgspec.Raw
+    id: msgspec.Raw
+    method: msgspec.Raw
+    params: _Params
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_CALL = msgspec.json.Decoder(_Call)
+
+
+@attrs.frozen
+class Message:
+    """A message that the SDK may read, and the file that was taken out of it."""
+
+    data: bytes
+    file: bytes | None = attrs.field(default=None, repr=False)
+
+
+async def read_message(gateway: Services, data: bytes) -> Message:
+    """Return one message of JSON-RPC; raises `Refused`."""
+    if len(data) <= MESSAGE_BYTES:
+        return _read(data)
+    return await gateway.bodies.run(_read, data)
+
+
+def _read(data: bytes) -> Message:
+    try:
+        if wire.has_too_many_brackets(data):
+            raise refusal(PARSE_ERROR, "The message nests brackets too deeply, or has too many.")
+        envelope = _ENVELOPE.decode(data)
+        if len(data) > MESSAGE_BYTES:
+            return _take_file_out(data)
+    except msgspec.ValidationError:
+        raise refusal(INVALID_REQUEST, "Send one JSON-RPC request or notification.") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise refusal(PARSE_ERROR, "Parse error") from None
+    if envelope.params is not msgspec.UNSET and not bytes(envelope.params).startswith(b"{"):
+        raise refusal(INVALID_REQUEST, "params must be an object.")
+    return Message(data)
+
+
+def _take_file_out(data: bytes) -> Message:
+    call: Any = _CALL.decode(data)
+    file = call.get("params", {}).get("arguments", {}).pop("fileBase64", None)
+    rest = msgspec.json.encode(call)
+    if file is None or len(rest) > MESSAGE_BYTES:
+        raise refusal(INVALID_REQUEST, "The message is too large without its file.", status=413)
+    return Message(rest, file)
+
+
+def refusal(code: int, sentence: str, *, status: int = 400) -> Refused:
+    """Return what refuses a message whose id is not known."""
+    return Refused(_answer(code, sentence, status))
+
+
+def to_rpc(answer: Answer) -> Answer:
+    """Return an error's answer of the other routes in JSON-RPC's words."""
+    body = json.loads(answer.body)
+    more = {name: body[name] for name in ("code", "details") if name in body}
+    code = _CODES.get(answer.status, INVALID_REQUEST)
+    said = _answer(code, body["error"], answer.status, more)
+    return attrs.evolve(said, headers={**answer.headers, **said.headers})
+
+
+def _answer(code: int, sentence: str, status: int, data: dict[str, Any] | None = None) -> Answer:
+    error: dict[str, Any] = {"code": code, "message": sentence}
+    body = {"jsonrpc": "2.0", "id": None, "error": error | ({"data": data} if data else {})}
+    return Answer(status, wire.dumps(body).encode(), JSON | NOT_STORED)

@@ -1,0 +1,108 @@
+"""What a task looks like as the result of a tool: text, links, and small pictures themselves."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+
+from gateway.contracts import OutputStoreUnavailable
+from gateway.domain import StoredOutput, Task
+from gateway.web import wire
+from gateway.web.error_answers import answer_error
+from gateway.web.mcp.tools import GET_TASK
+from gateway.web.services import Services
+
+# Larger pictures, and those that come after so many bytes of pictures, are links only.
+_MAX_PICTURE_BYTES = 1_000_000
+_MAX_PICTURES_BYTES = 4_000_000
+# Of a document's Markdown: some 6,000 tokens.
+_MAX_TEXT_CHARS = 25_000
+_log = structlog.get_logger()
+
+
+async def show_task(gateway: Services, task: Task, links: Sequence[str]) -> dict[str, Any]:
+    """Return a task as the result of a tool.
+
+    `structuredContent` is the body of `GET /api/task/{taskId}`, its Markdown cut. The first text
+    is the same without the Markdown, which has a text of its own.
+    """
+    body = wire.task(task, network=gateway.settings.network, links=links)
+    content = [_text(_write_without_text(body))]
+    if task.result is not None:
+        content += _write_text(task.result.text, links)
+        body["result"]["text"] = (task.result.text or "")[:_MAX_TEXT_CHARS] or None
+        content += await _write_outputs(gateway, task.result.outputs, links)
+    elif not task.is_done:
+        content.append(_text(_say_how_to_wait(task)))
+    failed = task.is_done and task.result is None
+    return {"isError": failed, "content": content, "structuredContent": body}
+
+
+def _write_without_text(body: dict[str, Any]) -> str:
+    result = body["result"]
+    return wire.dumps(body if result is None else body | {"result": {**result, "text": None}})
+
+
+def _write_text(text: str | None, links: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a document's Markdown, and where to read on if it is cut."""
+    if text is None:
+        return []
+    content = [_text(text[:_MAX_TEXT_CHARS])]
+    if len(text) > _MAX_TEXT_CHARS:
+        # The outputs' last one is the Markdown itself.
+        rest = f" All of it: {links[-1]}" if links else ""
+        content.append(
+            _text(f"These are the first {_MAX_TEXT_CHARS:,} of {len(text):,} characters.{rest}")
+        )
+    return content
+
+
+async def _write_outputs(
+    gateway: Services, outputs: Sequence[StoredOutput], links: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return a link to each output that is not deleted, and the small pictures themselves."""
+    content: list[dict[str, Any]] = []
+    left = _MAX_PICTURES_BYTES
+    for output, link in zip(outputs, links, strict=False):
+        content.append(
+            {
+                "type": "resource_link",
+                "uri": link,
+                "name": output.key.rpartition("/")[2],
+                "mimeType": output.media_type,
+                "size": output.size_bytes,
+            }
+        )
+        is_small = output.size_bytes <= min(left, _MAX_PICTURE_BYTES)
+        if is_small and output.media_type.startswith("image/"):
+            content += await _write_picture(gateway, output)
+            left -= output.size_bytes
+    return content
+
+
+async def _write_picture(gateway: Services, output: StoredOutput) -> list[dict[str, Any]]:
+    try:
+        data = await gateway.output_store.read(output)
+    except OutputStoreUnavailable as error:
+        _log.warning("output.not_shown", reason=str(error))
+        return []
+    encoded = base64.b64encode(data).decode()
+    return [{"type": "image", "data": encoded, "mimeType": output.media_type}]
+
+
+def _say_how_to_wait(task: Task) -> str:
+    return (
+        f'The task is not done yet. Call {GET_TASK} with taskId "{task.id}" and wait 30 for its '
+        "result; it is paid for."
+    )
+
+
+def show_error(gateway: Services, error: Exception, rule: str) -> dict[str, Any]:
+    """Return an error as the result of a tool, which a model reads: what HTTP would answer."""
+    body = answer_error(gateway, error, rule).body.decode().strip()
+    return {"isError": True, "content": [_text(body)]}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}

@@ -1,0 +1,144 @@
+"""The server of the official MCP SDK; the only module that imports the SDK.
+
+It serves both eras of the protocol: 2026-07-28 without a handshake, and 2025-11-25 and before,
+stateless. It keeps nothing between two messages.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    CallToolRequestParams,
+    PaginatedRequestParams,
+    RequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from gateway.errors import NotFound, TooManyRequests
+from gateway.version import VERSION
+from gateway.web.mcp.calls import ToolCall, answer_call
+from gateway.web.mcp.door import INCOMING, Incoming
+from gateway.web.mcp.envelope import MESSAGE_BYTES, NOT_NOW
+from gateway.web.mcp.task_handles import TASKS, show_handle, takes_tasks
+from gateway.web.mcp.tools import list_tools
+from gateway.web.routes.tasks import TASK_LIMIT
+from gateway.web.services import Services
+
+_INSTRUCTIONS = (
+    "Each tool but get_task is paid by x402 with USDC, per call and without an account. A call "
+    "without a payment costs nothing and answers isError with the price; call again with the "
+    "payment in _meta, under x402/payment. A paid call answers with the result, or with a taskId "
+    "for get_task. A paid call whose task fails is refunded by the operator."
+)
+# How long a client may keep the list of tools.
+_KEEP = CacheHint(ttl_ms=60_000, scope="public")
+# The protocol of 2026 wants it in every result that is not a task; older clients ignore it.
+_COMPLETE = {"resultType": "complete"}
+_Context = ServerRequestContext[Any, Any]
+
+
+class _TaskParams(RequestParams):
+    """Parameters of the methods of the extension for tasks."""
+
+    task_id: str
+
+
+def make_manager(gateway: Services) -> StreamableHTTPSessionManager:
+    """Return the SDK's manager of a server with the gateway's tools."""
+    tools = _Tools(gateway)
+    server: Server[Any] = Server(
+        gateway.settings.name,
+        version=VERSION,
+        instructions=_INSTRUCTIONS,
+        website_url=gateway.settings.base_url,
+        cache_hints={"tools/list": _KEEP, "server/discover": _KEEP},
+        # No tool declares headers of its own.
+        get_tool_input_schema=lambda _: None,
+        on_list_tools=cast(Any, tools.list),
+        on_call_tool=cast(Any, tools.call),
+    )
+    server.add_request_handler("tasks/get", _TaskParams, tools.get_task)
+    server.add_request_handler("tasks/cancel", _TaskParams, tools.cancel_task)
+    server.add_request_handler("tasks/update", _TaskParams, tools.update_task)
+    server.extensions[TASKS] = {}
+    # Nothing here exports traces.
+    server.middleware.clear()
+    return StreamableHTTPSessionManager(
+        server, json_response=True, stateless=True, max_request_body_size=MESSAGE_BYTES
+    )
+
+
+class _Tools:
+    """The handlers of the server's methods; they return the wire's dictionaries."""
+
+    def __init__(self, gateway: Services) -> None:
+        self._gateway = gateway
+
+    async def list(self, _: _Context, __: PaginatedRequestParams | None) -> dict[str, Any]:
+        """Answer `tools/list`."""
+        catalog, network = self._gateway.catalog, self._gateway.settings.network
+        tools = catalog.keep("mcp-tools", lambda: list_tools(catalog, network))
+        return _COMPLETE | {"tools": tools}
+
+    async def call(self, context: _Context, params: CallToolRequestParams) -> dict[str, Any]:
+        """Answer `tools/call`."""
+        meta = _meta_of(context)
+        call = ToolCall(
+            name=params.name,
+            arguments=params.arguments or {},
+            meta=meta,
+            takes_tasks=_is_modern(context) and takes_tasks(meta),
+            incoming=_incoming_of(context),
+        )
+        result = await answer_call(self._gateway, call)
+        if result is None:
+            raise MCPError(INVALID_PARAMS, "There is no such tool; tools/list names them.")
+        return _COMPLETE | result
+
+    async def get_task(self, context: _Context, params: _TaskParams) -> dict[str, Any]:
+        """Answer `tasks/get`."""
+        _require_modern(context)
+        client = _incoming_of(context).address
+        try:
+            self._gateway.limits.hit(TASK_LIMIT, client)
+            return await show_handle(self._gateway, params.task_id, client)
+        except NotFound as error:
+            raise MCPError(INVALID_PARAMS, error.message) from None
+        except TooManyRequests as error:
+            raise MCPError(NOT_NOW, error.message) from None
+
+    async def cancel_task(self, context: _Context, _: _TaskParams) -> dict[str, Any]:
+        """Answer `tasks/cancel`, which asks for no more than an attempt: what is paid is made."""
+        _require_modern(context)
+        return {}
+
+    async def update_task(self, context: _Context, _: _TaskParams) -> dict[str, Any]:
+        """Refuse `tasks/update`: no task here asks for input."""
+        _require_modern(context)
+        raise MCPError(INVALID_PARAMS, "The task asks for no input.")
+
+
+def _meta_of(context: _Context) -> Mapping[str, Any]:
+    meta = (context.params or {}).get("_meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def _incoming_of(context: _Context) -> Incoming:
+    return cast(Incoming, cast(Any, context.request).scope[INCOMING])
+
+
+def _is_modern(context: _Context) -> bool:
+    return context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _require_modern(context: _Context) -> None:
+    """Raise `MCPError` where the extension for tasks does not exist: before 2026-07-28."""
+    if not _is_modern(context):
+        raise MCPError(METHOD_NOT_FOUND, "Method not found")

@@ -1,0 +1,74 @@
+"""The route of the Model Context Protocol; `gateway.web.mcp` says what its messages do."""
+
+from typing import Any, cast
+
+from quart import Blueprint, Response, request
+
+from gateway.errors import ValidationError
+from gateway.web.answers import Answer
+from gateway.web.error_answers import answer_error
+from gateway.web.mcp.door import Incoming, McpDoor
+from gateway.web.mcp.envelope import (
+    INVALID_REQUEST,
+    MESSAGE_BYTES,
+    Refused,
+    read_message,
+    refusal,
+    to_rpc,
+)
+from gateway.web.rate_limits import address
+from gateway.web.services import Services, services
+
+blueprint = Blueprint("mcp", __name__)
+
+MCP_RULE = "/mcp"
+MCP_LIMIT = "mcp"
+
+
+@blueprint.post(MCP_RULE)
+async def exchange() -> Response:
+    """Answer one message of JSON-RPC."""
+    gateway = services()
+    try:
+        answer = await _answer(gateway)
+    except Refused as refused:
+        answer = refused.answer
+    except Exception as error:  # noqa: BLE001 - every error has an answer in JSON-RPC's words
+        answer = to_rpc(answer_error(gateway, error, MCP_RULE))
+    return answer.to_response()
+
+
+async def _answer(gateway: Services) -> Answer:
+    client = address()
+    gateway.limits.hit(MCP_LIMIT, client)
+    _check_origin(gateway)
+    # A large message is a call with a file, and counts as a purchase before it is read.
+    is_counted = (request.content_length or 0) > MESSAGE_BYTES
+    if is_counted:
+        gateway.limits.hit("x402", client)
+    data = cast(bytes, await request.get_data(cache=False, as_text=False))
+    if request.mimetype not in ("", "application/json"):
+        raise ValidationError("Content-Type must be application/json.")
+    if not is_counted and len(data) > MESSAGE_BYTES:
+        gateway.limits.hit("x402", client)
+        is_counted = True
+    message = await read_message(gateway, data)
+    # A file would be in memory twice while the call is settled.
+    del data
+    incoming = Incoming(
+        address=client,
+        file=message.file,
+        is_counted=is_counted,
+        admit=cast(Any, request.body).admit,
+    )
+    return await cast(McpDoor, gateway.mcp).exchange(gateway, request.scope, message.data, incoming)
+
+
+def _check_origin(gateway: Services) -> None:
+    """Raise `Refused` for a page of another origin: it may act for a person who does not know."""
+    origin, settings = request.headers.get("Origin"), gateway.settings
+    allowed = (settings.base_url.lower(), *settings.mcp_origins)
+    if origin is not None and origin not in allowed and "*" not in allowed:
+        raise refusal(
+            INVALID_REQUEST, "Pages of this origin may not ask /mcp of this gateway.", status=403
+        )

@@ -1,0 +1,29 @@
+"""GATEWAY_MCP_ORIGINS and GATEWAY_LIMIT_MCP: what browsers send as an origin, and a limit."""
+
+import pytest
+
+from gateway.errors import SettingsError
+from gateway.settings import load_settings
+
+WALLET = "0x" + "b2" * 20
+
+
+@pytest.mark.parametrize(
+    "origins", [(), ("*",), ("https://a.example", "http://localhost:6274")], ids=str
+)
+def test_origins_are_taken_as_browsers_send_them(origins):
+    assert load_settings(wallet=WALLET, mcp_origins=origins).mcp_origins == origins
+
+
+@pytest.mark.parametrize(
+    "origin", ["a.example", "https://a.example/", "https://A.example", "https://", "", "null"]
+)
+def test_what_no_browser_sends_is_refused(origin):
+    with pytest.raises(SettingsError, match="GATEWAY_MCP_ORIGINS is not right"):
+        load_settings(wallet=WALLET, mcp_origins=("https://a.example", origin))
+
+
+@pytest.mark.parametrize("limit", ["", "60", "0/60s"])
+def test_a_limit_is_messages_and_seconds(limit):
+    with pytest.raises(SettingsError, match="GATEWAY_LIMIT_MCP is not"):
+        load_settings(wallet=WALLET, limit_mcp=limit)

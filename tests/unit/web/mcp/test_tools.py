@@ -1,0 +1,70 @@
+"""Tools are named so that every model takes them, and say what they cost."""
+
+import re
+
+import attrs
+
+from gateway import Endpoint, PriceStep
+from gateway.plugins.catalog import Catalog
+from gateway.web.mcp.tools import input_schema, list_tools, slugs_of_tools
+
+PICTURE = Endpoint(
+    slug="picture",
+    title="A picture",
+    description="One pixel.",
+    model="pixel-1",
+    provider="p",
+    capability="text-to-image",
+    price_units=20_000,
+)
+
+
+class Provider:
+    name = "p"
+
+    async def submit(self, request, job):
+        raise AssertionError
+
+
+def catalog_of(*endpoints) -> Catalog:
+    catalog = Catalog({})
+    for endpoint in endpoints:
+        catalog.register(endpoint, Provider(), "plugin")
+    return catalog
+
+
+def test_a_tools_name_has_no_hyphen_and_no_dot():
+    slugs = ("gemini-2.5-flash", "a_b")
+    catalog = catalog_of(*(attrs.evolve(PICTURE, slug=slug) for slug in slugs))
+    assert slugs_of_tools(catalog) == {"gemini_2_5_flash": "gemini-2.5-flash", "a_b": "a_b"}
+
+
+def test_two_slugs_never_share_a_tool_and_none_is_the_free_one():
+    slugs = ("a-b", "a.b", "a_b", "get-task")
+    catalog = catalog_of(*(attrs.evolve(PICTURE, slug=slug) for slug in slugs))
+    named = slugs_of_tools(catalog)
+    assert sorted(named.values()) == sorted(slugs)
+    assert "get_task" not in named
+    tools = [tool["name"] for tool in list_tools(catalog, "base")]
+    assert len(tools) == len(set(tools)) == 5
+    assert all(re.fullmatch(r"[a-z0-9_]{1,64}", name) for name in tools)
+
+
+def test_the_description_names_the_price_or_its_range():
+    steps = (PriceStep(price_units=1_000_000, resolution="4K"),)
+    dear = attrs.evolve(PICTURE, slug="dear", price_steps=steps)
+    plain, ranged, free = list_tools(catalog_of(PICTURE, dear), "base-sepolia")
+    assert plain["description"].endswith("Costs 0.02 USDC on base-sepolia, paid by x402.")
+    assert "Costs 0.02 to 1 USDC" in ranged["description"]
+    assert free["description"].startswith("Free.")
+
+
+def test_a_file_may_come_by_its_address_or_in_base64():
+    fields = {"required_fields": ("fileBase64", "fileName"), "file_extensions": (".pdf",)}
+    paper = attrs.evolve(PICTURE, capability="document-parsing", **fields)
+    schema = input_schema(paper)
+    assert schema["required"] == []
+    assert schema["properties"]["fileUrl"]["pattern"] == "^https://"
+    prompted = attrs.evolve(paper, required_fields=("prompt", "fileBase64", "fileName"))
+    assert input_schema(prompted)["required"] == ["prompt"]
+    assert "fileUrl" not in input_schema(PICTURE)["properties"]
