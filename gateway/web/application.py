@@ -13,12 +13,13 @@ from werkzeug.exceptions import BadHost, BadRequest
 from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
 from gateway.web import error_answers, headers
+from gateway.web.assets import Assets
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
 from gateway.web.fast_path import FastPath
 from gateway.web.rate_limits import address_of
-from gateway.web.routes import admin, discovery, files, generate, health, tasks
+from gateway.web.routes import admin, discovery, files, generate, health, pages, tasks
 
-_ROUTES = (generate, tasks, files, discovery, health, admin)
+_ROUTES = (generate, tasks, files, discovery, pages, health, admin)
 # A client that needs longer to send its body is cut off.
 _BODY_S = 30
 
@@ -41,6 +42,7 @@ def bare_app(settings: Settings, catalog: Catalog) -> Quart:
         PERMANENT_SESSION_LIFETIME=timedelta(seconds=admin.SESSION_S),
     )
     app.json = _Json(app)
+    app.extensions[pages.ASSETS] = Assets(_static_folder() / "web")
     for module in _ROUTES:
         app.register_blueprint(module.blueprint)
     error_answers.register(app)

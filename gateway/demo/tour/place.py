@@ -48,11 +48,14 @@ class Place:
             "admin_password": self.password,
             "data_dir": str(self.folder / "data"),
             "sandbox": "true",
+            # The pages' purse holds the same play money.
+            "play_key": self.buyer_key,
         }
 
     def invitation(self) -> list[tuple[str, str]]:
         """Return what to try next, as labels and lines to copy."""
         return [
+            ("buy by click", f"{self.base_url}/"),
             ("what is sold", f"curl {self.base_url}/.well-known/agent-manifest.json"),
             ("for a model", f"curl {self.base_url}/llms.txt"),
             ("a 402", f"curl -i -X POST {self.base_url}/api/x402/sandbox-image"),
