@@ -24,6 +24,9 @@ class Place:
     wallet: str = attrs.field(factory=lambda: checksum_address("0x" + secrets.token_hex(20)))
     settlement_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
     buyer_key: str = attrs.field(default=PLAY_KEY, repr=False)
+    # Of the pages' purse. With a key of its own, a purchase by click does not change the money that
+    # the demo counts.
+    purse_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
     password: str = attrs.field(factory=lambda: secrets.token_urlsafe(9), repr=False)
 
     @property
@@ -48,8 +51,7 @@ class Place:
             "admin_password": self.password,
             "data_dir": str(self.folder / "data"),
             "sandbox": "true",
-            # The pages' purse holds the same play money.
-            "play_key": self.buyer_key,
+            "play_key": self.purse_key,
         }
 
     def invitation(self) -> list[tuple[str, str]]:
