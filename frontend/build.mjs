@@ -14,6 +14,8 @@ const result = await build({
   absWorkingDir: here,
   entryPoints: ["src/home.ts", "src/play.ts", "src/styles.css"],
   bundle: true,
+  // A path is part of a hash: packages behind a link keep theirs.
+  preserveSymlinks: true,
   splitting: true,
   minify: true,
   format: "esm",

@@ -49,6 +49,9 @@ function enhanceFile(changed: () => void): void {
   if (!input || !drop) return;
   const take = (file: File | undefined) => {
     chosen = file ?? null;
+    const files = new DataTransfer();
+    if (file) files.items.add(file);
+    input.files = files.files;
     void preview(chosen);
     changed();
   };

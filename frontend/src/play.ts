@@ -32,7 +32,9 @@ function show(number: string, title: string, ...children: Child[]): void {
   notify("");
   flow.replaceChildren(h("section", { class: "panel-card" }, head, ...children, notice));
   head.focus({ preventScroll: true });
-  if (flow.getBoundingClientRect().top > innerHeight * 0.7)
+  const { top } = flow.getBoundingClientRect();
+  // On a phone the form stands above.
+  if (top < 0 || matchMedia("(max-width: 54rem)").matches)
     flow.scrollIntoView({ behavior: "smooth", block: "start" });
 }
 
