@@ -6,12 +6,10 @@ import { page, short } from "./page";
 // Beyond this, laying a document out would hold the page for seconds.
 const MOST_RENDERED_CHARS = 200_000;
 const REFUNDS: Record<string, string> = {
-  due: "is due back to you",
-  approved: "is approved and will be sent",
-  sending: "is being sent",
-  sent: "was sent back",
+  refund_due: "is due back to you",
+  refunding: "is being sent back",
   refunded: "was sent back",
-  declined: "was declined by the operator",
+  refund_failed: "could not be sent; the operator decides what follows",
 };
 
 /** Return the elements of a result. */

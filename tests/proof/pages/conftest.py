@@ -3,6 +3,9 @@
 import pytest
 
 from tests.proof.pages.browser import missing, open_browser, open_shop
+from tests.third_party_plugins import install
+
+__all__ = ["install"]
 
 
 @pytest.fixture(scope="module", autouse=True)

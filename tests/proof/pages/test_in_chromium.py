@@ -10,6 +10,22 @@ from tests.proof.pages.browser import Browser, Shop, open_shop
 PICTURE, DOCUMENT = "/play/sandbox-image", "/play/document-parser"
 PRICE, DOCUMENT_PRICE = 20_000, 10_000  # units
 
+_FAILS = """
+from gateway import ContentPolicy, Endpoint, hookimpl, usdc
+
+class Provider:
+    name = "fails"
+
+    async def submit(self, request, job):
+        raise ContentPolicy("The vendor refuses this prompt.")
+
+@hookimpl
+def register_endpoints(register, settings):
+    endpoint = Endpoint(slug="fails", title="Fails", description="It fails.", model="m",
+                        provider="fails", capability="text-to-image", price_units=usdc("0.02"))
+    register(endpoint, Provider())
+"""
+
 
 def ask(browser: Browser, prompt: str = "a boat") -> None:
     """Fill the form of a picture, and ask for its price."""
@@ -193,6 +209,21 @@ def test_the_sample_document_becomes_a_table(shop, browser):
     browser.click("#pay")
     finish(browser)
     assert "North Sea coast" in browser.text(".prose table")
+
+
+def test_a_failure_says_why_and_that_the_money_is_due_back(browser, tmp_path, install):
+    install(_FAILS, module="gateway_fails", dist="gateway-fails")
+    with open_shop(tmp_path) as shop:
+        browser.open(f"{shop.base_url}/play/fails")
+        ask(browser)
+        choose_purse(browser)
+        browser.click("#pay")
+        said = finish(browser)
+        assert "The vendor refuses this prompt." in said
+        assert "0.02 play USDC is due back to you" in said
+        # A vendor's picture is never made up.
+        browser.open(shop.base_url)
+        assert browser.text("#fails figcaption") == "A drawing, not a result"
 
 
 def test_what_is_missing_is_said_before_anything_is_asked(shop, browser):
