@@ -9,7 +9,7 @@ JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # module in every process, which takes each of them seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-.PHONY: install lock demo quick test short-proofs proof check bench format docs clean
+.PHONY: install lock demo quick test short-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-smoke
 .PHONY: sim mutants crash races faults clients fuzz
 
@@ -125,5 +125,13 @@ format: install
 docs: install
 	$(BIN)/python docs/generate.py
 
+# The pages' stylesheet and scripts, into static/web; only who changes frontend/ needs Node.
+frontend: frontend/node_modules/.installed
+	cd frontend && npm run --silent check && npm run --silent build
+
+frontend/node_modules/.installed: frontend/package.json frontend/package-lock.json
+	cd frontend && npm ci --ignore-scripts --no-audit --no-fund --silent
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(LOCK_VENV) $(PEERS) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(LOCK_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -25,8 +25,11 @@ _ARGON2 = re.compile(
 _EMAIL = re.compile(r"([^@\s<>,]+@[^@\s<>,]+\.[^@\s<>,.]+)?")
 # CAIP-10 of the registry's contract, and the number of the agent in it.
 _REGISTRATION = re.compile(r"eip155:[1-9][0-9]{0,19}:0x[0-9a-fA-F]{40}/[0-9]{1,78}")
-_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+# An address that may stand in an attribute and in a Content-Security-Policy.
+_LINK = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/?#&=%+@!-]*)?")
+_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 
 def hint(name: str) -> str:
@@ -86,6 +89,7 @@ _POSITIVE = (
     "tx_patience",
     "retention_days",
 )
+_LINKS = ("logo_url", "imprint_url", "terms_url")
 _LIMITS = (
     "limit_x402",
     "limit_direct",
@@ -113,6 +117,9 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
         "bind": bool(re.fullmatch(r".+:[0-9]{1,5}", settings.bind)),
         **judge_bucket(settings),
+        "brand_color": not settings.brand_color or bool(_COLOR.fullmatch(settings.brand_color)),
+        **{name: _is_link(getattr(settings, name)) for name in _LINKS},
+        "play_key": _is_play_key(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
         "contact_email": bool(_EMAIL.fullmatch(settings.contact_email)),
@@ -145,6 +152,18 @@ def _is_origin(text: str) -> bool:
     """Whether this is `*` or an origin as browsers send it."""
     url = urlsplit(text)
     return text == "*" or (bool(url.netloc) and text == f"{url.scheme}://{url.netloc}".lower())
+
+
+def _is_link(text: str) -> bool:
+    """Whether this is empty or an https address that a page may hold."""
+    return not text or bool(_LINK.fullmatch(text))
+
+
+def _is_play_key(settings: Settings) -> bool:
+    """Whether this is empty, or a key on a gateway and a chain that only this machine reaches."""
+    addresses = (settings.base_url, *settings.rpc_urls)
+    is_local = all(urlsplit(address).hostname in _THIS_MACHINE for address in addresses)
+    return not settings.play_key or (is_key(settings.play_key) and is_local)
 
 
 def _is_argon2_hash(text: str) -> bool:

@@ -314,6 +314,35 @@ class Settings:
         "Generation Gateway",
         "Name that the agent manifest, llms.txt and the 402 show to buyers, and Bazaars list.",
     )
+    brand_color: str = setting(
+        "",
+        "Colour of buttons and links on the pages for people, as six hexadecimal digits. Where it "
+        "would be hard to read, the pages use a lighter or darker tone of it.",
+        example="#0f766e",
+    )
+    logo_url: str = setting(
+        "",
+        "Address of a picture, by https, that the pages for people show beside the name.",
+        example="https://example.com/logo.svg",
+    )
+    imprint_url: str = setting(
+        "",
+        "Address of the imprint, by https; the pages for people link to it.",
+        example="https://example.com/imprint",
+    )
+    terms_url: str = setting(
+        "",
+        "Address of the terms of sale, by https; the pages for people link to it.",
+        example="https://example.com/terms",
+    )
+    play_key: str = setting(
+        "",
+        "Private key with play money on an embedded chain, for `gateway demo` only. The pages give "
+        "it to every visitor, so it is refused unless base_url and all of rpc_urls are on this "
+        "machine.",
+        example="0x followed by 64 hexadecimal digits",
+        shown=False,
+    )
     created: str = setting(
         "2026-11-21", "Date (YYYY-MM-DD) of the first version of the agent manifest."
     )

@@ -13,15 +13,16 @@ from werkzeug.exceptions import BadHost, BadRequest
 from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
 from gateway.web import error_answers, headers
+from gateway.web.assets import Assets
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
 from gateway.web.event_stream import EventConnection
 from gateway.web.fast_path import FastPath
 from gateway.web.mcp import serves_mcp
 from gateway.web.mcp.envelope import MESSAGE_BYTES
 from gateway.web.rate_limits import address_of
-from gateway.web.routes import admin, discovery, files, generate, health, mcp, tasks
+from gateway.web.routes import admin, discovery, files, generate, health, mcp, pages, tasks
 
-_ROUTES = (generate, tasks, files, discovery, health, admin)
+_ROUTES = (generate, tasks, files, discovery, pages, health, admin)
 # A client that needs longer to send its body is cut off.
 _BODY_S = 30
 
@@ -44,6 +45,7 @@ def bare_app(settings: Settings, catalog: Catalog) -> Quart:
         PERMANENT_SESSION_LIFETIME=timedelta(seconds=admin.SESSION_S),
     )
     app.json = _Json(app)
+    app.extensions[pages.ASSETS] = Assets(_static_folder() / "web")
     for module in _ROUTES:
         app.register_blueprint(module.blueprint)
     if serves_mcp(settings):

@@ -3,6 +3,7 @@
 import signal
 import tempfile
 import time
+import webbrowser
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -26,18 +27,23 @@ def run_demo(
     port: int,
     rpc_port: int,
     output: Path,
+    open_page: bool = False,
     screen: Screen | None = None,
     picture_format: str = "png",
 ) -> int:
-    """Make both purchases, then serve until Ctrl-C unless `once`, and return the exit code."""
+    """Make both purchases, then serve until Ctrl-C unless `once`, and return the exit code.
+
+    `open_page` opens the gateway's page in the browser as soon as it can sell there.
+    """
     screen = screen or Screen()
     _end_on_signals()
     with tempfile.TemporaryDirectory(prefix="gateway-demo-", ignore_cleanup_errors=True) as folder:
         try:
             place = _prepare(port, rpc_port, output, Path(folder))
-            _introduce(screen)
+            _introduce(screen, place)
             with _run_children(place) as (chain, gateway):
-                _purchase(screen, place, (chain, gateway), picture_format)
+                opened = place.base_url if open_page else None
+                _purchase(screen, place, (chain, gateway), picture_format, opened)
                 if not once:
                     _serve(screen, place, (chain, gateway))
         except DemoError as error:
@@ -74,10 +80,11 @@ def _prepare(port: int, rpc_port: int, output: Path, folder: Path) -> Place:
     return Place(port=gateway_port, rpc_port=chain_port, output=output, folder=folder)
 
 
-def _introduce(screen: Screen) -> None:
+def _introduce(screen: Screen, place: Place) -> None:
     screen.part("Generation Gateway", VERSION)
     screen.say("A picture and a document, bought over real HTTP with real signatures.")
     screen.say(_PLAY_MONEY, style=NOTABLE)
+    screen.say(f"Buy by click, once the gateway runs: {place.base_url}/")
     ignored = ignored_settings()
     if ignored:
         screen.say(f"The demo ignores {', '.join(ignored)}.")
@@ -95,9 +102,16 @@ def _run_children(place: Place) -> Iterator[tuple[Child, Child]]:
 
 
 def _purchase(
-    screen: Screen, place: Place, children: tuple[Child, Child], picture_format: str
+    screen: Screen,
+    place: Place,
+    children: tuple[Child, Child],
+    picture_format: str,
+    opened: str | None,
 ) -> None:
-    """Make the purchases; raises `DemoError` with the log of the process that failed."""
+    """Make the purchases; raises `DemoError` with the log of the process that failed.
+
+    `opened` is the address to open in the browser before the first purchase.
+    """
     chain, gateway = children
     try:
         with ExitStack() as stack:
@@ -109,6 +123,8 @@ def _purchase(
                 tour = stack.enter_context(Tour.open(screen, place, picture_format))
                 tour.await_chain(chain, step)
             tour.begin(gateway)
+            if opened is not None and not webbrowser.open(opened):
+                screen.say(f"No browser could be opened here: open {opened}/ yourself.")
             tour.buy()
             tour.reckon()
     except (DemoError, OSError) as error:

@@ -24,6 +24,9 @@ class Place:
     wallet: str = attrs.field(factory=lambda: checksum_address("0x" + secrets.token_hex(20)))
     settlement_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
     buyer_key: str = attrs.field(default=PLAY_KEY, repr=False)
+    # Of the pages' purse. With a key of its own, a purchase by click does not change the money that
+    # the demo counts.
+    purse_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
     password: str = attrs.field(factory=lambda: secrets.token_urlsafe(9), repr=False)
 
     @property
@@ -49,11 +52,13 @@ class Place:
             "data_dir": str(self.folder / "data"),
             "sandbox": "true",
             "webhooks": "local",
+            "play_key": self.purse_key,
         }
 
     def invitation(self) -> list[tuple[str, str]]:
         """Return what to try next, as labels and lines to copy."""
         return [
+            ("buy by click", f"{self.base_url}/"),
             ("what is sold", f"curl {self.base_url}/.well-known/agent-manifest.json"),
             ("for a model", f"curl {self.base_url}/llms.txt"),
             ("a 402", f"curl -i -X POST {self.base_url}/api/x402/sandbox-image"),

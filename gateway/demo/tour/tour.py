@@ -27,6 +27,7 @@ class Tour:
     client: Client
     buyer: Buyer
     settler: Wallet
+    purse: Wallet
     _before: dict[str, int] = attrs.field(factory=dict)
 
     @classmethod
@@ -43,9 +44,14 @@ class Tour:
                 output=place.output,
                 picture_format=picture_format,
             )
-            settler = Wallet.of(place.settlement_key)
             yield cls(
-                screen=screen, place=place, rpc=rpc, client=client, buyer=buyer, settler=settler
+                screen=screen,
+                place=place,
+                rpc=rpc,
+                client=client,
+                buyer=buyer,
+                settler=Wallet.of(place.settlement_key),
+                purse=Wallet.of(place.purse_key),
             )
 
     def await_chain(self, chain: Child, step: Step) -> None:
@@ -65,8 +71,10 @@ class Tour:
         with self.screen.step("Give a buyer play money") as step:
             self.rpc.fund(self.buyer.wallet.address, eth_wei=ONE_ETH, usdc_units=_BUYER_UNITS)
             self.rpc.fund(self.settler.address, eth_wei=ONE_ETH, usdc_units=0)
+            self.rpc.fund(self.purse.address, eth_wei=0, usdc_units=_BUYER_UNITS)
             step.fact("buyer", self.buyer.wallet.address)
             step.fact("has", f"{dollars(_BUYER_UNITS)}, and 1 ETH for gas")
+            step.fact("purse", f"{dollars(_BUYER_UNITS)}, for purchases by click")
         self._before = self._read_balances()
 
     def buy(self) -> None:

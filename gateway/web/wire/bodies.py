@@ -293,7 +293,7 @@ def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
 def request_without_file(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
     """Do what `request_of` does for a request whose file, of this name, is not here yet."""
     name = body.file_name or ""
-    if len(name) > _MAX_NAME_CHARS:
+    if len(name) > MAX_FILE_NAME_CHARS:
         raise ValidationError("fileName must have 1 to 255 characters.")
     _check_extension(Attachment(name=name, data=b""), endpoint)
     return _fill_in(body, endpoint, None)

@@ -77,6 +77,11 @@ def test_it_says_first_and_last_that_the_money_is_play_money(finished):
     assert PLAY_MONEY in lines[-2]
 
 
+def test_it_says_where_to_buy_by_click_before_anything_is_started(finished):
+    lines = [line for line in finished.stdout.splitlines() if line]
+    assert re.fullmatch(r"Buy by click, once the gateway runs: http://127\.0\.0\.1:\d+/", lines[3])
+
+
 def test_lines_fit_a_terminal_of_80_columns(finished, output):
     lines = [line for line in finished.stdout.splitlines() if str(output) not in line]
     assert max(map(len, lines)) <= 80

@@ -51,6 +51,8 @@ def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path)
     assert {"gateway", *BUNDLED} <= tops
     assert not tops & {"plugins", "providers", "static", "tests", "docs", "bench"}
     assert "gateway/web/static/llms.txt" in names
+    assert "gateway/web/static/pages/home.html" in names
+    assert "gateway/web/static/web/manifest.json" in names
     assert "gateway/store/migrations/0001_initial.sql" in names
     assert "gateway/cli/new_plugin/project/plugin.py.txt" in names
     assert any(name.endswith(".ttf") for name in names)

@@ -1,0 +1,65 @@
+// Builds ../static/web: hashed names, a manifest of them, and the licences of what is bundled.
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = process.argv[2] ?? join(here, "..", "static", "web");
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+
+const result = await build({
+  absWorkingDir: here,
+  entryPoints: ["src/home.ts", "src/play.ts", "src/styles.css"],
+  bundle: true,
+  // A path is part of a hash: packages behind a link keep theirs.
+  preserveSymlinks: true,
+  splitting: true,
+  minify: true,
+  format: "esm",
+  target: ["es2022", "chrome111", "firefox113", "safari16.4"],
+  legalComments: "none",
+  entryNames: "[name]-[hash]",
+  chunkNames: "[name]-[hash]",
+  outdir: out,
+  metafile: true,
+  logLevel: "warning",
+});
+
+// By the name of the source: play.ts is play.js to a template.
+const manifest = {};
+for (const [file, { entryPoint }] of Object.entries(result.metafile.outputs)) {
+  const name = basename(file);
+  manifest[entryPoint ? basename(entryPoint).replace(/\.ts$/, ".js") : name] = name;
+}
+
+function keep(source, data) {
+  const hash = createHash("sha256").update(data).digest("hex").slice(0, 8).toUpperCase();
+  const dot = source.lastIndexOf(".");
+  manifest[source] = `${source.slice(0, dot)}-${hash}${source.slice(dot)}`;
+  writeFileSync(join(out, manifest[source]), data);
+}
+
+const pictures = join(here, "pictures");
+for (const name of readdirSync(pictures).sort()) keep(name, readFileSync(join(pictures, name)));
+keep("licenses.txt", Buffer.from(licences(Object.keys(result.metafile.inputs))));
+const sorted = Object.fromEntries(Object.entries(manifest).sort(([a], [b]) => (a < b ? -1 : 1)));
+writeFileSync(join(out, "manifest.json"), `${JSON.stringify(sorted, null, 2)}\n`);
+
+// The licence of each package of which a file went into the build.
+function licences(inputs) {
+  const packages = new Set();
+  for (const path of inputs) {
+    const match = path.match(/^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//);
+    if (match) packages.add(match[1]);
+  }
+  return [...packages].sort().map((folder) => {
+    const root = join(here, folder);
+    const { name, version, license } = JSON.parse(readFileSync(join(root, "package.json")));
+    const file = ["LICENSE", "LICENSE.md", "LICENSE.txt", "LICENSE-MIT.txt"].find((one) => existsSync(join(root, one)));
+    if (!file) throw new Error(`${name} has no licence file`);
+    return `${name} ${version} (${license})\n\n${readFileSync(join(root, file), "utf8").trim()}\n`;
+  }).join(`\n${"-".repeat(72)}\n\n`);
+}

@@ -1,0 +1,147 @@
+// The gateway's routes: ask for the price, pay, follow the task.
+import { pause } from "./common";
+import { url } from "./page";
+import { readTerms, type Terms } from "./payment";
+
+export interface Output {
+  url: string | null;
+  mimeType: string;
+  bytes: number;
+  width?: number;
+  height?: number;
+}
+
+export interface Task {
+  taskId: string;
+  status: "queued" | "processing" | "completed" | "failed";
+  done: boolean;
+  progress: number | null;
+  attempt: number;
+  maxAttempts: number;
+  payment: { state: string; amount: number; transaction: string | null };
+  result: { outputs: Output[]; text: string | null } | null;
+  error: string | null;
+  details: string | null;
+  refund: { state: string; amount: number; transaction: string | null } | null;
+}
+
+/** An answer that is no success; the message is a sentence for the buyer. */
+export class Refusal extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+export type Notify = (sentence: string) => void;
+
+const HEADERS = { "Content-Type": "application/json" };
+const MOST_WAITS = 20;
+let clockOffset = 0;
+
+/** The gateway's clock in Unix seconds, as its last answer told it. */
+export function gatewayNow(): number {
+  return Math.floor(Date.now() / 1000 + clockOffset);
+}
+
+/** Ask for the price of a request, which costs nothing. */
+export async function askPrice(body: string, key: string, notify: Notify): Promise<Terms> {
+  const headers = { ...HEADERS, "Idempotency-Key": key };
+  const answer = await send(url, { method: "POST", headers, body }, notify);
+  if (answer.status !== 402) throw await refusal(answer);
+  return readTerms(answer.headers.get("PAYMENT-REQUIRED"));
+}
+
+export interface Started {
+  statusUrl: string;
+  transaction: string;
+}
+
+/** Send a request with its payment; the same payment may be sent again and pays once. */
+export async function pay(
+  body: string,
+  key: string,
+  payment: string,
+  notify: Notify,
+): Promise<Started> {
+  const headers = { ...HEADERS, "Idempotency-Key": key, "PAYMENT-SIGNATURE": payment };
+  const answer = await send(url, { method: "POST", headers, body }, notify);
+  if (!answer.ok) throw await refusal(answer);
+  const { statusUrl } = (await answer.json()) as { statusUrl: string };
+  return { statusUrl, transaction: readReceipt(answer.headers.get("PAYMENT-RESPONSE")) };
+}
+
+/** Follow a task to its end, and call `show` with each state. */
+export async function follow(statusUrl: string, show: (task: Task) => void, notify: Notify) {
+  for (let seconds = 1; ; seconds = Math.min(seconds + 1, 10)) {
+    const answer = await send(`${statusUrl}?wait=${seconds}`, {}, notify);
+    if (!answer.ok) throw await refusal(answer);
+    const task = (await answer.json()) as Task;
+    show(task);
+    if (task.done) return task;
+  }
+}
+
+/** Send a request; a lost answer and "too many requests" are tried again, and told. */
+async function send(path: string, request: RequestInit, notify: Notify): Promise<Response> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await attempt(path, request);
+    if (answer && answer.status !== 429 && answer.status !== 503) return answer;
+    if (tries === MOST_WAITS) {
+      if (answer) return answer;
+      throw new Refusal("The gateway does not answer. Try again later; this never pays twice.", 0);
+    }
+    const seconds = answer ? Number(answer.headers.get("Retry-After") ?? 2) : Math.min(tries, 5);
+    notify(
+      answer
+        ? `Too many requests right now. Trying again in ${seconds} s.`
+        : `No answer. Trying again in ${seconds} s; the same payment never pays twice.`,
+    );
+    await pause(seconds);
+    notify("");
+  }
+}
+
+async function attempt(path: string, request: RequestInit): Promise<Response | null> {
+  try {
+    const answer = await fetch(path, { ...request, cache: "no-store" });
+    const date = Date.parse(answer.headers.get("Date") ?? "");
+    if (date) clockOffset = (date - Date.now()) / 1000;
+    return answer;
+  } catch {
+    return null;
+  }
+}
+
+// What x402 calls the reasons of a refused payment.
+const REASONS: [string, string][] = [
+  ["insufficient_balance", "This account holds too little. Add funds, or choose another wallet."],
+  ["nonce_already_used", "This signature was used before. Sign again."],
+  ["authorization_valid_before", "The signature is too old. Sign again."],
+  ["authorization_valid_after", "The clock of this device is wrong. Set it, and sign again."],
+  ["payload_signature", "The signature does not fit the account. Choose the account again."],
+];
+
+async function refusal(answer: Response): Promise<Refusal> {
+  let said = "";
+  try {
+    const body = (await answer.json()) as { error?: string; details?: string };
+    said = [body.error, body.details].filter(Boolean).join(" ");
+  } catch {
+    said = `The gateway answered ${answer.status}.`;
+  }
+  if (answer.status !== 402) return new Refusal(said, answer.status);
+  const known = REASONS.find(([reason]) => said.includes(reason));
+  return new Refusal(`${known ? known[1] : said} Nothing was taken.`, 402);
+}
+
+function readReceipt(header: string | null): string {
+  try {
+    return (JSON.parse(atob(header ?? "")) as { transaction: string }).transaction;
+  } catch {
+    // The task names the transaction as well.
+    return "";
+  }
+}

@@ -1,0 +1,85 @@
+// What both pages do: the live badge in the bar, and buttons that copy code.
+
+type Props = Record<string, string | boolean | ((event: Event) => void) | undefined>;
+export type Child = Node | string | null | undefined | false;
+
+/** Make an element; a property that starts with `on` is a listener, `false` leaves one out. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  props: Props = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (typeof value === "string") element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child): child is Node | string => !!child));
+  return element;
+}
+
+export function find<T extends HTMLElement>(id: string): T | null {
+  return document.getElementById(id) as T | null;
+}
+
+export function pause(seconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+}
+
+/** Return a button that copies a text; its label says so for a moment. */
+export function copyButton(text: () => string, label = "Copy"): HTMLButtonElement {
+  const button = h("button", { type: "button", class: "copy" }, label);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Select it and copy";
+    }
+    await pause(1.6);
+    button.textContent = label;
+  });
+  return button;
+}
+
+export function enhance(): void {
+  for (const panel of document.querySelectorAll<HTMLElement>(".code .panel"))
+    panel.append(copyButton(() => panel.querySelector("code")?.textContent ?? ""));
+  void watchHealth();
+}
+
+/** Say in the bar when the gateway does not answer, and how much it works. */
+async function watchHealth(): Promise<void> {
+  const state = find("state");
+  const words = state?.querySelector("span");
+  const dot = state?.querySelector("i");
+  if (!state || !words || !dot) return;
+  const rendered = words.textContent ?? "";
+  const colour = dot.className;
+  for (;;) {
+    if (!document.hidden) {
+      const health = await readHealth();
+      const waiting = health ? health.tasks.queued + health.tasks.processing : 0;
+      state.classList.add("live");
+      dot.className = health ? colour : "dot bad";
+      words.textContent = health
+        ? rendered + (waiting ? ` · ${waiting} in work` : "")
+        : "The gateway does not answer";
+    }
+    await pause(15);
+  }
+}
+
+interface Health {
+  tasks: { queued: number; processing: number };
+}
+
+async function readHealth(): Promise<Health | null> {
+  try {
+    const answer = await fetch("/api/health");
+    return answer.ok ? ((await answer.json()) as Health) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,165 @@
+// The form: its fields as a request's body, the document with a preview, what is missing.
+import { find, h } from "./common";
+import { page } from "./page";
+
+export interface Request {
+  body: Record<string, string>;
+  file: { name: string; sha256: string } | null;
+}
+
+const MAX_FILE_BYTES = 7_500_000;
+const PREVIEW_CHARS = 1200;
+const TEXTS = [".txt", ".md", ".csv", ".html", ".htm", ".json", ".xml"];
+const form = find<HTMLFormElement>("request")!;
+let chosen: File | null = null;
+
+/** Let the form answer: `changed` after each change, `submitted` with what is asked for. */
+export function enhanceForm(changed: () => void, submitted: () => void): void {
+  form.addEventListener("input", changed);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submitted();
+  });
+  enhanceIdeas(changed);
+  enhanceFile(changed);
+  find<HTMLButtonElement>("ask")!.disabled = false;
+  // Ctrl-Enter or Cmd-Enter in the text, as everywhere.
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+}
+
+function enhanceIdeas(changed: () => void): void {
+  const ideas = find("ideas");
+  if (!ideas) return;
+  ideas.hidden = false;
+  ideas.addEventListener("click", (event) => {
+    const idea = (event.target as HTMLElement).dataset.idea;
+    const prompt = form.querySelector<HTMLTextAreaElement>("[name=prompt]");
+    if (!idea || !prompt) return;
+    prompt.value = idea;
+    changed();
+    prompt.focus();
+  });
+}
+
+function enhanceFile(changed: () => void): void {
+  const input = find<HTMLInputElement>("file");
+  const drop = find("drop");
+  if (!input || !drop) return;
+  const take = (file: File | undefined) => {
+    chosen = file ?? null;
+    const files = new DataTransfer();
+    if (file) files.items.add(file);
+    input.files = files.files;
+    void preview(chosen);
+    changed();
+  };
+  input.addEventListener("change", () => take(input.files?.[0]));
+  for (const name of ["dragover", "dragleave", "drop"])
+    drop.addEventListener(name, (event) => {
+      event.preventDefault();
+      drop.classList.toggle("over", name === "dragover");
+      if (name === "drop") take((event as DragEvent).dataTransfer?.files[0]);
+    });
+  const ending = [".html", ".csv", ".txt"].find((one) => page.extensions.includes(one));
+  if (!ending) return;
+  const sample = h("button", { type: "button", class: "link", id: "sample" }, "Use a sample");
+  sample.addEventListener("click", () => take(sampleFile(ending)));
+  drop.append(sample);
+}
+
+function sampleFile(ending: string): File {
+  const rows = [
+    ["Region", "Orders", "Revenue"],
+    ["North Sea coast", "1204", "148050"],
+    ["Rhine valley", "986", "111225"],
+    ["Alps", "512", "61380"],
+  ];
+  const cells = (row: string[]) => row.map((cell) => `<td>${cell}</td>`).join("");
+  const table = rows.map((row) => `<tr>${cells(row)}</tr>`).join("");
+  const text =
+    ending === ".html"
+      ? `<h1>Harbour Coffee</h1><p>Sales in the third quarter.</p><table>${table}</table>`
+      : rows.map((row) => row.join(",")).join("\n");
+  return new File([text], `sample${ending}`);
+}
+
+async function preview(file: File | null): Promise<void> {
+  const place = find("preview")!;
+  place.replaceChildren();
+  if (!file) return;
+  const size = file.size < 1e6 ? `${Math.ceil(file.size / 1e3)} KB` : `${(file.size / 1e6).toFixed(1)} MB`;
+  place.append(h("p", { class: "file" }, h("b", {}, file.name), ` ${size}`));
+  if (file.type.startsWith("image/")) {
+    const source = URL.createObjectURL(file);
+    const picture = h("img", { src: source, alt: `Preview of ${file.name}`, class: "thumb" });
+    picture.addEventListener("load", () => URL.revokeObjectURL(source));
+    place.append(picture);
+  } else if (TEXTS.includes(extension(file.name))) {
+    place.append(h("pre", { class: "excerpt" }, await file.slice(0, PREVIEW_CHARS).text()));
+  }
+}
+
+function extension(name: string): string {
+  return name.slice(name.lastIndexOf(".")).toLowerCase();
+}
+
+/** Return the fields as they stand, without the file's content. */
+export function fields(): Record<string, string> {
+  const body: Record<string, string> = {};
+  for (const [name, value] of new FormData(form))
+    if (typeof value === "string" && value) body[name] = value;
+  if (chosen) body.fileName = chosen.name;
+  return body;
+}
+
+/** Return the request; throws a sentence about the first thing that is missing. */
+export async function read(): Promise<Request> {
+  const body = fields();
+  for (const name of page.required)
+    if (!body[name] && name !== "fileBase64")
+      throw new Error(name === "fileName" ? "Choose a document first." : `Fill in the ${name} first.`);
+  if (!chosen) return { body, file: null };
+  if (chosen.size > MAX_FILE_BYTES) throw new Error("The document may have 7.5 MB at most.");
+  if (!page.extensions.includes(extension(chosen.name)))
+    throw new Error(`The document must end in one of ${page.extensions.join(", ")}.`);
+  const file = { name: chosen.name, sha256: await fingerprint(chosen) };
+  return { body: { ...body, fileBase64: await base64(chosen) }, file };
+}
+
+async function base64(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result).split(",", 2)[1] ?? "");
+    reader.onerror = () => reject(new Error("The document cannot be read. Choose it again."));
+    reader.readAsDataURL(file);
+  });
+}
+
+/** The file's SHA-256; where the browser has none (plain http), its size and time must do. */
+async function fingerprint(file: File): Promise<string> {
+  if (!crypto.subtle) return `${file.size}-${file.lastModified}`;
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await file.arrayBuffer()));
+  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Say what is wrong below the form; an empty sentence takes it away. */
+export function complain(sentence: string): void {
+  find("form-error")!.textContent = sentence;
+}
+
+/** Let the form be changed, or not while a purchase is under way. */
+export function lock(locked: boolean): void {
+  const fieldset = form.querySelector("fieldset")!;
+  fieldset.disabled = locked;
+}
+
+/** Fill the form with a request that was kept. */
+export function restore(body: Record<string, string>): void {
+  for (const [name, value] of Object.entries(body)) {
+    const field = form.elements.namedItem(name);
+    if (field instanceof RadioNodeList || field instanceof HTMLTextAreaElement) field.value = value;
+    else if (field instanceof HTMLInputElement && field.type === "radio") field.checked = true;
+  }
+}

@@ -1,0 +1,4 @@
+// The front page: it is complete without this script.
+import { enhance } from "./common";
+
+enhance();

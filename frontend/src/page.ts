@@ -1,0 +1,37 @@
+// The facts that the server wrote into the page of one endpoint.
+
+export interface Network {
+  label: string;
+  isPlay: boolean;
+  isTest: boolean;
+  money: string;
+  chainId: number;
+  caip2: string;
+  token: string;
+  explorer: string | null;
+}
+
+export interface Page {
+  slug: string;
+  title: string;
+  baseUrl: string;
+  wallet: string;
+  network: Network;
+  playKey: string | null;
+  schema: { properties: Record<string, { maxLength?: number; enum?: string[] }> };
+  required: string[];
+  extensions: string[];
+}
+
+export const page: Page = JSON.parse(document.getElementById("page")?.textContent ?? "{}");
+export const url = `/api/x402/${page.slug}`;
+
+/** An amount in units of 10⁻⁶ USDC, as a person reads it. */
+export function usdc(units: string | number): string {
+  const text = (Number(units) / 1e6).toFixed(6).replace(/\.?0+$/, "");
+  return `${text} ${page.network.money}`;
+}
+
+export function short(hex: string): string {
+  return `${hex.slice(0, 6)}…${hex.slice(-4)}`;
+}

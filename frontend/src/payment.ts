@@ -1,0 +1,103 @@
+// The price, and the authorization that pays it (x402 v2, EIP-3009).
+import { page } from "./page";
+
+/** One offer of a 402, from the header `PAYMENT-REQUIRED`. */
+export interface Terms {
+  scheme: string;
+  network: string;
+  asset: string;
+  amount: string;
+  payTo: string;
+  maxTimeoutSeconds: number;
+  extra: { name: string; version: string };
+}
+
+export interface Authorization {
+  from: string;
+  to: string;
+  value: string;
+  validAfter: string;
+  validBefore: string;
+  nonce: string;
+}
+
+export interface TypedData {
+  domain: { name: string; version: string; chainId: number; verifyingContract: string };
+  types: Record<string, { name: string; type: string }[]>;
+  primaryType: "TransferWithAuthorization";
+  message: Authorization;
+}
+
+/** Whoever signs: a wallet of the browser, or the purse. */
+export interface Signer {
+  name: string;
+  address: string;
+  sign(data: TypedData): Promise<string>;
+}
+
+const FIELDS = [
+  ["from", "address"],
+  ["to", "address"],
+  ["value", "uint256"],
+  ["validAfter", "uint256"],
+  ["validBefore", "uint256"],
+  ["nonce", "bytes32"],
+];
+const DOMAIN = [
+  ["name", "string"],
+  ["version", "string"],
+  ["chainId", "uint256"],
+  ["verifyingContract", "address"],
+];
+
+/** Read the offer of a 402; throws where it is not what this page says. */
+export function readTerms(header: string | null): Terms {
+  if (!header) throw new Error("The gateway named no price. Load this page again.");
+  const challenge = JSON.parse(new TextDecoder().decode(bytes(header))) as { accepts: Terms[] };
+  const terms = challenge.accepts.find(
+    (one) => one.scheme === "exact" && one.network === page.network.caip2,
+  );
+  const isOurs =
+    terms?.asset.toLowerCase() === page.network.token.toLowerCase() &&
+    terms.payTo.toLowerCase() === page.wallet.toLowerCase();
+  if (!terms || !isOurs)
+    throw new Error("The price names another payee or token than this page. Load the page again.");
+  return terms;
+}
+
+/** Return what a signer signs; `now` is the gateway's clock in seconds. */
+export function authorize(terms: Terms, from: string, now: number): TypedData {
+  return {
+    domain: { ...terms.extra, chainId: page.network.chainId, verifyingContract: terms.asset },
+    types: {
+      EIP712Domain: DOMAIN.map(([name, type]) => ({ name: name!, type: type! })),
+      TransferWithAuthorization: FIELDS.map(([name, type]) => ({ name: name!, type: type! })),
+    },
+    primaryType: "TransferWithAuthorization",
+    message: {
+      from,
+      to: terms.payTo,
+      value: terms.amount,
+      validAfter: "0",
+      validBefore: String(now + terms.maxTimeoutSeconds),
+      nonce: `0x${randomHex(32)}`,
+    },
+  };
+}
+
+/** Return the value of the header `PAYMENT-SIGNATURE`. */
+export function paymentHeader(terms: Terms, authorization: Authorization, signature: string): string {
+  const payment = { x402Version: 2, accepted: terms, payload: { signature, authorization } };
+  return btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(payment))));
+}
+
+// `crypto.randomUUID` is missing where a page comes by http from another machine.
+export function randomHex(length: number): string {
+  return [...crypto.getRandomValues(new Uint8Array(length))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
+}
+
+function bytes(base64: string): Uint8Array {
+  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+}

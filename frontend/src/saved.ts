@@ -1,0 +1,46 @@
+// A purchase that is under way, kept in this tab, so that a reload never pays twice.
+import { page } from "./page";
+import type { Authorization, Terms } from "./payment";
+
+export interface Purchase {
+  /** The header `Idempotency-Key`. */
+  key: string;
+  /** The request's JSON; null where a file is too large to be kept. */
+  body: string | null;
+  file: { name: string; sha256: string } | null;
+  terms: Terms;
+  /** The header with the signed payment, and what was signed. */
+  payment: string;
+  authorization: Authorization;
+  /** Set once the gateway has taken the payment. */
+  statusUrl?: string;
+  transaction?: string;
+}
+
+const NAME = `purchase:${page.slug}`;
+
+/** Keep a purchase. Throws where the browser keeps nothing at all: then nothing must be sent. */
+export function save(purchase: Purchase): void {
+  try {
+    sessionStorage.setItem(NAME, JSON.stringify(purchase));
+  } catch {
+    // Browsers keep about 5 MB. The hash of the file is enough to continue with the same file.
+    sessionStorage.setItem(NAME, JSON.stringify({ ...purchase, body: null }));
+  }
+}
+
+export function load(): Purchase | null {
+  try {
+    return JSON.parse(sessionStorage.getItem(NAME) ?? "null") as Purchase | null;
+  } catch {
+    return null;
+  }
+}
+
+export function forget(): void {
+  try {
+    sessionStorage.removeItem(NAME);
+  } catch {
+    // Nothing was kept.
+  }
+}

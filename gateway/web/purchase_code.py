@@ -1,0 +1,144 @@
+"""A purchase as code that can be copied: Python, TypeScript, curl, and a client of MCP.
+
+`frontend/src/code.ts` puts a buyer's own request into the same code, at `BODY`.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.domain import Endpoint
+from gateway.domain.description import request_example
+from gateway.settings import Settings
+
+# Where the code has the request's body. The templates make an element of its own of it.
+BODY = "\ufffcBODY\ufffc"
+_PYTHON = """\
+# pip install 'x402[evm,requests]'
+import base64, os
+from eth_account import Account
+from x402 import x402ClientSync
+from x402.http.clients.requests import x402_requests
+from x402.mechanisms.evm import EthAccountSigner
+from x402.mechanisms.evm.exact.register import register_exact_evm_client
+
+wallet = x402ClientSync()
+signer = EthAccountSigner(Account.from_key(os.environ["PRIVATE_KEY"]))
+register_exact_evm_client(wallet, signer)
+http = x402_requests(wallet)  # pays what answers 402
+
+paid = http.post(
+    "{base}/api/x402/{slug}",
+    json={body},
+    timeout=30,
+)
+paid.raise_for_status()
+task = {{"done": False}}
+while not task["done"]:
+    task = http.get(f"{base}{{paid.json()['statusUrl']}}?wait=30").json()
+print(task["result"] or task["error"])
+"""
+_TYPESCRIPT = """\
+// npm install @x402/fetch @x402/evm viem
+import {{ readFileSync }} from "node:fs";
+import {{ ExactEvmScheme }} from "@x402/evm";
+import {{ wrapFetchWithPaymentFromConfig }} from "@x402/fetch";
+import {{ privateKeyToAccount }} from "viem/accounts";
+
+const account = privateKeyToAccount(process.env.PRIVATE_KEY as `0x${{string}}`);
+const pay = wrapFetchWithPaymentFromConfig(fetch, {{
+  schemes: [{{ network: "{caip2}", client: new ExactEvmScheme(account) }}],
+}});
+
+const paid = await pay("{base}/api/x402/{slug}", {{
+  method: "POST",
+  headers: {{ "Content-Type": "application/json" }},
+  body: JSON.stringify({body}),
+}});
+if (!paid.ok) throw new Error(await paid.text());
+const {{ statusUrl }} = await paid.json();
+let task;
+do task = await (await fetch(`{base}${{statusUrl}}?wait=30`)).json();
+while (!task.done);
+console.log(task.result ?? task.error);
+"""
+_CURL = """\
+# 1. Ask for the price. This is free: the answer is a 402 that names it.
+curl -i {base}/api/x402/{slug} --json {body}
+
+# 2. curl cannot sign, so transfer that amount of USDC on {network} from any wallet to
+#    {wallet}
+#    and send the transaction's hash with the request.
+curl {base}/api/proxy-generate --json {direct}
+
+# 3. Wait for the result.
+curl '{base}/api/task/TASK_ID?wait=30'
+"""
+_MCP = """\
+# Claude Code
+claude mcp add --transport http {name} {base}/mcp
+
+# Cursor, and others that read mcpServers
+{config}
+"""
+
+
+def write(settings: Settings, endpoint: Endpoint, *, serves_mcp: bool) -> Mapping[str, str]:
+    """Return the code by its language; `mcp` only where the gateway serves MCP."""
+    example = request_example(endpoint)
+    facts = {
+        "base": settings.base_url,
+        "slug": endpoint.slug,
+        "caip2": settings.chain.caip2,
+        "wallet": settings.wallet,
+        "network": settings.network,
+        "direct": _mark(_write_curl({"slug": endpoint.slug, "txHash": "0x…", **example})),
+    }
+    code = {
+        "python": _PYTHON.format(**facts, body=_mark(_write_python(example))),
+        "typescript": _TYPESCRIPT.format(**facts, body=_mark(_write_typescript(example))),
+        "curl": _CURL.format(**facts, body=_mark(_write_curl(example))),
+    }
+    if "fileBase64" not in example:
+        code["python"] = code["python"].replace("import base64, os", "import os")
+        code["typescript"] = code["typescript"].replace(
+            'import { readFileSync } from "node:fs";\n', ""
+        )
+    return code | ({"mcp": _write_mcp(settings)} if serves_mcp else {})
+
+
+def _mark(body: str) -> str:
+    return f"{BODY}{body}{BODY}"
+
+
+def _write_python(example: Mapping[str, Any]) -> str:
+    name = example.get("fileName")
+    encoded = f'base64.b64encode(open("{name}", "rb").read()).decode()'
+    return _write_object(example, {"fileBase64": encoded})
+
+
+def _write_typescript(example: Mapping[str, Any]) -> str:
+    encoded = f'readFileSync("{example.get("fileName")}", "base64")'
+    return _write_object(example, {"fileBase64": encoded})
+
+
+def _write_object(example: Mapping[str, Any], expressions: Mapping[str, str]) -> str:
+    rows = (
+        f"{json.dumps(name)}: {expressions.get(name) or json.dumps(value, ensure_ascii=False)}"
+        for name, value in example.items()
+    )
+    return "{" + ", ".join(rows) + "}"
+
+
+def _write_curl(example: Mapping[str, Any]) -> str:
+    name = example.get("fileName")
+    text = json.dumps(dict(example), ensure_ascii=False).replace("'", "'\\''")
+    file = f'"fileBase64": "\'"$(base64 < {name} | tr -d \'\\n\')"\'"'
+    return "'" + re.sub(r'"fileBase64": "[^"]*"', lambda _: file, text) + "'"
+
+
+def _write_mcp(settings: Settings) -> str:
+    name = re.sub(r"[^a-z0-9]+", "-", settings.name.lower()).strip("-") or "gateway"
+    config = {"mcpServers": {name: {"url": f"{settings.base_url}/mcp"}}}
+    return _MCP.format(name=name, base=settings.base_url, config=json.dumps(config, indent=2))

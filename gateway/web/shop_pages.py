@@ -1,0 +1,143 @@
+"""What the pages for people show: plain values for the templates in `static/pages`."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from gateway.domain import DOCUMENT_PARSING, TEXT_TO_IMAGE, Endpoint
+from gateway.domain.description import request_schema
+from gateway.plugins.catalog import Registered
+from gateway.settings import Settings
+from gateway.settings.bucket import bucket_of
+from gateway.version import VERSION
+from gateway.web import purchase_code, wire
+from gateway.web.assets import Assets
+from gateway.web.services import Services
+
+_CAPABILITIES = {TEXT_TO_IMAGE: "Picture", DOCUMENT_PARSING: "Document"}
+_NETWORKS = {"base": "Base", "base-sepolia": "Base Sepolia"}
+_EXPLORERS = {8453: "https://basescan.org", 84532: "https://sepolia.basescan.org"}
+_TEST_NETWORKS = ("base-sepolia",)
+# The endpoint of which a real result is among the built files.
+_PAINTED = "sandbox-image"
+_PARSED = "document-parser"
+
+
+def content_policy(settings: Settings) -> str:
+    """Return the Content-Security-Policy of the pages.
+
+    Pictures may also come from the bucket with the outputs, from the operator's logo, from wallets
+    (`data:`), and from a file that the buyer has just chosen (`blob:`).
+    """
+    bucket = bucket_of(settings)
+    addresses = [settings.logo_url, bucket.base_url if bucket else ""]
+    pictures = " ".join(["'self'", "data:", "blob:", *map(_origin, filter(None, addresses))])
+    return (
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {pictures}; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    )
+
+
+def view(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
+    """Return the values of a template; `slug` is empty for the front page."""
+    settings = gateway.settings
+    offers = [_describe(one, gateway) for one in gateway.catalog.everything()]
+    offers = [offer for offer in offers if gateway.catalog.is_enabled(offer["slug"])]
+    shown = slug or next((offer["slug"] for offer in offers if offer["on_sale"]), "")
+    serves_mcp = bool(getattr(gateway, "serves_mcp", False))
+    return {
+        "asset": assets.url,
+        "settings": settings,
+        "version": VERSION,
+        "network": _describe_network(settings),
+        "offers": offers,
+        "sells": gateway.wallet.problem is None,
+        "cheapest": min((offer["price"] for offer in offers if offer["on_sale"]), default=None),
+        "offer": next((offer for offer in offers if offer["slug"] == slug), None),
+        "code": _write_code(gateway, shown, serves_mcp=serves_mcp),
+        "page": _describe_page(gateway, slug) if slug else None,
+    }
+
+
+def _describe(registered: Registered, gateway: Services) -> dict[str, Any]:
+    """Return what a card and a page say about one endpoint."""
+    endpoint, circuit = registered.endpoint, registered.upstream.circuit
+    prices = sorted({endpoint.price_units, *(step.price_units for step in endpoint.price_steps)})
+    return {
+        "slug": endpoint.slug,
+        "title": endpoint.title,
+        "description": endpoint.description,
+        "model": endpoint.model,
+        "kind": _CAPABILITIES.get(endpoint.capability, endpoint.capability),
+        "price": write_usdc(endpoint.price_units),
+        "highest": write_usdc(prices[-1]) if prices[-1] > endpoint.price_units else None,
+        "on_sale": not circuit.is_open and gateway.wallet.problem is None,
+        "sample": _choose_sample(endpoint),
+        "fields": request_schema(endpoint)["properties"],
+        "required": endpoint.required_fields,
+        "extensions": endpoint.file_extensions,
+    }
+
+
+def _choose_sample(endpoint: Endpoint) -> str:
+    """Return which sample a card shows.
+
+    `picture` and `text` are real results of the bundled providers; `drawing` only says what kind of
+    thing is sold, because no result of a vendor is kept here.
+    """
+    if endpoint.slug == _PAINTED:
+        return "picture"
+    if endpoint.slug == _PARSED:
+        return "text"
+    return "page" if endpoint.capability == DOCUMENT_PARSING else "drawing"
+
+
+def _write_code(gateway: Services, slug: str, *, serves_mcp: bool) -> Mapping[str, str]:
+    if not slug:
+        return {}
+    settings, endpoint = gateway.settings, gateway.catalog[slug].endpoint
+    return purchase_code.write(settings, endpoint, serves_mcp=serves_mcp)
+
+
+def _describe_network(settings: Settings) -> dict[str, Any]:
+    """Return the chain in words; `money` is what a buyer pays with."""
+    is_play = bool(settings.play_key)
+    is_test = settings.network in _TEST_NETWORKS
+    label = _NETWORKS.get(settings.network, settings.network)
+    chain_id = settings.chain.chain_id
+    return {
+        "label": f"{label} (embedded play chain)" if is_play else label,
+        "isPlay": is_play,
+        "isTest": is_test,
+        "money": "play USDC" if is_play else "test USDC" if is_test else "USDC",
+        "chainId": chain_id,
+        "caip2": settings.chain.caip2,
+        "token": settings.chain.token,
+        "explorer": None if is_play else _EXPLORERS.get(chain_id),
+    }
+
+
+def _describe_page(gateway: Services, slug: str) -> dict[str, Any]:
+    """Return what the script of `/play/{slug}` needs to know."""
+    settings, endpoint = gateway.settings, gateway.catalog[slug].endpoint
+    return {
+        "slug": slug,
+        "title": endpoint.title,
+        "baseUrl": settings.base_url,
+        "wallet": settings.wallet,
+        "network": _describe_network(settings),
+        "playKey": settings.play_key or None,
+        "schema": request_schema(endpoint),
+        "required": list(endpoint.required_fields),
+        "extensions": list(endpoint.file_extensions),
+    }
+
+
+def write_usdc(units: int) -> str:
+    """Return an amount in units of 10⁻⁶ USDC without needless digits, such as `0.02`."""
+    return f"{wire.number(units):.6f}".rstrip("0").rstrip(".")
+
+
+def _origin(address: str) -> str:
+    url = urlsplit(address)
+    return f"{url.scheme}://{url.netloc}"

@@ -1,0 +1,218 @@
+"""Debian's Chromium on the pages of a real gateway, driven by selenium."""
+
+import contextlib
+import importlib.util
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+from eth_account import Account
+
+from gateway.demo.chain import PlayChain
+from gateway.demo.tour.client import Client, open_session
+from gateway.demo.tour.place import Place
+from gateway.demo.tour.processes import Child, choose_port
+
+# A test that fails may wait this long; one that passes waits for what it is told.
+PATIENCE_S = 240
+_LOOK_S = 0.1
+_TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"  # topic
+_OPTIONS = (
+    "--headless=new",
+    # Chromium's own sandbox needs rights that a container does not give.
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-proxy-server",
+    "--hide-scrollbars",
+    # Else a page is still scrolling smoothly while a test clicks.
+    "--force-prefers-reduced-motion",
+)
+# Two wallets announce themselves (EIP-6963). The test signs and answers for them.
+_WALLETS = """
+window.calls = [];
+const announce = (name, rdns) => {
+  const request = ({method, params}) => new Promise((resolve, reject) => {
+    window.calls.push({name, method, params});
+    if (method === "eth_requestAccounts") resolve([ADDRESS]);
+    else if (method === "wallet_switchEthereumChain") resolve(null);
+    else window.pending = {
+      data: params[1],
+      sign: resolve,
+      refuse: () => reject({code: 4001, message: "User rejected"}),
+    };
+  });
+  const icon = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>";
+  const detail = Object.freeze({info: {uuid: rdns, name, rdns, icon}, provider: {request}});
+  window.dispatchEvent(new CustomEvent("eip6963:announceProvider", {detail}));
+};
+const both = () => { announce("Fox", "test.fox"); announce("Owl", "test.owl"); };
+window.addEventListener("eip6963:requestProvider", both);
+"""
+# The first paid request goes out and is answered, but the page never hears of it.
+_LOSE_FIRST_ANSWER = """
+const real = window.fetch;
+window.fetch = async (path, request) => {
+  const answer = await real(path, request);
+  if (!request?.headers?.["PAYMENT-SIGNATURE"] || sessionStorage.lost) return answer;
+  sessionStorage.lost = request.headers["PAYMENT-SIGNATURE"];
+  return new Promise(() => {});
+};
+"""
+
+
+def missing() -> str | None:
+    """Return what these tests need and this machine lacks."""
+    lacks = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    lacks += [] if importlib.util.find_spec("selenium") else ["selenium"]
+    return f"missing: {', '.join(lacks)} (see CONTRIBUTING.md)" if lacks else None
+
+
+@attrs.define
+class Shop:
+    """A gateway that sells pictures and documents for play money, and its chain."""
+
+    base_url: str
+    place: Place
+    chain: PlayChain
+
+    @property
+    def purse(self) -> str:
+        """The address of the pages' purse."""
+        return Account.from_key(self.place.purse_key).address
+
+    def payments_of(self, address: str) -> list[int]:
+        """Return the units of each transfer from an account to the gateway."""
+        topics = [
+            _TRANSFER,
+            *("0x" + one[2:].lower().rjust(64, "0") for one in (address, self.place.wallet)),
+        ]
+        query = {"fromBlock": "0x0", "address": self.chain.usdc, "topics": topics}
+        return [int(log["data"], 16) for log in self.chain.rpc.result("eth_getLogs", query)]
+
+
+@contextlib.contextmanager
+def open_shop(folder: Path, **settings: str) -> Iterator[Shop]:
+    """Start a chain and `gateway serve` in a process of its own; the purse is filled."""
+    place = Place(port=choose_port(0, "--port"), rpc_port=0, output=folder, folder=folder)
+    with PlayChain() as chain, open_session() as session:
+        chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
+        chain.fund(Account.from_key(place.purse_key).address, eth_wei=0, usdc_units=10**8)
+        given = {"rpc_urls": chain.rpc_url, "limit_x402": "1000/60s", "min_free_disk_mb": "0"}
+        gateway = Child.start("gateway", ["serve"], folder, **(place.settings | given | settings))
+        try:
+            gateway.wait_until(Client(place.base_url, session).answers)
+            yield Shop(place.base_url, place, chain)
+        finally:
+            gateway.stop()
+
+
+@attrs.define
+class Browser:
+    """One window of Chromium."""
+
+    driver: object = attrs.field(repr=False)
+    _scripts: list[str] = attrs.field(factory=list)
+
+    def reset(self) -> None:
+        """Forget what a test has changed."""
+        for script in self._scripts:
+            self.cdp("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+        self._scripts.clear()
+        self.cdp("Emulation.clearDeviceMetricsOverride")
+        self.cdp("Emulation.setEmulatedMedia", features=[])
+        self.cdp("Emulation.setScriptExecutionDisabled", value=False)
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")
+
+    def open(self, url: str) -> None:
+        """Open a page as a new visitor."""
+        self.driver.get(url)
+        self.run("sessionStorage.clear()")
+        self.driver.get(url)
+
+    def cdp(self, command: str, **parameters):
+        """Send a command of the Chrome DevTools Protocol."""
+        return self.driver.execute_cdp_cmd(command, parameters)
+
+    def run(self, script: str, *arguments):
+        """Run a script in the page, and return what it returns."""
+        return self.driver.execute_script(script, *arguments)
+
+    def resize(self, width: int, height: int = 900) -> None:
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                 deviceScaleFactor=1, mobile=width < 500)  # fmt: skip
+
+    def darken(self) -> None:
+        feature = {"name": "prefers-color-scheme", "value": "dark"}
+        self.cdp("Emulation.setEmulatedMedia", features=[feature])
+
+    def before_each_page(self, script: str) -> None:
+        found = self.cdp("Page.addScriptToEvaluateOnNewDocument", source=f"(() => {{{script}}})()")
+        self._scripts.append(found["identifier"])
+
+    def announce_wallets(self, address: str) -> None:
+        """Let two wallets of this account announce themselves on each page."""
+        self.before_each_page(_WALLETS.replace("ADDRESS", json.dumps(address)))
+
+    def lose_first_answer(self) -> None:
+        """Let the answer to the first paid request be lost."""
+        self.before_each_page(_LOSE_FIRST_ANSWER)
+
+    def until(self, script: str, *arguments):
+        """Wait until a script returns something true, and return that."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := self.run(f"return {script}", *arguments)):
+            assert time.monotonic() < deadline, f"{script}\n{self.text('body')}"
+            time.sleep(_LOOK_S)
+        return found
+
+    def find(self, selector: str):
+        """Wait for an element that is shown, and return it."""
+        return self.until(
+            "((one) => one?.checkVisibility() ? one : null)(document.querySelector(arguments[0]))",
+            selector,
+        )
+
+    def click(self, selector: str) -> None:
+        """Click an element once it may be clicked."""
+        self.until(
+            "((one) => one && !one.disabled)(document.querySelector(arguments[0]))", selector
+        )
+        element = self.find(selector)
+        self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+        element.click()
+
+    def text(self, selector: str) -> str:
+        """Return an element's words as they are shown."""
+        return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+    def press(self, *keys: str) -> None:
+        """Press keys where the focus is."""
+        self.driver.switch_to.active_element.send_keys(*keys)
+
+    def complaints(self) -> list[str]:
+        """Return what the console holds: errors, and what the page's policy refused."""
+        said = [entry["message"] for entry in self.driver.get_log("browser")]
+        # Another part of the gateway serves the icon.
+        return [line for line in said if "/favicon.ico" not in line and " 402 " not in line]
+
+
+@contextlib.contextmanager
+def open_browser() -> Iterator[Browser]:
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for option in _OPTIONS:
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()

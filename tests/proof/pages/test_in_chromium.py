@@ -1,0 +1,291 @@
+"""A person with a browser buys: by the purse, by a wallet, by keyboard, and over a reload."""
+
+import json
+
+import pytest
+from eth_account import Account
+
+from tests.proof.pages.browser import Browser, Shop, open_shop
+
+PICTURE, DOCUMENT = "/play/sandbox-image", "/play/document-parser"
+PRICE, DOCUMENT_PRICE = 20_000, 10_000  # units
+
+_FAILS = """
+from gateway import ContentPolicy, Endpoint, hookimpl, usdc
+
+class Provider:
+    name = "fails"
+
+    async def submit(self, request, job):
+        raise ContentPolicy("The vendor refuses this prompt.")
+
+@hookimpl
+def register_endpoints(register, settings):
+    endpoint = Endpoint(slug="fails", title="Fails", description="It fails.", model="m",
+                        provider="fails", capability="text-to-image", price_units=usdc("0.02"))
+    register(endpoint, Provider())
+"""
+
+
+def ask(browser: Browser, prompt: str = "a boat") -> None:
+    """Fill the form of a picture, and ask for its price."""
+    browser.find("#field-prompt").send_keys(prompt)
+    browser.click("#ask")
+
+
+def choose_purse(browser: Browser) -> None:
+    browser.click("[data-wallet=purse]")
+    browser.find("#pay")
+
+
+def finish(browser: Browser) -> str:
+    """Wait for the result, and return what the page says then."""
+    browser.find("#again")
+    return browser.text("#flow")
+
+
+def has_picture(browser: Browser) -> bool:
+    return browser.until("document.querySelector('.bought img')?.naturalWidth") >= 720
+
+
+@pytest.fixture
+def customer(shop: Shop):
+    """Somebody new with one dollar."""
+    account = Account.create()
+    shop.chain.fund(account.address, eth_wei=0, usdc_units=10**6)
+    return account
+
+
+def sign(browser: Browser, account) -> dict:
+    """Sign what the page asks a wallet for, and return it."""
+    data = json.loads(browser.until("window.pending?.data"))
+    signature = account.sign_typed_data(full_message=data).signature
+    browser.run("window.pending.sign(arguments[0])", "0x" + bytes(signature).hex())
+    return data
+
+
+def test_a_picture_is_bought_by_click_with_the_purse(shop, browser):
+    before = shop.payments_of(shop.purse)
+    browser.open(shop.base_url)
+    assert "Play money." in browser.text(".notice")
+    browser.click(".hero .primary")
+    browser.click("#ideas button")
+    browser.click("#ask")
+    assert "0.02 play USDC" in browser.text("#flow") or browser.find(".total")
+    choose_purse(browser)
+    words = browser.text(".review")
+    for said in ("0.02 play USDC", shop.place.wallet, shop.purse, "Base (embedded play chain)"):
+        assert said in words
+    assert "Valid until" in words
+    browser.click("#pay")
+    said = finish(browser)
+    assert has_picture(browser)
+    assert "0x" in said
+    assert shop.payments_of(shop.purse) == [*before, PRICE]
+    assert browser.complaints() == []
+
+
+def test_every_wallet_is_listed_and_the_chosen_one_signs_what_was_shown(shop, browser, customer):
+    browser.announce_wallets(customer.address)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    browser.find("[data-wallet='test.owl']")
+    browser.click("[data-wallet='test.fox']")
+    browser.find("#pay")
+    shown = browser.text(".review")
+    assert "valid on Base, too" in browser.text("#flow")
+    browser.click("#pay")
+    data = sign(browser, customer)
+    assert data["message"]["value"] == str(PRICE)
+    assert data["message"]["to"].lower() == shop.place.wallet.lower()
+    assert data["message"]["to"] in shown
+    assert customer.address in shown
+    finish(browser)
+    assert has_picture(browser)
+    calls = browser.run("return window.calls.map((one) => [one.name, one.method])")
+    assert calls == [
+        ["Fox", "eth_requestAccounts"],
+        ["Fox", "wallet_switchEthereumChain"],
+        ["Fox", "eth_signTypedData_v4"],
+    ]
+    assert shop.payments_of(customer.address) == [PRICE]
+
+
+def test_a_refusal_in_the_wallet_and_an_empty_account_are_sentences_with_a_way_out(shop, browser):
+    poor = Account.create()
+    browser.announce_wallets(poor.address)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    browser.click("[data-wallet='test.fox']")
+    browser.click("#pay")
+    browser.until("window.pending")
+    browser.run("window.pending.refuse(); window.pending = null")
+    assert "You declined in the wallet." in browser.find("#flow [role=alert]").text
+    browser.click("[data-wallet='test.fox']")
+    browser.click("#pay")
+    sign(browser, poor)
+    browser.until("document.querySelector('#flow [role=alert]')?.innerText.includes('too little')")
+    assert "Nothing was taken." in browser.text("#flow [role=alert]")
+    browser.find("[data-wallet=purse]")
+    assert shop.payments_of(poor.address) == []
+
+
+def test_a_reload_before_the_answer_sends_the_same_payment_and_pays_once(shop, browser):
+    before = shop.payments_of(shop.purse)
+    browser.lose_first_answer()
+    browser.open(shop.base_url + PICTURE)
+    ask(browser, "a reload")
+    choose_purse(browser)
+    browser.click("#pay")
+    browser.until("sessionStorage.lost")
+    browser.driver.refresh()
+    finish(browser)
+    assert has_picture(browser)
+    assert browser.run("return document.querySelector('#field-prompt').value") == "a reload"
+    assert shop.payments_of(shop.purse) == [*before, PRICE]
+    # Again, with the result there: the page shows it and sends nothing.
+    browser.driver.refresh()
+    finish(browser)
+    assert has_picture(browser)
+    assert shop.payments_of(shop.purse) == [*before, PRICE]
+    browser.click("#again")
+    browser.driver.refresh()
+    assert browser.find("#ask").is_enabled()
+    assert not browser.run("return document.querySelector('#again')")
+
+
+def test_a_picture_is_bought_by_keyboard(shop, browser):
+    from selenium.webdriver.common.keys import Keys
+
+    before = shop.payments_of(shop.purse)
+    browser.open(shop.base_url + PICTURE)
+    browser.until("!document.querySelector('#ask').disabled")
+    for _ in range(30):
+        browser.press(Keys.TAB)
+        if browser.run("return document.activeElement.id") == "field-prompt":
+            break
+    browser.press("a keyboard", Keys.CONTROL + Keys.ENTER)
+    browser.find("[data-wallet=purse]")
+    browser.press(Keys.TAB)
+    assert browser.run("return document.activeElement.dataset.wallet") == "purse"
+    browser.press(Keys.ENTER)
+    browser.find("#pay")
+    assert browser.run("return document.activeElement.id") == "pay"
+    browser.press(Keys.ENTER)
+    finish(browser)
+    assert shop.payments_of(shop.purse) == [*before, PRICE]
+
+
+def test_a_document_is_shown_before_it_is_bought_and_its_text_stays_text(shop, browser, tmp_path):
+    before = shop.payments_of(shop.purse)
+    evil = tmp_path / "evil.txt"
+    evil.write_text(
+        '# A heading\n\n<img src=x onerror="window.hit=1">\n\n<script>window.hit=1</script>\n\n'
+        "[a link](javascript:window.hit=1) ![a picture](https://example.com/track.png)\n"
+    )
+    browser.open(shop.base_url + DOCUMENT)
+    browser.until("document.querySelector('#ask:not(:disabled)')")
+    browser.driver.find_element("id", "file").send_keys(str(evil))
+    assert "A heading" in browser.find("#preview pre").text
+    assert "evil.txt" in browser.text("[data-language=python]") + browser.text("#preview")
+    browser.click("#ask")
+    choose_purse(browser)
+    browser.click("#pay")
+    finish(browser)
+    assert "<script>" in browser.text(".prose")
+    assert browser.run("return window.hit ?? null") is None
+    assert browser.run("return document.querySelectorAll('.prose img, .prose script').length") == 0
+    links = browser.run("return [...document.querySelectorAll('.prose a')].map((one) => one.href)")
+    assert not [link for link in links if link.startswith("javascript:")]
+    assert shop.payments_of(shop.purse) == [*before, DOCUMENT_PRICE]
+    assert browser.complaints() == []
+
+
+def test_the_sample_document_becomes_a_table(shop, browser):
+    browser.open(shop.base_url + DOCUMENT)
+    browser.click("#sample")
+    browser.click("#ask")
+    choose_purse(browser)
+    browser.click("#pay")
+    finish(browser)
+    assert "North Sea coast" in browser.text(".prose table")
+
+
+def test_a_failure_says_why_and_that_the_money_is_due_back(browser, tmp_path, install):
+    install(_FAILS, module="gateway_fails", dist="gateway-fails")
+    with open_shop(tmp_path) as shop:
+        browser.open(f"{shop.base_url}/play/fails")
+        ask(browser)
+        choose_purse(browser)
+        browser.click("#pay")
+        said = finish(browser)
+        assert "The vendor refuses this prompt." in said
+        assert "0.02 play USDC is due back to you" in said
+        # A vendor's picture is never made up.
+        browser.open(shop.base_url)
+        assert browser.text("#fails figcaption") == "A drawing, not a result"
+
+
+def test_what_is_missing_is_said_before_anything_is_asked(shop, browser):
+    browser.open(shop.base_url + DOCUMENT)
+    browser.click("#ask")
+    browser.until("document.querySelector('#form-error').innerText")
+    assert browser.text("#form-error") == "Choose a document first."
+
+
+def test_without_javascript_everything_is_there_but_the_wallet(shop, browser):
+    browser.cdp("Emulation.setScriptExecutionDisabled", value=True)
+    browser.driver.get(shop.base_url)
+    body = browser.driver.find_element("css selector", "body").text
+    for words in ("0.02 play USDC", "Document to Markdown", "x402_requests", "due back to you"):
+        assert words in body
+    # The tabs are radio buttons.
+    browser.driver.find_element("css selector", "label[for=as-curl]").click()
+    assert "curl -i" in browser.driver.find_element("css selector", "[data-language=curl]").text
+    browser.driver.get(shop.base_url + PICTURE)
+    body = browser.driver.find_element("css selector", "body").text
+    assert "This form needs JavaScript" in body
+    assert "x402_requests" in body
+
+
+@pytest.mark.parametrize("path", ["/", PICTURE, DOCUMENT])
+def test_a_phone_of_400_pixels_scrolls_in_one_direction_only(shop, browser, path):
+    browser.resize(400)
+    browser.open(shop.base_url + path)
+    assert browser.run("return document.scrollingElement.scrollWidth") <= 400
+    small = browser.run(
+        "return [...document.querySelectorAll('button, .button, .choices label')]"
+        ".filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 24)"
+        ".map((one) => one.outerHTML)"
+    )
+    assert small == []
+
+
+def test_dark_is_dark(shop, browser):
+    browser.open(shop.base_url)
+    ground = "return getComputedStyle(document.documentElement).backgroundColor"
+    assert browser.run(ground) == "rgb(251, 250, 247)"
+    browser.darken()
+    assert browser.run(ground) == "rgb(18, 24, 31)"
+
+
+def test_the_code_is_the_purchase_that_the_form_makes(shop, browser):
+    browser.open(shop.base_url + PICTURE)
+    browser.find("#field-prompt").send_keys('it\'s "quoted"')
+    browser.click("label[for=aspect_ratio-2]")
+    browser.click("label[for=as-curl]")
+    code = browser.text("[data-language=curl]")
+    assert '"prompt":"it\'\\\'\'s \\"quoted\\""' in code
+    assert '"aspect_ratio":"4:3"' in code
+
+
+def test_uvicorn_sells_by_click_too(browser, tmp_path):
+    with open_shop(tmp_path, server="uvicorn") as shop:
+        browser.open(shop.base_url + DOCUMENT)
+        browser.click("#sample")
+        browser.click("#ask")
+        choose_purse(browser)
+        browser.click("#pay")
+        finish(browser)
+        assert shop.payments_of(shop.purse) == [DOCUMENT_PRICE]
+        assert browser.complaints() == []

@@ -1,0 +1,57 @@
+"""The settings of the pages: nothing of them can break out of a page, a stylesheet or a header."""
+
+import attrs
+import pytest
+
+from gateway import Settings
+from gateway.errors import SettingsError
+from gateway.settings.checks import check_settings
+
+LOCAL = ("http://127.0.0.1:8545",)
+RIGHT = Settings(wallet="0x" + "11" * 20, rpc_urls=LOCAL)
+KEY = "0x" + "11" * 32
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("brand_color", "red"),
+        ("brand_color", "#fff"),
+        ("brand_color", "#0f766e;}body{display:none"),
+        ("logo_url", "http://example.com/logo.svg"),
+        ("logo_url", "https://example.com/a; script-src *"),
+        ("logo_url", "data:image/png;base64,AAAA"),
+        ("imprint_url", "javascript:alert(1)"),
+        ("terms_url", 'https://example.com/"onclick="x'),
+        ("terms_url", "https://"),
+        ("play_key", "0x12"),
+    ],
+)
+def test_a_wrong_value_stops_the_start_and_is_named(name, value):
+    with pytest.raises(SettingsError, match=f"GATEWAY_{name.upper()} is not right"):
+        check_settings(attrs.evolve(RIGHT, **{name: value}))
+
+
+def test_right_values_pass():
+    check_settings(
+        attrs.evolve(
+            RIGHT,
+            brand_color="#0F766e",
+            logo_url="https://cdn.example.com:8443/a/logo.svg?v=2",
+            imprint_url="https://example.com/imprint",
+            terms_url="https://example.com",
+            play_key=KEY,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        {"base_url": "https://gateway.example.com"},
+        {"rpc_urls": (*LOCAL, "https://rpc.example.com")},
+    ],
+)
+def test_a_play_key_is_refused_where_others_reach_gateway_or_chain(public):
+    with pytest.raises(SettingsError, match="GATEWAY_PLAY_KEY is not right"):
+        check_settings(attrs.evolve(RIGHT, play_key=KEY, **public))
