@@ -121,10 +121,11 @@ def _structured(db, task_id) -> Task:
     ).fetchone()
     signed, result = paid["authorization"], task["result"]
     payment = Payment(
-        **_named(paid, Payment, "flow", "state", "authorization"),
+        **_named(paid, Payment, "flow", "state", "authorization", "slug"),
         flow=Flow(paid["flow"]),
         state=PaymentState(paid["state"]),
         authorization=rows.load(signed, Authorization) if signed is not None else None,
+        slug=task["slug"],
     )
     return Task(
         **_named(task, Task, "status", "result", "outputs_gone", "payment", "refund"),
