@@ -75,7 +75,8 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
                 "amount": str(quote.price_units),
                 "payTo": quote.wallet,
                 "maxTimeoutSeconds": MAX_TIMEOUT_S,
-                "extra": _build_domain(quote),
+                # The gateway settles before it starts the task.
+                "extra": _build_domain(quote) | {"paymentFlow": "upfront"},
             }
         ],
         "extensions": {BAZAAR: bazaar_of(quote.endpoint), _IDENTIFIER: _IDENTIFIER_EXTENSION},
