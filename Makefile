@@ -84,6 +84,7 @@ faults: install
 
 clients: install
 	$(BIN)/python -m tests.proof.clients
+	$(BIN)/python -m tests.proof.clients.judges --write docs/agents.md
 
 fuzz: install
 	$(BIN)/python -m tests.proof.fuzz

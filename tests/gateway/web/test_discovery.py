@@ -66,6 +66,7 @@ async def test_the_manifest_has_the_fields_of_the_specification(gateway):
     for name in ("created", "updated"):
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", manifest[name])
     assert {"document-parsing", "text-to-image"} <= set(manifest["agentCapabilities"])
+    manifest["endpoints"].pop("mcp", None)
     assert manifest["endpoints"] == {
         "generate": BASE + "/api/x402/{slug}",
         "generateDirect": BASE + "/api/proxy-generate",
@@ -155,19 +156,22 @@ async def test_llms_txt_names_what_is_on_sale_its_price_and_the_wallet(gateway):
     assert WALLET in text
 
 
-async def test_mcp_is_named_only_where_it_is_served(gateway):
-    async def told() -> list[bool]:
+async def test_mcp_is_named_only_where_it_is_served(gateway, monkeypatch):
+    circuit = gateway.services.catalog["picture"].upstream.circuit
+
+    async def told(is_served: bool) -> list[bool]:
+        monkeypatch.setattr(type(gateway.services), "serves_mcp", is_served)
+        for change in (circuit.trip, lambda _: circuit.try_again()):
+            change("a change of the catalogue")
         manifest = await get_json(gateway, MANIFEST)
         text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
         return [manifest["endpoints"].get("mcp") == BASE + "/mcp", BASE + "/mcp" in text]
 
-    assert await told() == [False, False]
-    gateway.services.serves_mcp = True
-    gateway.services.catalog["picture"].upstream.circuit.trip("a change of the catalogue")
-    assert await told() == [True, True]
+    assert await told(False) == [False, False]
+    assert await told(True) == [True, True]
 
 
-@pytest.mark.parametrize("path", ["/", "/llms.txt", MANIFEST])
+@pytest.mark.parametrize("path", ["/llms.txt", MANIFEST])
 async def test_what_agents_open_first_links_to_the_descriptions(gateway, path):
     link = (await gateway.client.get(path)).headers["Link"]
     assert '</openapi.json>; rel="service-desc"' in link

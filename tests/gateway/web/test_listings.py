@@ -50,7 +50,8 @@ async def test_the_legacy_list_is_not_published(gateway):
     assert (await gateway.client.get("/.well-known/x402")).status_code == 404
 
 
-async def test_the_registration_file_has_the_shape_of_erc_8004(gateway):
+async def test_the_registration_file_has_the_shape_of_erc_8004(gateway, monkeypatch):
+    monkeypatch.setattr(type(gateway.services), "serves_mcp", False)
     agent = await get_json(gateway, AGENT)
     assert agent["type"] == "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
     assert set(agent) == {
@@ -75,12 +76,12 @@ async def test_the_registration_file_has_the_shape_of_erc_8004(gateway):
     assert agent["image"] == f"{BASE}/favicon.ico"
 
 
-async def test_the_operator_names_registrations_and_an_address(settings, provider):
+async def test_the_operator_names_registrations_and_an_address(settings, provider, monkeypatch):
     known = attrs.evolve(
         settings, contact_email="me@example.com", agent_registrations=(f"{REGISTRY}/22",)
     )
     async with running(known, provider) as gateway:
-        gateway.services.serves_mcp = True
+        monkeypatch.setattr(type(gateway.services), "serves_mcp", True)
         agent = await get_json(gateway, AGENT)
     assert agent["registrations"] == [{"agentId": 22, "agentRegistry": REGISTRY}]
     services = {service["name"]: service["endpoint"] for service in agent["services"]}

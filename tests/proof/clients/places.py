@@ -58,7 +58,8 @@ def _virtual_environment(row: Row, cache: Path) -> Place:
 
 
 def _python_place(python: str, row: Row) -> Place:
-    code = "import importlib.metadata as m; print(m.version('x402'))"
+    package = row.packages[0][0] if row.packages else "x402"
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
     version = _run([python, "-c", code]).strip()
     return Place(command=(python, str(row.buyer)), version=version)
 

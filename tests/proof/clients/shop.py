@@ -58,7 +58,10 @@ async def open_shop(folder: Path) -> AsyncIterator[Shop]:
         async with tapping(port) as tap:
             place = Place(port=port, rpc_port=0, output=folder, folder=folder)
             chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
-            seen = {"base_url": tap.url, "rpc_urls": chain.rpc_url, "limit_x402": "1000/60s"}
+            limits = {"x402": "1000/60s", "direct": "1000/60s", "task": "1000/1s"}
+            seen = {"base_url": tap.url, "rpc_urls": chain.rpc_url} | {
+                f"limit_{name}": limit for name, limit in limits.items()
+            }
             gateway = Child.start("gateway", ["serve"], folder, **(place.settings | seen))
             try:
                 _await(gateway, port)
