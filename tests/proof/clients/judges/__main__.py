@@ -82,7 +82,8 @@ async def _run(chosen: list[Judge], cache: Path, folder: Path) -> list[Verdict]:
 
 
 async def _judge(judge: Judge, cache: Path, shop: Shop, folder: Path) -> Verdict:
-    version = judge.client.packages[0][1]
+    packages = judge.client.packages
+    version = packages[0][1] if packages else "-"
     try:
         place = await asyncio.to_thread(prepare, judge.client, cache)
         said = await _ask(place, shop, folder)
@@ -102,7 +103,8 @@ async def _ask(place: Place, shop: Shop, folder: Path) -> dict:
     away = {"HTTPS_PROXY": _NOWHERE, "https_proxy": _NOWHERE, "HOME": str(folder)}
     process = await asyncio.create_subprocess_exec(
         *place.command,
-        cwd=Path(place.command[1]).parent,
+        # Some of them leave files where they run.
+        cwd=folder,
         env=kept | away | {"SHOP_URL": shop.tap.url},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

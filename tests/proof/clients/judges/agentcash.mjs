@@ -1,10 +1,12 @@
 // Asks the command `agentcash` what it finds, and prints what is missing as JSON.
 
 import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 
 const shop = process.env.SHOP_URL;
+const command = fileURLToPath(new URL("node_modules/.bin/agentcash", import.meta.url));
 const ask = (...words) => {
-  const ran = spawnSync("node_modules/.bin/agentcash", words, { encoding: "utf8" });
+  const ran = spawnSync(command, words, { encoding: "utf8" });
   if (ran.status !== 0) throw new Error(`agentcash ${words[0]}: ${ran.stdout}${ran.stderr}`);
   return JSON.parse(ran.stdout).data;
 };
