@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 
 import click
 
@@ -48,5 +49,5 @@ def _snippets(name: str, url: str) -> dict[str, str]:
     }
 
 
-def _servers(name: str, server: dict[str, object]) -> str:
+def _servers(name: str, server: Mapping[str, object]) -> str:
     return json.dumps({"mcpServers": {name: server}}, indent=2)
