@@ -248,7 +248,7 @@ class Settings:
     mcp: bool = setting(
         True,
         "Whether agents may buy at POST /mcp (Model Context Protocol). It needs the extra `mcp`, "
-        "which is in the image. The first message to it makes the process grow by some 30 MB.",
+        "which is in the image. The first message to it makes the process grow by some 26 MB.",
     )
     mcp_origins: tuple[str, ...] = setting(
         (),

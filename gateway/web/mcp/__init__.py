@@ -1,7 +1,7 @@
 """`POST /mcp`: what is on sale, as tools of the Model Context Protocol.
 
-Only `server.py` imports the official SDK, at the first message: it takes half a second of processor
-time and 30 MB. The route is `gateway.web.routes.mcp`.
+Only `server.py` imports the official SDK, at the first message: the import takes 0.64 seconds of
+the processor and 26 MB. The route is `gateway.web.routes.mcp`.
 """
 
 from gateway.web.mcp.door import McpDoor, serves_mcp
