@@ -461,7 +461,9 @@ async def test_a_gateway_without_disk_is_not_ready(settings, provider):
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
+        "/play",
+        "/play/",
+        "/web/",
         "/nothing",
         "/api",
         "/api/x402",

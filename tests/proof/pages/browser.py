@@ -95,10 +95,10 @@ class Shop:
 
 
 @contextlib.contextmanager
-def open_shop(folder: Path, **settings: str) -> Iterator[Shop]:
+def open_shop(folder: Path, *, chain_id: int = 8453, **settings: str) -> Iterator[Shop]:
     """Start a chain and `gateway serve` in a process of its own; the purse is filled."""
     place = Place(port=choose_port(0, "--port"), rpc_port=0, output=folder, folder=folder)
-    with PlayChain() as chain, open_session() as session:
+    with PlayChain(chain_id=chain_id) as chain, open_session() as session:
         chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
         chain.fund(Account.from_key(place.purse_key).address, eth_wei=0, usdc_units=10**8)
         given = {"rpc_urls": chain.rpc_url, "limit_x402": "1000/60s", "min_free_disk_mb": "0"}

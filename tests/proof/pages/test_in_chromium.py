@@ -226,6 +226,24 @@ def test_a_failure_says_why_and_that_the_money_is_due_back(browser, tmp_path, in
         assert browser.text("#fails figcaption") == "A drawing, not a result"
 
 
+def test_on_a_test_network_the_purse_has_a_new_key_and_the_receipt_a_link(browser, tmp_path):
+    with open_shop(tmp_path, chain_id=84532, network="base-sepolia", play_key="") as shop:
+        browser.open(shop.base_url + PICTURE)
+        assert "Test network." in browser.text(".notice")
+        ask(browser)
+        choose_purse(browser)
+        assert "faucet.circle.com" in browser.text("#flow")
+        owner = browser.run("return document.querySelectorAll('.review code')[1].textContent")
+        shop.chain.fund(owner, eth_wei=0, usdc_units=PRICE)
+        browser.click("#pay")
+        finish(browser)
+        assert shop.payments_of(owner) == [PRICE]
+        links = browser.run(
+            "return [...document.querySelectorAll('.receipt a')].map((a) => a.href)"
+        )
+        assert links[0].startswith("https://sepolia.basescan.org/tx/0x")
+
+
 def test_what_is_missing_is_said_before_anything_is_asked(shop, browser):
     browser.open(shop.base_url + DOCUMENT)
     browser.click("#ask")
