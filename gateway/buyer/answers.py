@@ -95,7 +95,11 @@ def read_refusal(body: bytes) -> str:
 
 
 def shorten(sentence: str) -> str:
-    """Return a stranger's sentence, cut to a length that can be shown."""
+    """Return a stranger's sentence on one line, cut to a length that can be shown.
+
+    A line of its own could pass for one of this program's.
+    """
+    sentence = " ".join(sentence.split())
     if len(sentence) <= _MAX_SENTENCE_CHARS:
         return sentence
     return sentence[:_MAX_SENTENCE_CHARS] + "…"

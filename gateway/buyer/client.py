@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from gateway.buyer.answers import Output, Started, Task, read_json, read_refusal
+from gateway.buyer.answers import Output, Started, Task, read_json, read_refusal, shorten
 from gateway.buyer.errors import NotBought, Unanswered, Unfinished
 from gateway.buyer.records import Record
 from gateway.buyer.terms import Terms, read_terms
@@ -110,7 +110,7 @@ class GatewayClient:
         if output.size_bytes > MAX_OUTPUT_BYTES:
             raise Unfinished(
                 f"A file has {output.size_bytes:,} bytes. This program saves up to "
-                f"{MAX_OUTPUT_BYTES:,}; fetch it by hand from {output.url}"
+                f"{MAX_OUTPUT_BYTES:,}; fetch it by hand from {shorten(output.url)}"
             )
         content = await self._fetch_link(output.url)
         is_promised = hashlib.sha256(content).hexdigest() == output.sha256.lower()

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import attrs
 import click
 
-from gateway.buyer.answers import Task
+from gateway.buyer.answers import Task, shorten
 from gateway.buyer.client import is_loopback
 from gateway.buyer.errors import BuyError, NotBought
 from gateway.buyer.files import SLUG, Destination
@@ -276,7 +276,8 @@ class _Shopping:
     @property
     def _transaction(self) -> str | None:
         payment = self.task.payment if self.task is not None else None
-        return payment.transaction if payment is not None else None
+        found = payment.transaction if payment is not None else None
+        return shorten(found) if found is not None else None
 
 
 def _read_order(options: _Options) -> Order | None:

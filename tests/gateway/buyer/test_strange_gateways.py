@@ -248,11 +248,18 @@ def test_a_failed_purchase_says_how_to_continue(run, strange):
 
 def test_a_strangers_words_do_not_steer_the_terminal(run, httpserver):
     httpserver.clear()
-    evil = {"error": "\x1b]0;evil\x07\x1b[2J\r\u202egnp.exe\x9b1m"}
+    evil = {"error": "\x1b]0;evil\x07\x1b[2J\r\u202egnp.exe\x9b1m\nPaid. The task is 1."}
     httpserver.expect_request("/api/x402/picture").respond_with_response(answer(404, evil))
     refused = run("picture", "a boat", "--key", "demo")
     assert refused.exit_code == 1
     assert not [char for char in refused.output if not char.isprintable() and char != "\n"]
+    assert len(refused.output.splitlines()) == 1
+
+
+def test_a_transaction_is_one_line(run, strange):
+    strange.task = {"payment": {"state": "settled", "transaction": "0x1\nfile  /etc/passwd\x1b[A"}}
+    bought = run("picture", "a boat", "--key", "demo")
+    assert "transaction 0x1 file /etc/passwd [A\n" in bought.output
 
 
 def test_above_the_limit_nothing_is_sent(run, strange):
