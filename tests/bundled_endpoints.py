@@ -4,6 +4,7 @@ import functools
 from pathlib import Path
 
 from gateway import Endpoint
+from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
 from gateway.testing.operator import settings_of
 
@@ -17,8 +18,12 @@ _VALUES = {f"{name}_api_key": "key" for name in _KEYED} | {
 
 
 @functools.cache
+def bundled_catalog() -> Catalog:
+    """Return a catalogue with all of them."""
+    settings = settings_of(_VALUES, wallet="0x" + "11" * 20, data_dir=Path("unused"))
+    return PluginManager().catalog(settings)
+
+
 def bundled_endpoints() -> dict[str, Endpoint]:
     """Return them by slug."""
-    settings = settings_of(_VALUES, wallet="0x" + "11" * 20, data_dir=Path("unused"))
-    catalog = PluginManager().catalog(settings)
-    return {one.endpoint.slug: one.endpoint for one in catalog.everything()}
+    return {one.endpoint.slug: one.endpoint for one in bundled_catalog().everything()}

@@ -24,7 +24,7 @@ _PUBLIC = (
     "/mcp",
 )
 # What agents open first leads them to the rest (RFC 8288, RFC 8631).
-_OPENED_FIRST = ("/llms.txt", "/.well-known/agent-manifest.json")
+_OPENED_FIRST = ("/", "/llms.txt", "/.well-known/agent-manifest.json")
 _LINKS = '</openapi.json>; rel="service-desc", </llms.txt>; rel="describedby"'
 _REQUEST_HEADERS = (
     "Content-Type, X-PAYMENT, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers, "

@@ -192,7 +192,13 @@ def _describe_task() -> dict[str, Any]:
             },
         ],
         "responses": {
-            "200": {"description": "The task.", "content": _json(_refer("schemas", "Task"))},
+            "200": {
+                "description": "The task; as a stream of events where the client accepts one.",
+                "content": {
+                    **_json(_refer("schemas", "Task")),
+                    "text/event-stream": {"schema": {"type": "string"}},
+                },
+            },
             **_refusals(_TASK_REFUSALS),
         },
     }

@@ -13,7 +13,6 @@ from gateway.web.services import Services, services
 blueprint = Blueprint("pages", __name__)
 
 ASSETS = "gateway-assets"
-_LINKS = '</openapi.json>; rel="service-desc", </llms.txt>; rel="describedby"'
 _FOR_EVER = "public, max-age=31536000, immutable"
 # The browser asks each time whether its copy is the newest: a page names files of one version.
 _REVALIDATED = "no-cache"
@@ -22,14 +21,14 @@ _REVALIDATED = "no-cache"
 @blueprint.get("/")
 async def home() -> Response:
     """Show what is sold, how to buy it, and what happens if it fails."""
-    return await _answer_page("home.html", "", {"Link": _LINKS})
+    return await _answer_page("home.html", "")
 
 
 @blueprint.get("/play/<slug>")
 async def play(slug: str) -> Response:
     """Show a form to buy one generation of an endpoint; raises `NotFound`."""
     services().catalog[slug]
-    return await _answer_page("play.html", slug, {})
+    return await _answer_page("play.html", slug)
 
 
 @blueprint.get("/web/<name>")
@@ -54,11 +53,11 @@ async def brand_stylesheet() -> Response:
     return Response(rules, headers=headers)
 
 
-async def _answer_page(template: str, slug: str, headers: dict[str, str]) -> Response:
+async def _answer_page(template: str, slug: str) -> Response:
     gateway = services()
     text = await _render_kept(gateway, template, slug)
     tag = quote_etag(hashlib.sha256(text.encode()).hexdigest()[:32])
-    headers = headers | {
+    headers = {
         "Content-Security-Policy": shop_pages.content_policy(gateway.settings),
         "Cache-Control": _REVALIDATED,
         "ETag": tag,

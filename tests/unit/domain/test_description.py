@@ -7,7 +7,7 @@ import attrs
 import pytest
 from jsonschema import Draft202012Validator
 
-from gateway import Choice, Endpoint, PriceStep, Settings
+from gateway import Choice, Endpoint, PriceStep
 from gateway.domain import MAX_FILE_BYTES
 from gateway.domain.description import (
     choices_of,
@@ -19,10 +19,10 @@ from gateway.domain.description import (
     started_example,
 )
 from gateway.errors import ValidationError
-from gateway.plugins.manager import BUNDLED, PluginManager
+from gateway.plugins.manager import BUNDLED
 from gateway.testing.store.facts import ENDPOINT
 from gateway.web import wire
-from tests.conftest import WALLET
+from tests.bundled_endpoints import bundled_catalog, bundled_endpoints
 from tests.gateway.web.test_bodies import (
     BODIES,
     FILE,
@@ -33,22 +33,6 @@ from tests.gateway.web.test_bodies import (
     WRONG_NAMES,
 )
 
-KEYS = {
-    "sandbox": True,
-    "plugin_values": {
-        "openai_api_key": "k",
-        "gemini_api_key": "k",
-        "fal_api_key": "k",
-        "kie_api_key": "k",
-        "replicate_api_key": "k",
-        "bfl_api_key": "k",
-        "mistral_api_key": "k",
-        "docling_base_url": "https://docling.example",
-        "llamaparse_api_key": "k",
-        "azure_documents_key": "k",
-        "azure_documents_endpoint": "https://azure.example",
-    },
-}
 PICTURE = attrs.evolve(
     ENDPOINT,
     slug="picture",
@@ -68,12 +52,7 @@ PAPER = attrs.evolve(
 GOOD = {"prompt": "a boat"}
 
 
-def bundled() -> list[Endpoint]:
-    catalog = PluginManager().catalog(Settings(wallet=WALLET, **KEYS))
-    return [registered.endpoint for registered in catalog.everything()]
-
-
-ENDPOINTS = bundled()
+ENDPOINTS = list(bundled_endpoints().values())
 EACH = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.slug)
 
 
@@ -81,18 +60,18 @@ def fits(body: object, schema: dict) -> bool:
     return Draft202012Validator(schema).is_valid(body)
 
 
-def taken(body: dict, endpoint: Endpoint) -> bool:
+def taken(body: dict | bytes, endpoint: Endpoint) -> bool:
     """Whether the real parser takes a body at an endpoint."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
     try:
-        wire.request_of(wire.read(wire.GenerationBody, json.dumps(body).encode()), endpoint)
+        wire.request_of(wire.read(wire.GenerationBody, data), endpoint)
     except ValidationError:
         return False
     return True
 
 
 def test_every_bundled_provider_has_an_endpoint_here():
-    catalog = PluginManager().catalog(Settings(wallet=WALLET, **KEYS))
-    selling = {registered.upstream.plugin for registered in catalog.everything()}
+    selling = {registered.upstream.plugin for registered in bundled_catalog().everything()}
     ways_to_pay = {
         "gateway_x402",
         "gateway_usdc_direct",
@@ -203,7 +182,8 @@ PAPERS_REFUSED = {
 @pytest.mark.parametrize("name", PICTURES_REFUSED)
 def test_a_refused_body_of_a_picture_fails_the_schema_or_is_checked_later(name):
     body = PICTURES_REFUSED[name]
-    assert not taken(body, PICTURE)
+    # Python's encoder cannot write what nests as deeply as some of these.
+    assert not taken(BODIES.get(name, body), PICTURE)
     assert fits(body, request_schema(PICTURE)) == (name in CHECKED_LATER)
 
 
