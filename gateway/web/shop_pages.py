@@ -44,7 +44,6 @@ def view(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
     offers = [_describe(one, gateway) for one in gateway.catalog.everything()]
     offers = [offer for offer in offers if gateway.catalog.is_enabled(offer["slug"])]
     shown = slug or next((offer["slug"] for offer in offers if offer["on_sale"]), "")
-    serves_mcp = bool(getattr(gateway, "serves_mcp", False))
     return {
         "asset": assets.url,
         "settings": settings,
@@ -54,7 +53,7 @@ def view(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
         "sells": gateway.wallet.problem is None,
         "cheapest": min((offer["price"] for offer in offers if offer["on_sale"]), default=None),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
-        "code": _write_code(gateway, shown, serves_mcp=serves_mcp),
+        "code": _write_code(gateway, shown, serves_mcp=gateway.serves_mcp),
         "page": _describe_page(gateway, slug) if slug else None,
     }
 

@@ -141,6 +141,8 @@ async def _read_arguments(gateway: Services, endpoint: Endpoint, call: ToolCall)
     fields, file, url = dict(call.arguments), call.incoming.file, None
     if endpoint.takes_file:
         url = fields.pop("fileUrl", None)
+    if fields.get("callbackUrl") is not None:
+        raise ValidationError("callbackUrl works over HTTP only; here, ask get_task for the end.")
     try:
         data = msgspec.json.encode(fields)
     except (ValueError, OverflowError, RecursionError):

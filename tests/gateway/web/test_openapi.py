@@ -213,7 +213,7 @@ async def test_a_change_of_what_is_on_sale_changes_the_tag(gateway):
 async def test_it_is_made_once_for_each_change_of_what_is_on_sale(gateway, monkeypatch):
     made = Counter()
 
-    def count(endpoint):
+    def count(endpoint, *, callbacks):
         made[endpoint.slug] += 1
         return {"type": "object"}
 

@@ -97,10 +97,9 @@ async def test_a_wallet_that_must_not_be_paid_is_not_shown(gateway):
     assert "Off sale now" in page.words
 
 
-async def test_mcp_is_named_only_where_it_is_served(settings, provider, monkeypatch):
-    async with running(settings, provider) as started:
+async def test_mcp_is_named_only_where_it_is_served(settings, provider):
+    async with running(attrs.evolve(settings, mcp=False), provider) as started:
         assert "/mcp" not in (await get_page(started, "/")).words
-    monkeypatch.setattr("gateway.web.services.Services.serves_mcp", True, raising=False)
     async with running(settings, provider) as started:
         assert "http://gateway.test/mcp" in (await get_page(started, "/")).words
 
