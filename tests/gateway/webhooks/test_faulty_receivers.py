@@ -20,7 +20,9 @@ async def closing(writer) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [status(500), status(404), status(199), b"nonsense\r\n\r\n", closing], ids=str
+    "fault",
+    [status(500), status(404), status(199), b"nonsense\r\n\r\n", closing],
+    ids=["500", "404", "199", "nonsense", "closes"],
 )
 async def test_what_was_not_taken_is_sent_again_under_the_same_id(tmp_path, receiver, fault):
     receiver.answers = [fault, status(200)]
