@@ -1,15 +1,12 @@
 """Puts one gateway together; the only module that knows all others.
 
 From top to bottom: `create_app` makes the parts that need no database, `_open_services` makes the
-others once the database is open, and `_run_background_work` starts the background work and ends it.
+others once the database is open, and `gateway.web.background` does the work beside the requests.
 """
 
-import asyncio
-import contextlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Iterable
 
 import attrs
 import structlog
@@ -19,8 +16,8 @@ from gateway.chain.client import Web3Chain
 from gateway.chain.keys import check_plain_keys, load_key
 from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import Chain, Clock, OutputStore, PluginContext, Settler, Store
-from gateway.errors import ChainUnavailable, SettingsError
-from gateway.outputs import open_outputs, retention
+from gateway.errors import SettingsError
+from gateway.outputs import open_outputs
 from gateway.payments import (
     Exposure,
     FailedSettlements,
@@ -30,9 +27,7 @@ from gateway.payments import (
     Refunds,
     Settlements,
 )
-from gateway.payments.periodic import Periodic
 from gateway.plugins.catalog import Catalog
-from gateway.plugins.health import probe_forever
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.watchdog import owners_of, watch_loop
 from gateway.redaction import Redactor
@@ -43,6 +38,7 @@ from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
+from gateway.web.background import run_background_work
 from gateway.web.mcp import McpDoor, serves_mcp
 from gateway.web.rate_limits import RateLimits
 from gateway.web.readiness import Readiness
@@ -113,7 +109,7 @@ def _run_while_serving(app: Quart, parts: _Parts) -> None:
             async with parts.store:
                 services = await _open_services(app, parts)
                 owners = owners_of(parts.manager.modules(), parts.catalog)
-                async with watch_loop(owners, parts.catalog), _run_background_work(services):
+                async with watch_loop(owners, parts.catalog), run_background_work(services):
                     yield
         except Exception as error:
             app.extensions[FAILURE] = error
@@ -314,92 +310,3 @@ def _make_payments(
             now=context.now,
         ),
     )
-
-
-# -- background work, from the start to the end
-
-
-@contextlib.asynccontextmanager
-async def _run_background_work(services: Services) -> AsyncIterator[None]:
-    """Do the background work inside the block.
-
-    At its end, work that has begun is finished; all other work waits in the database for the
-    next start.
-    """
-    services.workers.start()
-    services.deliveries.start()
-    space = Periodic(
-        "give-back-space", services.store.give_back_space, services.timing.give_back_space_s
-    )
-    space.start()
-    background = _start_background_tasks(services)
-    try:
-        yield
-    finally:
-        services.stop_selling()
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        await services.shared_checks.close()
-        await space.stop()
-        await _drain(services)
-        await _close(services)
-
-
-def _start_background_tasks(services: Services) -> list[asyncio.Task[Any]]:
-    work = {
-        "warm-up": _warm_up(services),
-        "retention": retention.sweep_forever(services.store, services.output_store, services.now),
-        "probing": _probe_providers(services),
-        "wallet": _look_at_wallet(services),
-    }
-    return [asyncio.create_task(coroutine, name=name) for name, coroutine in work.items()]
-
-
-async def _warm_up(services: Services) -> None:
-    """Import heavy libraries after the first answer, and take up open payments."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(services.timing.warm_up_s):
-            await services.answered.wait()
-    # Settling starts first, so that nothing below can keep open payments from closing.
-    services.settlements.start()
-    if services.refunds is not None:
-        services.refunds.start()
-    try:
-        await services.chain.start()
-        await services.payments.cutoff_block()
-        await services.settlements.obstacles.look()
-    except ChainUnavailable as error:
-        _log.warning("chain.silent", error=error.message, details=error.details)
-    await services.password.make_first()
-    services.warmed.set()
-
-
-async def _probe_providers(services: Services) -> None:
-    await services.warmed.wait()
-    await probe_forever(services.catalog)
-
-
-async def _look_at_wallet(services: Services) -> None:
-    await services.warmed.wait()
-    await services.wallet.look_until_known()
-
-
-async def _drain(services: Services) -> None:
-    """Finish refunds, payments, tasks and deliveries that have begun, each within its time."""
-    if services.refunds is not None:
-        await services.refunds.close()
-    await services.settlements.close(grace_s=services.timing.drain_payments_s)
-    await services.workers.drain(grace_s=services.timing.drain_tasks_s)
-    await services.deliveries.close()
-
-
-async def _close(services: Services) -> None:
-    if services.mcp is not None:
-        await services.mcp.close()
-    await services.linked_files.close()
-    await services.catalog.close()
-    services.pages.close()
-    services.bodies.close()
-    services.password.close()
-    await services.chain.close()

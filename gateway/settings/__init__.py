@@ -11,7 +11,8 @@ from gateway.settings.checks import (
     parse_limit,
 )
 from gateway.settings.loader import load_settings
-from gateway.settings.model import EndpointOverride, Settings
+from gateway.settings.model import Settings
+from gateway.settings.overrides import EndpointOverride
 from gateway.settings.sections import missing_in, names_of, secret, setting, variable, wrong
 
 __all__ = [

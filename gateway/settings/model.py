@@ -11,21 +11,8 @@ import attrs
 import typed_settings as ts
 
 from gateway.domain.eip3009 import NETWORKS, Network
+from gateway.settings.overrides import EndpointOverride
 from gateway.settings.sections import Section, read_section, secret, setting
-
-
-@attrs.frozen(kw_only=True)
-class EndpointOverride:
-    """One table `[endpoints.<slug>]`: what the operator changes about an endpoint."""
-
-    enabled: bool = True
-    # USDC, such as "0.05".
-    price: str | None = None
-    title: str | None = None
-    description: str | None = None
-    model: str | None = None
-    # USDC by resolution, such as {"4K": "0.20"}.
-    prices: dict[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)

@@ -14,6 +14,7 @@ from gateway import app as production
 from gateway.contracts import PluginContext
 from gateway.errors import GatewayError, PaymentRequired
 from gateway.redaction import Redactor
+from gateway.web.background import run_background_work
 from gateway.web.services import Services
 from tests.proof.simulation import market
 from tests.proof.simulation.database import SimStore
@@ -138,7 +139,7 @@ class Life:
         services = await production._open_services(site, parts)
         services.output_store = services.workers.resources.output_store = market.NoOutputs()
         services.answered.set()
-        await stack.enter_async_context(production._run_background_work(services))
+        await stack.enter_async_context(run_background_work(services))
         return services
 
     async def _finish_requests(self) -> None:

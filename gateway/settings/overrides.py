@@ -1,0 +1,17 @@
+"""What the settings file may change about an endpoint."""
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class EndpointOverride:
+    """One table `[endpoints.<slug>]`: what the operator changes about an endpoint."""
+
+    enabled: bool = True
+    # USDC, such as "0.05".
+    price: str | None = None
+    title: str | None = None
+    description: str | None = None
+    model: str | None = None
+    # USDC by resolution, such as {"4K": "0.20"}.
+    prices: dict[str, str] = attrs.field(factory=dict)
