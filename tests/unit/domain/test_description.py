@@ -156,6 +156,9 @@ def read_json(data: bytes) -> object:
 def parsed_bodies() -> dict[str, object]:
     found = {}
     for name, data in BODIES.items():
+        # A schema says nothing about nesting, and Python's decoder takes as much as its stack.
+        if data.count(b"[") + data.count(b"{") > 100:
+            continue
         try:
             found[name] = read_json(data)
         except ValueError:
@@ -182,7 +185,6 @@ PAPERS_REFUSED = {
 @pytest.mark.parametrize("name", PICTURES_REFUSED)
 def test_a_refused_body_of_a_picture_fails_the_schema_or_is_checked_later(name):
     body = PICTURES_REFUSED[name]
-    # Python's encoder cannot write what nests as deeply as some of these.
     assert not taken(BODIES.get(name, body), PICTURE)
     assert fits(body, request_schema(PICTURE)) == (name in CHECKED_LATER)
 

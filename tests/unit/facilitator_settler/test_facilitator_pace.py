@@ -128,7 +128,8 @@ def payment(number: int = 1, valid_before: float = NOW + LIFE_S) -> Payment:
         signature=bytes(65),
     )
     unused = dict.fromkeys(field.name for field in attrs.fields(Payment))
-    return Payment(**unused | {"id": number, "price_units": 20_000, "authorization": signed})
+    known = {"id": number, "price_units": 20_000, "authorization": signed, "slug": "picture"}
+    return Payment(**unused | known)
 
 
 async def test_t2_is_written_before_each_post(bench):
