@@ -3,14 +3,18 @@
 Links come from a vendor's answer, so they must not reach the gateway's own network.
 """
 
-import asyncio
 import ipaddress
 import socket
+import threading
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from gateway.errors import Transient
+from gateway.threads import run_in_daemon
 
+# More than the connections to links that are open at a time.
+_MOST_LOOK_UPS = 64
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # All addresses that IANA has assigned for unicast on the internet.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
@@ -35,14 +39,37 @@ def check_link(link: Any, host: str) -> None:
         raise Transient("The link is redirected to another host.")
 
 
-async def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host; raises `Transient` if any of them is not public."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return public_addresses(found)
+class LookUps:
+    """Looks up the names of links, each in a thread of its own, and at most so many at a time.
+
+    The event loop has a few threads for all names of the process. Names whose server does not
+    answer would fill them, and no connection to the chain or to a vendor could be opened.
+    """
+
+    def __init__(self, most: int = _MOST_LOOK_UPS) -> None:
+        # A thread cannot be stopped, so it gives its place back itself.
+        self._places = threading.Semaphore(most)
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """Return the addresses of a host; raises `Transient` if any of them is not public."""
+        if not self._places.acquire(blocking=False):
+            raise Transient("Too many names are being looked up.")
+        return public_addresses(
+            await run_in_daemon(partial(self._look_up, host, port), "names-of-links")
+        )
+
+    def _look_up(self, host: str, port: int) -> list[Any]:
+        try:
+            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        finally:
+            self._places.release()
 
 
 def public_addresses(found: Iterable[Any]) -> list[str]:
-    """Return the addresses in what `getaddrinfo` found; raises `Transient` as `resolve` does."""
+    """Return the addresses in what `getaddrinfo` found.
+
+    Raises `Transient` if there is none, or if any of them is not public.
+    """
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not addresses or not all(map(is_public, addresses)):
         raise Transient("The link leads to an address that is not public.")

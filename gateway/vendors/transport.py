@@ -14,7 +14,7 @@ import attrs
 
 from gateway.errors import Transient
 from gateway.vendors.answer import Answer
-from gateway.vendors.links import resolve
+from gateway.vendors.links import LookUps
 from gateway.vendors.sent import note_billable
 from gateway.version import VERSION
 
@@ -59,6 +59,7 @@ class Transport:
     httpx: Any
     _api: Any = attrs.field(repr=False)
     _links: Any = attrs.field(repr=False)
+    _names: LookUps = attrs.field(factory=LookUps)
 
     def url(self, text: str) -> Any:
         """Return a parsed address; raises `Transient` for a text that is not an address."""
@@ -100,7 +101,7 @@ class Transport:
         in turn if a connection fails. `addresses` are given where the caller has checked them.
         """
         if addresses is None:
-            addresses = await resolve(link.host, link.port or 443)
+            addresses = await self._names.resolve(link.host, link.port or 443)
         host = {"Host": link.netloc.decode("ascii")}
         sni = link.raw_host.decode("ascii")
         async with contextlib.AsyncExitStack() as stack:

@@ -3,6 +3,7 @@
 import base64
 import codecs
 import hashlib
+import ipaddress
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -42,7 +43,7 @@ _SIGNATURE = re.compile(PAYER_SIGNATURE)
 # Host names are ASCII; others are written as `xn--`.
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _ADDRESS = re.compile(
-    rf"https?://(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:.]{{2,45}}\])(?::(?P<port>[0-9]{{1,5}}))?"
+    rf"https?://(?:{_LABEL}(?:\.{_LABEL})*|\[(?P<ip>[0-9A-Fa-f:.]{{2,45}})\])(?::(?P<port>[0-9]{{1,5}}))?"
     r"(?:[/?][!-~]*)?"
 )
 _MAX_PORT = 65_535
@@ -243,7 +244,17 @@ def _check_specification(body: GenerationBody) -> None:
 def _is_address(text: str) -> bool:
     """Whether every reader of this address takes the same part of it for its host."""
     found = _ADDRESS.fullmatch(text) if len(text) <= MAX_CALLBACK_CHARS else None
-    return found is not None and 0 < int(found["port"] or 1) <= _MAX_PORT
+    if found is None or (found["ip"] is not None and not _is_ip_v6(found["ip"])):
+        return False
+    return 0 < int(found["port"] or 1) <= _MAX_PORT
+
+
+def _is_ip_v6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_file(file: bytes, name: str | None) -> None:

@@ -1,7 +1,7 @@
 """A document by `fileUrl`: fetched only when it must be, and only from where it may be."""
 
-import asyncio
 import json
+import socket
 import threading
 
 import attrs
@@ -26,12 +26,12 @@ TEXT = b"a paper"
 def names(monkeypatch):
     """Which addresses the names of this test have; every other one is resolved as usual."""
     table = {HOST: "127.0.0.1"}
-    usual = asyncio.BaseEventLoop.getaddrinfo
+    usual = socket.getaddrinfo
 
-    async def getaddrinfo(self, host, port, **more):
-        return await usual(self, table.get(host, host), port, **more)
+    def getaddrinfo(host, port, *more, **named):
+        return usual(table.get(host, host), port, *more, **named)
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     monkeypatch.setattr(links, "is_public", lambda address: address.startswith("127."))
     return table
 

@@ -125,6 +125,8 @@ async def asked(gateway, url) -> tuple[int, str]:
 
 
 WRONG = (
+    "https://[::::]/",
+    "https://[1.2.3.4]/",
     "",
     "buyer.example",
     "ftp://buyer.example/",
