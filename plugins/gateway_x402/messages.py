@@ -75,8 +75,7 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
                 "amount": str(quote.price_units),
                 "payTo": quote.wallet,
                 "maxTimeoutSeconds": MAX_TIMEOUT_S,
-                # The gateway settles before it starts the task.
-                "extra": _build_domain(quote) | {"paymentFlow": "upfront"},
+                "extra": _build_domain(quote),
             }
         ],
         "extensions": {BAZAAR: bazaar_of(quote.endpoint), _IDENTIFIER: _IDENTIFIER_EXTENSION},
