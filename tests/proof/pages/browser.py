@@ -31,14 +31,18 @@ _OPTIONS = (
     # Else a page is still scrolling smoothly while a test clicks.
     "--force-prefers-reduced-motion",
 )
-# Two wallets announce themselves (EIP-6963). The test signs and answers for them.
+# Two wallets announce themselves (EIP-6963). The test signs and answers for them. Like real ones,
+# they refuse a domain with a field that its type does not name.
 _WALLETS = """
 window.calls = [];
+const isTyped = ({domain, types}) =>
+  Object.keys(domain).every((key) => types.EIP712Domain.some(({name}) => name === key));
 const announce = (name, rdns) => {
   const request = ({method, params}) => new Promise((resolve, reject) => {
     window.calls.push({name, method, params});
     if (method === "eth_requestAccounts") resolve([ADDRESS]);
     else if (method === "wallet_switchEthereumChain") resolve(null);
+    else if (!isTyped(JSON.parse(params[1]))) reject({message: "The domain has an unknown field"});
     else window.pending = {
       data: params[1],
       sign: resolve,
