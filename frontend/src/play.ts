@@ -12,6 +12,8 @@ import { discover, purse, type Wallet } from "./wallets";
 const flow = find("flow")!;
 const untouched = [...flow.childNodes];
 const wallets: Wallet[] = [];
+/** Counts what is shown, so that a late answer to an earlier step, such as a wallet's, is left out. */
+let step = 0;
 const notice = h("p", { class: "message", role: "status", hidden: true });
 
 /** A request with its price, before anything is signed. */
@@ -28,6 +30,7 @@ function notify(sentence: string): void {
 
 /** Show one step of the purchase, in place of the one before. */
 function show(number: string, title: string, ...children: Child[]): void {
+  step += 1;
   const head = h("h2", { tabindex: "-1" }, h("span", { class: "number" }, number), ` ${title}`);
   notify("");
   flow.replaceChildren(h("section", { class: "panel-card" }, head, ...children, notice));
@@ -43,6 +46,7 @@ function button(label: string, action: () => unknown, kind = ""): HTMLButtonElem
 }
 
 function startAgain(): void {
+  step += 1;
   forget();
   form.lock(false);
   flow.replaceChildren(...untouched);
@@ -54,12 +58,13 @@ function startAgain(): void {
 async function ask(): Promise<void> {
   form.complain("");
   const waiting = find<HTMLButtonElement>("ask")!;
+  const asked = step;
   waiting.disabled = true;
   try {
     const request = await form.read();
     const key = randomHex(16);
     const terms = await askPrice(JSON.stringify(request.body), key, form.complain);
-    offer({ request, key, terms });
+    if (asked === step) offer({ request, key, terms });
   } catch (error) {
     form.complain(say(error));
   }
@@ -110,11 +115,13 @@ function playWarning(): HTMLElement {
 // -- 3: what is signed
 
 async function connect(wallet: Wallet, priced: Offer): Promise<void> {
+  const asked = step;
   notify(wallet.id === "purse" ? "" : `Confirm in ${wallet.name}.`);
   try {
-    review(await wallet.connect(), priced);
+    const signer = await wallet.connect();
+    if (asked === step) review(signer, priced);
   } catch (error) {
-    offer(priced, say(error));
+    if (asked === step) offer(priced, say(error));
   }
 }
 
@@ -156,10 +163,13 @@ function faucet(account: string): HTMLElement {
 }
 
 async function sign(signer: Signer, priced: Offer, data: TypedData, confirm: HTMLButtonElement): Promise<void> {
+  const asked = step;
   confirm.disabled = true;
   notify(signer.name.endsWith("purse") ? "Signing." : `Confirm in ${signer.name}.`);
   try {
     const signature = await signer.sign(data);
+    // The buyer went on without it: sent now, it would be a second payment.
+    if (asked !== step) return;
     const { request, key, terms } = priced;
     const payment = paymentHeader(terms, data.message, signature);
     const body = JSON.stringify(request.body);
@@ -168,7 +178,7 @@ async function sign(signer: Signer, priced: Offer, data: TypedData, confirm: HTM
     save(purchase);
     await settle(purchase, body);
   } catch (error) {
-    offer(priced, say(error));
+    if (asked === step) offer(priced, say(error));
   }
 }
 

@@ -40,7 +40,8 @@ const isTyped = ({domain, types}) =>
 const announce = (name, rdns) => {
   const request = ({method, params}) => new Promise((resolve, reject) => {
     window.calls.push({name, method, params});
-    if (method === "eth_requestAccounts") resolve([ADDRESS]);
+    const connect = () => resolve([ADDRESS]);
+    if (method === "eth_requestAccounts") window.holds ? (window.connects = connect) : connect();
     else if (method === "wallet_switchEthereumChain") resolve(null);
     else if (!isTyped(JSON.parse(params[1]))) reject({message: "The domain has an unknown field"});
     else window.pending = {

@@ -130,6 +130,36 @@ def test_a_refusal_in_the_wallet_and_an_empty_account_are_sentences_with_a_way_o
     assert shop.payments_of(poor.address) == []
 
 
+def test_an_answer_of_a_wallet_that_comes_late_neither_pays_nor_moves_the_page(
+    shop, browser, customer
+):
+    before = shop.payments_of(shop.purse)
+    browser.announce_wallets(customer.address)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    browser.run("window.holds = true")
+    browser.click("[data-wallet='test.fox']")
+    browser.until("!!window.connects")
+    choose_purse(browser)
+    browser.run("window.connects()")
+    assert shop.purse in browser.text(".review")
+    browser.click("#flow .tools button")
+    browser.run("window.holds = false")
+    browser.click("[data-wallet='test.owl']")
+    browser.click("#pay")
+    browser.until("window.pending")
+    browser.click("#flow .tools button")
+    choose_purse(browser)
+    sign(browser, customer)
+    assert shop.purse in browser.text(".review")
+    # What is sent is kept first.
+    assert browser.run("return Object.keys(sessionStorage)") == []
+    browser.click("#pay")
+    finish(browser)
+    assert shop.payments_of(customer.address) == []
+    assert shop.payments_of(shop.purse) == [*before, PRICE]
+
+
 def test_a_reload_before_the_answer_sends_the_same_payment_and_pays_once(shop, browser):
     before = shop.payments_of(shop.purse)
     browser.lose_first_answer()
