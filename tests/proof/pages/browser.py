@@ -57,15 +57,22 @@ const announce = (name, rdns) => {
 const both = () => { announce("Fox", "test.fox"); announce("Owl", "test.owl"); };
 window.addEventListener("eip6963:requestProvider", both);
 """
-# The first paid request goes out and is answered, but the page never hears of it.
-_LOSE_FIRST_ANSWER = """
+_FETCH = """
 const real = window.fetch;
 window.fetch = async (path, request) => {
-  const answer = await real(path, request);
-  if (!request?.headers?.["PAYMENT-SIGNATURE"] || sessionStorage.lost) return answer;
-  sessionStorage.lost = request.headers["PAYMENT-SIGNATURE"];
-  return new Promise(() => {});
+  const payment = request?.headers?.["PAYMENT-SIGNATURE"];
+  const send = () => real(path, request);
+  SCRIPT
+  return send();
 };
+"""
+# The first paid request goes out and is answered, but the page never hears of it.
+_LOSE_FIRST_ANSWER = """
+if (payment && !sessionStorage.lost) {
+  await send();
+  sessionStorage.lost = payment;
+  return new Promise(() => {});
+}
 """
 
 
@@ -165,7 +172,14 @@ class Browser:
 
     def lose_first_answer(self) -> None:
         """Let the answer to the first paid request be lost."""
-        self.before_each_page(_LOSE_FIRST_ANSWER)
+        self.between(_LOSE_FIRST_ANSWER)
+
+    def between(self, script: str) -> None:
+        """Let a script stand between page and gateway.
+
+        It has a request's `path` and `payment`, and `send`; what it returns is the answer.
+        """
+        self.before_each_page(_FETCH.replace("SCRIPT", script))
 
     def until(self, script: str, *arguments):
         """Wait until a script returns something true, and return that."""
