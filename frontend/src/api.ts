@@ -30,8 +30,15 @@ export class Refusal extends Error {
   constructor(
     message: string,
     readonly status: number,
+    /** Whether the payment was used before, perhaps for this very purchase. */
+    readonly isSpent = false,
   ) {
     super(message);
+  }
+
+  /** Whether the gateway judged what was sent; else the same payment may be sent again. */
+  get isFinal(): boolean {
+    return JUDGED.includes(this.status);
   }
 }
 
@@ -39,6 +46,8 @@ export type Notify = (sentence: string) => void;
 
 const HEADERS = { "Content-Type": "application/json" };
 const MOST_WAITS = 20;
+// Other refusals, such as of a proxy, or 404 of an endpoint that is switched off, judge no payment.
+const JUDGED = [400, 402, 409, 413];
 let clockOffset = 0;
 
 /** The gateway's clock in Unix seconds, as its last answer told it. */
@@ -115,10 +124,10 @@ async function attempt(path: string, request: RequestInit): Promise<Response | n
   }
 }
 
+const SPENT = "nonce_already_used";
 // What x402 calls the reasons of a refused payment.
 const REASONS: [string, string][] = [
   ["insufficient_balance", "This account holds too little. Add funds, or choose another wallet."],
-  ["nonce_already_used", "This signature was used before. Sign again."],
   ["authorization_valid_before", "The signature is too old. Sign again."],
   ["authorization_valid_after", "The clock of this device is wrong. Set it, and sign again."],
   ["payload_signature", "The signature does not fit the account. Choose the account again."],
@@ -133,6 +142,11 @@ async function refusal(answer: Response): Promise<Refusal> {
     said = `The gateway answered ${answer.status}.`;
   }
   if (answer.status !== 402) return new Refusal(said, answer.status);
+  if (said.includes(SPENT)) {
+    // The gateway finds what an account has paid under the purchase's key.
+    const way = "Sign again with the same account: it never pays twice for this purchase.";
+    return new Refusal(`This signature was used before, perhaps for this purchase. ${way}`, 402, true);
+  }
   const known = REASONS.find(([reason]) => said.includes(reason));
   return new Refusal(`${known ? known[1] : said} Nothing was taken.`, 402);
 }

@@ -7,6 +7,12 @@ export interface Request {
   file: { name: string; sha256: string } | null;
 }
 
+interface Document {
+  name: string;
+  sha256: string;
+  base64: string;
+}
+
 const MAX_FILE_BYTES = 7_500_000;
 const PREVIEW_CHARS = 1200;
 const TEXTS = [".txt", ".md", ".csv", ".html", ".htm", ".json", ".xml"];
@@ -120,15 +126,22 @@ export async function read(): Promise<Request> {
   for (const name of page.required)
     if (!body[name] && name !== "fileBase64")
       throw new Error(name === "fileName" ? "Choose a document first." : `Fill in the ${name} first.`);
-  if (!chosen) return { body, file: null };
+  const document = await readDocument();
+  if (!document) return { body, file: null };
+  const { base64, ...file } = document;
+  return { body: { ...body, fileBase64: base64 }, file };
+}
+
+/** Return the chosen document, if there is one; throws a sentence about what is wrong with it. */
+export async function readDocument(): Promise<Document | null> {
+  if (!chosen) return null;
   if (chosen.size > MAX_FILE_BYTES) throw new Error("The document may have 7.5 MB at most.");
   if (!page.extensions.includes(extension(chosen.name)))
     throw new Error(`The document must end in one of ${page.extensions.join(", ")}.`);
-  const file = { name: chosen.name, sha256: await fingerprint(chosen) };
-  return { body: { ...body, fileBase64: await base64(chosen) }, file };
+  return { name: chosen.name, sha256: await fingerprint(chosen), base64: await encode(chosen) };
 }
 
-async function base64(file: File): Promise<string> {
+async function encode(file: File): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(String(reader.result).split(",", 2)[1] ?? "");
@@ -149,10 +162,11 @@ export function complain(sentence: string): void {
   find("form-error")!.textContent = sentence;
 }
 
-/** Let the form be changed, or not while a purchase is under way. */
-export function lock(locked: boolean): void {
-  const fieldset = form.querySelector("fieldset")!;
-  fieldset.disabled = locked;
+/** Let the form be changed; or not, while a purchase is under way; or nothing but its document. */
+export function lock(locked: boolean | "all but the document"): void {
+  form.querySelector("fieldset")!.disabled = locked === true;
+  const others = form.querySelectorAll<HTMLInputElement>("textarea, input:not(#file), #ideas button");
+  for (const field of others) field.disabled = locked === "all but the document";
 }
 
 /** Fill the form with a request that was kept. */

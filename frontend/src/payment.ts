@@ -9,6 +9,7 @@ export interface Terms {
   amount: string;
   payTo: string;
   maxTimeoutSeconds: number;
+  /** Name and version of the token's EIP-712 domain, and facts that nobody signs. */
   extra: { name: string; version: string };
 }
 
@@ -67,8 +68,10 @@ export function readTerms(header: string | null): Terms {
 
 /** Return what a signer signs; `now` is the gateway's clock in seconds. */
 export function authorize(terms: Terms, from: string, now: number): TypedData {
+  const { name, version } = terms.extra;
   return {
-    domain: { ...terms.extra, chainId: page.network.chainId, verifyingContract: terms.asset },
+    // Only what the token's domain has: `extra` says more, and wallets refuse what has no type.
+    domain: { name, version, chainId: page.network.chainId, verifyingContract: terms.asset },
     types: {
       EIP712Domain: DOMAIN.map(([name, type]) => ({ name: name!, type: type! })),
       TransferWithAuthorization: FIELDS.map(([name, type]) => ({ name: name!, type: type! })),

@@ -6,12 +6,14 @@ import * as form from "./form";
 import { page, short, usdc } from "./page";
 import { authorize, paymentHeader, randomHex, type Signer, type Terms, type TypedData } from "./payment";
 import { facts, receipt, showResult } from "./result";
-import { forget, load, type Purchase, save } from "./saved";
+import { forget, isWhole, load, type Purchase, save, withoutFile } from "./saved";
 import { discover, purse, type Wallet } from "./wallets";
 
 const flow = find("flow")!;
 const untouched = [...flow.childNodes];
 const wallets: Wallet[] = [];
+/** Counts what is shown, so that a late answer to an earlier step, such as a wallet's, is left out. */
+let step = 0;
 const notice = h("p", { class: "message", role: "status", hidden: true });
 
 /** A request with its price, before anything is signed. */
@@ -19,6 +21,8 @@ interface Offer {
   request: form.Request;
   key: string;
   terms: Terms;
+  /** Who may have paid under this key already: another account would pay a second time. */
+  payer?: string | undefined;
 }
 
 function notify(sentence: string): void {
@@ -28,6 +32,7 @@ function notify(sentence: string): void {
 
 /** Show one step of the purchase, in place of the one before. */
 function show(number: string, title: string, ...children: Child[]): void {
+  step += 1;
   const head = h("h2", { tabindex: "-1" }, h("span", { class: "number" }, number), ` ${title}`);
   notify("");
   flow.replaceChildren(h("section", { class: "panel-card" }, head, ...children, notice));
@@ -43,6 +48,7 @@ function button(label: string, action: () => unknown, kind = ""): HTMLButtonElem
 }
 
 function startAgain(): void {
+  step += 1;
   forget();
   form.lock(false);
   flow.replaceChildren(...untouched);
@@ -53,13 +59,16 @@ function startAgain(): void {
 
 async function ask(): Promise<void> {
   form.complain("");
+  const begun = load();
+  if (begun) return continueWithFile(begun);
   const waiting = find<HTMLButtonElement>("ask")!;
+  const asked = step;
   waiting.disabled = true;
   try {
     const request = await form.read();
     const key = randomHex(16);
     const terms = await askPrice(JSON.stringify(request.body), key, form.complain);
-    offer({ request, key, terms });
+    if (asked === step) offer({ request, key, terms });
   } catch (error) {
     form.complain(say(error));
   }
@@ -110,11 +119,17 @@ function playWarning(): HTMLElement {
 // -- 3: what is signed
 
 async function connect(wallet: Wallet, priced: Offer): Promise<void> {
+  const asked = step;
   notify(wallet.id === "purse" ? "" : `Confirm in ${wallet.name}.`);
   try {
-    review(await wallet.connect(), priced);
+    const signer = await wallet.connect();
+    if (asked !== step) return;
+    const { payer } = priced;
+    if (payer && payer.toLowerCase() !== signer.address.toLowerCase())
+      throw new Error(`Choose the account ${payer}: another account would pay a second time.`);
+    review(signer, priced);
   } catch (error) {
-    offer(priced, say(error));
+    if (asked === step) offer(priced, say(error));
   }
 }
 
@@ -156,42 +171,57 @@ function faucet(account: string): HTMLElement {
 }
 
 async function sign(signer: Signer, priced: Offer, data: TypedData, confirm: HTMLButtonElement): Promise<void> {
+  const asked = step;
   confirm.disabled = true;
   notify(signer.name.endsWith("purse") ? "Signing." : `Confirm in ${signer.name}.`);
   try {
     const signature = await signer.sign(data);
+    // The buyer went on without it: sent now, it would be a second payment.
+    if (asked !== step) return;
     const { request, key, terms } = priced;
     const payment = paymentHeader(terms, data.message, signature);
-    const body = JSON.stringify(request.body);
-    const purchase: Purchase = { key, body, file: request.file, terms, payment, authorization: data.message };
+    const purchase: Purchase = { key, ...request, terms, payment, authorization: data.message };
     // Before anything is sent: a reload from now on sends the same payment.
     save(purchase);
-    await settle(purchase, body);
+    await settle(purchase);
   } catch (error) {
-    offer(priced, say(error));
+    if (asked === step) offer(priced, say(error));
   }
 }
 
 // -- 4: the payment is sent, and the task followed
 
-async function settle(purchase: Purchase, body: string): Promise<void> {
+async function settle(purchase: Purchase): Promise<void> {
   form.lock(true);
   show("3", "Paying", steps("pay"), h("p", { class: "hint" }, "The payment is being settled on the chain."));
   try {
-    const started = await pay(body, purchase.key, purchase.payment, notify);
-    save({ ...purchase, body: purchase.file ? null : body, ...started });
+    const started = await pay(JSON.stringify(purchase.body), purchase.key, purchase.payment, notify);
+    save({ ...withoutFile(purchase), ...started });
     await track(started.statusUrl);
   } catch (error) {
-    if (error instanceof Refusal && error.status >= 400 && error.status < 500) refused(purchase, body, error);
-    else interrupted(say(error), () => settle(purchase, body));
+    if (error instanceof Refusal && error.isFinal) await refused(purchase, error);
+    else interrupted(say(error), () => settle(purchase));
   }
 }
 
-/** The gateway took no payment: what was signed is worth nothing to it, so it may be forgotten. */
-function refused(purchase: Purchase, body: string, error: Refusal): void {
-  forget();
-  const request = { body: JSON.parse(body) as Record<string, string>, file: purchase.file };
-  offer({ request, key: randomHex(16), terms: purchase.terms }, error.message);
+/**
+ * The gateway took nothing by this signature. The next one goes under the same key, so that the
+ * gateway finds what this account may have paid already, and takes nothing more.
+ */
+async function refused(purchase: Purchase, error: Refusal): Promise<void> {
+  if (error.status === 409)
+    return ended("You began this purchase with another request, so this signature took nothing.");
+  // Only here is it certain that nothing was paid by what is kept.
+  if (error.status === 402 && !error.isSpent) forget();
+  const { key, body, file } = purchase;
+  try {
+    // The price may be what has changed.
+    const terms = await askPrice(JSON.stringify(body), key, notify);
+    const payer = error.isSpent ? purchase.authorization.from : undefined;
+    offer({ request: { body, file }, key, terms, payer }, error.message);
+  } catch (problem) {
+    interrupted(`${error.message} ${say(problem)}`, () => refused(purchase, error));
+  }
 }
 
 function interrupted(problem: string, again: () => unknown): void {
@@ -199,34 +229,55 @@ function interrupted(problem: string, again: () => unknown): void {
     "3",
     "Not finished yet",
     h("p", { class: "message bad", role: "alert" }, problem),
-    h("p", { class: "hint" }, "Continuing never pays twice: it is the same payment. If you give up, a result that is paid already is lost to you."),
+    h("p", { class: "hint" }, "Continuing never pays twice for this purchase. If you give up, a result that is paid already is lost to you."),
     button("Continue", again, "primary wide"),
     h("p", { class: "tools" }, button("Give up", startAgain, "quiet")),
   );
 }
 
+/** There is nothing to go on with. */
+function ended(problem: string): void {
+  show(
+    "!",
+    "This purchase has ended",
+    h("p", { class: "message bad", role: "alert" }, problem),
+    h("p", { class: "hint" }, "Starting again is another purchase, with a payment of its own."),
+    button("Start again", startAgain, "primary wide"),
+  );
+}
+
 async function track(statusUrl: string): Promise<void> {
   form.lock(true);
-  const line = h("p", { class: "hint" }, "Paid. Your task waits for its turn.");
+  const line = h("p", { class: "hint" }, "The gateway has your payment.");
   const bar = h("progress", { max: "1", "aria-label": "Progress" });
-  const list = steps("make");
+  const list = steps("pay");
   show("3", "In work", list, bar, line);
   try {
-    const task = await follow(statusUrl, (seen) => describe(seen, line, bar), notify);
+    const told = (seen: Task) => {
+      if (list.isConnected && !isHeld(seen)) list.replaceWith(steps("make"));
+      describe(seen, line, bar);
+    };
+    const task = await follow(statusUrl, told, notify);
     await finish(task);
   } catch (error) {
-    if (error instanceof Refusal && error.status === 404) {
-      forget();
-      interrupted("The gateway does not know this task any more.", startAgain);
-    } else interrupted(say(error), () => track(statusUrl));
+    if (error instanceof Refusal && error.status === 404)
+      ended(`The gateway does not know this task any more. Ask its operator about the transaction ${load()?.transaction || "by your account"}.`);
+    else interrupted(say(error), () => track(statusUrl));
   }
+}
+
+/** Whether a task still waits for its payment to be settled. */
+function isHeld(task: Task): boolean {
+  return ["reserved", "settling"].includes(task.payment.state);
 }
 
 function describe(task: Task, line: HTMLElement, bar: HTMLProgressElement): void {
   if (task.progress !== null) bar.value = task.progress;
   const again = task.attempt > 1 ? ` Attempt ${task.attempt} of ${task.maxAttempts}.` : "";
-  line.textContent =
-    task.status === "queued" ? `Paid. Your task waits for its turn.${again}` : `Your result is being made.${again}`;
+  if (isHeld(task)) line.textContent = "The payment is still being settled on the chain. It is the same payment; do not sign another.";
+  else
+    line.textContent =
+      task.status === "queued" ? `Paid. Your task waits for its turn.${again}` : `Your result is being made.${again}`;
 }
 
 async function finish(task: Task): Promise<void> {
@@ -265,15 +316,15 @@ function say(error: unknown): string {
 
 /** Go on with the purchase that this tab has begun. */
 async function resume(purchase: Purchase): Promise<void> {
-  if (purchase.body) form.restore(JSON.parse(purchase.body) as Record<string, string>);
+  form.restore(purchase.body);
   if (purchase.statusUrl) return track(purchase.statusUrl);
-  if (purchase.body) return settle(purchase, purchase.body);
-  return chooseAgain(purchase);
+  return isWhole(purchase) ? settle(purchase) : chooseAgain(purchase);
 }
 
 /** A large file is not kept: the buyer chooses it again, and the same payment goes with it. */
 function chooseAgain(purchase: Purchase, problem = ""): void {
   const name = purchase.file?.name ?? "the same file";
+  form.lock("all but the document");
   show(
     "2",
     "Go on with your payment",
@@ -284,13 +335,17 @@ function chooseAgain(purchase: Purchase, problem = ""): void {
   );
 }
 
+/** Send what was signed for: the file is compared, all else is as it was kept, its name too. */
 async function continueWithFile(purchase: Purchase): Promise<void> {
+  const asked = step;
   try {
-    const request = await form.read();
-    if (request.file?.sha256 !== purchase.file?.sha256) throw new Error(`This is another file than ${purchase.file?.name}.`);
-    await settle(purchase, JSON.stringify(request.body));
+    const document = await form.readDocument();
+    if (asked !== step) return;
+    if (!document) throw new Error("Choose the document first.");
+    if (document.sha256 !== purchase.file?.sha256) throw new Error(`This is another file than ${purchase.file?.name}.`);
+    await settle({ ...purchase, body: { ...purchase.body, fileBase64: document.base64 } });
   } catch (error) {
-    chooseAgain(purchase, say(error));
+    if (asked === step) chooseAgain(purchase, say(error));
   }
 }
 

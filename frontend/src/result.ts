@@ -65,7 +65,7 @@ export function receipt(task: Task): HTMLElement {
   const { amount, transaction, state } = task.payment;
   const money = `${amount} ${page.network.money}`;
   const rows: [string, Node | string][] = [
-    ["Paid", state === "settled" ? money : `${money} (${state})`],
+    ["Paid", state === "settled" ? money : state === "released" ? "nothing" : `${money} (${state})`],
     ["Transaction", transaction ? link(transaction) : "not known yet"],
     ["Task", h("a", { href: `/api/task/${task.taskId}` }, short(task.taskId))],
   ];

@@ -5,8 +5,8 @@ import type { Authorization, Terms } from "./payment";
 export interface Purchase {
   /** The header `Idempotency-Key`. */
   key: string;
-  /** The request's JSON; null where a file is too large to be kept. */
-  body: string | null;
+  /** The request, but for `fileBase64` where the file is too large to be kept. */
+  body: Record<string, string>;
   file: { name: string; sha256: string } | null;
   terms: Terms;
   /** The header with the signed payment, and what was signed. */
@@ -24,9 +24,21 @@ export function save(purchase: Purchase): void {
   try {
     sessionStorage.setItem(NAME, JSON.stringify(purchase));
   } catch {
-    // Browsers keep about 5 MB. The hash of the file is enough to continue with the same file.
-    sessionStorage.setItem(NAME, JSON.stringify({ ...purchase, body: null }));
+    // Browsers keep about 5 MB. The hash of the file is enough to continue with the same file; all
+    // else is kept, because the payment is good for exactly this request.
+    sessionStorage.setItem(NAME, JSON.stringify(withoutFile(purchase)));
   }
+}
+
+/** Return a purchase without the content of its file. */
+export function withoutFile(purchase: Purchase): Purchase {
+  const { fileBase64: _, ...body } = purchase.body;
+  return { ...purchase, body };
+}
+
+/** Whether a purchase can be sent as it is: without a file, or with one that is kept. */
+export function isWhole(purchase: Purchase): boolean {
+  return !purchase.file || "fileBase64" in purchase.body;
 }
 
 export function load(): Purchase | null {

@@ -31,14 +31,19 @@ _OPTIONS = (
     # Else a page is still scrolling smoothly while a test clicks.
     "--force-prefers-reduced-motion",
 )
-# Two wallets announce themselves (EIP-6963). The test signs and answers for them.
+# Two wallets announce themselves (EIP-6963). The test signs and answers for them. Like real ones,
+# they refuse a domain with a field that its type does not name.
 _WALLETS = """
 window.calls = [];
+const isTyped = ({domain, types}) =>
+  Object.keys(domain).every((key) => types.EIP712Domain.some(({name}) => name === key));
 const announce = (name, rdns) => {
   const request = ({method, params}) => new Promise((resolve, reject) => {
     window.calls.push({name, method, params});
-    if (method === "eth_requestAccounts") resolve([ADDRESS]);
+    const connect = () => resolve([ADDRESS]);
+    if (method === "eth_requestAccounts") window.holds ? (window.connects = connect) : connect();
     else if (method === "wallet_switchEthereumChain") resolve(null);
+    else if (!isTyped(JSON.parse(params[1]))) reject({message: "The domain has an unknown field"});
     else window.pending = {
       data: params[1],
       sign: resolve,
@@ -52,15 +57,22 @@ const announce = (name, rdns) => {
 const both = () => { announce("Fox", "test.fox"); announce("Owl", "test.owl"); };
 window.addEventListener("eip6963:requestProvider", both);
 """
-# The first paid request goes out and is answered, but the page never hears of it.
-_LOSE_FIRST_ANSWER = """
+_FETCH = """
 const real = window.fetch;
 window.fetch = async (path, request) => {
-  const answer = await real(path, request);
-  if (!request?.headers?.["PAYMENT-SIGNATURE"] || sessionStorage.lost) return answer;
-  sessionStorage.lost = request.headers["PAYMENT-SIGNATURE"];
-  return new Promise(() => {});
+  const payment = request?.headers?.["PAYMENT-SIGNATURE"];
+  const send = () => real(path, request);
+  SCRIPT
+  return send();
 };
+"""
+# The first paid request goes out and is answered, but the page never hears of it.
+_LOSE_FIRST_ANSWER = """
+if (payment && !sessionStorage.lost) {
+  await send();
+  sessionStorage.lost = payment;
+  return new Promise(() => {});
+}
 """
 
 
@@ -160,7 +172,14 @@ class Browser:
 
     def lose_first_answer(self) -> None:
         """Let the answer to the first paid request be lost."""
-        self.before_each_page(_LOSE_FIRST_ANSWER)
+        self.between(_LOSE_FIRST_ANSWER)
+
+    def between(self, script: str) -> None:
+        """Let a script stand between page and gateway.
+
+        It has a request's `path` and `payment`, and `send`; what it returns is the answer.
+        """
+        self.before_each_page(_FETCH.replace("SCRIPT", script))
 
     def until(self, script: str, *arguments):
         """Wait until a script returns something true, and return that."""

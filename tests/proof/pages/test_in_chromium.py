@@ -10,6 +10,30 @@ from tests.proof.pages.browser import Browser, Shop, open_shop
 PICTURE, DOCUMENT = "/play/sandbox-image", "/play/document-parser"
 PRICE, DOCUMENT_PRICE = 20_000, 10_000  # units
 
+# The gateway, or something before it, judges no payment until the test says otherwise.
+_JUDGES_NOTHING = """
+if (payment && sessionStorage.judges_nothing) {
+  sessionStorage.refused = payment;
+  return new Response("{}", {status: STATUS, headers: {"Retry-After": "0"}});
+}
+if (payment) sessionStorage.sent = payment;
+"""
+# The first price is half of what it is by the time that it is paid.
+_OLD_PRICE = """
+if (payment || sessionStorage.asked || !path.startsWith("/api/x402/")) return send();
+const answer = await send();
+sessionStorage.asked = true;
+const challenge = JSON.parse(atob(answer.headers.get("PAYMENT-REQUIRED")));
+challenge.accepts[0].amount = "10000";
+const headers = {"PAYMENT-REQUIRED": btoa(JSON.stringify(challenge))};
+return new Response("{}", {status: 402, headers});
+"""
+_SETTLING = """
+if (!path.startsWith("/api/task/") || sessionStorage.settled) return send();
+const task = await (await send()).json();
+const payment_now = {...task.payment, state: "settling", transaction: null};
+return Response.json({...task, status: "queued", done: false, payment: payment_now});
+"""
 _FAILS = """
 from gateway import ContentPolicy, Endpoint, hookimpl, usdc
 
@@ -130,6 +154,36 @@ def test_a_refusal_in_the_wallet_and_an_empty_account_are_sentences_with_a_way_o
     assert shop.payments_of(poor.address) == []
 
 
+def test_an_answer_of_a_wallet_that_comes_late_neither_pays_nor_moves_the_page(
+    shop, browser, customer
+):
+    before = shop.payments_of(shop.purse)
+    browser.announce_wallets(customer.address)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    browser.run("window.holds = true")
+    browser.click("[data-wallet='test.fox']")
+    browser.until("!!window.connects")
+    choose_purse(browser)
+    browser.run("window.connects()")
+    assert shop.purse in browser.text(".review")
+    browser.click("#flow .tools button")
+    browser.run("window.holds = false")
+    browser.click("[data-wallet='test.owl']")
+    browser.click("#pay")
+    browser.until("window.pending")
+    browser.click("#flow .tools button")
+    choose_purse(browser)
+    sign(browser, customer)
+    assert shop.purse in browser.text(".review")
+    # What is sent is kept first.
+    assert browser.run("return Object.keys(sessionStorage)") == []
+    browser.click("#pay")
+    finish(browser)
+    assert shop.payments_of(customer.address) == []
+    assert shop.payments_of(shop.purse) == [*before, PRICE]
+
+
 def test_a_reload_before_the_answer_sends_the_same_payment_and_pays_once(shop, browser):
     before = shop.payments_of(shop.purse)
     browser.lose_first_answer()
@@ -152,6 +206,119 @@ def test_a_reload_before_the_answer_sends_the_same_payment_and_pays_once(shop, b
     browser.driver.refresh()
     assert browser.find("#ask").is_enabled()
     assert not browser.run("return document.querySelector('#again')")
+
+
+def test_a_large_document_is_paid_once_over_a_reload(shop, browser, tmp_path):
+    before = shop.payments_of(shop.purse)
+    document, copy = tmp_path / "large.html", tmp_path / "copy.html"
+    # More than a browser keeps of a page.
+    document.write_text(f"<p>A long document</p><!--{'x' * 4_500_000}-->")
+    copy.write_bytes(document.read_bytes())
+    browser.lose_first_answer()
+    browser.open(shop.base_url + DOCUMENT)
+    browser.find("#field-prompt").send_keys("the totals")
+    browser.driver.find_element("id", "file").send_keys(str(document))
+    browser.click("#ask")
+    choose_purse(browser)
+    browser.click("#pay")
+    browser.until("sessionStorage.lost")
+    browser.driver.refresh()
+    browser.until("document.querySelector('#flow').innerText.includes('large.html')")
+    prompt = browser.find("#field-prompt")
+    assert prompt.get_property("value") == "the totals"
+    assert not prompt.is_enabled()
+    # The form's own button goes on with the purchase, too.
+    browser.click("#ask")
+    assert "Choose the document first." in browser.find("#flow [role=alert]").text
+    browser.driver.find_element("id", "file").send_keys(str(copy))
+    browser.click("#ask")
+    finish(browser)
+    assert "A long document" in browser.text(".prose")
+    assert shop.payments_of(shop.purse) == [*before, DOCUMENT_PRICE]
+
+
+def test_a_payment_that_was_used_is_not_called_untaken_and_not_made_again(shop, browser, customer):
+    before = shop.payments_of(shop.purse)
+    browser.announce_wallets(customer.address)
+    browser.lose_first_answer()
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    choose_purse(browser)
+    browser.click("#pay")
+    browser.until("sessionStorage.lost")
+    browser.run(
+        "const name = 'purchase:sandbox-image', kept = JSON.parse(sessionStorage[name]);"
+        "kept.body.prompt = 'a ship'; sessionStorage[name] = JSON.stringify(kept)"
+    )
+    browser.driver.refresh()
+    assert "used before" in browser.find("#flow [role=alert]").text
+    assert "Nothing was taken" not in browser.text("#flow")
+    browser.click("[data-wallet='test.fox']")
+    browser.until("document.querySelector('#flow').innerText.includes('pay a second time')")
+    choose_purse(browser)
+    browser.click("#pay")
+    browser.until("document.querySelector('#flow').innerText.includes('another request')")
+    assert shop.payments_of(customer.address) == []
+    assert shop.payments_of(shop.purse) == [*before, PRICE]
+
+
+@pytest.mark.parametrize("status", [403, 404, 408, 425, 429])
+def test_an_answer_that_judges_no_payment_leaves_it_to_be_sent_again(shop, browser, status):
+    before = shop.payments_of(shop.purse)
+    browser.between(_JUDGES_NOTHING.replace("STATUS", str(status)))
+    browser.open(shop.base_url + PICTURE)
+    browser.run("sessionStorage.judges_nothing = true")
+    ask(browser)
+    choose_purse(browser)
+    browser.click("#pay")
+    browser.until("document.querySelector('#flow').innerText.includes('Not finished yet')")
+    browser.run("sessionStorage.removeItem('judges_nothing')")
+    browser.click("#flow .primary")
+    finish(browser)
+    assert browser.run("return sessionStorage.sent === sessionStorage.refused")
+    assert shop.payments_of(shop.purse) == [*before, PRICE]
+
+
+def test_after_a_refusal_the_price_is_asked_again(shop, browser):
+    before = shop.payments_of(shop.purse)
+    browser.between(_OLD_PRICE)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    assert "0.01 play USDC" in browser.find(".total").text
+    choose_purse(browser)
+    browser.click("#pay")
+    assert "Nothing was taken." in browser.find("#flow [role=alert]").text
+    assert "0.02 play USDC" in browser.find(".total").text
+    choose_purse(browser)
+    browser.click("#pay")
+    finish(browser)
+    assert shop.payments_of(shop.purse) == [*before, PRICE]
+
+
+def test_paid_is_said_once_the_payment_is_settled(shop, browser):
+    browser.between(_SETTLING)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    choose_purse(browser)
+    browser.click("#pay")
+    browser.until("document.querySelector('#flow').innerText.includes('still being settled')")
+    assert browser.text("#flow .track [aria-current=step]") == "Paid"
+    assert "Paid." not in browser.text("#flow")
+    browser.run("sessionStorage.settled = true")
+    assert "Paid" in finish(browser)
+
+
+def test_a_task_that_is_not_known_any_more_is_not_called_unfinished(shop, browser):
+    browser.between('if (path.startsWith("/api/task/")) return new Response("{}", {status: 404});')
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    choose_purse(browser)
+    browser.click("#pay")
+    said = browser.find("#flow [role=alert]").text
+    assert "does not know this task" in said
+    assert "0x" in said
+    assert "never pays twice" not in browser.text("#flow")
+    assert browser.text("#flow .primary") == "Start again"
 
 
 def test_a_picture_is_bought_by_keyboard(shop, browser):
