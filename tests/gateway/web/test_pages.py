@@ -59,6 +59,16 @@ async def test_the_front_page_names_every_offer_its_price_and_where_it_is_sold(g
     assert "/.well-known/agent-manifest.json" in links
 
 
+async def test_the_front_page_names_the_lowest_price_of_all(settings, provider):
+    from gateway.settings import EndpointOverride
+
+    prices = {"picture": "10", "paper": "2", "document-parser": "30"}
+    overrides = {slug: EndpointOverride(price=price) for slug, price in prices.items()}
+    async with running(attrs.evolve(settings, endpoints=overrides), provider) as started:
+        page = await get_page(started, "/")
+    assert "Pictures and documents from 2 USDC each." in page.words
+
+
 async def test_the_front_page_links_to_what_programs_read(gateway):
     answer = await gateway.client.get("/")
     assert answer.headers["Link"] == (
