@@ -68,8 +68,8 @@ def _describe(registered: Registered, gateway: Services) -> dict[str, Any]:
         "description": endpoint.description,
         "model": endpoint.model,
         "kind": _CAPABILITIES.get(endpoint.capability, endpoint.capability),
-        "price": write_usdc(endpoint.price_units),
-        "highest": write_usdc(highest) if highest > endpoint.price_units else None,
+        "price": wire.decimal(endpoint.price_units),
+        "highest": wire.decimal(highest) if highest > endpoint.price_units else None,
         "lowest_units": lowest,
         "on_sale": not circuit.is_open and gateway.wallet.problem is None,
         "sample": _choose_sample(endpoint),
@@ -82,7 +82,7 @@ def _describe(registered: Registered, gateway: Services) -> dict[str, Any]:
 def _cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
     """Return the lowest price of what is on sale, in USDC."""
     lowest = min((offer["lowest_units"] for offer in offers if offer["on_sale"]), default=None)
-    return None if lowest is None else write_usdc(lowest)
+    return None if lowest is None else wire.decimal(lowest)
 
 
 def _choose_sample(endpoint: Endpoint) -> str:
@@ -137,11 +137,6 @@ def _describe_page(gateway: Services, slug: str) -> dict[str, Any]:
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
     }
-
-
-def write_usdc(units: int) -> str:
-    """Return an amount in units of 10⁻⁶ USDC without needless digits, such as `0.02`."""
-    return f"{wire.number(units):.6f}".rstrip("0").rstrip(".")
 
 
 def _origin(address: str) -> str:
