@@ -63,7 +63,7 @@ if (!paid.ok) throw new Error(await paid.text());
 const {{ statusUrl }} = await paid.json();
 let task;
 do task = await (await fetch(`{base}${{statusUrl}}?wait=30`)).json();
-while (!task.done);
+while (task.done === false);
 console.log(task.result ?? task.error);
 """
 _CURL = """\
