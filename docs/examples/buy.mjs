@@ -23,10 +23,12 @@ const payingFetch = wrapFetchWithPaymentFromConfig(fetch, {
   spendControls: { maxAmountPerPayment: "$0.10" },
 });
 
-// 2. Buy. If the answer is lost, send the same request with the same key: it is not paid twice.
+// 2. Buy. If the answer is lost, run this again with the same key and prompt: it is not paid twice.
+const key = process.env.IDEMPOTENCY_KEY || randomUUID();
+console.log(`IDEMPOTENCY_KEY=${key}`);
 const paid = await payingFetch(`${GATEWAY}/api/x402/sandbox-image`, {
   method: "POST",
-  headers: { "Content-Type": "application/json", "Idempotency-Key": randomUUID() },
+  headers: { "Content-Type": "application/json", "Idempotency-Key": key },
   body: JSON.stringify({ prompt: PROMPT }),
 });
 if (!paid.ok) throw new Error(`${paid.status} ${await paid.text()}`);
@@ -35,7 +37,7 @@ const { statusUrl } = await paid.json();
 // 3. Wait: each answer comes once the task is done, or after 30 seconds.
 let task;
 do task = await (await fetch(`${GATEWAY}${statusUrl}?wait=30`)).json();
-while (!task.done);
+while (task.done === false);
 if (task.status !== "completed") {
   throw new Error(`${task.error} (${task.details}), refund: ${JSON.stringify(task.refund)}`);
 }

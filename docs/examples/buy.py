@@ -9,6 +9,7 @@ import secrets
 import sys
 from pathlib import Path
 
+import requests
 from eth_account import Account
 from x402 import max_amount, x402ClientSync
 from x402.http.clients.requests import x402_requests
@@ -19,32 +20,35 @@ GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8402")
 # The demo funds this key, which is public: never send real money to it.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 PROMPT = sys.argv[1] if len(sys.argv) > 1 else "a lighthouse above a stormy sea at night"
-# The most that one purchase may cost, in units of a millionth USDC.
+# The most that one payment may be, in units of a millionth USDC.
 MAX_UNITS = 100_000
 
-# 1. A client that pays what answers 402, up to the limit.
+# 1. A session that pays what answers 402, up to the limit: for the purchase and nothing else.
 wallet = x402ClientSync()
 account = Account.from_key(os.environ.get("BUYER_KEY", PLAY_KEY))
 register_exact_evm_client(wallet, EthAccountSigner(account), policies=[max_amount(MAX_UNITS)])
-http = x402_requests(wallet)
+payer = x402_requests(wallet)
 
-# 2. Buy. If the answer is lost, send the same request with the same key: it is not paid twice.
-key = {"Idempotency-Key": secrets.token_hex(16)}
+# 2. Buy. If the answer is lost, run this again with the same key and prompt: it is not paid twice.
+key = os.environ.get("IDEMPOTENCY_KEY") or secrets.token_hex(16)
+print(f"IDEMPOTENCY_KEY={key}", flush=True)
 url = f"{GATEWAY}/api/x402/sandbox-image"
-paid = http.post(url, json={"prompt": PROMPT}, headers=key, timeout=60)
-paid.raise_for_status()
+paid = payer.post(url, json={"prompt": PROMPT}, headers={"Idempotency-Key": key}, timeout=60)
+if not paid.ok:
+    sys.exit(f"{paid.status_code} {paid.text}")
 
 # 3. Wait: each answer comes once the task is done, or after 30 seconds.
 task = {"done": False}
 while not task["done"]:
-    task = http.get(f"{GATEWAY}{paid.json()['statusUrl']}?wait=30", timeout=60).json()
+    task = requests.get(f"{GATEWAY}{paid.json()['statusUrl']}?wait=30", timeout=60).json()
 if task["status"] != "completed":
     sys.exit(f"{task['error']} ({task['details']}), refund: {task['refund']}")
 print(task["status"], "paid by", task["payment"]["transaction"])
 
 # 4. Save.
 output = task["result"]["outputs"][0]
-picture = http.get(output["url"], timeout=60).content
-assert hashlib.sha256(picture).hexdigest() == output["sha256"]
+picture = requests.get(output["url"], timeout=60).content
+if hashlib.sha256(picture).hexdigest() != output["sha256"]:
+    sys.exit("The file is not the one that was promised.")
 Path("bought.png").write_bytes(picture)
 print("bought.png", len(picture), "bytes")

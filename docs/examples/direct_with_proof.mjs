@@ -6,14 +6,24 @@
 
 import { createHash, randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
 
-import { createWalletClient, erc20Abi, http, parseUnits, publicActions } from "viem";
+import {
+  createWalletClient,
+  encodeFunctionData,
+  erc20Abi,
+  http,
+  keccak256,
+  parseUnits,
+  publicActions,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { base } from "viem/chains";
 
 const GATEWAY = process.env.GATEWAY ?? "http://127.0.0.1:8402";
 const RPC = process.env.RPC ?? "http://127.0.0.1:8545";
-// USDC has this address on Base and on the demo's chain.
+// The demo's chain has the name, the chain id and the USDC address of Base.
+const NETWORK = "base";
 const USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 // The demo funds this key, which is public: never send real money to it.
 const PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
@@ -21,22 +31,76 @@ const PROMPT = process.argv[2] ?? "a lighthouse above a stormy sea at night";
 const SLUG = "sandbox-image";
 // The most that one purchase may cost, in units of a millionth USDC.
 const MAX_UNITS = 100_000n;
+// How often the paid request is sent, and the milliseconds between.
+const ATTEMPTS = 10;
+const PAUSE_MS = 3000;
+
+/** Return the answer to the paid request, which is sent again where it may yet succeed. */
+async function send(body, key) {
+  let said;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    if (attempt) await pause(PAUSE_MS);
+    let status;
+    try {
+      const answer = await fetch(`${GATEWAY}/api/proxy-generate`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "Idempotency-Key": key },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(60_000),
+      });
+      if (answer.ok) return await answer.json();
+      status = answer.status;
+      said = `${status} ${await answer.text()}`;
+    } catch (error) {
+      said = String(error);
+      continue;
+    }
+    // The gateway's RPC endpoint may know the transfer later than ours.
+    const isLate = said.includes("TX_NOT_FOUND") || status === 429;
+    if (!isLate && status < 500) break;
+  }
+  const again = `IDEMPOTENCY_KEY=${key} TX_HASH=${body.txHash}`;
+  throw new Error(`${said}\nThe transfer is made: to go on with it, run this again with ${again}`);
+}
 
 const account = privateKeyToAccount(process.env.BUYER_KEY ?? PLAY_KEY);
 const chain = createWalletClient({ account, chain: base, transport: http(RPC) }).extend(
   publicActions,
 );
 const manifest = await (await fetch(`${GATEWAY}/.well-known/agent-manifest.json`)).json();
-const wallet = manifest.identity.walletAddress;
+const { network, walletAddress: wallet } = manifest.identity;
+if (network !== NETWORK) {
+  throw new Error(`The gateway sells on ${network}, and this script pays on ${NETWORK} only.`);
+}
+const chainId = await chain.getChainId();
+if (chainId !== base.id) {
+  throw new Error(`RPC is an endpoint of chain ${chainId}: give one of ${base.id}, Base.`);
+}
 const { price } = manifest.availableEndpoints.find((offer) => offer.slug === SLUG);
 const units = parseUnits(String(price), 6);
-if (units > MAX_UNITS) throw new Error(`${SLUG} costs ${price} USDC`);
+if (units > MAX_UNITS) {
+  throw new Error(`${SLUG} costs ${price} USDC, which is more than the limit.`);
+}
 
-// 1. Transfer the price, and wait until it is mined.
-const transfer = { address: USDC, abi: erc20Abi, functionName: "transfer", args: [wallet, units] };
-const txHash = await chain.writeContract(transfer);
+// 1. Transfer the price, and wait until it is mined. Whoever runs this again with both variables
+// and the same prompt goes on with the same transfer.
+const key = process.env.IDEMPOTENCY_KEY || randomUUID();
+let txHash = process.env.TX_HASH;
+if (!txHash) {
+  const call = { abi: erc20Abi, functionName: "transfer", args: [wallet, units] };
+  const transaction = await chain.prepareTransactionRequest({
+    to: USDC,
+    data: encodeFunctionData(call),
+  });
+  const serializedTransaction = await chain.signTransaction(transaction);
+  txHash = keccak256(serializedTransaction);
+  console.log(`IDEMPOTENCY_KEY=${key} TX_HASH=${txHash}`);
+  await chain.sendRawTransaction({ serializedTransaction });
+}
 const receipt = await chain.waitForTransactionReceipt({ hash: txHash });
-if (receipt.status !== "success") throw new Error(`The transfer ${txHash} failed.`);
+if (receipt.status !== "success") {
+  throw new Error(`The transfer ${txHash} failed: nothing was paid.`);
+}
 
 // 2. Sign what the transfer pays for: this request and no other. All fields but slug, txHash and
 // payerSignature count, sorted by name, as JSON without spaces.
@@ -60,18 +124,11 @@ const payerSignature = await account.signTypedData({
   message: { txHash, slug: SLUG, requestHash: `0x${requestHash}` },
 });
 
-// 3. Send the request. If the answer is lost, the same body with the same Idempotency-Key may be
-// sent again.
-const paid = await fetch(`${GATEWAY}/api/proxy-generate`, {
-  method: "POST",
-  headers: { "Content-Type": "application/json", "Idempotency-Key": randomUUID() },
-  body: JSON.stringify({ ...request, slug: SLUG, txHash, payerSignature }),
-});
-if (!paid.ok) throw new Error(`${paid.status} ${await paid.text()}`);
-const { statusUrl } = await paid.json();
+// 3. Send the request. The same body with the same Idempotency-Key may be sent again.
+const { statusUrl } = await send({ ...request, slug: SLUG, txHash, payerSignature }, key);
 let task;
 do task = await (await fetch(`${GATEWAY}${statusUrl}?wait=30`)).json();
-while (!task.done);
+while (task.done === false);
 if (task.status !== "completed") throw new Error(`${task.error} (${task.details})`);
 console.log(task.status, "paid by", task.payment.transaction);
 

@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import sys
+import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from web3 import Web3
 
 GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8402")
 RPC = os.environ.get("RPC", "http://127.0.0.1:8545")
-# USDC has this address on Base and on the demo's chain.
+# The demo's chain has the name, the chain id and the USDC address of Base.
+NETWORK, CHAIN_ID = "base", 8453
 USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 # The demo funds this key, which is public: never send real money to it.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
@@ -25,6 +27,8 @@ PROMPT = sys.argv[1] if len(sys.argv) > 1 else "a lighthouse above a stormy sea 
 SLUG = "sandbox-image"
 # The most that one purchase may cost, in units of a millionth USDC.
 MAX_UNITS = 100_000
+# How often the paid request is sent, and the seconds between.
+ATTEMPTS, PAUSE_S = 10, 3
 TRANSFER = {
     "type": "function",
     "name": "transfer",
@@ -38,21 +42,61 @@ PAYER_PROOF = [
     {"name": "requestHash", "type": "bytes32"},
 ]
 
+
+def send(body, key):
+    """Return the answer to the paid request, which is sent again where it may yet succeed."""
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(PAUSE_S)
+        try:
+            answer = requests.post(
+                f"{GATEWAY}/api/proxy-generate",
+                json=body,
+                headers={"Idempotency-Key": key},
+                timeout=60,
+            )
+        except requests.RequestException as error:
+            said = str(error)
+            continue
+        if answer.ok:
+            return answer.json()
+        said = f"{answer.status_code} {answer.text}"
+        # The gateway's RPC endpoint may know the transfer later than ours.
+        is_late = "TX_NOT_FOUND" in said or answer.status_code == 429
+        if not is_late and answer.status_code < 500:
+            break
+    again = f"IDEMPOTENCY_KEY={key} TX_HASH={body['txHash']}"
+    sys.exit(f"{said}\nThe transfer is made: to go on with it, run this again with {again}")
+
+
 payer = Account.from_key(os.environ.get("BUYER_KEY", PLAY_KEY))
 manifest = requests.get(f"{GATEWAY}/.well-known/agent-manifest.json", timeout=30).json()
+network = manifest["identity"]["network"]
+if network != NETWORK:
+    sys.exit(f"The gateway sells on {network}, and this script pays on {NETWORK} only.")
+chain = Web3(Web3.HTTPProvider(RPC))
+if chain.eth.chain_id != CHAIN_ID:
+    sys.exit(f"RPC is an endpoint of chain {chain.eth.chain_id}: give one of {CHAIN_ID}, Base.")
 wallet = Web3.to_checksum_address(manifest["identity"]["walletAddress"])
 prices = {offer["slug"]: offer["price"] for offer in manifest["availableEndpoints"]}
 units = int(Decimal(str(prices[SLUG])) * 10**6)
-assert units <= MAX_UNITS, f"{SLUG} costs {prices[SLUG]} USDC"
+if units > MAX_UNITS:
+    sys.exit(f"{SLUG} costs {prices[SLUG]} USDC, which is more than the limit.")
 
-# 1. Transfer the price, and wait until it is mined.
-chain = Web3(Web3.HTTPProvider(RPC))
-transfer = chain.eth.contract(USDC, abi=[TRANSFER]).functions.transfer(wallet, units)
-nonce = chain.eth.get_transaction_count(payer.address)
-transaction = transfer.build_transaction({"from": payer.address, "nonce": nonce})
-raw = payer.sign_transaction(transaction).raw_transaction
-tx_hash = chain.eth.send_raw_transaction(raw).to_0x_hex()
-assert chain.eth.wait_for_transaction_receipt(tx_hash)["status"] == 1
+# 1. Transfer the price, and wait until it is mined. Whoever runs this again with both variables
+# and the same prompt goes on with the same transfer.
+key = os.environ.get("IDEMPOTENCY_KEY") or secrets.token_hex(16)
+tx_hash = os.environ.get("TX_HASH")
+if not tx_hash:
+    transfer = chain.eth.contract(USDC, abi=[TRANSFER]).functions.transfer(wallet, units)
+    nonce = chain.eth.get_transaction_count(payer.address)
+    transaction = transfer.build_transaction({"from": payer.address, "nonce": nonce})
+    signed = payer.sign_transaction(transaction)
+    tx_hash = signed.hash.to_0x_hex()
+    print(f"IDEMPOTENCY_KEY={key} TX_HASH={tx_hash}", flush=True)
+    chain.eth.send_raw_transaction(signed.raw_transaction)
+if chain.eth.wait_for_transaction_receipt(tx_hash)["status"] != 1:
+    sys.exit(f"The transfer {tx_hash} failed: nothing was paid.")
 
 # 2. Sign what the transfer pays for: this request and no other.
 # All fields but slug, txHash and payerSignature count.
@@ -61,7 +105,7 @@ written = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_asci
 domain = {
     "name": "Generation Gateway",
     "version": "1",
-    "chainId": chain.eth.chain_id,
+    "chainId": CHAIN_ID,
     "verifyingContract": wallet,
 }
 message = {
@@ -71,16 +115,14 @@ message = {
 }
 proof = payer.sign_typed_data(domain, {"PayerProof": PAYER_PROOF}, message)
 
-# 3. Send the request. If the answer is lost, the same body with the same Idempotency-Key may be
-# sent again.
+# 3. Send the request. The same body with the same Idempotency-Key may be sent again.
 body = request | {"slug": SLUG, "txHash": tx_hash, "payerSignature": proof.signature.to_0x_hex()}
-key = {"Idempotency-Key": secrets.token_hex(16)}
-paid = requests.post(f"{GATEWAY}/api/proxy-generate", json=body, headers=key, timeout=60)
-assert paid.ok, paid.text
+status_url = f"{GATEWAY}{send(body, key)['statusUrl']}"
 task = {"done": False}
 while not task["done"]:
-    task = requests.get(f"{GATEWAY}{paid.json()['statusUrl']}?wait=30", timeout=60).json()
-assert task["status"] == "completed", task["error"]
+    task = requests.get(f"{status_url}?wait=30", timeout=60).json()
+if task["status"] != "completed":
+    sys.exit(f"{task['error']} ({task['details']}), refund: {task['refund']}")
 print(task["status"], "paid by", task["payment"]["transaction"])
 
 picture = requests.get(task["result"]["outputs"][0]["url"], timeout=60).content

@@ -161,9 +161,17 @@ def _is_link(text: str) -> bool:
 
 def _is_play_key(settings: Settings) -> bool:
     """Whether this is empty, or a key on a gateway and a chain that only this machine reaches."""
-    addresses = (settings.base_url, *settings.rpc_urls)
-    is_local = all(urlsplit(address).hostname in _THIS_MACHINE for address in addresses)
+    is_local = _is_for_this_machine(settings) and all(
+        urlsplit(rpc).hostname in _THIS_MACHINE for rpc in settings.rpc_urls
+    )
     return not settings.play_key or (is_key(settings.play_key) and is_local)
+
+
+def _is_for_this_machine(settings: Settings) -> bool:
+    """Whether the gateway listens on this machine only, and names itself by an address of it."""
+    reached_at = urlsplit(settings.base_url).hostname
+    listens_on = settings.bind.rpartition(":")[0].strip("[]")
+    return {reached_at, listens_on} <= set(_THIS_MACHINE)
 
 
 def _is_argon2_hash(text: str) -> bool:
@@ -200,9 +208,7 @@ def _check_wallet(settings: Settings) -> None:
 
 def _check_webhooks(settings: Settings) -> None:
     """Raise `SettingsError` where buyers elsewhere could reach programs of this machine."""
-    reached_at = urlsplit(settings.base_url).hostname
-    listens_on = settings.bind.rpartition(":")[0].strip("[]")
-    if settings.webhooks == "local" and not {reached_at, listens_on} <= set(_THIS_MACHINE):
+    if settings.webhooks == "local" and not _is_for_this_machine(settings):
         raise SettingsError(
             "GATEWAY_WEBHOOKS=local lets buyers send requests to programs of this machine, so "
             "GATEWAY_BASE_URL and GATEWAY_BIND must be of this machine, too, such as "

@@ -58,8 +58,11 @@ def _patient(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitabl
 
 
 def wants_events(asked: Request) -> bool:
-    """Whether a client takes a stream of events, and prefers it to JSON."""
-    if asked.method != "GET":
+    """Whether a client names a stream of events, and prefers it to JSON.
+
+    A pattern that a stream only fits, such as `text/*`, does not ask for one.
+    """
+    if asked.method != "GET" or "event-stream" not in asked.headers.get("Accept", "").lower():
         return False
     kinds = ("application/json", EVENT_STREAM)
     return asked.accept_mimetypes.best_match(kinds) == EVENT_STREAM

@@ -9,26 +9,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.domain import Endpoint
-from gateway.domain.description import request_example
+from gateway.domain.description import price_range, request_example
 from gateway.settings import Settings
+from gateway.web import wire
 
 # Where the code has the request's body. The templates make an element of its own of it.
 BODY = "\ufffcBODY\ufffc"
 _PYTHON = """\
 # pip install 'x402[evm,requests]'
-import base64, os
+import base64, os, requests
 from eth_account import Account
-from x402 import x402ClientSync
+from x402 import max_amount, x402ClientSync
 from x402.http.clients.requests import x402_requests
 from x402.mechanisms.evm import EthAccountSigner
 from x402.mechanisms.evm.exact.register import register_exact_evm_client
 
 wallet = x402ClientSync()
 signer = EthAccountSigner(Account.from_key(os.environ["PRIVATE_KEY"]))
-register_exact_evm_client(wallet, signer)
-http = x402_requests(wallet)  # pays what answers 402
+# The most that one payment may be, in millionths of a USDC.
+register_exact_evm_client(wallet, signer, policies=[max_amount({units})])
 
-paid = http.post(
+# Only this session pays what answers 402.
+paid = x402_requests(wallet).post(
     "{base}/api/x402/{slug}",
     json={body},
     timeout=30,
@@ -36,7 +38,7 @@ paid = http.post(
 paid.raise_for_status()
 task = {{"done": False}}
 while not task["done"]:
-    task = http.get(f"{base}{{paid.json()['statusUrl']}}?wait=30").json()
+    task = requests.get(f"{base}{{paid.json()['statusUrl']}}?wait=30").json()
 print(task["result"] or task["error"])
 """
 _TYPESCRIPT = """\
@@ -49,6 +51,7 @@ import {{ privateKeyToAccount }} from "viem/accounts";
 const account = privateKeyToAccount(process.env.PRIVATE_KEY as `0x${{string}}`);
 const pay = wrapFetchWithPaymentFromConfig(fetch, {{
   schemes: [{{ network: "{caip2}", client: new ExactEvmScheme(account) }}],
+  spendControls: {{ maxAmountPerPayment: "${usdc}" }},
 }});
 
 const paid = await pay("{base}/api/x402/{slug}", {{
@@ -60,20 +63,27 @@ if (!paid.ok) throw new Error(await paid.text());
 const {{ statusUrl }} = await paid.json();
 let task;
 do task = await (await fetch(`{base}${{statusUrl}}?wait=30`)).json();
-while (!task.done);
+while (task.done === false);
 console.log(task.result ?? task.error);
 """
 _CURL = """\
 # 1. Ask for the price. This is free: the answer is a 402 that names it.
 curl -i {base}/api/x402/{slug} --json {body}
-
-# 2. curl cannot sign, so transfer that amount of USDC on {network} from any wallet to
+"""
+_TRANSFER = """
+# 2. curl cannot sign, so transfer that amount of USDC on {chain} from any wallet to
 #    {wallet}
-#    and send the transaction's hash with the request.
+#    and, once it is mined, send the transaction's hash with the request.
 curl {base}/api/proxy-generate --json {direct}
 
 # 3. Wait for the result.
 curl '{base}/api/task/TASK_ID?wait=30'
+"""
+# A buyer who transfers first and cannot sign then has paid for nothing.
+_NO_TRANSFER = """
+# curl cannot sign, and this gateway takes no payment without a signature: send no transfer
+# before you can make one. Both ways to pay, step by step:
+curl {base}/llms.txt
 """
 _MCP = """\
 # Claude Code
@@ -87,21 +97,25 @@ claude mcp add --transport http {name} {base}/mcp
 def write(settings: Settings, endpoint: Endpoint, *, serves_mcp: bool) -> Mapping[str, str]:
     """Return the code by its language; `mcp` only where the gateway serves MCP."""
     example = request_example(endpoint)
+    _, highest = price_range(endpoint)
+    curl = _CURL + (_NO_TRANSFER if settings.require_payer_signature else _TRANSFER)
     facts = {
         "base": settings.base_url,
         "slug": endpoint.slug,
         "caip2": settings.chain.caip2,
         "wallet": settings.wallet,
-        "network": settings.network,
+        "chain": "the embedded chain" if settings.play_key else settings.network,
+        "units": highest,
+        "usdc": wire.decimal(highest),
         "direct": _mark(_write_curl({"slug": endpoint.slug, "txHash": "0x…", **example})),
     }
     code = {
         "python": _PYTHON.format(**facts, body=_mark(_write_python(example))),
         "typescript": _TYPESCRIPT.format(**facts, body=_mark(_write_typescript(example))),
-        "curl": _CURL.format(**facts, body=_mark(_write_curl(example))),
+        "curl": curl.format(**facts, body=_mark(_write_curl(example))),
     }
     if "fileBase64" not in example:
-        code["python"] = code["python"].replace("import base64, os", "import os")
+        code["python"] = code["python"].replace("import base64, os,", "import os,")
         code["typescript"] = code["typescript"].replace(
             'import { readFileSync } from "node:fs";\n', ""
         )

@@ -1,11 +1,11 @@
 """What the pages for people show: plain values for the templates in `static/pages`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from gateway.domain import DOCUMENT_PARSING, TEXT_TO_IMAGE, Endpoint
-from gateway.domain.description import request_schema
+from gateway.domain.description import price_range, request_schema
 from gateway.plugins.catalog import Registered
 from gateway.settings import Settings
 from gateway.settings.bucket import bucket_of
@@ -51,7 +51,7 @@ def view(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
         "network": _describe_network(settings),
         "offers": offers,
         "sells": gateway.wallet.problem is None,
-        "cheapest": min((offer["price"] for offer in offers if offer["on_sale"]), default=None),
+        "cheapest": _cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
         "code": _write_code(gateway, shown, serves_mcp=gateway.serves_mcp),
         "page": _describe_page(gateway, slug) if slug else None,
@@ -61,21 +61,28 @@ def view(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
 def _describe(registered: Registered, gateway: Services) -> dict[str, Any]:
     """Return what a card and a page say about one endpoint."""
     endpoint, circuit = registered.endpoint, registered.upstream.circuit
-    prices = sorted({endpoint.price_units, *(step.price_units for step in endpoint.price_steps)})
+    lowest, highest = price_range(endpoint)
     return {
         "slug": endpoint.slug,
         "title": endpoint.title,
         "description": endpoint.description,
         "model": endpoint.model,
         "kind": _CAPABILITIES.get(endpoint.capability, endpoint.capability),
-        "price": write_usdc(endpoint.price_units),
-        "highest": write_usdc(prices[-1]) if prices[-1] > endpoint.price_units else None,
+        "price": wire.decimal(endpoint.price_units),
+        "highest": wire.decimal(highest) if highest > endpoint.price_units else None,
+        "lowest_units": lowest,
         "on_sale": not circuit.is_open and gateway.wallet.problem is None,
         "sample": _choose_sample(endpoint),
         "fields": request_schema(endpoint)["properties"],
         "required": endpoint.required_fields,
         "extensions": endpoint.file_extensions,
     }
+
+
+def _cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the lowest price of what is on sale, in USDC."""
+    lowest = min((offer["lowest_units"] for offer in offers if offer["on_sale"]), default=None)
+    return None if lowest is None else wire.decimal(lowest)
 
 
 def _choose_sample(endpoint: Endpoint) -> str:
@@ -130,11 +137,6 @@ def _describe_page(gateway: Services, slug: str) -> dict[str, Any]:
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
     }
-
-
-def write_usdc(units: int) -> str:
-    """Return an amount in units of 10⁻⁶ USDC without needless digits, such as `0.02`."""
-    return f"{wire.number(units):.6f}".rstrip("0").rstrip(".")
 
 
 def _origin(address: str) -> str:

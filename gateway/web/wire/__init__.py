@@ -4,7 +4,7 @@ Names in camelCase and amounts as floats belong here. Rules about a payment do n
 `gateway.payments`.
 """
 
-from gateway.web.wire.answers import POLL_S, dumps, event, number, started, task
+from gateway.web.wire.answers import POLL_S, decimal, dumps, event, number, started, task
 from gateway.web.wire.bodies import (
     Body,
     DirectBody,
@@ -30,6 +30,7 @@ __all__ = [
     "DirectBody",
     "GenerationBody",
     "challenge_schema",
+    "decimal",
     "dumps",
     "error_schema",
     "event",

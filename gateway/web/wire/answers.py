@@ -27,6 +27,11 @@ def number(units: int) -> float:
     return units / 10**6
 
 
+def decimal(units: int) -> str:
+    """Return an amount in units of 10⁻⁶ USDC without needless digits, such as `0.02`."""
+    return f"{number(units):.6f}".rstrip("0").rstrip(".")
+
+
 def started(task: Task, callback_secret: str | None = None) -> dict[str, Any]:
     """Return the answer that the generation has started (spec §2.3).
 

@@ -55,6 +55,7 @@ _MORE_HEADERS = (
     (b"cookie", b"gateway_admin=x; a=b"), (b"cookie", b"\xff="), (b"range", b"bytes=0-1"),
     (b"if-none-match", b"*"), (b"accept", b"text/html"), (b"accept", b"text/event-stream"),
     (b"accept", b"application/json, Text/Event-Stream;q=0.9"), (b"accept-encoding", b"gzip"),
+    (b"accept", b"text/*"), (b"accept", b"application/json;q=0.1,*/*"), (b"accept", b"text/*;q=0"),
     (b"x-http-method-override", b"DELETE"), (b"upgrade", b"websocket"), (b"connection", b"close"),
     (b"x-forwarded-for", b"192.0.2.7"), (b"x-forwarded-for", b"192.0.2.7, 192.0.2.8"),
     (b"x-forwarded-for", b""), (b"x-forwarded-for", b"\xff"), (b"x-forwarded-host", b"evil.test"),

@@ -126,6 +126,21 @@ async def test_a_thousand_odd_requests_get_the_same_answers_both_ways(
     assert set(kinds) <= set(both.answered)
 
 
+@pytest.mark.parametrize(
+    "accept",
+    [b"text/*", b"*/*", b"application/json;q=0.1,*/*", b"text/*,application/json;q=0.5", b""],
+)
+async def test_a_pattern_that_a_stream_only_fits_gets_json_both_ways(
+    settings, provider, clock, payer, accept
+):
+    async with opened(changed(settings), provider, clock, payer) as (gateway, task_id):
+        both = Both(gateway)
+        poll = Asked(path=b"/api/task/" + task_id.encode(), headers=[HOST, (b"accept", accept)])
+        answer = await both.compare(poll)
+    assert answer.headers["content-type"] == ["application/json"]
+    assert both.handed_on == 0
+
+
 # -- the same with other settings, and while the gateway cannot sell
 
 

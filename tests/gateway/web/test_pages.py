@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import attrs
@@ -12,6 +13,7 @@ import gateway_documents
 import gateway_sandbox_image
 from gateway.demo.sample import sample_pdf
 from gateway.plugins.upstream import Upstream
+from gateway.settings import EndpointOverride
 from gateway.web.application import _static_folder
 from tests.conftest import WALLET, ScriptedPlugin, running
 
@@ -59,6 +61,14 @@ async def test_the_front_page_names_every_offer_its_price_and_where_it_is_sold(g
     assert "/.well-known/agent-manifest.json" in links
 
 
+async def test_the_front_page_names_the_lowest_price_of_all(settings, provider):
+    prices = {"picture": "10", "paper": "2", "document-parser": "30"}
+    overrides = {slug: EndpointOverride(price=price) for slug, price in prices.items()}
+    async with running(attrs.evolve(settings, endpoints=overrides), provider) as started:
+        page = await get_page(started, "/")
+    assert "Pictures and documents from 2 USDC each." in page.words
+
+
 async def test_the_front_page_links_to_what_programs_read(gateway):
     answer = await gateway.client.get("/")
     assert answer.headers["Link"] == (
@@ -104,6 +114,43 @@ async def test_mcp_is_named_only_where_it_is_served(settings, provider):
         assert "http://gateway.test/mcp" in (await get_page(started, "/")).words
 
 
+async def code_of(gateway, language: str) -> str:
+    """Return the code of one language on the page of pictures."""
+    page = await (await gateway.client.get("/play/picture")).get_data(as_text=True)
+    shown = re.search(rf'data-language="{language}".*?<code>(.*?)</code>', page, re.DOTALL)[1]
+    return unescape(re.sub(r"<[^>]+>", "", shown))
+
+
+async def test_where_a_transfer_needs_a_signature_curl_is_told_to_send_none(settings, provider):
+    """A buyer who has transferred and cannot sign has lost the money."""
+    required = attrs.evolve(settings, require_payer_signature=True)
+    async with running(required, provider) as started:
+        code = await code_of(started, "curl")
+    assert "/api/x402/picture --json" in code
+    assert "send no transfer" in code
+    assert "http://gateway.test/llms.txt" in code
+    for words in (WALLET, "proxy-generate", "from any wallet"):
+        assert words not in code
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [({}, "on base from"), ({"play_key": "0x" + "12" * 32}, "on the embedded chain from")],
+)
+async def test_curl_says_on_which_chain_the_transfer_counts(settings, provider, changes, where):
+    local = attrs.evolve(settings, base_url="http://127.0.0.1:8080", **changes)
+    async with running(local, provider) as started:
+        code = await code_of(started, "curl")
+    assert f"USDC {where} any wallet to\n#    {WALLET}\n" in code
+
+
+async def test_the_code_pays_no_more_than_the_highest_price(settings, provider):
+    dearest = {"picture": EndpointOverride(price="0.02", prices={"2K": "0.05"})}
+    async with running(attrs.evolve(settings, endpoints=dearest), provider) as started:
+        assert "max_amount(50000)" in await code_of(started, "python")
+        assert 'maxAmountPerPayment: "$0.05"' in await code_of(started, "typescript")
+
+
 # -- the page of one endpoint
 
 
@@ -133,8 +180,6 @@ async def test_an_unknown_endpoint_has_no_page(gateway):
 async def test_words_of_an_endpoint_stay_words(settings, provider):
     evil = '</script><script>alert(1)</script><b title="'
     change = {"picture": {"title": evil, "description": evil}}
-    from gateway.settings import EndpointOverride
-
     overrides = {slug: EndpointOverride(**fields) for slug, fields in change.items()}
     async with running(attrs.evolve(settings, endpoints=overrides, name=evil), provider) as started:
         for path in ("/", "/play/picture"):

@@ -9,7 +9,6 @@ from html import unescape
 
 import pytest
 
-from gateway.demo.sample import sample_pdf
 from gateway.demo.tour.client import open_session
 from tests.proof.pages.browser import open_shop
 
@@ -44,7 +43,7 @@ def run(command: list[str], folder, **variables: str) -> str:
     [("sandbox-image", "image/png", 20_000), ("document-parser", "Quarterly Report", 10_000)],
 )
 def test_the_python_code_buys(shop, tmp_path, slug, made, units):
-    (tmp_path / "report.pdf").write_bytes(sample_pdf())
+    (tmp_path / "report.txt").write_text("Quarterly Report")
     before = shop.payments_of(shop.purse)
     text = code(shop, slug, "python")
     said = run([sys.executable, "-c", text], tmp_path, PRIVATE_KEY=shop.place.purse_key)
@@ -59,7 +58,7 @@ def test_the_python_code_buys(shop, tmp_path, slug, made, units):
 def test_the_first_curl_asks_for_the_price_and_the_second_is_understood(
     shop, tmp_path, slug, price
 ):
-    (tmp_path / "report.pdf").write_bytes(sample_pdf())
+    (tmp_path / "report.txt").write_text("Quarterly Report")
     text = code(shop, slug, "curl")
     first, second = (
         line for line in text.splitlines() if line.startswith("curl") and "--json" in line
@@ -69,3 +68,13 @@ def test_the_first_curl_asks_for_the_price_and_the_second_is_understood(
     assert f'"amount":"{price}"' in answer
     # Only the transaction is missing.
     assert "TX_NOT_FOUND" in run(["bash", "-c", second.replace("0x…", "0x" + "12" * 32)], tmp_path)
+
+
+def test_the_python_code_pays_no_more_than_it_says(shop, tmp_path):
+    before = shop.payments_of(shop.purse)
+    text = code(shop, "sandbox-image", "python")
+    assert "max_amount(20000)" in text
+    text = text.replace("max_amount(20000)", "max_amount(19999)")
+    with pytest.raises(subprocess.CalledProcessError):
+        run([sys.executable, "-c", text], tmp_path, PRIVATE_KEY=shop.place.purse_key)
+    assert shop.payments_of(shop.purse) == before

@@ -50,6 +50,9 @@ def test_right_values_pass():
     [
         {"base_url": "https://gateway.example.com"},
         {"rpc_urls": (*LOCAL, "https://rpc.example.com")},
+        {"bind": "0.0.0.0:8080"},
+        {"bind": "[::]:8080"},
+        {"bind": "192.0.2.7:8080"},
     ],
 )
 def test_a_play_key_is_refused_where_others_reach_gateway_or_chain(public):

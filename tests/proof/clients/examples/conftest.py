@@ -1,8 +1,12 @@
 """Fixtures: a gateway that sells what the examples buy, and a program run beside it."""
 
 import asyncio
+import fcntl
+import hashlib
 import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,10 +15,13 @@ import pytest
 
 from gateway import hookimpl
 from tests.conftest import ScriptedPlugin
+from tests.proof.clients.places import default_cache
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 # A loaded machine takes its time to import the EVM's libraries, and to start Node.
 _PATIENCE_S = 240
+_INSTALL_S = 600
+_MANIFESTS = ("package.json", "package-lock.json")
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +60,47 @@ def variables(site, chain, payer) -> dict[str, str]:
     """What the examples read from the environment."""
     key = "0x" + bytes(payer.account.key).hex()
     return {"GATEWAY": site.url, "RPC": chain.rpc_url, "BUYER_KEY": key}
+
+
+@pytest.fixture(scope="session")
+def node_modules():
+    """The examples' packages, installed once and kept in the user's cache."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("Node is not installed")
+    locked = hashlib.sha256((EXAMPLES / "package-lock.json").read_bytes()).hexdigest()
+    folder = default_cache() / f"examples-{locked[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    # Several test processes may want to install.
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "installed").exists():
+            _install(folder)
+            (folder / "installed").touch()
+    return folder / "node_modules"
+
+
+def _install(folder) -> None:
+    for name in _MANIFESTS:
+        shutil.copyfile(EXAMPLES / name, folder / name)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_S, check=False
+    )
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["it did not say why"])[0]
+        pytest.skip(f"the packages cannot be installed ({why})")
+
+
+@pytest.fixture
+def script(node_modules, tmp_path):
+    """Returns a copy of an example that finds its packages."""
+    (tmp_path / "node_modules").symlink_to(node_modules)
+
+    def copied(name):
+        shutil.copyfile(EXAMPLES / name, tmp_path / name)
+        return tmp_path / name
+
+    return copied
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The Python programs of docs/examples, run as they stand, against a gateway on a real port."""
 
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 async def test_it_buys_and_saves(variables, chain, provider, tmp_path, example):
     ran = await run(sys.executable, EXAMPLES / example, "é", folder=tmp_path, **variables)
     assert ran.code == 0, ran.complained
-    assert ran.said.startswith("completed paid by 0x")
+    assert "\ncompleted paid by 0x" in ran.said
     assert (tmp_path / "bought.png").read_bytes() == PNG
     assert [request.prompt for request in provider.requests] == ["é"]
     assert chain.usdc_balance(WALLET) == 20_000
@@ -39,6 +40,20 @@ async def test_it_buys_over_mcp(variables, chain, tmp_path):
     assert ran.code == 0, ran.complained
     assert ran.said.startswith("completed paid by 0x")
     assert (tmp_path / "bought.png").read_bytes() == PNG
+    assert chain.usdc_balance(WALLET) == 20_000
+
+
+async def test_the_readmes_snippet_buys(variables, chain, tmp_path):
+    text = (EXAMPLES.parents[1] / "README.md").read_text()
+    (snippet,) = (
+        each
+        for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        if "x402_requests" in each
+    )
+    known = f"GATEWAY, BUYER_KEY = {variables['GATEWAY']!r}, {variables['BUYER_KEY']!r}\n"
+    ran = await run(sys.executable, "-c", known + snippet, folder=tmp_path)
+    assert ran.code == 0, ran.complained
+    assert ran.said.startswith("http")
     assert chain.usdc_balance(WALLET) == 20_000
 
 
