@@ -58,6 +58,10 @@ class Timing:
     stream_quiet_s: float = 15.0
     # The longest stream; the client then connects again.
     stream_s: float = 600.0
+    # For reading the pictures of one answer of `/mcp`, and for showing there what was paid for once
+    # its wait is over.
+    pictures_s: float = 5.0
+    show_sold_s: float = 8.0
     # At the end, for payments that are being settled, then for tasks that are being generated.
     # With the server's wait for open requests they stay under the `kill_timeout` of 120 s in
     # fly.toml.

@@ -4,23 +4,25 @@ A call takes the way of `POST /api/x402/{slug}`: the same checks in the same ord
 `accept_x402`, so that a payment that is sent again gives the same task.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import attrs
 import msgspec
+import structlog
 
 from gateway.contracts import Quote
 from gateway.domain import MAX_FILE_BYTES, Endpoint
-from gateway.errors import PaymentRequired, ValidationError
+from gateway.errors import ExecutionError, PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.plugins.catalog import Registered
 from gateway.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.mcp.door import Incoming
 from gateway.web.mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta
-from gateway.web.mcp.results import show_error, show_task
+from gateway.web.mcp.results import show_error, show_sold_unseen, show_task
 from gateway.web.mcp.task_handles import describe_new_task
 from gateway.web.mcp.tools import GET_TASK, slugs_of_tools
 from gateway.web.routes.generate import PRICE_LIMIT, make_challenge
@@ -29,8 +31,13 @@ from gateway.web.services import Services
 from gateway.web.validation import check_request, decode_generation
 
 MCP_PATH = "/mcp"
-# A client waits for a minute for an answer, and a settlement may have taken 20 seconds of it.
+# A client waits for a minute for an answer. So a call is not paid for later than the first, in
+# seconds after it came: a settlement may take 20 more. It waits for its task until the second, and
+# no longer than the third.
+_PAY_BY_S = 35.0
+_WAIT_UNTIL_S = 45.0
 _WAIT_S = 20.0
+_log = structlog.get_logger()
 
 
 @attrs.frozen(kw_only=True)
@@ -99,6 +106,7 @@ async def _sell(gateway: Services, registered: Registered, call: ToolCall) -> di
         quote = gateway.quote(registered.endpoint, request)
         if header is None:
             return _ask(gateway, quote, None)
+        _check_time_left(gateway, call)
         accepted = await gateway.payments.accept_x402(quote, request, header)
     except PaymentRequired as refusal:
         return _ask(gateway, quote, refusal.reason)
@@ -111,18 +119,39 @@ def _ask(gateway: Services, quote: Quote, reason: str | None) -> dict[str, Any]:
     return ask_for_payment(make_challenge(gateway, here, reason))
 
 
+def _check_time_left(gateway: Services, call: ToolCall) -> None:
+    """Raise `ExecutionError` where the client may be gone before its payment is answered."""
+    if gateway.now() - call.incoming.came_at > _PAY_BY_S:
+        raise ExecutionError(
+            "The file or its check took too long to answer a payment in time. This call charged "
+            "nothing; send it again with the same payment."
+        )
+
+
 async def _show_sold(gateway: Services, accepted: Accepted, call: ToolCall) -> dict[str, Any]:
     """Return the result of a paid call: the finished task, or where it will be.
 
-    A client that takes tasks gets one at once; the others wait a little.
+    The money has moved. Whatever happens here, the buyer gets the task's id and the receipt, and
+    has no reason to sign another payment.
     """
-    wait_s = 0.0 if call.takes_tasks else _WAIT_S
-    task, links = await look_at_task(gateway, accepted.task.id, wait_s, call.incoming.address)
-    if call.takes_tasks and not task.is_done:
-        result = describe_new_task(task)
-    else:
-        result = await show_task(gateway, task, links)
+    try:
+        result = await _look_at_sold(gateway, accepted.task.id, call)
+    except Exception:  # noqa: BLE001 - a buyer without an answer would pay twice
+        _log.exception("mcp.sold_not_shown", task=accepted.task.id)
+        unseen = describe_new_task if call.takes_tasks else show_sold_unseen
+        result = unseen(accepted.task)
     return result | {"_meta": receipt_meta(accepted.headers)}
+
+
+async def _look_at_sold(gateway: Services, task_id: str, call: ToolCall) -> dict[str, Any]:
+    """Return a task as a result; a client that takes tasks gets one at once, the others wait."""
+    left_s = call.incoming.came_at + _WAIT_UNTIL_S - gateway.now()
+    wait_s = 0.0 if call.takes_tasks else max(0.0, min(left_s, _WAIT_S))
+    async with asyncio.timeout(wait_s + gateway.timing.show_sold_s):
+        task, links = await look_at_task(gateway, task_id, wait_s, call.incoming.address)
+        if call.takes_tasks and not task.is_done:
+            return describe_new_task(task)
+        return await show_task(gateway, task, links)
 
 
 # -- the arguments

@@ -42,6 +42,8 @@ class Incoming:
 
     # What the client is counted by.
     address: str
+    # Unix seconds, before the body was read.
+    came_at: float
     # The file that was taken out of a large message.
     file: bytes | None = attrs.field(default=None, repr=False)
     # Whether the request was counted towards the limit of purchases before it was read.

@@ -52,6 +52,8 @@ class _Arguments(TypedDict, total=False):
     aspect_ratio: msgspec.Raw
     output_format: msgspec.Raw
     resolution: msgspec.Raw
+    # It works over HTTP only, and must be there to be refused.
+    callbackUrl: msgspec.Raw
 
 
 class _Params(TypedDict, total=False):

@@ -1,5 +1,6 @@
 """What a task looks like as the result of a tool: text, links, and small pictures themselves."""
 
+import asyncio
 import base64
 from collections.abc import Sequence
 from typing import Any
@@ -64,6 +65,7 @@ async def _write_outputs(
     """Return a link to each output that is not deleted, and the small pictures themselves."""
     content: list[dict[str, Any]] = []
     left = _MAX_PICTURES_BYTES
+    until = asyncio.get_running_loop().time() + gateway.timing.pictures_s
     for output, link in zip(outputs, links, strict=False):
         content.append(
             {
@@ -76,16 +78,20 @@ async def _write_outputs(
         )
         is_small = output.size_bytes <= min(left, _MAX_PICTURE_BYTES)
         if is_small and output.media_type.startswith("image/"):
-            content += await _write_picture(gateway, output)
+            content += await _write_picture(gateway, output, until)
             left -= output.size_bytes
     return content
 
 
-async def _write_picture(gateway: Services, output: StoredOutput) -> list[dict[str, Any]]:
+async def _write_picture(
+    gateway: Services, output: StoredOutput, until: float
+) -> list[dict[str, Any]]:
+    """Return a picture, or nothing where the store does not give it by `until` (the loop's)."""
     try:
-        data = await gateway.output_store.read(output)
-    except OutputStoreUnavailable as error:
-        _log.warning("output.not_shown", reason=str(error))
+        async with asyncio.timeout_at(until):
+            data = await gateway.output_store.read(output)
+    except (OutputStoreUnavailable, TimeoutError) as error:
+        _log.warning("output.not_shown", reason=str(error) or "The output store does not answer.")
         return []
     encoded = base64.b64encode(data).decode()
     return [{"type": "image", "data": encoded, "mimeType": output.media_type}]
@@ -96,6 +102,20 @@ def _say_how_to_wait(task: Task) -> str:
         f'The task is not done yet. Call {GET_TASK} with taskId "{task.id}" and wait 30 for its '
         "result; it is paid for."
     )
+
+
+def show_sold_unseen(task: Task) -> dict[str, Any]:
+    """Return the result of a paid call whose task cannot be shown: where the task will be.
+
+    `structuredContent` is the body of the 200 of `POST /api/x402/{slug}`.
+    """
+    body = wire.started(task)
+    hint = (
+        "The call is paid for, but its task cannot be shown now. Do not pay again: call "
+        f'{GET_TASK} with taskId "{task.id}" and wait 30 for its result.'
+    )
+    content = [_text(wire.dumps(body)), _text(hint)]
+    return {"isError": False, "content": content, "structuredContent": body}
 
 
 def show_error(gateway: Services, error: Exception, rule: str) -> dict[str, Any]:

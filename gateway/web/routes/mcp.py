@@ -39,7 +39,7 @@ async def exchange() -> Response:
 
 
 async def _answer(gateway: Services) -> Answer:
-    client = address()
+    client, came_at = address(), gateway.now()
     gateway.limits.hit(MCP_LIMIT, client)
     _check_origin(gateway)
     # A large message is a call with a file, and counts as a purchase before it is read.
@@ -57,6 +57,7 @@ async def _answer(gateway: Services) -> Answer:
     del data
     incoming = Incoming(
         address=client,
+        came_at=came_at,
         file=message.file,
         is_counted=is_counted,
         admit=cast(Any, request.body).admit,

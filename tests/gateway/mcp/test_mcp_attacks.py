@@ -154,6 +154,21 @@ async def test_a_file_of_the_largest_size_can_be_bought(agent, gateway, payer, p
     assert len(provider.requests[-1].attachment.data) == 7_500_000
 
 
+@pytest.mark.parametrize("size", [8, 400_000], ids=["a small message", "a large one"])
+async def test_an_address_for_events_is_refused_and_never_ignored(
+    modern, gateway, chain, payer, size
+):
+    arguments = {
+        "fileBase64": "A" * size,
+        "fileName": "a.txt",
+        "callbackUrl": "https://buyer.example/hook",
+    }
+    async with nothing_charged(gateway, chain):
+        answer = await modern.call("paper", payer.payload(10_000, version=2), **arguments)
+    assert answer["isError"] is True
+    assert "callbackUrl works over HTTP only" in answer["content"][0]["text"]
+
+
 async def test_bodies_share_the_memory_of_all_bodies(settings, provider, clock):
     small = attrs.evolve(settings, body_memory_mb=24)
     async with running(small, provider, now=clock) as gateway:

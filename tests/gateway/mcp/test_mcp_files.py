@@ -97,6 +97,24 @@ async def test_another_file_at_the_address_is_another_request(agent, site, payer
     assert other["structuredContent"]["error"] == "invalid_exact_evm_nonce_already_used"
 
 
+@pytest.mark.parametrize("why", ["gone", "busy"])
+async def test_a_repeated_payment_is_not_told_that_nothing_was_charged(
+    agent, fetching, chain, site, payer, why
+):
+    site.expect_oneshot_request("/a.txt").respond_with_data(TEXT)
+    payment = payer.payload(10_000, version=2)
+    await agent.call("paper", payment, fileUrl=url(site))
+    if why == "busy":
+        fetching.services.linked_files._by_address["203.0.113.9"] = 4
+    async with nothing_charged(fetching, chain):
+        again = await agent.call("paper", payment, fileUrl=url(site))
+    said = sentence_of(again)
+    assert said.startswith(("The file at fileUrl cannot", "Too many files are being fetched."))
+    assert said.endswith(
+        "This call charged nothing; an earlier one with the same payment may have."
+    )
+
+
 async def test_a_name_may_be_given_where_the_address_has_none(agent, site, payer, provider):
     site.expect_request("/download").respond_with_data(TEXT)
     asked = await agent.call("paper", fileUrl=url(site, "/download"))
