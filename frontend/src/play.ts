@@ -21,8 +21,7 @@ interface Offer {
   request: form.Request;
   key: string;
   terms: Terms;
-  /** Who may have paid under this key already: another account would pay a second time. */
-  payer?: string | undefined;
+  payer?: Purchase["payer"];
 }
 
 function notify(sentence: string): void {
@@ -178,9 +177,9 @@ async function sign(signer: Signer, priced: Offer, data: TypedData, confirm: HTM
     const signature = await signer.sign(data);
     // The buyer went on without it: sent now, it would be a second payment.
     if (asked !== step) return;
-    const { request, key, terms } = priced;
+    const { request, key, terms, payer } = priced;
     const payment = paymentHeader(terms, data.message, signature);
-    const purchase: Purchase = { key, ...request, terms, payment, authorization: data.message };
+    const purchase: Purchase = { key, ...request, terms, payment, authorization: data.message, payer };
     // Before anything is sent: a reload from now on sends the same payment.
     save(purchase);
     await settle(purchase);
@@ -211,13 +210,13 @@ async function settle(purchase: Purchase): Promise<void> {
 async function refused(purchase: Purchase, error: Refusal): Promise<void> {
   if (error.status === 409)
     return ended("You began this purchase with another request, so this signature took nothing.");
+  const payer = error.isSpent ? purchase.authorization.from : purchase.payer;
   // Only here is it certain that nothing was paid by what is kept.
-  if (error.status === 402 && !error.isSpent) forget();
+  if (error.status === 402 && !payer) forget();
   const { key, body, file } = purchase;
   try {
     // The price may be what has changed.
     const terms = await askPrice(JSON.stringify(body), key, notify);
-    const payer = error.isSpent ? purchase.authorization.from : undefined;
     offer({ request: { body, file }, key, terms, payer }, error.message);
   } catch (problem) {
     interrupted(`${error.message} ${say(problem)}`, () => refused(purchase, error));
@@ -274,7 +273,7 @@ function isHeld(task: Task): boolean {
 function describe(task: Task, line: HTMLElement, bar: HTMLProgressElement): void {
   if (task.progress !== null) bar.value = task.progress;
   const again = task.attempt > 1 ? ` Attempt ${task.attempt} of ${task.maxAttempts}.` : "";
-  if (isHeld(task)) line.textContent = "The payment is still being settled on the chain. It is the same payment; do not sign another.";
+  if (isHeld(task)) line.textContent = "The payment is still being settled on the chain. There is nothing more to sign.";
   else
     line.textContent =
       task.status === "queued" ? `Paid. Your task waits for its turn.${again}` : `Your result is being made.${again}`;

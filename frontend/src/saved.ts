@@ -12,6 +12,8 @@ export interface Purchase {
   /** The header with the signed payment, and what was signed. */
   payment: string;
   authorization: Authorization;
+  /** Who may have paid under this key already: another account would pay a second time. */
+  payer?: string | undefined;
   /** Set once the gateway has taken the payment. */
   statusUrl?: string;
   transaction?: string;
