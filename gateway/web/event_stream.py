@@ -57,6 +57,11 @@ def _patient(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitabl
     return send_in_time
 
 
+def held_of(asked: Request) -> contextlib.ExitStack:
+    """Return what is released once the answer to a request has ended, whatever ended it."""
+    return cast(contextlib.ExitStack, cast(dict[str, Any], asked.scope)[_HELD])
+
+
 def wants_events(asked: Request) -> bool:
     """Whether a client names a stream of events, and prefers it to JSON.
 
@@ -77,8 +82,7 @@ async def answer_stream(
     `TooManyStreams`.
     """
     await find(gateway, task_id)
-    held: contextlib.ExitStack = cast(dict[str, Any], asked.scope)[_HELD]
-    if not held.enter_context(gateway.streams.counted(client)):
+    if not held_of(asked).enter_context(gateway.streams.counted(client)):
         raise TooManyStreams(int(gateway.timing.stream_s))
     # `X-Accel-Buffering` tells nginx to pass each event on at once.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

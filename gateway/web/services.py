@@ -37,6 +37,9 @@ FAILURE = "gateway-failure"
 # task they stay under the number of connections that fly.toml's proxy passes on.
 _MAX_STREAMS = 200
 _MAX_STREAMS_PER_ADDRESS = 4
+# Answers of `/mcp` with pictures in them: each takes up to 16 MB until it is sent.
+_MAX_PICTURED = 8
+_MAX_PICTURED_PER_ADDRESS = 4
 
 
 @attrs.frozen(kw_only=True)
@@ -89,6 +92,9 @@ class Services:
     long_polls: LongPolls
     streams: LongPolls = attrs.field(
         factory=lambda: LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
+    )
+    pictured: LongPolls = attrs.field(
+        factory=lambda: LongPolls(_MAX_PICTURED, _MAX_PICTURED_PER_ADDRESS)
     )
     deliveries: Deliveries
     readiness: Readiness

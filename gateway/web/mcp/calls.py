@@ -77,7 +77,7 @@ async def _show(gateway: Services, call: ToolCall) -> dict[str, Any]:
         raise ValidationError("taskId must be a string.")
     wait_s = read_wait_s(str(call.arguments.get("wait", 0)))
     task, links = await look_at_task(gateway, task_id, wait_s, call.incoming.address)
-    return await show_task(gateway, task, links)
+    return await show_task(gateway, task, links, call.incoming.admit_pictures)
 
 
 # -- the tools that sell
@@ -151,7 +151,7 @@ async def _look_at_sold(gateway: Services, task_id: str, call: ToolCall) -> dict
         task, links = await look_at_task(gateway, task_id, wait_s, call.incoming.address)
         if call.takes_tasks and not task.is_done:
             return describe_new_task(task)
-        return await show_task(gateway, task, links)
+        return await show_task(gateway, task, links, call.incoming.admit_pictures)
 
 
 # -- the arguments

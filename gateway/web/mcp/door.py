@@ -48,6 +48,8 @@ class Incoming:
     file: bytes | None = attrs.field(default=None, repr=False)
     # Whether the request was counted towards the limit of purchases before it was read.
     is_counted: bool = False
+    # Whether the answer may hold pictures; it then counts as one that does until it is sent.
+    admit_pictures: Callable[[], bool]
     # Takes room for so many bytes, as for a request's body; raises `BodiesFull`.
     admit: Callable[[int], None]
 

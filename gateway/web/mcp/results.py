@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
@@ -22,18 +22,21 @@ _MAX_TEXT_CHARS = 25_000
 _log = structlog.get_logger()
 
 
-async def show_task(gateway: Services, task: Task, links: Sequence[str]) -> dict[str, Any]:
+async def show_task(
+    gateway: Services, task: Task, links: Sequence[str], admit_pictures: Callable[[], bool]
+) -> dict[str, Any]:
     """Return a task as the result of a tool.
 
     `structuredContent` is the body of `GET /api/task/{taskId}`, its Markdown cut. The first text
-    is the same without the Markdown, which has a text of its own.
+    is the same without the Markdown, which has a text of its own. Where there are small pictures,
+    `admit_pictures` is asked once whether the result may hold them.
     """
     body = wire.task(task, network=gateway.settings.network, links=links)
     content = [_text(_write_without_text(body))]
     if task.result is not None:
         content += _write_text(task.result.text, links)
         body["result"]["text"] = (task.result.text or "")[:_MAX_TEXT_CHARS] or None
-        content += await _write_outputs(gateway, task.result.outputs, links)
+        content += await _write_outputs(gateway, task.result.outputs, links, admit_pictures)
     elif not task.is_done:
         content.append(_text(_say_how_to_wait(task)))
     failed = task.is_done and task.result is None
@@ -60,11 +63,16 @@ def _write_text(text: str | None, links: Sequence[str]) -> list[dict[str, Any]]:
 
 
 async def _write_outputs(
-    gateway: Services, outputs: Sequence[StoredOutput], links: Sequence[str]
+    gateway: Services,
+    outputs: Sequence[StoredOutput],
+    links: Sequence[str],
+    admit_pictures: Callable[[], bool],
 ) -> list[dict[str, Any]]:
     """Return a link to each output that is not deleted, and the small pictures themselves."""
     content: list[dict[str, Any]] = []
-    left = _MAX_PICTURES_BYTES
+    chosen = _choose_pictures(outputs) if links else set()
+    if chosen and not admit_pictures():
+        chosen = set()
     until = asyncio.get_running_loop().time() + gateway.timing.pictures_s
     for output, link in zip(outputs, links, strict=False):
         content.append(
@@ -76,11 +84,21 @@ async def _write_outputs(
                 "size": output.size_bytes,
             }
         )
+        if output.key in chosen:
+            content += await _write_picture(gateway, output, until)
+    return content
+
+
+def _choose_pictures(outputs: Sequence[StoredOutput]) -> set[str]:
+    """Return the keys of the pictures that are small enough for an answer."""
+    left = _MAX_PICTURES_BYTES
+    chosen: set[str] = set()
+    for output in outputs:
         is_small = output.size_bytes <= min(left, _MAX_PICTURE_BYTES)
         if is_small and output.media_type.startswith("image/"):
-            content += await _write_picture(gateway, output, until)
+            chosen.add(output.key)
             left -= output.size_bytes
-    return content
+    return chosen
 
 
 async def _write_picture(

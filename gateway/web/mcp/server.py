@@ -105,10 +105,10 @@ class _Tools:
     async def get_task(self, context: _Context, params: _TaskParams) -> dict[str, Any]:
         """Answer `tasks/get`."""
         _require_modern(context)
-        client = _incoming_of(context).address
+        incoming = _incoming_of(context)
         try:
-            self._gateway.limits.hit(TASK_LIMIT, client)
-            return await show_handle(self._gateway, params.task_id, client)
+            self._gateway.limits.hit(TASK_LIMIT, incoming.address)
+            return await show_handle(self._gateway, params.task_id, incoming)
         except NotFound as error:
             raise MCPError(INVALID_PARAMS, error.message) from None
         except TooManyRequests as error:

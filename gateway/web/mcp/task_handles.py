@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.domain import Task
 from gateway.web import wire
+from gateway.web.mcp.door import Incoming
 from gateway.web.mcp.results import show_task
 from gateway.web.routes.tasks import look_at_task
 from gateway.web.services import Services
@@ -38,15 +39,15 @@ def describe_new_task(task: Task) -> dict[str, Any]:
     }
 
 
-async def show_handle(gateway: Services, task_id: str, client: str) -> dict[str, Any]:
+async def show_handle(gateway: Services, task_id: str, incoming: Incoming) -> dict[str, Any]:
     """Return the result of `tasks/get`; raises `NotFound` for an unknown id.
 
     A task that failed is completed in the extension's words: its result says `isError`.
     """
-    task, links = await look_at_task(gateway, task_id, 0.0, client)
+    task, links = await look_at_task(gateway, task_id, 0.0, incoming.address)
     described = _describe(task)
     if task.is_done:
-        described["result"] = await show_task(gateway, task, links)
+        described["result"] = await show_task(gateway, task, links, incoming.admit_pictures)
     return described
 
 

@@ -1,5 +1,6 @@
 """The route of the Model Context Protocol; `gateway.web.mcp` says what its messages do."""
 
+from functools import partial
 from typing import Any, cast
 
 from quart import Blueprint, Response, request
@@ -7,6 +8,7 @@ from quart import Blueprint, Response, request
 from gateway.errors import ValidationError
 from gateway.web.answers import Answer
 from gateway.web.error_answers import answer_error
+from gateway.web.event_stream import held_of
 from gateway.web.mcp.door import Incoming, McpDoor
 from gateway.web.mcp.envelope import (
     INVALID_REQUEST,
@@ -55,11 +57,13 @@ async def _answer(gateway: Services) -> Answer:
     message = await read_message(gateway, data)
     # A file would be in memory twice while the call is settled.
     del data
+    pictured = gateway.pictured.counted(client)
     incoming = Incoming(
         address=client,
         came_at=came_at,
         file=message.file,
         is_counted=is_counted,
+        admit_pictures=partial(held_of(cast(Any, request)).enter_context, pictured),
         admit=cast(Any, request.body).admit,
     )
     return await cast(McpDoor, gateway.mcp).exchange(gateway, request.scope, message.data, incoming)
