@@ -109,8 +109,8 @@ class Wallet:
             "nonce": "0x" + secrets.token_hex(32),
         }
         domain = {
-            # The name and the version of the token.
-            **terms["extra"],
+            "name": terms["extra"]["name"],
+            "version": terms["extra"]["version"],
             "chainId": int(terms["network"].removeprefix("eip155:")),
             "verifyingContract": terms["asset"],
         }

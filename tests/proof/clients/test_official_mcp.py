@@ -5,11 +5,10 @@ import pytest
 
 from tests.conftest import PNG, WALLET
 from tests.gateway.mcp.official import MODES, buy_picture
-from tests.proof.clients.test_official_client import site  # noqa: F401 - a fixture
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_official_client_buys_by_a_tool(site, payer, chain, mode):  # noqa: F811
+async def test_the_official_client_buys_by_a_tool(site, payer, chain, mode):
     shown = await buy_picture(site.url, mode, payer.account)
     async with httpx.AsyncClient() as client:
         assert (await client.get(str(shown.content[1].uri))).content == PNG
