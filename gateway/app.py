@@ -44,7 +44,7 @@ from gateway.web.rate_limits import RateLimits
 from gateway.web.readiness import Readiness
 from gateway.web.routes.tasks import render_event
 from gateway.web.services import EXTENSION, FAILURE, Services, Timing
-from gateway.webhooks import CallbackSecrets, Deliveries, Sender
+from gateway.webhooks import CallbackSecrets, Deliveries, Render, Sender
 
 _log = structlog.get_logger()
 
@@ -207,20 +207,10 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
     settings, chain, now = context.settings, context.chain, context.now
     output_store = open_outputs(settings, installation.file_secret)
     notifications = TaskNotifications()
-
-    def tell(task_id: str) -> None:
-        notifications.post(task_id)
-        deliveries.wake()
-
-    deliveries = Deliveries(
-        store=store,
-        render=lambda event, task: render_event(services, event, task),
-        secrets=CallbackSecrets(installation.file_secret),
-        sender=Sender(is_local=settings.webhooks == "local"),
-        now=now,
-        is_on=settings.sends_webhooks,
+    deliveries = _make_deliveries(
+        parts, installation, lambda event, task: render_event(services, event, task)
     )
-    workers = _make_workers(parts, output_store, tell)
+    workers = _make_workers(parts, output_store, _announce(notifications, deliveries))
     settlements = _make_settlements(parts, workers.wake, notifications.post)
     readiness = Readiness(settings, catalog)
     wallet = WalletCheck(settings, chain)
@@ -251,6 +241,28 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         timing=parts.timing,
     )
     return services
+
+
+def _make_deliveries(parts: _Parts, installation: _Installation, render: Render) -> Deliveries:
+    settings = parts.context.settings
+    return Deliveries(
+        store=parts.store,
+        render=render,
+        secrets=CallbackSecrets(installation.file_secret),
+        sender=Sender(is_local=settings.webhooks == "local"),
+        now=parts.context.now,
+        is_on=settings.sends_webhooks,
+    )
+
+
+def _announce(notifications: TaskNotifications, deliveries: Deliveries) -> Callable[[str], None]:
+    """Return what tells waiting requests and webhooks that a task has ended."""
+
+    def tell(task_id: str) -> None:
+        notifications.post(task_id)
+        deliveries.wake()
+
+    return tell
 
 
 def _make_workers(

@@ -3,8 +3,15 @@
 Tasks and refunds write events into the store's queue. This package delivers them.
 """
 
-from gateway.webhooks.deliveries import Deliveries, DeliveryTiming
+from gateway.webhooks.deliveries import Deliveries, DeliveryTiming, Render
 from gateway.webhooks.sender import Sender, is_this_machine
 from gateway.webhooks.signing import CallbackSecrets
 
-__all__ = ["CallbackSecrets", "Deliveries", "DeliveryTiming", "Sender", "is_this_machine"]
+__all__ = [
+    "CallbackSecrets",
+    "Deliveries",
+    "DeliveryTiming",
+    "Render",
+    "Sender",
+    "is_this_machine",
+]
