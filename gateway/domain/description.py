@@ -150,13 +150,13 @@ def direct_request_schema(
 def callback_fields() -> dict[str, Any]:
     """Return the field by which a request of either flow asks for webhooks.
 
-    The schema says less than the parser: in production http is refused, and a user name always.
+    The schema says less than the parser, which refuses a user name and a port out of range.
     """
     return {
         "callbackUrl": {
             "type": "string",
             "format": "uri",
-            "pattern": "^https?://",
+            "pattern": "^https://",
             "maxLength": MAX_CALLBACK_CHARS,
             "description": "An https address that is told how the task ends.",
         }

@@ -16,6 +16,7 @@ from gateway.domain.description import (
     request_schema,
     started_example,
 )
+from gateway.settings import Settings
 from gateway.version import VERSION
 from gateway.web import wire
 from gateway.web.services import Services
@@ -85,7 +86,7 @@ def _categories(endpoints: Iterable[Endpoint]) -> list[str]:
 
 
 def _paths(gateway: Services, endpoints: list[Endpoint]) -> dict[str, Any]:
-    callbacks = gateway.settings.sends_webhooks
+    callbacks = _offers_callbacks(gateway.settings)
     paths = {
         f"/api/x402/{one.slug}": {"post": _describe_endpoint(one, callbacks=callbacks)}
         for one in endpoints
@@ -94,6 +95,11 @@ def _paths(gateway: Services, endpoints: list[Endpoint]) -> dict[str, Any]:
     if endpoints:
         paths["/api/proxy-generate"] = {"post": _describe_direct(gateway, endpoints)}
     return paths | {"/api/task/{taskId}": {"get": _describe_task()}}
+
+
+def _offers_callbacks(settings: Settings) -> bool:
+    """Whether the document names `callbackUrl`: only where it takes every https address."""
+    return settings.sends_webhooks and settings.webhooks == "on"
 
 
 def _describe_endpoint(endpoint: Endpoint, *, callbacks: bool) -> dict[str, Any]:
@@ -129,7 +135,7 @@ def _describe_direct(gateway: Services, endpoints: list[Endpoint]) -> dict[str, 
     schema = direct_request_schema(
         endpoints,
         must_sign=settings.require_payer_signature,
-        callbacks=settings.sends_webhooks,
+        callbacks=_offers_callbacks(settings),
     )
     return {
         "operationId": "proxy-generate",

@@ -232,3 +232,23 @@ async def test_a_description_in_any_characters_is_json(gateway, settings, provid
     async with running(odd, provider) as other:
         text = (await (await other.client.get(PATH)).get_data()).decode()
     assert json.loads(text)["info"]["title"] == odd.name
+
+
+@pytest.mark.parametrize(
+    ("webhooks", "base_url", "named"),
+    [
+        ("on", "https://gateway.test", True),
+        ("off", "https://gateway.test", False),
+        # Only addresses of this machine are taken, which the schema does not say.
+        ("local", "http://127.0.0.1:8402", False),
+    ],
+)
+async def test_a_callback_is_named_where_every_https_address_is_taken(
+    settings, provider, webhooks, base_url, named
+):
+    changed = attrs.evolve(settings, webhooks=webhooks, base_url=base_url)
+    async with running(changed, provider) as gateway:
+        paths = (await (await gateway.client.get(PATH)).get_json())["paths"]
+    for path in ("/api/x402/picture", "/api/proxy-generate"):
+        body = paths[path]["post"]["requestBody"]["content"]["application/json"]
+        assert ("callbackUrl" in body["schema"]["properties"]) is named
