@@ -35,7 +35,7 @@ class Record:
     payee: str
     network: str
     valid_before: int
-    """Unix seconds; after them nobody can use the payment."""
+    """Unix seconds; the payment cannot be used after them."""
     task_id: str | None = None
 
 

@@ -23,7 +23,7 @@ class CallbackSecrets:
 
 def sign(secret: str, message_id: str, at: float, body: bytes) -> dict[str, str]:
     """Return the headers of one attempt to deliver a message; `at` is now, in Unix seconds."""
-    # Few gateways send events, and nobody waits for the first one.
+    # Few gateways send events, and the first one delays no buyer.
     from standardwebhooks import Webhook  # noqa: PLC0415
 
     sent_at = datetime.fromtimestamp(int(at), UTC)

@@ -141,9 +141,9 @@ def _scope_of(scope: Mapping[str, Any], length: int, incoming: Incoming) -> _Mes
 
 
 def _receiving(data: bytes) -> Callable[[], Awaitable[_Message]]:
-    """Return an ASGI `receive` that gives a body once, and then nothing: nobody hangs up on it.
+    """Return an ASGI `receive` that gives a body once, and then nothing.
 
-    A client that hangs up cancels the whole exchange.
+    It tells of no client that hangs up: that cancels the whole exchange.
     """
     pieces = [data]
 

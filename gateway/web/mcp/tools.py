@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gateway.domain import Endpoint
-from gateway.domain.description import request_schema
+from gateway.domain.description import price_range, request_schema
 from gateway.plugins.catalog import Catalog
+from gateway.web import wire
 
 GET_TASK = "get_task"
 # Some models take no other characters in a tool's name.
@@ -56,16 +57,13 @@ def _describe(name: str, endpoint: Endpoint, network: str) -> dict[str, Any]:
         # The client of Cloudflare's `agents` shows the price to the model.
         "_meta": {
             "agents-x402/paymentRequired": True,
-            "agents-x402/priceUSD": endpoint.price_units / 10**6,
+            "agents-x402/priceUSD": wire.number(endpoint.price_units),
         },
     }
 
 
 def _price_of(endpoint: Endpoint) -> str:
-    units = {endpoint.price_units, *(step.price_units for step in endpoint.price_steps)}
-    lowest, highest = (
-        f"{each / 10**6:.6f}".rstrip("0").rstrip(".") for each in (min(units), max(units))
-    )
+    lowest, highest = map(wire.decimal, price_range(endpoint))
     return lowest if lowest == highest else f"{lowest} to {highest}"
 
 
