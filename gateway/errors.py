@@ -6,11 +6,14 @@ GatewayError                       reaches the buyer as JSON: status, code, sent
 ├── NotFound                       404 NOT_FOUND
 ├── MethodNotAllowed               405 METHOD_NOT_ALLOWED
 ├── InvalidCredentials             401 INVALID_CREDENTIALS
+├── ForeignOrigin                  403 FOREIGN_ORIGIN: sent by another site's page
+├── WrongScope                     403 WRONG_SCOPE: a token that may not do this
 ├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
 ├── TooManyRequests                429, no code
 │   └── TooManyStreams             429, no code
 ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
-│   └── BodiesFull                 503 EXECUTION_ERROR, with Retry-After
+│   ├── BodiesFull                 503 EXECUTION_ERROR, with Retry-After
+│   └── Restarting                 503 EXECUTION_ERROR, with Retry-After
 ├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
 ├── PaymentRequired                402, the challenge
 └── PaymentError                   400, the direct flow's refusals
@@ -27,19 +30,25 @@ ProviderError                      ends or delays an attempt of a task
 ├── RateLimited                    waits, costs no attempt
 ├── InvalidInput                   fails the task at once; before payment: VALIDATION_ERROR
 ├── ContentPolicy                  fails the task at once
-├── AccountProblem                 fails the task at once; the endpoint is off sale until the
-│                                  operator has solved the problem
+├── AccountProblem                 fails the task at once; the provider's endpoints, or only this
+│                                  one (scope="model"), are off sale until the operator has
+│                                  solved the problem
 ├── SubmitUncertain                fails the task at once: sent, no answer, perhaps billed
 ├── JobFailed                      costs a retry: the job ended without a result
 ├── HandleLost                     fails the task at once: the API lost its own job
 └── ResultUnusable                 fails the task at once: made, perhaps billed, not sellable
     └── LinkDead                   the job is polled for a fresh link, three times; then the same
 
-RefundRefused                      the operator's decision cannot be carried out
+ActionRefused                      what the operator wants cannot be carried out: 409
+├── StaleForm                      what the operator saw has changed meanwhile: 409
+├── WrongValue                     what the operator typed is wrong: 400
+├── NeedsFresh                     password or code are to be given again first: 403
+└── RefundRefused                  a refund cannot be decided or sent like this: 409
+BackupFailed                       no copy was made, or a copy is of no use
 SettingsError                      stops the start with one sentence
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 class GatewayError(Exception):
@@ -88,6 +97,20 @@ class InvalidCredentials(GatewayError):
     code = "INVALID_CREDENTIALS"
 
 
+class ForeignOrigin(GatewayError):
+    """A request that changes something was not sent from a page of this gateway."""
+
+    status = 403
+    code = "FOREIGN_ORIGIN"
+
+
+class WrongScope(GatewayError):
+    """The token is valid, and may not do this."""
+
+    status = 403
+    code = "WRONG_SCOPE"
+
+
 class IdempotencyConflict(GatewayError):
     """The Idempotency-Key was used with another request."""
 
@@ -133,6 +156,19 @@ class BodiesFull(ExecutionError):
     def __init__(self) -> None:
         super().__init__(
             "Too many large requests are being read; nothing was charged. "
+            f"Try again in {self.retry_after_s} seconds."
+        )
+
+
+class Restarting(ExecutionError):
+    """The gateway is stopping, as at each new version: it sells nothing. Nothing was charged."""
+
+    status = 503
+    retry_after_s = 20
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The gateway is restarting; nothing was charged. "
             f"Try again in {self.retry_after_s} seconds."
         )
 
@@ -231,7 +267,14 @@ class AccountProblem(ProviderError):
     """The operator's key, credit or settings are wrong. Every request fails until they are right.
 
     The message goes to the operator's log: it must hold no key and nothing that the buyer sent.
+    `scope` is "vendor" where the account serves no request (a wrong key, no credit): every endpoint
+    of the provider goes off sale. It is "model" where only this endpoint's model is not served,
+    such as a retired one: that endpoint goes off sale, and the others sell on.
     """
+
+    def __init__(self, message: str = "", *, scope: Literal["vendor", "model"] = "vendor") -> None:
+        super().__init__(message)
+        self.scope = scope
 
 
 class SubmitUncertain(ProviderError):
@@ -266,8 +309,39 @@ class LinkDead(ResultUnusable):
     """
 
 
-class RefundRefused(Exception):
+class ActionRefused(Exception):
+    """What an operator wants cannot be carried out. The message says why, and what to do."""
+
+    status: ClassVar[int] = 409
+    code: ClassVar[str] = "REFUSED"
+
+
+class StaleForm(ActionRefused):
+    """What the operator saw has changed meanwhile, so nothing was done."""
+
+    code = "STALE_FORM"
+
+
+class WrongValue(ActionRefused):
+    """What the operator typed is wrong, whatever the state of the gateway."""
+
+    status = 400
+    code = "WRONG_VALUE"
+
+
+class NeedsFresh(ActionRefused):
+    """The action needs a password or code that was given a moment ago."""
+
+    status = 403
+    code = "NEEDS_FRESH_LOGIN"
+
+
+class RefundRefused(ActionRefused):
     """A refund cannot be decided or sent like this. The message says why."""
+
+
+class BackupFailed(Exception):
+    """A copy could not be made, found, fetched or used; the message is a sentence."""
 
 
 class SettingsError(Exception):

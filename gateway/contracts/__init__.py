@@ -3,11 +3,13 @@
 Nothing here does anything; what implements a protocol belongs in the folder of its subject.
 """
 
+from gateway.contracts.alarms import Alarm
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
 from gateway.contracts.payments import (
     AuthorizationVerifier,
     Challenge,
+    GasOfKey,
     PluginContext,
     Proof,
     Quote,
@@ -29,9 +31,10 @@ from gateway.contracts.providers import (
 )
 from gateway.contracts.refunds import RefundLedger
 from gateway.contracts.store import NewTask, Store
-from gateway.contracts.task_queue import Lease, TaskQueue
+from gateway.contracts.task_queue import Cost, Lease, TaskQueue
 
 __all__ = [
+    "Alarm",
     "AuthorizationVerifier",
     "CallReverted",
     "Cancelling",
@@ -39,6 +42,8 @@ __all__ = [
     "Challenge",
     "Clock",
     "Closing",
+    "Cost",
+    "GasOfKey",
     "Job",
     "Kept",
     "Lease",

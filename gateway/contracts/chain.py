@@ -73,9 +73,12 @@ class Chain(Protocol):
         ...
 
     async def transfer_logs(
-        self, recipient: str, *, from_block: int, to_block: int
+        self, recipient: str | None, *, sender: str | None = None, from_block: int, to_block: int
     ) -> list[MinedTransfer]:
-        """Return the token's transfers to an address in a range of blocks, oldest first."""
+        """Return the token's transfers to or from an address in a range of blocks, oldest first.
+
+        None is any address.
+        """
         ...
 
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:

@@ -31,6 +31,10 @@ class Quote:
     network: Network
     resource_url: str
 
+    # Other prices of this request, of 402s that are still good: the operator changed the price a
+    # moment ago.
+    earlier_units: tuple[int, ...] = ()
+
 
 @attrs.frozen(kw_only=True)
 class Challenge:
@@ -116,6 +120,17 @@ class TransferVerifier(Protocol):
         Raises `TxNotFound`, `TxFailed`, `InvalidPayment`, `ChainUnavailable`.
         """
         ...
+
+
+@attrs.frozen(kw_only=True)
+class GasOfKey:
+    """What a key of the gateway held at the last look, in wei."""
+
+    address: str
+    balance_wei: int
+
+    # About how many settlements or refunds it pays for.
+    calls: int
 
 
 class Settler(Protocol):

@@ -39,7 +39,7 @@ class RefundLedger(Protocol):
         sender: str,
         recipient: str,
         search_from_block: int,
-        cap_units: int,
+        cap_units: int | None,
         now: float,
     ) -> SignedTransaction | None:
         """Write down payment `refunding`, the signed transaction and its nonce, before it is sent.
@@ -47,7 +47,8 @@ class RefundLedger(Protocol):
         An unsigned transaction gets the first free nonce. Returns what is to be sent.
         A refund without an approval counts against `cap_units` in 24 hours. Raises
         `RefundRefused` if the cap is used up, and `RuntimeError` if the refund is closed, was begun
-        by another key, goes to another address meanwhile, or if the nonce was taken.
+        by another key, goes to another address meanwhile, or if the nonce was taken. A `cap_units`
+        of None says that an approval sends it: `RuntimeError` if the approval was taken back.
         """
         ...
 

@@ -1,11 +1,12 @@
 """What the store promises. The parts for refunds, payers and the queue have files of their own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import attrs
 
+from gateway.contracts.operators import OperatorRecords
 from gateway.contracts.payers import PayerRecords, ReserveLimits
 from gateway.contracts.payments import SettlementJournal
 from gateway.contracts.refunds import RefundLedger
@@ -16,6 +17,7 @@ from gateway.domain import (
     Endpoint,
     GenerationRequest,
     Handle,
+    Mined,
     Payment,
     StoredOutput,
     Task,
@@ -35,6 +37,9 @@ class NewTask:
     price_units: int
     created_at: float
 
+    # Of the HTTP request that bought the task, as its log lines carry it.
+    request_id: str = ""
+
 
 @attrs.frozen(kw_only=True)
 class JobRecord:
@@ -50,8 +55,15 @@ class JobRecord:
     # The provider's note on its progress.
     note: str | None
 
-    # 10⁻⁶ US dollars.
+    # 10⁻⁶ US dollars, and how that is known: `told`, `set` or `table`.
     cost_micros: int | None
+    cost_source: str | None = None
+
+    # The vendor's account that generated; None in tasks of earlier releases.
+    provider: str | None = None
+
+    # Why the task failed, in the vendor's words.
+    reason: str | None = None
 
 
 class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
@@ -75,6 +87,11 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     @property
     def webhooks(self) -> WebhookQueue:
         """The events that buyers are still to be told."""
+        ...
+
+    @property
+    def operators(self) -> OperatorRecords:
+        """What operators read and do."""
         ...
 
     # -- payments. In docs/payments.md `reserve` is T1, `begin_settling` T2, `settle` T3,
@@ -139,6 +156,18 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         """Return the payments whose outcome is unknown, oldest first."""
         ...
 
+    # -- what the gas of the gateway's keys cost
+    async def undated(self, limit: int, skip: Collection[str]) -> list[str]:
+        """Return hashes of mined transactions whose block's time is not known, newest first.
+
+        Those in `skip` are left out.
+        """
+        ...
+
+    async def note_mined(self, transaction: Mined) -> None:
+        """Write down where one of the gateway's transactions was mined, and what it cost."""
+        ...
+
     # -- tasks
     async def task(self, task_id: str) -> Task | None:
         """Return a task, or None."""
@@ -179,6 +208,18 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
 
     async def ping(self) -> None:
         """Return once the writer answers."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a write failed for want of room, and none was seen to succeed since."""
+        ...
+
+    async def check_writable(self) -> None:
+        """Return once the writer answers; where the disk was full, once it takes a write again.
+
+        Raises `ExecutionError` while the disk is full.
+        """
         ...
 
     async def known_meta(self, key: str) -> str | None:

@@ -1,11 +1,13 @@
 """What the durable queue of tasks promises to workers."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import attrs
 
 from gateway.domain import GenerationRequest, Handle, StoredResult
+
+CostSource = Literal["told", "set", "table"]
 
 
 @attrs.frozen(kw_only=True)
@@ -29,6 +31,21 @@ class Lease:
 
     # When a submit was begun whose end was never written down.
     sent_at: float | None = None
+    payment_id: int | None = None
+
+    # Of the HTTP request that bought the task; None for tasks of earlier releases.
+    request_id: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Cost:
+    """What one generation cost the operator."""
+
+    # In 10⁻⁶ US dollars.
+    micros: int
+
+    # Told by the vendor, set by the operator, or of the adapter's table of models.
+    source: CostSource
 
 
 class TaskQueue(Protocol):
@@ -63,15 +80,29 @@ class TaskQueue(Protocol):
         *,
         expires_at: float,
         now: float,
-        cost_micros: int | None = None,
+        cost: Cost | None = None,
+        provider: str | None = None,
     ) -> bool:
-        """Write the result down, so that it can be seen. Returns False if the lease was lost."""
+        """Write the result down, so that it can be seen. Returns False if the lease was lost.
+
+        `provider` is who generated; a `cost` of None is not known.
+        """
         ...
 
-    async def fail(self, lease: Lease, *, details: str, error: str, now: float) -> bool:
+    async def fail(
+        self,
+        lease: Lease,
+        *,
+        details: str,
+        error: str,
+        now: float,
+        reason: str | None = None,
+        provider: str | None = None,
+    ) -> bool:
         """Write down that the task failed and its refund is due.
 
-        Returns False if the lease was lost.
+        The buyer reads `error`; `reason` is for the operator, in the vendor's words. Returns False
+        if the lease was lost.
         """
         ...
 

@@ -13,6 +13,7 @@ from gateway.domain.offers import (
     MAX_PROMPT_CHARS,
     OUTPUT_FORMATS,
     PAYER_SIGNATURE,
+    QUOTE_LIFE_S,
     TEXT_TO_IMAGE,
     TX_HASH,
     USDC_DECIMALS,
@@ -27,9 +28,18 @@ from gateway.domain.offers import (
     PriceStep,
     Result,
     Traits,
+    dollars,
     usdc,
 )
-from gateway.domain.onchain import Authorization, Block, Log, MinedTransfer, Receipt, Transfer
+from gateway.domain.onchain import (
+    Authorization,
+    Block,
+    Log,
+    Mined,
+    MinedTransfer,
+    Receipt,
+    Transfer,
+)
 from gateway.domain.records import (
     Decision,
     Flow,
@@ -53,6 +63,7 @@ __all__ = [
     "MAX_PROMPT_CHARS",
     "OUTPUT_FORMATS",
     "PAYER_SIGNATURE",
+    "QUOTE_LIFE_S",
     "TEXT_TO_IMAGE",
     "TX_HASH",
     "USDC_DECIMALS",
@@ -67,6 +78,7 @@ __all__ = [
     "Handle",
     "Link",
     "Log",
+    "Mined",
     "MinedTransfer",
     "Output",
     "Payment",
@@ -83,5 +95,6 @@ __all__ = [
     "TaskStatus",
     "Traits",
     "Transfer",
+    "dollars",
     "usdc",
 ]

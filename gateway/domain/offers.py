@@ -24,6 +24,9 @@ PAYER_SIGNATURE = "0x([0-9a-fA-F]{2}){1,4096}"
 # Of the address that is told how a task ends.
 MAX_CALLBACK_CHARS = 2_048
 
+# So many seconds after its 402 a buyer may still pay that price: x402's `maxTimeoutSeconds`.
+QUOTE_LIFE_S = 300
+
 # The first attempt and three automatic retries, spec §8.
 MAX_ATTEMPTS = 4
 
@@ -46,6 +49,24 @@ def usdc(amount: str) -> int:
     if not units.is_finite() or units <= 0 or units != units.to_integral_value():
         raise ValueError(f"{amount!r} is not a positive USDC amount of at most 6 decimals")
     return int(units)
+
+
+def dollars(amount: str) -> int:
+    """Return a cost in US dollars as units of 10⁻⁶ dollars: `dollars("0.04") == 40_000`.
+
+    Nothing may be free, but a cost may be 0. Raises `ValueError` for a negative amount, and for one
+    with more than 6 decimals.
+    """
+    try:
+        is_zero = Decimal(amount) == 0
+    except InvalidOperation:
+        raise ValueError(f"{amount!r} is not an amount of US dollars such as 0.04") from None
+    try:
+        return 0 if is_zero else usdc(amount)
+    except ValueError:
+        raise ValueError(
+            f"{amount!r} is not an amount of US dollars of at most 6 decimals"
+        ) from None
 
 
 @attrs.frozen(kw_only=True)
@@ -211,6 +232,9 @@ class Result:
 
     # What the result cost the operator, in 10⁻⁶ US dollars, if the API says.
     cost_micros: int | None = None
+
+    # Whether the API named that cost. False: it follows from a price that the operator has set.
+    is_cost_told: bool = True
 
 
 @attrs.frozen(kw_only=True)

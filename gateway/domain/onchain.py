@@ -35,6 +35,8 @@ class Receipt:
     logs: tuple[Log, ...] = ()
     fee_wei: int | None = None
     """What the sender paid for gas, the L1 part included, or None if the endpoint does not say."""
+    l1_fee_wei: int | None = None
+    """The part of `fee_wei` for the data on L1, or None where the chain names none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,6 +51,40 @@ class Transfer:
     # The claim key of the authorization that this transfer used. Set if an `AuthorizationUsed` log
     # directly precedes the transfer.
     authorization_key: str | None = None
+
+    # The transaction that it was found in, as it was mined.
+    mined: "Mined | None" = attrs.field(default=None, eq=False)
+
+
+@attrs.frozen(kw_only=True)
+class Mined:
+    """Where a transaction was mined and what it cost, for the operator's books."""
+
+    tx_hash: str
+    succeeded: bool
+    block_number: int
+
+    # Execution on L2, and data on L1; None: the endpoint does not say.
+    gas_wei: int | None = None
+    l1_fee_wei: int | None = None
+
+    # The block's time in Unix seconds; None: not asked yet.
+    at: float | None = None
+
+    @classmethod
+    def of(cls, receipt: Receipt, at: float | None = None) -> "Mined":
+        """Return what a receipt says."""
+        gas_wei = receipt.fee_wei
+        if gas_wei is not None:
+            gas_wei -= receipt.l1_fee_wei or 0
+        return cls(
+            tx_hash=receipt.tx_hash,
+            succeeded=receipt.succeeded,
+            block_number=receipt.block_number,
+            gas_wei=gas_wei,
+            l1_fee_wei=receipt.l1_fee_wei,
+            at=at,
+        )
 
 
 @attrs.frozen(kw_only=True)

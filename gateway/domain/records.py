@@ -96,6 +96,9 @@ class Payment:
     # The endpoint that was bought.
     slug: str = ""
 
+    # The task that was bought.
+    task_id: str = attrs.field(default="", eq=False)
+
 
 @attrs.frozen(kw_only=True)
 class Refund:

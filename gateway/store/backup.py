@@ -11,11 +11,13 @@ import sqlite3
 import time
 from pathlib import Path
 
+from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import SettingsError
 from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
 from gateway.store.migrations import migrate
+from gateway.store.operators import actions
 
 _SIDE_FILES = ("-wal", "-shm")
 
@@ -47,8 +49,18 @@ def back_up(settings: Settings, target: Path) -> int:
     return target.stat().st_size
 
 
-def restore(settings: Settings, copy: Path, *, now: float) -> Path | None:
+def restore(
+    settings: Settings,
+    copy: Path,
+    *,
+    now: float,
+    actor: Actor | None = None,
+    named: str | None = None,
+) -> Path | None:
     """Put a copy in the database's place; returns the path of the replaced one, if there was one.
+
+    `actor` restores what `named` says; both go into the restored database, the one into its audit
+    log, the other for `restored_by`.
 
     Raises `SettingsError` while a gateway runs on the folder, or where the copy is not a database
     of this network.
@@ -59,13 +71,43 @@ def restore(settings: Settings, copy: Path, *, now: float) -> Path | None:
         fresh = settings.data_dir / "gateway.db.restoring"
         _copy_database(copy, fresh)
         with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
-            _check_copy(db, settings)
+            check_copy(db, settings)
             _set_creation_time(db, now)
+            if actor is not None and named is not None:
+                _note_restore(db, actor, named, now)
         old = _put_aside(settings, now)
         fresh.replace(_database(settings))
         return old
     finally:
         lock.close()
+
+
+def restored_by(settings: Settings) -> str | None:
+    """Return the words by which the database was restored; None where it was not, or is missing."""
+    path = _database(settings)
+    if not path.exists():
+        return None
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as db:
+        row = db.execute("SELECT value FROM meta WHERE key = 'restored_by'").fetchone()
+        return None if row is None else str(row[0])
+    return None
+
+
+def forget_restored_by(settings: Settings) -> None:
+    """Let the same words restore again: the operator has taken them back."""
+    if restored_by(settings) is not None:
+        with contextlib.closing(sqlite3.connect(_database(settings))) as db, db:
+            db.execute("DELETE FROM meta WHERE key = 'restored_by'")
+
+
+def _note_restore(db: sqlite3.Connection, actor: Actor, named: str, now: float) -> None:
+    action = NewAction(actor=actor, at=now, action="database.restore", subject=named)
+    db.execute("BEGIN IMMEDIATE")
+    actions.insert(db, action)
+    db.execute("DELETE FROM meta WHERE key = 'restored_by'")
+    if actor.door == "gateway":
+        db.execute("INSERT INTO meta (key, value) VALUES ('restored_by', ?)", (named,))
+    db.execute("COMMIT")
 
 
 def _copy_database(copy: Path, fresh: Path) -> None:
@@ -90,8 +132,11 @@ def _copy_database(copy: Path, fresh: Path) -> None:
         ) from None
 
 
-def _check_copy(db: sqlite3.Connection, settings: Settings) -> None:
-    """Bring the copy's schema up to date; `SettingsError` for a copy that must not be used."""
+def check_copy(db: sqlite3.Connection, settings: Settings) -> None:
+    """Check a copy, and bring its schema up to date.
+
+    Raises `SettingsError` for a copy that must not be used.
+    """
     found = db.execute("PRAGMA integrity_check").fetchone()[0]
     if found != "ok":
         raise SettingsError(f"The copy is damaged: {found}. Take an older one.")

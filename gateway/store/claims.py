@@ -46,8 +46,8 @@ def insert_task(
     """Write down a task of a payment, with the file of its request. Returns the task as written."""
     db.execute(
         """INSERT INTO tasks (id, payment_id, slug, capability, status, request, callback_url,
-               due_at, created_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+               due_at, created_at, request_id)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             task.id,
             payment.id,
@@ -58,6 +58,7 @@ def insert_task(
             task.request.callback_url,
             task.created_at,
             task.created_at,
+            task.request_id or None,
         ),
     )
     if task.request.attachment is not None:

@@ -145,7 +145,8 @@ def mark_mined(db: sqlite3.Connection, signer: str, below_nonce: int) -> None:
         (signer, below_nonce),
     )
     db.execute(
-        """UPDATE sent_transactions SET mined = 0
+        """UPDATE sent_transactions SET mined = 0, gas_wei = NULL, l1_fee_wei = NULL,
+               mined_block = NULL, mined_at = NULL, succeeded = NULL
            WHERE signer = ? AND mined = 1 AND nonce >= ?""",
         (signer, below_nonce),
     )

@@ -28,6 +28,7 @@ from gateway.store.claims import (
     insert_task,
     is_claimed,
 )
+from gateway.store.mined import note_mined
 from gateway.store.nonces import write_down
 from gateway.store.payers import check_limits
 from gateway.store.rows import dump
@@ -97,6 +98,7 @@ def _insert_reserved(
         paid_log_index=None,
         paid_units=None,
         slug=task.endpoint.slug,
+        task_id=task.id,
     )
 
 
@@ -135,9 +137,9 @@ def _insert_settled(
     """Insert a payment that this transfer settled, and return it as it was written."""
     payment_id: int = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
-               payer_proven, search_from_block, paid_tx, paid_log_index, paid_units, created_at,
-               updated_at)
-           VALUES ('direct', 'settled', ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) RETURNING id""",
+               payer_proven, search_from_block, paid_tx, paid_log_index, paid_units, paid_block,
+               created_at, updated_at)
+           VALUES ('direct', 'settled', ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?) RETURNING id""",
         (
             task.request_hash,
             idempotency_hash,
@@ -147,10 +149,15 @@ def _insert_settled(
             transfer.tx_hash,
             transfer.log_index,
             transfer.amount_units,
+            _block_of(transfer),
             task.created_at,
             task.created_at,
         ),
     ).fetchone()[0]
+    return _describe_settled(payment_id, task, transfer)
+
+
+def _describe_settled(payment_id: int, task: NewTask, transfer: Transfer) -> Payment:
     return Payment(
         id=payment_id,
         flow=Flow.DIRECT,
@@ -164,7 +171,12 @@ def _insert_settled(
         paid_log_index=transfer.log_index,
         paid_units=transfer.amount_units,
         slug=task.endpoint.slug,
+        task_id=task.id,
     )
+
+
+def _block_of(transfer: Transfer) -> int | None:
+    return transfer.mined.block_number if transfer.mined is not None else None
 
 
 def _choose_transfer(
@@ -216,12 +228,13 @@ def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: flo
     """
     changed = db.execute(
         """UPDATE payments SET state = ?, paid_tx = ?, paid_log_index = ?, paid_units = ?,
-               updated_at = ? WHERE id = ? AND state IN (?, ?)""",
+               paid_block = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)""",
         (
             PaymentState.SETTLED,
             transfer.tx_hash,
             transfer.log_index,
             transfer.amount_units,
+            _block_of(transfer),
             now,
             payment_id,
             *_OPEN,
@@ -229,6 +242,8 @@ def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: flo
     ).rowcount
     if changed:
         check_own(db, transfer, payment_id)
+        if transfer.mined is not None:
+            note_mined(db, transfer.mined)
         db.execute(
             "UPDATE tasks SET status = ?, due_at = ? WHERE payment_id = ?",
             (TaskStatus.QUEUED, now, payment_id),

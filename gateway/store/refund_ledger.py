@@ -51,7 +51,7 @@ class SqliteRefunds:
         sender: str,
         recipient: str,
         search_from_block: int,
-        cap_units: int,
+        cap_units: int | None,
         now: float,
     ) -> SignedTransaction | None:
         written: SignedTransaction | None = await self._write(

@@ -32,7 +32,7 @@ def decide(
     Raises `RefundRefused` where the refund is unknown, on its way or paid, or where it was signed
     for another recipient.
     """
-    case = _find_case(db, task_id)
+    case = find_case(db, task_id)
     if case.payment.state not in (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED):
         raise RefundRefused(f"The refund of task {task_id} is {case.payment.state} already.")
     if case.sender is not None and recipient not in (None, case.recipient):
@@ -48,7 +48,7 @@ def decide(
         (decision, note, now, recipient, case.payment.id),
     )
     _change_state(db, case.payment.id, state, now)
-    return _find_case(db, task_id)
+    return find_case(db, task_id)
 
 
 def begin(
@@ -58,13 +58,14 @@ def begin(
     sender: str,
     recipient: str,
     search_from_block: int,
-    cap_units: int,
+    cap_units: int | None,
     now: float,
 ) -> SignedTransaction | None:
     """Write a payment `refunding` and its transaction, signed; only what this returns is sent.
 
     Raises `RefundRefused` past the day's cap, and `RuntimeError` where the refund is closed, was
-    begun by another key or for another recipient, or its nonce is taken.
+    begun by another key or for another recipient, or its nonce is taken. A `cap_units` of None says
+    that an approval sends it: `RuntimeError` where the approval was taken back.
     """
     row = db.execute(
         """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender,
@@ -79,6 +80,8 @@ def begin(
     if row["recipient"] != recipient:
         raise RuntimeError(f"the refund of payment {payment_id} goes to another address meanwhile")
     if row["decision"] is None and row["begun_at"] is None:
+        if cap_units is None:
+            raise RuntimeError(f"the approval of payment {payment_id}'s refund was taken back")
         _check_cap(db, row["amount_units"], cap_units, now)
     db.execute(
         """UPDATE refunds SET sender = ?, problem = NULL, begun_at = coalesce(begun_at, ?),
@@ -132,7 +135,8 @@ def note_problem(db: sqlite3.Connection, payment_id: int, problem: str | None) -
     db.execute("UPDATE refunds SET problem = ? WHERE payment_id = ?", (problem, payment_id))
 
 
-def _find_case(db: sqlite3.Connection, task_id: str) -> RefundCase:
+def find_case(db: sqlite3.Connection, task_id: str) -> RefundCase:
+    """Return the refund of a task; raises `RefundRefused` where nothing is owed."""
     row = db.execute(f"{SELECT_CASE} WHERE t.id = ?", (task_id,)).fetchone()
     if row is None:
         raise RefundRefused(f"Nothing is owed for task {task_id}.")

@@ -43,7 +43,8 @@ _PAYMENT_FIELDS = (
 )
 _OWN_COLUMNS = ", ".join(["p.id AS payment_id", *(f"p.{name}" for name in _PAYMENT_FIELDS)])
 PAYMENT_COLUMNS = (
-    f"{_OWN_COLUMNS}, (SELECT slug FROM tasks WHERE payment_id = p.id) AS payment_slug"  # noqa: S608 - constants only
+    f"{_OWN_COLUMNS}, (SELECT slug FROM tasks WHERE payment_id = p.id) AS payment_slug, "  # noqa: S608 - constants only
+    "(SELECT id FROM tasks WHERE payment_id = p.id) AS payment_task"
 )
 
 # `task_of` takes the columns in this order: to look each up by its name takes longer than to build
@@ -68,10 +69,10 @@ _REQUEST_FIELDS = [
 def payment_of(row: sqlite3.Row) -> Payment:
     """Return the payment in a row with `PAYMENT_COLUMNS`."""
     own = [row["payment_id"], *[row[name] for name in _PAYMENT_FIELDS]]
-    return _make_payment(own, row["payment_slug"])
+    return _make_payment(own, row["payment_slug"], row["payment_task"] or "")
 
 
-def _make_payment(columns: Sequence[Any], slug: str) -> Payment:
+def _make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
     """Return the payment of these `_OWN_COLUMNS`."""
     (payment_id, flow, state, request_hash, price_units, payer, signed) = columns[:7]
     (search_from_block, paid_tx, paid_log_index, paid_units) = columns[7:]
@@ -88,6 +89,7 @@ def _make_payment(columns: Sequence[Any], slug: str) -> Payment:
         paid_log_index=paid_log_index,
         paid_units=paid_units,
         slug=slug,
+        task_id=task_id,
     )
 
 
@@ -96,7 +98,7 @@ def task_of(row: sqlite3.Row) -> Task:
     (task_id, slug, capability, status, attempt, progress, result) = row[:7]
     (code, error, details, created_at, started_at, completed_at, expires_at) = row[7:14]
     (outputs_gone, refund_units, refund_tx) = row[14:17]
-    payment = _make_payment(row[17:], slug)
+    payment = _make_payment(row[17:], slug, task_id)
     refund = None
     if refund_units is not None:
         refund = Refund(state=payment.state, amount_units=refund_units, tx_hash=refund_tx)
@@ -179,6 +181,8 @@ def lease_of(row: sqlite3.Row, data: bytes | None) -> Lease:
         started_at=row["started_at"],
         handle=load(row["handle"], Handle) if row["handle"] is not None else None,
         sent_at=row["sent_at"],
+        payment_id=row["payment_id"],
+        request_id=row["request_id"],
     )
 
 
@@ -189,6 +193,9 @@ def job_of(row: sqlite3.Row) -> JobRecord:
         sent_at=row["sent_at"],
         note=row["note"],
         cost_micros=row["cost_micros"],
+        cost_source=row["cost_source"],
+        provider=row["provider"],
+        reason=row["reason"],
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from gateway.contracts.payers import ReserveLimits
 from gateway.contracts.store import JobRecord
 from gateway.domain import (
     Authorization,
+    Mined,
     Payment,
     StoredOutput,
     Task,
@@ -23,9 +24,11 @@ from gateway.domain import (
 )
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
-from gateway.store import meta, nonces, payments, space, tasks
+from gateway.store import meta, mined, nonces, payments, space, tasks, upgrade
 from gateway.store.connection import ThreadConnection
 from gateway.store.migrations import migrate
+from gateway.store.operators import SqliteOperators
+from gateway.store.operators.records import SumReader, open_sum_reader
 from gateway.store.payer_records import SqlitePayers
 from gateway.store.reads import Reads
 from gateway.store.refund_ledger import SqliteRefunds
@@ -63,6 +66,7 @@ def _prepare(path: Path) -> None:
     with contextlib.suppress(FileExistsError):
         create_private(path)
     with contextlib.closing(_connect(path)) as db:
+        upgrade.keep_before(db, path)
         migrate(db)
         space.make_shrinkable(db)
 
@@ -76,6 +80,7 @@ class SqliteStore:
         self.refunds = SqliteRefunds(self._write, self._rows)
         self.payers = SqlitePayers(self._write, self._rows)
         self.webhooks = SqliteWebhooks(self._write, self._rows)
+        self.operators = SqliteOperators(self._read, self._write, self._open_sums)
 
     async def __aenter__(self) -> Self:
         writer = ThreadConnection(partial(_connect, self._path), 64)
@@ -101,8 +106,13 @@ class SqliteStore:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self.operators.close()
         await self._writer.close()
         await self._reader.close()
+
+    async def _open_sums(self) -> SumReader:
+        """Open the connection for an operator's sums; the first sum calls this."""
+        return await open_sum_reader(self._path)
 
     async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
         return await self._writer.run(lambda db: function(db, *arguments))
@@ -201,6 +211,12 @@ class SqliteStore:
     async def mark_mined(self, signer: str, below_nonce: int) -> None:
         await self._write(nonces.mark_mined, signer, below_nonce)
 
+    async def undated(self, limit: int, skip: Collection[str]) -> list[str]:
+        return await self._read(mined.undated, limit, skip)
+
+    async def note_mined(self, transaction: Mined) -> None:
+        await self._write(mined.note_mined, transaction)
+
     # -- tasks
 
     async def task(self, task_id: str) -> Task | None:
@@ -214,7 +230,8 @@ class SqliteStore:
         return [task_of(row) for row in await self._rows(sql, status, details, limit)]
 
     async def jobs_of(self, task_ids: Sequence[str]) -> dict[str, JobRecord]:
-        sql = """SELECT id, handle, sent_at, note, cost_micros FROM tasks
+        sql = """SELECT id, handle, sent_at, note, cost_micros, cost_source, provider, reason
+            FROM tasks
             WHERE id IN (SELECT value FROM json_each(?))"""
         return {row["id"]: job_of(row) for row in await self._rows(sql, json.dumps(task_ids))}
 
@@ -256,6 +273,14 @@ class SqliteStore:
 
     async def ping(self) -> None:
         await self._write(lambda db: db.execute("SELECT 1").fetchone())
+
+    @property
+    def is_full(self) -> bool:
+        return self._writer.is_full
+
+    async def check_writable(self) -> None:
+        await self.ping()
+        await self._writer.try_room()
 
     async def known_meta(self, key: str) -> str | None:
         rows = await self._rows("SELECT value FROM meta WHERE key = ?", key)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gateway.contracts import Lease
+from gateway.contracts import Cost, Lease
 from gateway.domain import Handle, StoredResult
 from gateway.store import tasks
 from gateway.store.rows import ReadRows, RunWrite
@@ -35,12 +35,24 @@ class SqliteQueue:
         *,
         expires_at: float,
         now: float,
-        cost_micros: int | None = None,
+        cost: Cost | None = None,
+        provider: str | None = None,
     ) -> bool:
-        return bool(await self._write(tasks.complete, lease, result, expires_at, now, cost_micros))
+        return bool(
+            await self._write(tasks.complete, lease, result, expires_at, now, cost, provider)
+        )
 
-    async def fail(self, lease: Lease, *, details: str, error: str, now: float) -> bool:
-        return bool(await self._write(tasks.fail, lease, details, error, now))
+    async def fail(
+        self,
+        lease: Lease,
+        *,
+        details: str,
+        error: str,
+        now: float,
+        reason: str | None = None,
+        provider: str | None = None,
+    ) -> bool:
+        return bool(await self._write(tasks.fail, lease, details, error, now, reason, provider))
 
     async def retry(self, lease: Lease, *, due_at: float, costs_attempt: bool) -> bool:
         return bool(await self._write(tasks.retry, lease, due_at, int(not costs_attempt)))

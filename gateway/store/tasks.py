@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from gateway.contracts import Lease
+from gateway.contracts import Cost, Lease
 from gateway.contracts.webhooks import EventType
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.rows import dump, lease_of, load
@@ -43,7 +43,7 @@ def _lease_task(db: sqlite3.Connection, task_id: str, lease_s: float, now: float
                lease_token = hex(randomblob(16)), due_at = ?, started_at = coalesce(started_at, ?)
            WHERE id = ?
            RETURNING id, slug, request, attempt, lease_token, due_at, started_at, handle,
-               sent_at""",
+               sent_at, payment_id, request_id""",
         (TaskStatus.PROCESSING, now + lease_s, now, task_id),
     ).fetchone()
     return lease_of(row, _read_file(db, task_id))
@@ -77,7 +77,8 @@ def complete(
     result: StoredResult,
     expires_at: float,
     now: float,
-    cost_micros: int | None,
+    cost: Cost | None,
+    provider: str | None,
 ) -> bool:
     """Write a task `completed` with its result; raises for a result that cannot be read back."""
     load(dump(result), StoredResult)
@@ -85,8 +86,10 @@ def complete(
         db,
         lease,
         """status = ?, result = ?, progress = 1, completed_at = ?, expires_at = ?,
-           cost_micros = ?, lease_token = NULL""",
-        *(TaskStatus.COMPLETED, dump(result), now, expires_at, cost_micros),
+           cost_micros = ?, cost_source = ?, provider = ?, lease_token = NULL""",
+        *(TaskStatus.COMPLETED, dump(result), now, expires_at),
+        *((cost.micros, cost.source) if cost is not None else (None, None)),
+        provider,
     )
     if is_leased:
         _delete_file(db, lease.task_id)
@@ -94,13 +97,21 @@ def complete(
     return is_leased
 
 
-def fail(db: sqlite3.Connection, lease: Lease, details: str, error: str, now: float) -> bool:
+def fail(
+    db: sqlite3.Connection,
+    lease: Lease,
+    details: str,
+    error: str,
+    now: float,
+    reason: str | None,
+    provider: str | None,
+) -> bool:
     """Write a task `failed` and its payment `refund_due`."""
     row = db.execute(
         """UPDATE tasks SET status = ?, code = 'GENERATION_FAILED', error = ?, details = ?,
-               completed_at = ?, lease_token = NULL WHERE id = ? AND lease_token = ?
-           RETURNING payment_id""",
-        (TaskStatus.FAILED, error, details, now, lease.task_id, lease.token),
+               completed_at = ?, reason = ?, provider = ?, lease_token = NULL
+           WHERE id = ? AND lease_token = ? RETURNING payment_id""",
+        (TaskStatus.FAILED, error, details, now, reason, provider, lease.task_id, lease.token),
     ).fetchone()
     if row is None:
         return False

@@ -8,15 +8,22 @@ runs to its end.
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+import structlog
+
+from gateway import signals
 from gateway.errors import ExecutionError
+from gateway.signals import tell
 from gateway.store.connection import ThreadConnection, answer_caller
 
 Value = TypeVar("Value")
 Write = Callable[[sqlite3.Connection], Value]
+
+_log = structlog.get_logger()
 
 # So many writes share a commit; more only adds latency (docs/architecture.md).
 MAX_BATCH = 64
@@ -29,6 +36,8 @@ class Writer:
         self._connection = connection
         self._queue: asyncio.Queue[tuple[Write[Any], asyncio.Future[Any]]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
+        # Whether the newest batch that changed something failed for want of room.
+        self.is_full = False
 
     def start(self) -> None:
         """Begin to serve; writes that were queued before have waited."""
@@ -64,25 +73,54 @@ class Writer:
             batch = [await self._queue.get()]
             while len(batch) < MAX_BATCH and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
+            began_s = time.perf_counter()
             try:
                 writes = [write for write, _ in batch]
                 outcomes = await self._connection.run(partial(_commit_batch, writes))
             except Exception as error:  # noqa: BLE001 - COMMIT failed: every caller gets the reason
                 outcomes = [error] * len(batch)
+            tell(signals.batch_committed, seconds=time.perf_counter() - began_s)
+            self._note_room(outcomes)
             for (_, answer), outcome in zip(batch, outcomes, strict=True):
                 answer_caller(answer, _explain(outcome))
                 self._queue.task_done()
 
+    def _note_room(self, outcomes: list[Any]) -> None:
+        """Note whether the disk takes writes; log a change once."""
+        full = [each for each in outcomes if _means_full(each)]
+        if full and not self.is_full:
+            _log.error("disk.full", error=str(full[0]))
+        self.is_full = self.is_full or bool(full)
+
+    async def try_room(self) -> None:
+        """Write something where the disk was full; raises `ExecutionError` while it still is."""
+        if not self.is_full:
+            return
+        await self.run(_write_something)
+        self.is_full = False
+        _log.info("disk.writable")
+
+
+def _write_something(db: sqlite3.Connection) -> None:
+    """Write more than one page, and take it back."""
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES ('room', hex(zeroblob(20000)))"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+    )
+    db.execute("DELETE FROM meta WHERE key = 'room'")
+
 
 def _explain(outcome: Any) -> Any:
     """Return an outcome, or the sentence for a buyer where the disk is full."""
-    if isinstance(outcome, sqlite3.OperationalError) and _is_disk_full(outcome):
+    if _means_full(outcome):
         return ExecutionError("The gateway cannot store anything now; nothing was charged.")
     return outcome
 
 
-def _is_disk_full(error: sqlite3.OperationalError) -> bool:
-    return getattr(error, "sqlite_errorcode", None) in (
+def _means_full(outcome: object) -> bool:
+    return isinstance(outcome, sqlite3.OperationalError) and getattr(
+        outcome, "sqlite_errorcode", None
+    ) in (
         sqlite3.SQLITE_FULL,
         sqlite3.SQLITE_IOERR_WRITE,
     )

@@ -1,6 +1,8 @@
 """Numbered schema files. Each is applied once, in order, between BEGIN and COMMIT.
 
-A file that was released is never changed, comments included: a change is a new file.
+A file that was released is never changed, comments included: a change is a new file. From 0006 on
+each file writes `meta.readable_by`: the number of the oldest schema whose gateway may run on the
+database afterwards. So the release before runs on a newer database as long as files only add.
 """
 
 import sqlite3
@@ -15,18 +17,48 @@ def migrations() -> list[tuple[int, str]]:
     return sorted((int(file.name.partition("_")[0]), file.read_text("utf-8")) for file in files)
 
 
+def version_of(db: sqlite3.Connection) -> int:
+    """Return the number of the newest applied file; 0 for a database without a schema."""
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Return the migrations that the database lacks, in order.
+
+    Raises `SettingsError` for a database that a newer gateway has written, unless that gateway
+    noted that this one may run on it.
+    """
+    current, known = version_of(db), migrations()
+    newest = known[-1][0]
+    if current > newest and readable_by_of(db) > newest:
+        raise SettingsError(
+            f"The database is of version {current}, but this gateway knows only version {newest}. "
+            f"Install the newer gateway, or put back the copy gateway.db.before-{current}: "
+            "gateway restore FILE says what that forgets."
+        )
+    return [(number, sql) for number, sql in known if number > current]
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the schema up to date; `user_version` is the number of the newest applied file.
 
-    Raises `SettingsError` for a database that a newer gateway has written.
+    Raises `SettingsError` as `pending` does.
     """
-    current: int = db.execute("PRAGMA user_version").fetchone()[0]
-    known = migrations()
-    if current > known[-1][0]:
-        raise SettingsError(
-            f"The database is of version {current}, but this gateway knows only version "
-            f"{known[-1][0]}. Install the newer gateway, or name another GATEWAY_DATA_DIR."
-        )
-    for number, sql in known:
-        if number > current:
-            db.executescript(f"BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {number};\nCOMMIT;")
+    for number, sql in pending(db):
+        apply(db, number, sql)
+
+
+def apply(db: sqlite3.Connection, number: int, sql: str) -> None:
+    """Apply one file and note its number, in one transaction."""
+    db.executescript(f"BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {number};\nCOMMIT;")
+
+
+def readable_by_of(db: sqlite3.Connection) -> int:
+    """Return the oldest schema whose gateway may run on a database; its own where it says none."""
+    try:
+        row = db.execute("SELECT value FROM meta WHERE key = 'readable_by'").fetchone()
+    except sqlite3.OperationalError:
+        # It is the database of another program.
+        row = None
+    return int(row[0]) if row is not None else version_of(db)

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.contracts import Store
+from gateway.testing.store.operators import OperatorsContract
 from gateway.testing.store.payers import PayersContract
 from gateway.testing.store.payments import TakingContract
 from gateway.testing.store.settlements import SettlingContract
@@ -22,7 +23,12 @@ from gateway.testing.store.webhooks import WebhooksContract
 
 
 class StoreContract(
-    TakingContract, PayersContract, SettlingContract, WorkingContract, WebhooksContract
+    TakingContract,
+    PayersContract,
+    SettlingContract,
+    WorkingContract,
+    WebhooksContract,
+    OperatorsContract,
 ):
     """Every method of `contracts.Store`, alone, repeated, late and in races."""
 

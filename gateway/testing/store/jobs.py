@@ -5,7 +5,7 @@ import asyncio
 import attrs
 import pytest
 
-from gateway.contracts import Lease, Store
+from gateway.contracts import Cost, Lease, Store
 from gateway.domain import Handle
 from gateway.testing.store.facts import (
     ENDPOINT,
@@ -99,12 +99,37 @@ class JobsContract:
 
     async def test_an_end_takes_no_mark_and_no_handle(self, store: Store) -> None:
         lease = await leased(store)
-        assert await store.queue.complete(
-            lease, RESULT, expires_at=NOW + 99, now=NOW, cost_micros=40_000
-        )
+        assert await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
         assert not await store.queue.begin_submit(lease, now=NOW)
         assert not await store.queue.save_handle(lease, HANDLE)
         assert not await store.queue.give_back(lease)
+
+    async def test_an_end_keeps_who_generated_and_what_it_cost(self, store: Store) -> None:
+        told = Cost(micros=40_000, source="told")
+        priced, unpriced = await leased(store, 1), await leased(store, 2)
+        end = store.queue.complete
+        assert await end(priced, RESULT, expires_at=NOW + 99, now=NOW, cost=told, provider="acme")
+        assert await end(unpriced, RESULT, expires_at=NOW + 99, now=NOW)
+        jobs = await store.jobs_of([priced.task_id, unpriced.task_id])
+        job = jobs[priced.task_id]
+        assert (job.cost_micros, job.cost_source, job.provider) == (40_000, "told", "acme")
+        job = jobs[unpriced.task_id]
+        assert (job.cost_micros, job.cost_source, job.provider) == (None, None, None)
+
+    async def test_a_failure_keeps_the_vendors_words(self, store: Store) -> None:
+        lease = await leased(store)
+        assert await store.queue.fail(
+            lease,
+            details="provider_error",
+            error="The provider failed after all retries.",
+            now=NOW,
+            reason="503 overloaded: come back later",
+            provider="acme",
+        )
+        job = (await store.jobs_of([lease.task_id]))[lease.task_id]
+        assert (job.reason, job.provider) == ("503 overloaded: come back later", "acme")
+        task = await known(store, lease.task_id)
+        assert task.error == "The provider failed after all retries."
 
     # -- returned leases
 

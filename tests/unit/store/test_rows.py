@@ -121,8 +121,9 @@ def _structured(db, task_id) -> Task:
     ).fetchone()
     signed, result = paid["authorization"], task["result"]
     payment = Payment(
-        **_named(paid, Payment, "flow", "state", "authorization", "slug"),
+        **_named(paid, Payment, "flow", "state", "authorization", "slug", "task_id"),
         slug=task["slug"],
+        task_id=task["id"],
         flow=Flow(paid["flow"]),
         state=PaymentState(paid["state"]),
         authorization=rows.load(signed, Authorization) if signed is not None else None,
@@ -164,9 +165,9 @@ def _live(db, task, life, result) -> None:
         return
     (lease,) = tasks.lease_due(db, 1, 60.0, 5e9, [])
     if life == "completed":
-        tasks.complete(db, lease, result, NOW, NOW + 9, None)
+        tasks.complete(db, lease, result, NOW, NOW + 9, None, None)
     elif life in ("failed", "rejected", "refunded"):
-        tasks.fail(db, lease, "provider_error", "It failed.", NOW)
+        tasks.fail(db, lease, "provider_error", "It failed.", NOW, None, None)
     if life == "rejected":
         refunds.decide(db, task.id, Decision.REJECTED, None, "abuse", NOW)
     elif life == "refunded":

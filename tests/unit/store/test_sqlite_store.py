@@ -86,10 +86,15 @@ async def test_an_empty_folder_becomes_a_database_and_opens_again(path):
 
 async def test_a_newer_database_is_refused_in_one_sentence(path):
     async with SqliteStore(path) as store:
-        await on_writer(store, lambda db: db.execute("PRAGMA user_version = 99").fetchall())
+        await on_writer(store, _make_newer)
     with pytest.raises(SettingsError, match="99"):
         async with SqliteStore(path):
             pass
+
+
+def _make_newer(db):
+    db.execute("UPDATE meta SET value = '98' WHERE key = 'readable_by'")
+    db.execute("PRAGMA user_version = 99").fetchall()
 
 
 def _no_folder(path):

@@ -1,0 +1,41 @@
+"""What happens in a running gateway, for whoever counts it: signals of blinker's.
+
+Sent by the module that decides it, with names and seconds only: nothing here holds a payer, a task,
+a hash or an address. Nobody listens unless metrics are on, and then `receivers` is empty and
+nothing is sent. Receivers run where the signal is sent, some of them in a thread.
+"""
+
+from typing import Any
+
+from blinker import Signal
+
+# rule: the route's path or None; status: HTTP's; seconds.
+request_answered = Signal()
+
+# slug, flow (`x402` or `direct`), code: the error's, or the reason in a 402.
+purchase_refused = Signal()
+
+# provider, result: `completed`, or the class of the error that counted.
+attempt_ended = Signal()
+
+# slug, seconds from the first attempt on.
+task_ended = Signal()
+
+# endpoint: its place in the settings; method; result: `ok`, `reverted`, `refused` or `silent`;
+# seconds.
+rpc_answered = Signal()
+
+# settler: its package; seconds from the first submit until the outcome was seen on-chain.
+payment_settled = Signal()
+
+# seconds of one commit of the database, with its batch of writes.
+batch_committed = Signal()
+
+# plugin, seconds for which the event loop has not answered.
+loop_blocked = Signal()
+
+
+def tell(signal: Signal, **facts: Any) -> None:
+    """Send a signal where anybody listens; without listeners this costs an attribute."""
+    if signal.receivers:
+        signal.send(None, **facts)

@@ -1,0 +1,48 @@
+"""Where the transactions of the gateway's keys were mined, and what they cost in gas."""
+
+import json
+import sqlite3
+from collections.abc import Collection
+
+from gateway.domain import Mined
+
+# A column of the database holds no larger number. Nine ETH for one transaction is a lie.
+_MOST_WEI = 2**63
+
+
+def note_mined(db: sqlite3.Connection, mined: Mined) -> None:
+    """Note what a receipt said about a transaction of ours; do nothing for another's."""
+    db.execute(
+        """UPDATE sent_transactions SET gas_wei = coalesce(?, gas_wei),
+               l1_fee_wei = coalesce(?, l1_fee_wei), mined_block = ?,
+               mined_at = coalesce(?, mined_at), succeeded = ? WHERE tx_hash = ?""",
+        (
+            _as_column(mined.gas_wei),
+            _as_column(mined.l1_fee_wei),
+            mined.block_number,
+            mined.at,
+            mined.succeeded,
+            mined.tx_hash,
+        ),
+    )
+
+
+def _as_column(wei: int | None) -> int | None:
+    return wei if wei is not None and 0 <= wei < _MOST_WEI else None
+
+
+def undated(db: sqlite3.Connection, limit: int, skip: Collection[str]) -> list[str]:
+    """Return the newest transactions whose nonce is used up, and of which no block's time is known.
+
+    Of a nonce, one version was mined: once that one is known, the others are not asked for.
+    """
+    rows = db.execute(
+        """SELECT s.tx_hash FROM sent_transactions s
+           WHERE s.mined = 1 AND s.mined_at IS NULL
+               AND s.tx_hash NOT IN (SELECT value FROM json_each(?))
+               AND NOT EXISTS (SELECT 1 FROM sent_transactions o WHERE o.signer = s.signer
+                   AND o.nonce = s.nonce AND o.mined_at IS NOT NULL)
+           ORDER BY s.sent_at DESC LIMIT ?""",
+        (json.dumps(list(skip)), limit),
+    )
+    return [row[0] for row in rows]

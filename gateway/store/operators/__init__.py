@@ -1,0 +1,5 @@
+"""What operators read and do, on SQLite: one module for each group of tables."""
+
+from gateway.store.operators.records import SqliteOperators
+
+__all__ = ["SqliteOperators"]

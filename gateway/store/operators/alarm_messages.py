@@ -1,0 +1,92 @@
+"""What is to be told to the operator, once for each channel, as functions of a connection."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from gateway.contracts.alarms import Alarm, AlarmMessage
+
+_COLUMNS = "id, channel, text, created_at, due_at, failures, problem, told_at"
+
+
+def add(db: sqlite3.Connection, alarm: Alarm, channels: Sequence[str], now: float) -> None:
+    """Put a message into the queue of each channel, due now."""
+    text = json.dumps(attrs.asdict(alarm))
+    for channel in channels:
+        db.execute(
+            """INSERT INTO alarm_messages (channel, event, text, created_at, due_at)
+               VALUES (?, ?, ?, ?, ?)""",
+            (channel, alarm.event, text, now, now),
+        )
+
+
+def due(db: sqlite3.Connection, now: float, limit: int) -> list[AlarmMessage]:
+    """Return messages that are to be told now, oldest first."""
+    return _select(db, "WHERE due_at <= ? ORDER BY id LIMIT ?", now, limit)
+
+
+def untold(db: sqlite3.Connection, since: float, limit: int) -> list[AlarmMessage]:
+    """Return messages since a time that a channel did not take, newest first."""
+    return _select(
+        db,
+        """WHERE told_at IS NULL AND problem IS NOT NULL AND created_at >= ?
+           ORDER BY id DESC LIMIT ?""",
+        since,
+        limit,
+    )
+
+
+def note_told(db: sqlite3.Connection, ids: Sequence[int], now: float) -> None:
+    """Write down that a channel took messages."""
+    for number in ids:
+        db.execute(
+            "UPDATE alarm_messages SET told_at = ?, due_at = NULL, problem = NULL WHERE id = ?",
+            (now, number),
+        )
+
+
+def note_failed(
+    db: sqlite3.Connection, ids: Sequence[int], problem: str, due_at: float | None
+) -> None:
+    """Write down that a channel did not take messages; `due_at` None: they are given up."""
+    for number in ids:
+        db.execute(
+            """UPDATE alarm_messages SET due_at = ?, problem = ?, failures = failures + 1
+               WHERE id = ?""",
+            (due_at, problem, number),
+        )
+
+
+def newest_at(db: sqlite3.Connection, event: str) -> float | None:
+    """Return when the newest message of an event was put into the queue."""
+    row = db.execute(
+        "SELECT max(created_at) FROM alarm_messages WHERE event = ?", (event,)
+    ).fetchone()
+    return None if row[0] is None else float(row[0])
+
+
+def forget_old(db: sqlite3.Connection, before: float) -> None:
+    """Delete messages that were put into the queue before a time."""
+    db.execute("DELETE FROM alarm_messages WHERE created_at < ?", (before,))
+
+
+def _select(db: sqlite3.Connection, where: str, *values: Any) -> list[AlarmMessage]:
+    rows = db.execute(f"SELECT {_COLUMNS} FROM alarm_messages {where}", values)  # noqa: S608 - constants
+    return [_message_of(row) for row in rows]
+
+
+def _message_of(row: Sequence[Any]) -> AlarmMessage:
+    number, channel, text, created_at, due_at, failures, problem, told_at = row
+    return AlarmMessage(
+        id=number,
+        channel=channel,
+        alarm=Alarm(**json.loads(text)),
+        created_at=created_at,
+        due_at=due_at,
+        failures=failures,
+        problem=problem,
+        told_at=told_at,
+    )

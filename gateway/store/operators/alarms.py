@@ -1,0 +1,114 @@
+"""Alarms that hold or held, as functions of a connection."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from gateway.contracts.alarms import Alarm, AlarmRecord
+from gateway.store.operators import alarm_messages
+
+# Alarms of half a year are shown.
+KEPT_S = 180 * 86_400.0
+_COLUMNS = tuple(field.name for field in attrs.fields(AlarmRecord) if field.name != "id")
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """What becomes of one alarm: its row, and what is to be told of it.
+
+    A row that never was raised is forgotten once its condition is gone.
+    """
+
+    record: AlarmRecord
+    tells: tuple[Alarm, ...] = ()
+    is_forgotten: bool = False
+
+
+def open_alarms(db: sqlite3.Connection) -> list[AlarmRecord]:
+    """Return the alarms that have not ended, those that are not raised yet included."""
+    return _select(db, "WHERE ended_at IS NULL ORDER BY id")
+
+
+def find_open(db: sqlite3.Connection, condition: str, subject: str) -> AlarmRecord | None:
+    """Return the open alarm of a condition and a subject; None if there is none."""
+    found = _select(
+        db, "WHERE ended_at IS NULL AND condition = ? AND subject = ?", condition, subject
+    )
+    return found[0] if found else None
+
+
+def past_alarms(db: sqlite3.Connection, limit: int) -> list[AlarmRecord]:
+    """Return the alarms that ended, the newest end first."""
+    return _select(db, "WHERE ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT ?", limit)
+
+
+def mutes(db: sqlite3.Connection, now: float) -> list[AlarmRecord]:
+    """Return the alarms that ended while their mute goes on: it is meant for the next one, too."""
+    return _select(db, "WHERE ended_at IS NOT NULL AND muted_until > ? ORDER BY id", now)
+
+
+def play_round(
+    db: sqlite3.Connection,
+    judge: Callable[[Sequence[AlarmRecord], Sequence[AlarmRecord]], Sequence[Step]],
+    channels: Sequence[str],
+    now: float,
+) -> list[Step]:
+    """Judge the open alarms and write down what becomes of them, with what is to be told.
+
+    `judge` is called within the write with the open alarms and the mutes that go on, so that a
+    mute of another process is never lost. Returns the steps.
+    """
+    steps = list(judge(open_alarms(db), mutes(db, now)))
+    for step in steps:
+        if step.is_forgotten:
+            db.execute("DELETE FROM alarms WHERE id = ?", (step.record.id,))
+        else:
+            save(db, step.record)
+        for alarm in step.tells:
+            alarm_messages.add(db, alarm, channels, now)
+    return steps
+
+
+def save(db: sqlite3.Connection, record: AlarmRecord) -> None:
+    """Insert or update the row of an alarm."""
+    values = tuple(_stored(getattr(record, name)) for name in _COLUMNS)
+    if record.id is None:
+        places = ", ".join("?" * len(_COLUMNS))
+        db.execute(f"INSERT INTO alarms ({', '.join(_COLUMNS)}) VALUES ({places})", values)  # noqa: S608 - constants
+        return
+    places = ", ".join(f"{name} = ?" for name in _COLUMNS)
+    db.execute(f"UPDATE alarms SET {places} WHERE id = ?", (*values, record.id))  # noqa: S608 - constants
+
+
+def set_mute(db: sqlite3.Connection, record_id: int, until: float | None, reason: str) -> None:
+    """Hold back an alarm's messages until a time; None: tell them again."""
+    db.execute(
+        "UPDATE alarms SET muted_until = ?, mute_reason = ? WHERE id = ?",
+        (until, reason if until is not None else None, record_id),
+    )
+
+
+def forget_old(db: sqlite3.Connection, now: float) -> None:
+    """Delete alarms and messages of more than half a year ago."""
+    db.execute("DELETE FROM alarms WHERE ended_at < ?", (now - KEPT_S,))
+    alarm_messages.forget_old(db, now - KEPT_S)
+
+
+def _select(db: sqlite3.Connection, where: str, *values: Any) -> list[AlarmRecord]:
+    rows: Iterable[Sequence[Any]] = db.execute(
+        f"SELECT {', '.join(_COLUMNS)}, id FROM alarms {where}",  # noqa: S608 - constants
+        values,
+    )
+    return [_record_of(row) for row in rows]
+
+
+def _record_of(row: Sequence[Any]) -> AlarmRecord:
+    values = dict(zip((*_COLUMNS, "id"), row, strict=True))
+    return AlarmRecord(**values | {"text": json.loads(values["text"])})
+
+
+def _stored(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict) else value

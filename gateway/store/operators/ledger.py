@@ -1,0 +1,222 @@
+"""The books: every sale, refund, transaction and result as a row with its own time, and their sums.
+
+One statement says what a row is; lists and sums are both made from it. Money is in units of 10⁻⁶,
+gas in wei, and what goes out is negative. NULL is unknown.
+"""
+
+import sqlite3
+
+import attrs
+
+# Sums of wei are added up in two parts: nine ETH exceed 64 bits.
+_GIGA = 10**9
+_SALES = """
+    SELECT p.created_at AS at, 'sale' AS kind, t.id AS task_id, t.slug AS slug,
+        t.provider AS provider, p.flow AS flow, p.payer AS payer, p.paid_tx AS tx_hash,
+        p.paid_block AS block, p.paid_units AS units, NULL AS wei, NULL AS cost_micros,
+        NULL AS cost_source, p.state AS state, r.tx_hash AS related_tx
+    FROM payments p JOIN tasks t ON t.payment_id = p.id
+        LEFT JOIN refunds r ON r.payment_id = p.id
+    WHERE p.created_at >= :since AND p.created_at < :until AND p.paid_tx IS NOT NULL"""
+_REFUNDS = """
+    SELECT e.at, 'refund', t.id, t.slug, t.provider, p.flow, r.recipient, r.tx_hash,
+        (SELECT s.mined_block FROM sent_transactions s WHERE s.tx_hash = r.tx_hash),
+        -r.amount_units, NULL, NULL, NULL, p.state, p.paid_tx
+    FROM payments p JOIN refunds r ON r.payment_id = p.id JOIN tasks t ON t.payment_id = p.id
+        JOIN payment_events e ON e.payment_id = p.id AND e.new_state = 'refunded'
+    WHERE p.state = 'refunded' AND e.at >= :since AND e.at < :until"""
+_GAS = """
+    SELECT s.mined_at, 'gas', t.id, t.slug, t.provider,
+        CASE WHEN r.sender = s.signer THEN 'refund' ELSE p.flow END, s.signer, s.tx_hash,
+        s.mined_block, NULL, -(s.gas_wei + coalesce(s.l1_fee_wei, 0)), NULL, NULL,
+        CASE s.succeeded WHEN 0 THEN 'reverted' ELSE 'mined' END, p.paid_tx
+    FROM sent_transactions s JOIN payments p ON p.id = s.payment_id
+        JOIN tasks t ON t.payment_id = p.id LEFT JOIN refunds r ON r.payment_id = p.id
+    WHERE s.mined_at >= :since AND s.mined_at < :until"""
+_RESULTS = """
+    SELECT t.completed_at, 'vendor', t.id, t.slug, t.provider, p.flow, '', NULL, NULL,
+        NULL, NULL, -t.cost_micros,
+        CASE WHEN t.cost_micros IS NULL THEN 'unknown' ELSE t.cost_source END,
+        t.status, p.paid_tx
+    FROM tasks t JOIN payments p ON p.id = t.payment_id
+    WHERE t.completed_at >= :since AND t.completed_at < :until AND t.status = 'completed'"""
+_ROWS = f"{_SALES} UNION ALL {_REFUNDS} UNION ALL {_GAS} UNION ALL {_RESULTS}"
+
+
+@attrs.frozen(kw_only=True)
+class LedgerRow:
+    """One event that brought or cost money."""
+
+    # Unix seconds.
+    at: float
+
+    # `sale`, `refund`, `gas` or `vendor`.
+    kind: str
+    task_id: str
+    slug: str
+    provider: str | None
+
+    # `x402` or `direct`; of gas, `refund` where the transaction sent a refund.
+    flow: str
+
+    # Of a sale the payer, of a refund its recipient, of gas the key; empty for a vendor.
+    payer: str
+    tx_hash: str | None
+    block: int | None
+
+    # 10⁻⁶ USDC, wei, 10⁻⁶ US dollars; each None where the row has none or it is not known.
+    units: int | None
+    wei: int | None
+    cost_micros: int | None
+    cost_source: str | None
+    state: str
+
+    # Of a sale its refund, of all others the sale.
+    related_tx: str | None
+
+
+@attrs.frozen(kw_only=True)
+class LedgerSum:
+    """The rows of one kind and one endpoint, added up."""
+
+    kind: str
+    slug: str
+    rows: int
+    units: int
+    wei: int
+    cost_micros: int
+
+    # Rows of gas or of a vendor whose amount is not known.
+    unknown: int
+
+
+@attrs.frozen(kw_only=True)
+class OwedChange:
+    """A moment at which what is owed to buyers changed."""
+
+    at: float
+
+    # 10⁻⁶ USDC: positive where a refund became due.
+    units: int
+
+
+@attrs.frozen(kw_only=True)
+class Booked:
+    """One transfer as the database knows it: a sale's, or a refund's."""
+
+    tx_hash: str
+    other: str
+    units: int
+    task_id: str
+
+    # None: written by an earlier release.
+    block: int | None
+
+
+def rows(db: sqlite3.Connection, since: float, until: float) -> list[LedgerRow]:
+    """Return the rows of a period in the order of time."""
+    found = db.execute(
+        f"SELECT * FROM ({_ROWS}) AS ledger ORDER BY at, kind, task_id",  # noqa: S608 - constants
+        {"since": since, "until": until},
+    )
+    names = [field.name for field in attrs.fields(LedgerRow)]
+    return [LedgerRow(**dict(zip(names, row, strict=True))) for row in found]
+
+
+def sums(db: sqlite3.Connection, since: float, until: float) -> list[LedgerSum]:
+    """Return the sums of a period's rows, by kind and endpoint."""
+    found = db.execute(
+        f"""SELECT kind, slug, count(*), coalesce(sum(units), 0),
+                coalesce(sum(wei / {_GIGA}), 0), coalesce(sum(wei % {_GIGA}), 0),
+                coalesce(sum(cost_micros), 0),
+                sum((kind = 'gas' AND wei IS NULL)
+                    OR (kind = 'vendor' AND cost_micros IS NULL))
+            FROM ({_ROWS}) AS ledger GROUP BY kind, slug""",  # noqa: S608 - constants
+        {"since": since, "until": until},
+    )
+    return [
+        LedgerSum(
+            kind=kind,
+            slug=slug,
+            rows=count,
+            units=units,
+            wei=giga * _GIGA + rest,
+            cost_micros=cost,
+            unknown=unknown,
+        )
+        for kind, slug, count, units, giga, rest, cost, unknown in found
+    ]
+
+
+def failed(db: sqlite3.Connection, since: float, until: float) -> dict[str, int]:
+    """Return how many paid tasks failed in a period, by slug."""
+    found = db.execute(
+        """SELECT slug, count(*) FROM tasks
+           WHERE completed_at >= ? AND completed_at < ? AND status = 'failed' GROUP BY slug""",
+        (since, until),
+    )
+    return dict(found.fetchall())
+
+
+def owed_changes(db: sqlite3.Connection) -> list[OwedChange]:
+    """Return every change of what is owed, oldest first. A rejected refund is not owed."""
+    found = db.execute(
+        """SELECT e.at, e.payment_id, e.new_state, r.amount_units, r.decision
+           FROM payment_events e JOIN refunds r ON r.payment_id = e.payment_id
+           WHERE e.new_state IN ('refund_due', 'refunding', 'refunded', 'refund_failed')
+           ORDER BY e.id"""
+    )
+    changes, owed = [], set()
+    for at, payment_id, state, units, decision in found:
+        is_owed = state != "refunded" and not (state == "refund_failed" and decision == "rejected")
+        if is_owed and payment_id not in owed:
+            owed.add(payment_id)
+            changes.append(OwedChange(at=at, units=units))
+        elif not is_owed and payment_id in owed:
+            owed.discard(payment_id)
+            changes.append(OwedChange(at=at, units=-units))
+    return changes
+
+
+def first_sale_at(db: sqlite3.Connection) -> float | None:
+    """Return when the first payment was made; None without one."""
+    found: float | None = db.execute("SELECT min(created_at) FROM payments").fetchone()[0]
+    return found
+
+
+def booked_sales(
+    db: sqlite3.Connection, since: float, until: float, first: int, last: int
+) -> list[Booked]:
+    """Return the sales whose transfer is in a range of blocks, or may be.
+
+    Of a sale without a known block it is known only that it was made in the period.
+    """
+    return _booked(
+        db,
+        """SELECT p.paid_tx, p.payer, p.paid_units, t.id, p.paid_block
+           FROM payments p JOIN tasks t ON t.payment_id = p.id
+           WHERE p.paid_tx IS NOT NULL AND (p.paid_block BETWEEN :first AND :last
+               OR (p.paid_block IS NULL AND p.created_at >= :since AND p.created_at < :until))""",
+        {"since": since, "until": until, "first": first, "last": last},
+    )
+
+
+def booked_refunds(db: sqlite3.Connection, since: float, until: float) -> list[Booked]:
+    """Return the refunds that were seen on-chain in a period."""
+    return _booked(
+        db,
+        """SELECT r.tx_hash, r.recipient, r.amount_units, t.id,
+               (SELECT s.mined_block FROM sent_transactions s WHERE s.tx_hash = r.tx_hash)
+           FROM payments p JOIN refunds r ON r.payment_id = p.id
+               JOIN tasks t ON t.payment_id = p.id
+               JOIN payment_events e ON e.payment_id = p.id AND e.new_state = 'refunded'
+           WHERE p.state = 'refunded' AND e.at >= :since AND e.at < :until""",
+        {"since": since, "until": until},
+    )
+
+
+def _booked(db: sqlite3.Connection, sql: str, values: dict[str, float]) -> list[Booked]:
+    return [
+        Booked(tx_hash=tx_hash, other=other, units=units, task_id=task_id, block=block)
+        for tx_hash, other, units, task_id, block in db.execute(sql, values)
+    ]

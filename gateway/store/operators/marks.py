@@ -1,0 +1,57 @@
+"""Transfers that bought nothing, and that an operator has looked at."""
+
+import json
+import sqlite3
+from collections.abc import Collection
+
+import attrs
+
+from gateway.errors import ActionRefused
+from gateway.store.operators.actions import current_id
+
+
+@attrs.frozen(kw_only=True)
+class Mark:
+    """That an operator has looked at a transfer (Unix seconds), and why it needs nobody."""
+
+    tx_hash: str
+    log_index: int
+    at: float
+    actor: str
+    reason: str
+
+
+def mark(db: sqlite3.Connection, tx_hash: str, log_index: int, now: float) -> None:
+    """Mark a transfer as seen; raises `ActionRefused` where it paid for something or is marked."""
+    paid = db.execute(
+        """SELECT t.id FROM payments p JOIN tasks t ON t.payment_id = p.id
+           WHERE p.paid_tx = ? AND p.paid_log_index = ?""",
+        (tx_hash, log_index),
+    ).fetchone()
+    if paid is not None:
+        raise ActionRefused(f"This transfer paid for task {paid['id']}.")
+    marked = db.execute(
+        """INSERT INTO unclaimed_marks (tx_hash, log_index, at, action_id) VALUES (?, ?, ?, ?)
+           ON CONFLICT DO NOTHING""",
+        (tx_hash, log_index, now, current_id(db)),
+    ).rowcount
+    if not marked:
+        raise ActionRefused("This transfer is marked as seen already.")
+
+
+def find(db: sqlite3.Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], Mark]:
+    """Return the marks of transfers of these transactions, by hash and log index."""
+    rows = db.execute(
+        """SELECT m.tx_hash, m.log_index, m.at, a.actor, a.reason FROM unclaimed_marks m
+           JOIN operator_actions a ON a.id = m.action_id
+           WHERE m.tx_hash IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(tx_hashes)),),
+    )
+    names = [field.name for field in attrs.fields(Mark)]
+    marks = [Mark(**dict(zip(names, row, strict=True))) for row in rows]
+    return {(one.tx_hash, one.log_index): one for one in marks}
+
+
+def reasons(db: sqlite3.Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], str]:
+    """Return why transfers of these transactions are left alone, by hash and log index."""
+    return {key: one.reason for key, one in find(db, tx_hashes).items()}

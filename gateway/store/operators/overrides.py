@@ -1,0 +1,134 @@
+"""What operators changed about endpoints while the gateway runs, above the settings file."""
+
+import sqlite3
+from typing import Any
+
+from gateway.contracts.operators import EarlierPrice, EndpointChange, Field
+from gateway.domain import QUOTE_LIFE_S
+from gateway.errors import ActionRefused, StaleForm
+from gateway.store.operators.actions import current_id
+
+
+def insert(
+    db: sqlite3.Connection,
+    slug: str,
+    field: Field,
+    value: str | None,
+    seen: str | None,
+    now: float,
+    refusal: ActionRefused | None = None,
+) -> None:
+    """Write an override down; a value of None takes it back.
+
+    Raises the `refusal`, if there is one: by now it is known that the request is no repeated one.
+    Raises `StaleForm` where the newest value is not the one that the operator has seen.
+    """
+    if refusal is not None:
+        raise refusal
+    newest = newest_value(db, slug, field)
+    if newest != seen:
+        raise StaleForm(
+            f"The {field} of {slug} was changed meanwhile. Nothing was done; look at it again."
+        )
+    db.execute(
+        """INSERT INTO endpoint_overrides (slug, field, value, at, action_id)
+           VALUES (?, ?, ?, ?, ?)""",
+        (slug, field, value, now, current_id(db)),
+    )
+
+
+def newest_value(db: sqlite3.Connection, slug: str, field: Field) -> str | None:
+    """Return an override that counts now; None where the settings file does."""
+    row = db.execute(
+        """SELECT value FROM endpoint_overrides WHERE slug = ? AND field = ?
+           ORDER BY id DESC LIMIT 1""",
+        (slug, field),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def newest_id(db: sqlite3.Connection) -> int:
+    """Return a number that grows with each override; 0 where there is none."""
+    return int(db.execute("SELECT coalesce(max(id), 0) FROM endpoint_overrides").fetchone()[0])
+
+
+def changes(db: sqlite3.Connection, now: float) -> dict[str, EndpointChange]:
+    """Return what operators changed, by slug, with the prices whose 402s are still good."""
+    rows = db.execute(
+        """SELECT o.slug, o.field, o.value, o.at, a.reason FROM endpoint_overrides o
+           JOIN operator_actions a ON a.id = o.action_id
+           WHERE o.id IN (SELECT max(id) FROM endpoint_overrides GROUP BY slug, field)"""
+    ).fetchall()
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        facts = found.setdefault(row["slug"], {"changed_at": 0.0})
+        facts["changed_at"] = max(facts["changed_at"], row["at"])
+        facts |= _read_newest(row)
+    return {
+        slug: EndpointChange(**facts, earlier_prices=_earlier_prices(db, slug, now))
+        for slug, facts in found.items()
+    }
+
+
+def _read_newest(row: sqlite3.Row) -> dict[str, Any]:
+    """Return what the newest override of one field says."""
+    if row["value"] is None:
+        return {}
+    if row["field"] == "paused":
+        return {"paused_since": row["at"], "pause_reason": row["reason"]}
+    name = {"price": "price_units", "cost": "cost_micros"}[row["field"]]
+    return {name: int(row["value"])}
+
+
+def _earlier_prices(db: sqlite3.Connection, slug: str, now: float) -> tuple[EarlierPrice, ...]:
+    """Return the prices that were changed within a 402's lifetime, the newest first."""
+    rows = db.execute(
+        """SELECT value, at FROM endpoint_overrides WHERE slug = ? AND field = 'price'
+           ORDER BY id DESC LIMIT 50""",
+        (slug,),
+    ).fetchall()
+    earlier = []
+    for place, row in enumerate(rows):
+        if row["at"] + QUOTE_LIFE_S <= now:
+            break
+        # Before its first override an endpoint had the price of the settings file.
+        before = rows[place + 1]["value"] if place + 1 < len(rows) else None
+        earlier.append(
+            EarlierPrice(
+                price_units=None if before is None else int(before),
+                good_until=row["at"] + QUOTE_LIFE_S,
+            )
+        )
+    return tuple(earlier)
+
+
+def history(db: sqlite3.Connection, slug: str, limit: int) -> list[dict[str, Any]]:
+    """Return the overrides of an endpoint, newest first, with who made them and why."""
+    rows = db.execute(
+        """SELECT o.field, o.value, o.at, a.door, a.actor, a.reason FROM endpoint_overrides o
+           JOIN operator_actions a ON a.id = o.action_id WHERE o.slug = ?
+           ORDER BY o.id DESC LIMIT ?""",
+        (slug, limit),
+    )
+    return [dict(row) for row in rows]
+
+
+def sold_since(db: sqlite3.Connection, slug: str, since: float) -> tuple[int, int]:
+    """Return how often an endpoint was sold since then, and for how many units together."""
+    row = db.execute(
+        """SELECT count(*), coalesce(sum(p.paid_units), 0) FROM tasks t
+           JOIN payments p ON p.id = t.payment_id
+           WHERE t.created_at > ? AND t.slug = ? AND p.paid_units IS NOT NULL""",
+        (since, slug),
+    ).fetchone()
+    return int(row[0]), int(row[1])
+
+
+def unfinished(db: sqlite3.Connection, slug: str) -> int:
+    """Return how many paid tasks of an endpoint wait or run."""
+    return int(
+        db.execute(
+            "SELECT count(*) FROM tasks WHERE slug = ? AND status IN ('queued', 'processing')",
+            (slug,),
+        ).fetchone()[0]
+    )

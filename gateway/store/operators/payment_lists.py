@@ -1,0 +1,77 @@
+"""Lists of payments for the operator's pages: those that are open, and those that paid too much."""
+
+import sqlite3
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class PaymentRow:
+    """One payment, as a row of a list. Money is in units of 10⁻⁶, times are Unix seconds."""
+
+    payment_id: int
+    task_id: str
+    slug: str
+    flow: str
+    state: str
+    payer: str
+    price_units: int
+    paid_units: int | None
+    created_at: float
+    updated_at: float
+
+    # Until when the payer's authorization can be used; None in the direct flow.
+    valid_before: int | None
+
+    # The newest transaction that our key signed for it.
+    tx_hash: str | None
+
+
+_SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug, p.flow, p.state, p.payer,
+        p.price_units, p.paid_units, p.created_at, p.updated_at,
+        json_extract(p.authorization, '$.valid_before') AS valid_before,
+        (SELECT tx_hash FROM sent_transactions WHERE payment_id = p.id
+         ORDER BY sent_at DESC LIMIT 1) AS tx_hash
+    FROM payments p JOIN tasks t ON t.payment_id = p.id"""
+
+
+def open_and_over(db: sqlite3.Connection, limit: int) -> tuple[list[PaymentRow], list[PaymentRow]]:
+    """Return the payments that are open, and those that paid too much."""
+    return open_payments(db, limit), overpaid_payments(db, limit)
+
+
+def open_payments(db: sqlite3.Connection, limit: int) -> list[PaymentRow]:
+    """Return payments whose outcome is not known, oldest first."""
+    return _find(db, "p.state IN ('reserved', 'settling') ORDER BY p.id LIMIT ?", limit)
+
+
+def overpaid_payments(db: sqlite3.Connection, limit: int) -> list[PaymentRow]:
+    """Return payments of more than the price, newest first."""
+    return _find(db, "p.paid_units > p.price_units ORDER BY p.id DESC LIMIT ?", limit)
+
+
+def paid_alike(
+    db: sqlite3.Connection, payer: str, amount_units: int, since: float, until: float
+) -> str | None:
+    """Return a task that the payer bought for the same amount in a period; None without one."""
+    row = db.execute(
+        """SELECT t.id FROM payments p JOIN tasks t ON t.payment_id = p.id
+           WHERE p.payer = ? AND p.paid_units = ? AND p.created_at BETWEEN ? AND ?
+           ORDER BY p.id DESC LIMIT 1""",
+        (payer, amount_units, since, until),
+    ).fetchone()
+    return None if row is None else str(row["id"])
+
+
+def has_paid(db: sqlite3.Connection, payer: str) -> bool:
+    """Whether an address has paid for anything."""
+    row = db.execute(
+        "SELECT 1 FROM payments WHERE payer = ? AND paid_tx IS NOT NULL LIMIT 1", (payer,)
+    ).fetchone()
+    return row is not None
+
+
+def _find(db: sqlite3.Connection, rest: str, limit: int) -> list[PaymentRow]:
+    rows = db.execute(f"{_SELECT} WHERE {rest}", (limit,))
+    names = [field.name for field in attrs.fields(PaymentRow)]
+    return [PaymentRow(**{name: row[name] for name in names}) for row in rows]

@@ -1,0 +1,148 @@
+"""Lists of refunds for the operator's pages, by what is to become of each."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+import attrs
+
+from gateway.domain import PaymentState
+
+Kind = Literal["undecided", "moving", "paid", "rejected", "failed"]
+KINDS: Sequence[Kind] = get_args(Kind)
+
+_DAY_S = 86_400.0
+
+# The first parameter says whether settings pay back to payers who proved themselves.
+_KIND = """CASE
+    WHEN p.state = 'refunded' THEN 'paid'
+    WHEN p.state = 'refund_failed' AND r.decision = 'rejected' THEN 'rejected'
+    WHEN p.state = 'refund_failed' THEN 'failed'
+    WHEN p.state = 'refunding' OR r.decision = 'approved' THEN 'moving'
+    WHEN ? AND p.payer_proven = 1 AND r.problem IS NULL THEN 'moving'
+    ELSE 'undecided' END"""
+
+# The states in which a refund of a kind is found: the index over the state then finds it.
+_STATES: Mapping[Kind, Sequence[PaymentState]] = {
+    "undecided": (PaymentState.REFUND_DUE,),
+    "moving": (PaymentState.REFUND_DUE, PaymentState.REFUNDING),
+    "paid": (PaymentState.REFUNDED,),
+    "rejected": (PaymentState.REFUND_FAILED,),
+    "failed": (PaymentState.REFUND_FAILED,),
+}
+
+# Its first parameter is that of the kind.
+_SELECT = f"""SELECT {_KIND} AS kind, t.id AS task_id, p.id AS payment_id,
+        t.slug, t.details, t.error, t.reason AS said, t.handle IS NOT NULL AS has_job,
+        t.cost_micros, p.flow, p.payer, p.payer_proven, r.amount_units, r.recipient,
+        r.decision, r.note, r.problem, r.sender, r.tx_hash, r.created_at, r.updated_at
+    FROM payments p CROSS JOIN refunds r ON r.payment_id = p.id
+    CROSS JOIN tasks t ON t.payment_id = p.id"""  # noqa: S608 - constants only
+
+
+@attrs.frozen(kw_only=True)
+class RefundRow:
+    """One refund, as a row of a list. Money is in units of 10⁻⁶, times are Unix seconds."""
+
+    kind: Kind
+    task_id: str
+    payment_id: int
+    slug: str
+
+    # Why the task failed: our word, our sentence, and the vendor's own words.
+    details: str | None
+    error: str | None
+    said: str | None
+
+    # Whether a job at the vendor was known, and what it cost.
+    has_job: bool
+    cost_micros: int | None
+    flow: str
+    payer: str
+    payer_proven: bool
+    amount_units: int
+    recipient: str
+    decision: str | None
+    note: str | None
+    problem: str | None
+
+    # The refund key that signed it; None before that.
+    sender: str | None
+    tx_hash: str | None
+    created_at: float
+    updated_at: float
+
+
+@attrs.frozen(kw_only=True)
+class KindCount:
+    """How many refunds are of a kind, what they come to, and since when the oldest is owed."""
+
+    count: int = 0
+    units: int = 0
+    since: float | None = None
+
+
+def find_refunds(
+    db: sqlite3.Connection, kind: Kind, before: int | None, limit: int, *, is_automatic: bool
+) -> list[RefundRow]:
+    """Return refunds of a kind, newest first; `before` is the payment's id of the last one seen."""
+    states = _STATES[kind]
+    rows = db.execute(
+        f"""{_SELECT} WHERE p.state IN ({", ".join("?" * len(states))}) AND p.id < ?
+            AND ({_KIND}) = ? ORDER BY p.id DESC LIMIT ?""",
+        (is_automatic, *states, before if before is not None else 2**62, is_automatic, kind, limit),
+    )
+    return [_row_of(row) for row in rows]
+
+
+def find_chosen(
+    db: sqlite3.Connection, task_ids: Sequence[str], *, is_automatic: bool
+) -> list[RefundRow]:
+    """Return the refunds of these tasks, in their order; a task without one is left out."""
+    found = (_find_one(db, task_id, is_automatic=is_automatic) for task_id in task_ids)
+    return [_row_of(row) for row in found if row is not None]
+
+
+def sums(
+    db: sqlite3.Connection, now: float, *, is_automatic: bool
+) -> tuple[dict[Kind, KindCount], int]:
+    """Return the counts of all kinds, and the units that count for the day's automatic cap."""
+    return count_kinds(db, is_automatic=is_automatic), automatic_units(db, now)
+
+
+def _find_one(db: sqlite3.Connection, task_id: str, *, is_automatic: bool) -> sqlite3.Row | None:
+    # CROSS JOIN reads the payments first, so the task's payment is named by a subquery.
+    row: sqlite3.Row | None = db.execute(
+        f"{_SELECT} WHERE p.id = (SELECT payment_id FROM tasks WHERE id = ?)",  # noqa: S608
+        (is_automatic, task_id),
+    ).fetchone()
+    return row
+
+
+def count_kinds(db: sqlite3.Connection, *, is_automatic: bool) -> dict[Kind, KindCount]:
+    """Return how many refunds are of each kind; of the paid ones the number only."""
+    rows = db.execute(
+        f"""SELECT {_KIND} AS kind, count(*), sum(r.amount_units), min(r.created_at)
+            FROM payments p JOIN refunds r ON r.payment_id = p.id
+            WHERE p.state IN ('refund_due', 'refunding', 'refund_failed')
+            GROUP BY kind""",  # noqa: S608 - constants only
+        (is_automatic,),
+    )
+    found = {row[0]: KindCount(count=row[1], units=row[2], since=row[3]) for row in rows}
+    paid = db.execute("SELECT count(*) FROM payments WHERE state = 'refunded'").fetchone()[0]
+    return {kind: found.get(kind, KindCount()) for kind in KINDS} | {"paid": KindCount(count=paid)}
+
+
+def automatic_units(db: sqlite3.Connection, now: float) -> int:
+    """Return the units that went back in 24 hours without a decision: they count for the cap."""
+    units: int = db.execute(
+        """SELECT coalesce(sum(amount_units), 0) FROM refunds
+           WHERE begun_at > ? AND decision IS NULL""",
+        (now - _DAY_S,),
+    ).fetchone()[0]
+    return units
+
+
+def _row_of(row: sqlite3.Row) -> RefundRow:
+    facts = {field.name: row[field.name] for field in attrs.fields(RefundRow)}
+    return RefundRow(**facts | {name: bool(facts[name]) for name in ("has_job", "payer_proven")})

@@ -1,0 +1,126 @@
+"""What stands now, for the operator's pages: money owed, payments open, tasks that wait."""
+
+import sqlite3
+
+import attrs
+
+from gateway.store.operators.refund_lists import Kind, count_kinds
+
+_OWED: tuple[Kind, ...] = ("undecided", "moving", "failed")
+# Of so many of its newest finished tasks an endpoint's failures are counted.
+LOOKED_AT = 20
+
+
+@attrs.frozen(kw_only=True)
+class OwedNow:
+    """Refunds that are not paid. Money is in units of 10⁻⁶, times are Unix seconds."""
+
+    # Those that only the operator can move: nobody decided, and settings do not send them.
+    undecided: int
+    undecided_units: int
+    undecided_since: float | None
+    # Approved, or sent by settings, or on their way.
+    moving: int
+    moving_units: int
+    # Failed; without those that the operator rejected.
+    failed: int
+    failed_units: int
+
+    @property
+    def units(self) -> int:
+        """Return all that may have to be paid."""
+        return self.undecided_units + self.moving_units + self.failed_units
+
+
+@attrs.frozen(kw_only=True)
+class Waiting:
+    """How many wait, and since when the oldest does (Unix seconds)."""
+
+    count: int
+    since: float | None
+
+
+@attrs.frozen(kw_only=True)
+class Override:
+    """What the operator set for an endpoint above the settings; `value` None: taken back."""
+
+    slug: str
+    field: str
+    value: str | None
+    at: float
+    # Of the action.
+    actor: str
+    reason: str
+
+
+def owed_now(db: sqlite3.Connection, refunds: str) -> OwedNow:
+    """Return what is owed; `refunds` is the setting, under which some are sent by themselves."""
+    counts = count_kinds(db, is_automatic=refunds == "automatic")
+    undecided, moving, failed = (counts[kind] for kind in _OWED)
+    return OwedNow(
+        undecided=undecided.count,
+        undecided_units=undecided.units,
+        undecided_since=undecided.since,
+        moving=moving.count,
+        moving_units=moving.units,
+        failed=failed.count,
+        failed_units=failed.units,
+    )
+
+
+def open_payments(db: sqlite3.Connection) -> Waiting:
+    """Return the payments whose outcome is not known."""
+    row = db.execute(
+        "SELECT count(*), min(created_at) FROM payments WHERE state IN ('reserved', 'settling')"
+    ).fetchone()
+    return Waiting(count=row[0], since=row[1])
+
+
+def waiting_tasks(db: sqlite3.Connection) -> Waiting:
+    """Return the paid tasks that no worker has begun."""
+    row = db.execute(
+        "SELECT count(*), min(created_at) FROM tasks WHERE status = 'queued'"
+    ).fetchone()
+    return Waiting(count=row[0], since=row[1])
+
+
+def running_tasks(db: sqlite3.Connection) -> dict[str, int]:
+    """Return by slug how many tasks are being generated."""
+    rows = db.execute("SELECT slug, count(*) FROM tasks WHERE status = 'processing' GROUP BY slug")
+    return {row[0]: row[1] for row in rows}
+
+
+def recent_failures(db: sqlite3.Connection, slug: str) -> tuple[int, int]:
+    """Return how many of an endpoint's newest finished tasks failed, and how many were looked at.
+
+    What a content policy refused is left out: the buyer's words were at fault.
+    """
+    row = db.execute(
+        """SELECT count(CASE WHEN status = 'failed' THEN 1 END), count(*) FROM (
+               SELECT status FROM tasks
+               WHERE slug = ? AND status IN ('completed', 'failed')
+                   AND coalesce(code, '') != 'content_policy'
+               ORDER BY created_at DESC LIMIT ?) AS newest""",
+        (slug, LOOKED_AT),
+    ).fetchone()
+    return row[0], row[1]
+
+
+def overrides(db: sqlite3.Connection) -> list[Override]:
+    """Return for each slug and field the newest override, with who set it and why."""
+    rows = db.execute(
+        """SELECT o.slug, o.field, o.value, o.at, a.actor, a.reason
+           FROM endpoint_overrides o JOIN operator_actions a ON a.id = o.action_id
+           WHERE o.id IN (SELECT max(id) FROM endpoint_overrides GROUP BY slug, field)"""
+    )
+    names = [field.name for field in attrs.fields(Override)]
+    return [Override(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def newest_backup_at(db: sqlite3.Connection) -> float | None:
+    """Return when the newest copy was made that succeeded (Unix seconds), or None."""
+    row = db.execute(
+        "SELECT max(at) FROM backups WHERE kind = 'backup' AND error IS NULL"
+    ).fetchone()
+    at: float | None = row[0]
+    return at

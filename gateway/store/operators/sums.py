@@ -1,0 +1,171 @@
+"""Sums over a period, for the operator's pages: sales, speed, gas, and what is newest.
+
+They run on the read-only connection. Each reads an index that holds all it needs (0006), so that
+100,000 tasks are summed in some ten milliseconds.
+"""
+
+import sqlite3
+
+import attrs
+
+# Of so many of the newest results the times are looked at.
+_TIMED = 500
+# Sums of wei are added up in two parts: one of 100,000 transactions may exceed 64 bits.
+_GIGA = 10**9
+
+
+@attrs.frozen(kw_only=True)
+class Period:
+    """A period cut into bars of one length, the last of which may not be over."""
+
+    # Unix seconds.
+    since: float
+    step_s: float
+    bars: int
+
+    @property
+    def until(self) -> float:
+        """Return the end of the last bar."""
+        return self.since + self.step_s * self.bars
+
+    def start_of(self, bar: int) -> float:
+        """Return when a bar begins."""
+        return self.since + self.step_s * bar
+
+
+@attrs.frozen(kw_only=True)
+class SalesBar:
+    """What was sold by one endpoint in one bar. Money is in units of 10⁻⁶."""
+
+    slug: str
+    bar: int
+    sold: int
+    taken_units: int
+    # Sales whose money went back, or is owed.
+    back: int
+    back_units: int
+    completed: int
+    # Results whose cost is known, and its sum in 10⁻⁶ US dollars.
+    costed: int
+    cost_micros: int
+
+
+@attrs.frozen(kw_only=True)
+class GasSum:
+    """What mined transactions of the gateway's own keys cost, in wei."""
+
+    transactions: int
+    # Mined ones whose cost is not known.
+    unknown: int
+    # L2 and L1 part together.
+    wei: int
+
+
+@attrs.frozen(kw_only=True)
+class NewestSale:
+    """One of the newest sales, as a row of a table."""
+
+    task_id: str
+    slug: str
+    status: str
+    code: str | None
+    flow: str
+    state: str
+    payer: str
+    # What was paid; None before the payment was seen on-chain.
+    paid_units: int | None
+    price_units: int
+    created_at: float
+
+
+def sold_slugs(db: sqlite3.Connection) -> list[str]:
+    """Return every slug that was ever sold; it steps from slug to slug in the index."""
+    rows = db.execute(
+        """WITH RECURSIVE found (slug) AS (
+               SELECT min(slug) FROM tasks
+               UNION ALL
+               SELECT (SELECT min(slug) FROM tasks WHERE slug > found.slug) FROM found
+               WHERE found.slug IS NOT NULL)
+           SELECT slug FROM found WHERE slug IS NOT NULL"""
+    )
+    return [row[0] for row in rows]
+
+
+def sales(db: sqlite3.Connection, period: Period) -> list[SalesBar]:
+    """Return what was sold, for each slug and bar with a sale."""
+    found = (
+        _sum_bar(db, period, slug, bar) for slug in sold_slugs(db) for bar in range(period.bars)
+    )
+    return [one for one in found if one is not None]
+
+
+def _sum_bar(db: sqlite3.Connection, period: Period, slug: str, bar: int) -> SalesBar | None:
+    """Return one bar; None without a sale.
+
+    One statement for each bar reads a range of the index in its order. A GROUP BY would sort all
+    rows first.
+    """
+    row = db.execute(
+        """SELECT count(*), sum(p.paid_units),
+                  count(CASE WHEN p.state = 'settled' THEN 1 END),
+                  sum(CASE WHEN p.state = 'settled' THEN p.paid_units END),
+                  count(CASE WHEN t.status = 'completed' THEN 1 END),
+                  count(t.cost_micros), sum(t.cost_micros)
+           FROM tasks t CROSS JOIN payments p INDEXED BY payments_sums ON p.id = t.payment_id
+           WHERE t.slug = ? AND t.created_at >= ? AND t.created_at < ?
+               AND p.paid_units IS NOT NULL""",
+        (slug, period.start_of(bar), period.start_of(bar + 1)),
+    ).fetchone()
+    if not row[0]:
+        return None
+    # What was paid and is not settled any more goes back: every later state is one of a refund.
+    return SalesBar(
+        slug=slug,
+        bar=bar,
+        sold=row[0],
+        taken_units=row[1],
+        back=row[0] - row[2],
+        back_units=row[1] - (row[3] or 0),
+        completed=row[4],
+        costed=row[5],
+        cost_micros=row[6] or 0,
+    )
+
+
+def seconds_to_result(db: sqlite3.Connection, slug: str, since: float) -> list[float]:
+    """Return how long the newest results took from sale to end, shortest first, in seconds."""
+    rows = db.execute(
+        """SELECT completed_at - created_at FROM tasks
+           WHERE slug = ? AND created_at >= ? AND status = 'completed'
+           ORDER BY created_at DESC LIMIT ?""",
+        (slug, since, _TIMED),
+    )
+    return sorted(row[0] for row in rows)
+
+
+def gas(db: sqlite3.Connection, since: float) -> GasSum:
+    """Return what the transactions cost that were mined since a moment."""
+    row = db.execute(
+        f"""SELECT count(*), count(wei), sum(wei / {_GIGA}), sum(wei % {_GIGA})
+            FROM (SELECT gas_wei + coalesce(l1_fee_wei, 0) AS wei FROM sent_transactions
+                  WHERE mined_at >= ?) AS mined""",  # noqa: S608 - constants only
+        (since,),
+    ).fetchone()
+    return GasSum(
+        transactions=row[0],
+        unknown=row[0] - row[1],
+        wei=(row[2] or 0) * _GIGA + (row[3] or 0),
+    )
+
+
+def newest_sales(db: sqlite3.Connection, limit: int) -> list[NewestSale]:
+    """Return the newest sales, newest first."""
+    rows = db.execute(
+        """SELECT t.id, t.slug, t.status, t.code, p.flow, p.state, p.payer, p.paid_units,
+                  p.price_units, t.created_at
+           FROM tasks t JOIN payments p ON p.id = t.payment_id
+           ORDER BY t.created_at DESC LIMIT ?""",
+        (limit,),
+    )
+    names = [field.name for field in attrs.fields(NewestSale)]
+    return [NewestSale(**dict(zip(names, row, strict=True))) for row in rows]

@@ -1,0 +1,157 @@
+"""All that the database knows about one task, for the operator's page of it."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from gateway.contracts.operators import ActionRecord
+from gateway.domain import StoredOutput
+from gateway.store.operators import actions
+from gateway.store.operators.task_lists import TaskRow
+from gateway.store.rows import outputs_of
+
+# Actions on one task that its page shows.
+_MOST_ACTIONS = 50
+
+
+@attrs.frozen(kw_only=True)
+class PaymentChange:
+    """A payment came into a state (Unix seconds)."""
+
+    at: float
+    state: str
+
+
+@attrs.frozen(kw_only=True)
+class SentTransaction:
+    """A transaction that one of our keys signed for a payment. Gas is in wei, times Unix seconds.
+
+    None says that it is not mined, or that nobody told.
+    """
+
+    tx_hash: str
+    signer: str
+    nonce: int
+    sent_at: float
+    mined_at: float | None
+    succeeded: int | None
+    gas_wei: int | None
+    l1_fee_wei: int | None
+
+
+@attrs.frozen(kw_only=True)
+class OwnFacts:
+    """What only the page of a task shows of it, beside what its row in a list has."""
+
+    capability: str
+    progress: float | None
+
+    # The provider's note on its progress.
+    note: str | None
+    started_at: float | None
+    expires_at: float | None
+    outputs_gone: int
+    due_at: float
+
+    # When the last submit began; None where none was begun, or sending it again does no harm.
+    sent_at: float | None
+
+    # `told`, `set` or `table`; None where the cost is not known.
+    cost_source: str | None
+
+    # Whether the buyer wants to be told by a webhook. Its address may hold a secret.
+    has_callback: int
+    payer_proven: int
+    paid_tx: str | None
+    paid_block: int | None
+    recipient: str | None
+    refund_reason: str | None
+    refund_note: str | None
+    problem: str | None
+    refund_sender: str | None
+    refund_tx: str | None
+
+
+@attrs.frozen(kw_only=True)
+class TaskFacts:
+    """One task with its payment, job, refund, transactions and what operators did."""
+
+    row: TaskRow
+    own: OwnFacts
+
+    # The vendor's id of the job; None without a job.
+    job_id: str | None
+    outputs: Sequence[StoredOutput]
+    changes: Sequence[PaymentChange]
+    transactions: Sequence[SentTransaction]
+
+    # The newest first.
+    actions: Sequence[ActionRecord]
+
+    # Events for the buyer that are not delivered: type, failures.
+    undelivered: Sequence[tuple[str, int]]
+
+
+_SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
+        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros, p.flow,
+        p.state AS payment_state, p.payer, p.price_units, p.paid_units, r.amount_units AS
+        refund_units, r.decision,
+        t.capability, t.progress, t.note, t.started_at, t.expires_at, t.outputs_gone, t.due_at,
+        t.sent_at, t.cost_source, t.callback_url IS NOT NULL AS has_callback, p.payer_proven,
+        p.paid_tx, p.paid_block, r.recipient, r.reason AS refund_reason, r.note AS refund_note,
+        r.problem, r.sender AS refund_sender, r.tx_hash AS refund_tx,
+        t.handle, t.result, t.payment_id
+    FROM tasks t JOIN payments p ON p.id = t.payment_id
+    LEFT JOIN refunds r ON r.payment_id = p.id WHERE t.id = ?"""
+
+
+def find_task(db: sqlite3.Connection, task_id: str) -> TaskFacts | None:
+    """Return one task, or None."""
+    row = db.execute(_SELECT, (task_id,)).fetchone()
+    if row is None:
+        return None
+    payment_id = row["payment_id"]
+    return TaskFacts(
+        row=_take(TaskRow, row),
+        own=_take(OwnFacts, row),
+        job_id=json.loads(row["handle"])["id"] if row["handle"] is not None else None,
+        outputs=outputs_of(row["result"]) if row["result"] is not None else (),
+        changes=[
+            PaymentChange(at=each["at"], state=each["new_state"])
+            for each in db.execute(
+                "SELECT at, new_state FROM payment_events WHERE payment_id = ? ORDER BY id",
+                (payment_id,),
+            )
+        ],
+        transactions=[
+            _take(SentTransaction, each)
+            for each in db.execute(
+                "SELECT * FROM sent_transactions WHERE payment_id = ? ORDER BY sent_at",
+                (payment_id,),
+            )
+        ],
+        actions=actions.find(db, None, _MOST_ACTIONS, subject=task_id),
+        undelivered=[
+            (each["type"], each["failures"])
+            for each in db.execute(
+                "SELECT type, failures FROM webhook_events WHERE task_id = ? ORDER BY id",
+                (task_id,),
+            )
+        ],
+    )
+
+
+def find_prompt(db: sqlite3.Connection, task_id: str) -> tuple[str, str | None] | None:
+    """Return what the buyer asked for, and the name of its file; None without the task."""
+    row = db.execute("SELECT request FROM tasks WHERE id = ?", (task_id,)).fetchone()
+    if row is None:
+        return None
+    request = json.loads(row["request"])
+    return request.get("prompt") or "", request.get("file_name")
+
+
+def _take(kind: type[Any], row: sqlite3.Row) -> Any:
+    return kind(**{field.name: row[field.name] for field in attrs.fields(kind)})

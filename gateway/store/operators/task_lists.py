@@ -1,0 +1,157 @@
+"""Lists of tasks for the operator's pages: filtered and searched, newest first."""
+
+import re
+import sqlite3
+from collections.abc import Sequence
+
+import attrs
+
+from gateway.store.operators.sums import sold_slugs
+
+_TX_HASH = re.compile(r"0x[0-9a-f]{64}")
+_ADDRESS = re.compile(r"0x[0-9a-f]{40}")
+
+_SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
+        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros, p.flow,
+        p.state AS payment_state, p.payer, p.price_units, p.paid_units, r.amount_units AS
+        refund_units, r.decision
+    FROM tasks t JOIN payments p ON p.id = t.payment_id
+    LEFT JOIN refunds r ON r.payment_id = p.id"""
+
+# By the state that a filter names. The others are states of the task itself.
+_OF_PAYMENT = {
+    "owed": "p.state IN ('refund_due', 'refunding', 'refund_failed')",
+    "refunded": "p.state = 'refunded'",
+}
+
+
+@attrs.frozen(kw_only=True)
+class TaskFilter:
+    """Which tasks a list shows. What is None or empty does not limit it."""
+
+    # A status of a task, or `owed` or `refunded`.
+    state: str = ""
+    slug: str = ""
+
+    # Why it failed, such as `content_policy`.
+    reason: str = ""
+    payer: str = ""
+
+    # Unix seconds: from the first to before the second.
+    since: float | None = None
+    until: float | None = None
+
+    # A task's id, a transaction's hash, a payer, or the vendor's id of a job.
+    search: str = ""
+
+    # The last task of the page before.
+    before: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class TaskRow:
+    """One task, as a row of a list. Money is in units of 10⁻⁶, times are Unix seconds."""
+
+    id: str
+    slug: str
+    status: str
+    attempt: int
+    code: str | None
+    details: str | None
+    error: str | None
+    said: str | None
+    provider: str | None
+    created_at: float
+    completed_at: float | None
+    cost_micros: int | None
+    flow: str
+    payment_state: str
+    payer: str
+    price_units: int
+    paid_units: int | None
+    refund_units: int | None
+    decision: str | None
+
+
+def find_tasks(db: sqlite3.Connection, wanted: TaskFilter, limit: int) -> list[TaskRow]:
+    """Return the newest tasks that a filter lets through."""
+    where, values = _conditions(db, wanted)
+    rows = db.execute(
+        f"""{_SELECT} WHERE {" AND ".join(where) or "1"}
+            ORDER BY t.created_at DESC, t.payment_id DESC LIMIT ?""",
+        (*values, limit),
+    )
+    names = [field.name for field in attrs.fields(TaskRow)]
+    return [TaskRow(**{name: row[name] for name in names}) for row in rows]
+
+
+def choices(db: sqlite3.Connection) -> tuple[list[str], list[str]]:
+    """Return the slugs that were sold, and the words for why tasks failed."""
+    return sold_slugs(db), failure_reasons(db)
+
+
+def failure_reasons(db: sqlite3.Connection) -> list[str]:
+    """Return every word for why a task failed; it steps from word to word in the index."""
+    rows = db.execute(
+        """WITH RECURSIVE found (word) AS (
+               SELECT min(details) FROM tasks WHERE details IS NOT NULL
+               UNION ALL
+               SELECT (SELECT min(details) FROM tasks WHERE details > found.word) FROM found
+               WHERE found.word IS NOT NULL)
+           SELECT word FROM found WHERE word IS NOT NULL"""
+    )
+    return [row[0] for row in rows]
+
+
+def _conditions(db: sqlite3.Connection, wanted: TaskFilter) -> tuple[list[str], list[object]]:
+    """Return the conditions of a filter, and their parameters."""
+    where: list[str] = []
+    values: list[object] = []
+    if wanted.state:
+        is_own = wanted.state not in _OF_PAYMENT
+        where.append("t.status = ?" if is_own else _OF_PAYMENT[wanted.state])
+        values += [wanted.state] if is_own else []
+    given = {
+        "t.slug = ?": wanted.slug or None,
+        "t.details = ?": wanted.reason or None,
+        "p.payer = ?": wanted.payer.lower() or None,
+        "t.created_at >= ?": wanted.since,
+        "t.created_at < ?": wanted.until,
+    }
+    where += [text for text, value in given.items() if value is not None]
+    values += [value for value in given.values() if value is not None]
+    if wanted.search:
+        payments = _search(db, wanted.search.strip())
+        where.append(f"t.payment_id IN ({', '.join('?' * len(payments))})")
+        values += payments
+    if wanted.before:
+        where.append(
+            "(t.created_at, t.payment_id) < (SELECT created_at, payment_id FROM tasks WHERE id = ?)"
+        )
+        values.append(wanted.before)
+    return where, values
+
+
+# More payments than one page shows are not looked for.
+_MOST_FOUND = 200
+
+
+def _search(db: sqlite3.Connection, text: str) -> Sequence[int]:
+    """Return the payments that a searched text belongs to, the newest first."""
+    lower = text.lower()
+    if _TX_HASH.fullmatch(lower):
+        sql = """SELECT id FROM payments WHERE paid_tx = ?1
+            UNION SELECT payment_id FROM refunds WHERE tx_hash = ?1
+            UNION SELECT payment_id FROM sent_transactions WHERE tx_hash = ?1
+            ORDER BY 1 DESC LIMIT ?2"""
+        values: tuple[object, ...] = (lower, _MOST_FOUND)
+    elif _ADDRESS.fullmatch(lower):
+        sql = "SELECT id FROM payments WHERE payer = ? ORDER BY id DESC LIMIT ?"
+        values = (lower, _MOST_FOUND)
+    else:
+        sql = """SELECT payment_id FROM tasks WHERE id = ?1
+            UNION SELECT payment_id FROM tasks
+                WHERE handle IS NOT NULL AND json_extract(handle, '$.id') = ?2
+            ORDER BY 1 DESC LIMIT ?3"""
+        values = (lower, text, _MOST_FOUND)
+    return [row[0] for row in db.execute(sql, values)]

@@ -1,0 +1,61 @@
+"""The tokens of the JSON API, as functions of a connection."""
+
+import sqlite3
+
+from gateway.contracts.operator_logins import OperatorToken
+from gateway.errors import ActionRefused
+
+# So many tokens are valid at most.
+MOST_VALID = 100
+_COLUMNS = "id, name, scope, created_at, expires_at, used_at, revoked_at"
+_IS_VALID = "revoked_at IS NULL AND expires_at > ?"
+
+
+def insert(
+    db: sqlite3.Connection, token_hash: str, name: str, scope: str, now: float, expires_at: float
+) -> OperatorToken:
+    """Insert a token; raises `ActionRefused` where a valid one has this name, or for too many."""
+    names = [
+        row[0]
+        for row in db.execute(f"SELECT name FROM operator_tokens WHERE {_IS_VALID}", (now,))  # noqa: S608 - constants
+    ]
+    if name in names:
+        raise ActionRefused(f"A valid token is named {name} already: revoke it, or choose a name.")
+    if len(names) >= MOST_VALID:
+        raise ActionRefused(f"{MOST_VALID} tokens are valid already: revoke one first.")
+    row = db.execute(
+        f"""INSERT INTO operator_tokens (hash, name, scope, created_at, expires_at)
+            VALUES (?, ?, ?, ?, ?) RETURNING {_COLUMNS}""",  # noqa: S608 - constants
+        (token_hash, name, scope, now, expires_at),
+    ).fetchone()
+    return OperatorToken(**row)
+
+
+def find_valid(db: sqlite3.Connection, token_hash: str, now: float) -> OperatorToken | None:
+    """Return a token that was neither revoked nor has expired."""
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM operator_tokens WHERE hash = ? AND {_IS_VALID}",  # noqa: S608 - constants
+        (token_hash, now),
+    ).fetchone()
+    return None if row is None else OperatorToken(**row)
+
+
+def list_all(db: sqlite3.Connection) -> list[OperatorToken]:
+    """Return the newest tokens, first the newest, also those that are of no use any more."""
+    rows = db.execute(f"SELECT {_COLUMNS} FROM operator_tokens ORDER BY id DESC LIMIT 200")  # noqa: S608 - constants
+    return [OperatorToken(**row) for row in rows]
+
+
+def note_used(db: sqlite3.Connection, token_id: int, now: float) -> None:
+    """Write down when a token was used."""
+    db.execute("UPDATE operator_tokens SET used_at = ? WHERE id = ?", (now, token_id))
+
+
+def revoke(db: sqlite3.Connection, name: str, now: float) -> None:
+    """Revoke the valid token of this name; raises `ActionRefused` where there is none."""
+    done = db.execute(
+        f"UPDATE operator_tokens SET revoked_at = ? WHERE name = ? AND {_IS_VALID}",  # noqa: S608 - constants
+        (now, name, now),
+    )
+    if done.rowcount == 0:
+        raise ActionRefused(f"No valid token is named {name}.")

@@ -1,0 +1,181 @@
+"""Totals of everything that was ever sold, for metrics: each reads only what is new.
+
+Payments and tasks get rising numbers, and what is closed does not change any more. So a total up to
+the first open payment or task is final, and a later total adds to it.
+"""
+
+import sqlite3
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Sales:
+    """The sales of one endpoint by one flow."""
+
+    slug: str
+    flow: str
+    sales: int
+    # 10⁻⁶ USDC.
+    units: int
+
+
+@attrs.frozen(kw_only=True)
+class Ended:
+    """The tasks of one endpoint that ended in one way."""
+
+    slug: str
+    # `completed`, or the details of the failure.
+    outcome: str
+    tasks: int
+    # 10⁻⁶ US dollars, of the tasks whose cost is known.
+    cost_micros: int
+    # Completed tasks whose cost is not known.
+    unknown_costs: int
+
+
+@attrs.frozen(kw_only=True)
+class Waiting:
+    """What is in one state now: how many, their sum, and when the oldest came."""
+
+    state: str
+    count: int
+    # 10⁻⁶ USDC.
+    units: int
+    # Unix seconds.
+    oldest_at: float
+
+
+@attrs.frozen(kw_only=True)
+class ReadTotals:
+    """One state of the database: what is final since the last look, what is newer, what waits."""
+
+    # Up to these numbers everything is final, and is not read again.
+    last_payment: int
+    last_task: int
+    final_sales: list[Sales]
+    final_ended: list[Ended]
+    new_sales: list[Sales]
+    new_ended: list[Ended]
+    queue: list[Waiting]
+    payments: list[Waiting]
+    refunds: list[Waiting]
+
+
+def read_totals(db: sqlite3.Connection, payments: int, tasks: int) -> ReadTotals:
+    """Read what is newer than these payments and tasks, and what waits now."""
+    last_payment = max(payments, last_final_payment(db))
+    last_task = max(tasks, last_final_task(db))
+    return ReadTotals(
+        last_payment=last_payment,
+        last_task=last_task,
+        final_sales=sales_between(db, payments, last_payment),
+        final_ended=ended_between(db, tasks, last_task),
+        new_sales=sales_between(db, last_payment, None),
+        new_ended=ended_between(db, last_task, None),
+        queue=waiting_tasks(db),
+        payments=open_payments(db),
+        refunds=open_refunds(db),
+    )
+
+
+def last_final_payment(db: sqlite3.Connection) -> int:
+    """Return the number below which no payment is open."""
+    row = db.execute(
+        "SELECT min(id) FROM payments WHERE state IN ('reserved', 'settling')"
+    ).fetchone()
+    if row[0] is not None:
+        return int(row[0]) - 1
+    return int(db.execute("SELECT coalesce(max(id), 0) FROM payments").fetchone()[0])
+
+
+def last_final_task(db: sqlite3.Connection) -> int:
+    """Return the number of the payment below which every task has ended."""
+    row = db.execute(
+        """SELECT min(payment_id) FROM tasks
+           WHERE status IN ('held', 'queued', 'processing')"""
+    ).fetchone()
+    if row[0] is not None:
+        return int(row[0]) - 1
+    return int(db.execute("SELECT coalesce(max(payment_id), 0) FROM tasks").fetchone()[0])
+
+
+def sales_between(db: sqlite3.Connection, after: int, until: int | None) -> list[Sales]:
+    """Return the sales whose payment's number is above `after` and, if given, at most `until`."""
+    rows = db.execute(
+        """SELECT t.slug, p.flow, count(*) AS sales, sum(p.paid_units) AS units
+           FROM payments p JOIN tasks t ON t.payment_id = p.id
+           WHERE p.id > ? AND p.id <= coalesce(?, p.id) AND p.paid_tx IS NOT NULL
+           GROUP BY t.slug, p.flow""",
+        (after, until),
+    )
+    return [Sales(slug=slug, flow=flow, sales=n, units=units) for slug, flow, n, units in rows]
+
+
+def ended_between(db: sqlite3.Connection, after: int, until: int | None) -> list[Ended]:
+    """Return the tasks that have ended, by the numbers of their payments as `sales_between`."""
+    rows = db.execute(
+        """SELECT slug, CASE status WHEN 'completed' THEN 'completed'
+                   ELSE coalesce(details, code) END AS outcome,
+               count(*), coalesce(sum(cost_micros), 0),
+               sum(status = 'completed' AND cost_micros IS NULL)
+           FROM tasks
+           WHERE payment_id > ? AND payment_id <= coalesce(?, payment_id)
+               AND status IN ('completed', 'failed')
+           GROUP BY slug, outcome""",
+        (after, until),
+    )
+    return [
+        Ended(slug=slug, outcome=outcome, tasks=n, cost_micros=cost, unknown_costs=unknown)
+        for slug, outcome, n, cost, unknown in rows
+    ]
+
+
+def gas_by_purpose(db: sqlite3.Connection) -> dict[str, float]:
+    """Return what mined transactions cost, in wei, by purpose: `settle` or `refund`.
+
+    `total` adds floats: nine ETH in wei are more than an integer of SQLite's holds.
+    """
+    rows = db.execute(
+        """SELECT CASE WHEN r.sender = s.signer THEN 'refund' ELSE 'settle' END AS purpose,
+               total(s.gas_wei) + total(s.l1_fee_wei)
+           FROM sent_transactions s LEFT JOIN refunds r ON r.payment_id = s.payment_id
+           WHERE s.gas_wei IS NOT NULL GROUP BY purpose"""
+    )
+    return {"settle": 0.0, "refund": 0.0} | dict(rows.fetchall())
+
+
+def waiting_tasks(db: sqlite3.Connection) -> list[Waiting]:
+    """Return the tasks that wait or are being made, by their status."""
+    return _waiting(
+        db,
+        """SELECT t.status, count(*), sum(p.price_units), min(t.created_at)
+           FROM tasks t JOIN payments p ON p.id = t.payment_id
+           WHERE t.status IN ('queued', 'processing') GROUP BY t.status""",
+    )
+
+
+def open_payments(db: sqlite3.Connection) -> list[Waiting]:
+    """Return the payments whose outcome is not known yet, by their state."""
+    return _waiting(
+        db,
+        """SELECT state, count(*), sum(price_units), min(created_at) FROM payments
+           WHERE state IN ('reserved', 'settling') GROUP BY state""",
+    )
+
+
+def open_refunds(db: sqlite3.Connection) -> list[Waiting]:
+    """Return the refunds that are not paid, by the state of their payment."""
+    return _waiting(
+        db,
+        """SELECT p.state, count(*), sum(r.amount_units), min(r.created_at)
+           FROM payments p JOIN refunds r ON r.payment_id = p.id
+           WHERE p.state IN ('refund_due', 'refunding', 'refund_failed') GROUP BY p.state""",
+    )
+
+
+def _waiting(db: sqlite3.Connection, sql: str) -> list[Waiting]:
+    return [
+        Waiting(state=state, count=count, units=units, oldest_at=oldest_at)
+        for state, count, units, oldest_at in db.execute(sql)
+    ]

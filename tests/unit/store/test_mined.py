@@ -1,0 +1,59 @@
+"""Which transactions' times are asked for, and what an endpoint's lie does to the books."""
+
+import pytest
+
+from gateway.domain import Mined
+from gateway.store import SqliteStore
+from gateway.testing.store.facts import SIGNER, settling, signed_transaction, tx_hash
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with SqliteStore(tmp_path / "gateway.db") as opened:
+        yield opened
+
+
+async def row_of(store, wanted):
+    def read(db):
+        sql = "SELECT * FROM sent_transactions WHERE tx_hash = ?"
+        return dict(db.execute(sql, (wanted,)).fetchone())
+
+    return await store.operators.sum(read)
+
+
+def mined(transaction, **facts):
+    return Mined(tx_hash=transaction.tx_hash, succeeded=True, block_number=7, **facts)
+
+
+async def test_once_a_version_of_a_nonce_is_known_the_others_are_not_asked_for(store):
+    task = await settling(store)
+    first, dearer = signed_transaction(0), signed_transaction(0, fee=200)
+    await store.add_replacement(task.payment.id, dearer)
+    assert await store.undated(9, []) == []
+    await store.mark_mined(SIGNER, 1)
+    assert set(await store.undated(9, [])) == {first.tx_hash, dearer.tx_hash}
+    assert await store.undated(9, [first.tx_hash]) == [dearer.tx_hash]
+    await store.note_mined(mined(dearer, gas_wei=5, l1_fee_wei=1))
+    assert len(await store.undated(9, [])) == 2
+    await store.note_mined(mined(dearer, at=50.0))
+    assert await store.undated(9, []) == []
+    row = await row_of(store, dearer.tx_hash)
+    assert (row["gas_wei"], row["l1_fee_wei"], row["mined_at"]) == (5, 1, 50.0)
+
+
+async def test_gas_that_no_column_holds_is_not_known(store):
+    await settling(store)
+    transaction = signed_transaction(0)
+    await store.note_mined(mined(transaction, gas_wei=2**63, l1_fee_wei=-1))
+    row = await row_of(store, transaction.tx_hash)
+    assert (row["gas_wei"], row["l1_fee_wei"], row["succeeded"]) == (None, None, 1)
+
+
+async def test_a_transaction_of_others_is_not_written_down(store):
+    await store.note_mined(Mined(tx_hash=tx_hash(99), succeeded=True, block_number=7))
+    assert (
+        await store.operators.sum(
+            lambda db: db.execute("SELECT count(*) FROM sent_transactions").fetchone()[0]
+        )
+        == 0
+    )
