@@ -183,6 +183,7 @@ def secrets_of(
         value = getattr(settings, field.name)
         if isinstance(field.default, ts.SecretStr):
             yield str(value)
+            yield from _addresses_in(str(value))
         elif not field.repr and field.name != "plugin_values":
             for address in (value,) if isinstance(value, str) else value:
                 yield from _secrets_in_address(address)
@@ -193,6 +194,16 @@ def secrets_of(
     for name, value in os.environ.items():
         if _SECRET_NAME.search(name) and name != "GATEWAY_ADMIN_PASSWORD":
             yield value
+
+
+def _addresses_in(secret: str) -> Iterator[str]:
+    """Yield each address of a list of addresses with spaces, and the parts that may be a key."""
+    for word in secret.split():
+        if "://" in word:
+            yield word
+            # A topic of ntfy is the host of its address, and whoever knows it reads along.
+            yield urlsplit(word).netloc
+            yield from _secrets_in_address(word)
 
 
 def _secret_test(sections: Mapping[str, tuple[str, type]] | None) -> Callable[[str], bool]:

@@ -73,3 +73,7 @@ class SharedAnswers(Generic[Answer]):
         if len(self._by_key) > self._most:
             del self._by_key[next(iter(self._by_key))]
         return await shared.get(ask)
+
+    def forget(self) -> None:
+        """Ask anew for every key: something has changed."""
+        self._by_key.clear()

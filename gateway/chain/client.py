@@ -183,12 +183,16 @@ class Web3Chain:
         )
 
     async def transfer_logs(
-        self, recipient: str, *, from_block: int, to_block: int
+        self, recipient: str | None, *, sender: str | None = None, from_block: int, to_block: int
     ) -> list[MinedTransfer]:
-        """Return the token's transfers to an address in a range of blocks."""
+        """Return the token's transfers to or from an address in a range of blocks."""
         query = {
             "address": self._network.token,
-            "topics": [TRANSFER_TOPIC, None, topic(recipient)],
+            "topics": [
+                TRANSFER_TOPIC,
+                None if sender is None else topic(sender),
+                None if recipient is None else topic(recipient),
+            ],
             "fromBlock": hex(from_block),
             "toBlock": hex(to_block),
         }

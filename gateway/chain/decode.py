@@ -57,18 +57,21 @@ def read_receipt(raw: Any, tx_hash: str) -> Receipt | None:
         block_hash=read_word(raw["blockHash"]),
         logs=tuple(_read_log(log) for log in raw["logs"]),
         fee_wei=_read_fee(raw),
+        l1_fee_wei=_read_l1_fee(raw),
     )
 
 
 def _read_fee(raw: Any) -> int | None:
-    """Return what a transaction cost in wei; None where the receipt does not say.
-
-    Rollups add the price of their data as `l1Fee`.
-    """
+    """Return what a transaction cost in wei; None where the receipt does not say."""
     if raw.get("gasUsed") is None or raw.get("effectiveGasPrice") is None:
         return None
-    l1_fee = int(raw.get("l1Fee") or "0x0", 16)
-    return int(raw["gasUsed"], 16) * int(raw["effectiveGasPrice"], 16) + l1_fee
+    l2_fee = int(raw["gasUsed"], 16) * int(raw["effectiveGasPrice"], 16)
+    return l2_fee + (_read_l1_fee(raw) or 0)
+
+
+def _read_l1_fee(raw: Any) -> int | None:
+    """Return the price of a rollup's data in wei; None where the chain names none."""
+    return None if raw.get("l1Fee") is None else int(raw["l1Fee"], 16)
 
 
 def _read_log(raw: Any) -> Log:

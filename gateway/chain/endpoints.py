@@ -8,15 +8,18 @@ most of a second, and the server answers before that.
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import attrs
 import structlog
 
+from gateway import signals
 from gateway.chain.retries import EndpointRefused, Rest, RetryBudget, RetryTiming, retry_refused
 from gateway.contracts import CallReverted
 from gateway.errors import ChainUnavailable
+from gateway.signals import tell
 from gateway.slim_imports import import_ethereum
 
 Answer = TypeVar("Answer")
@@ -57,6 +60,24 @@ class Endpoint:
         Raises `CallReverted` where the contract refused, `EndpointRefused` where the endpoint
         refused, `ChainUnavailable` for everything else.
         """
+        result, began_s = "silent", time.perf_counter()
+        try:
+            answer = await self._request(method, params)
+            result = "ok"
+        except CallReverted:
+            result = "reverted"
+            raise
+        except EndpointRefused:
+            result = "refused"
+            raise
+        finally:
+            seconds = time.perf_counter() - began_s
+            facts = {"endpoint": self.place, "method": method, "result": result}
+            tell(signals.rpc_answered, **facts, seconds=seconds)
+        return answer
+
+    async def _request(self, method: str, params: Sequence[Any]) -> Any:
+        """Return a call's result; the endpoint rests after a failure."""
         try:
             answer = await self._make_request(method, params)
         except EndpointRefused as refusal:

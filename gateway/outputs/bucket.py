@@ -122,7 +122,7 @@ class BucketOutputs:
         completes "The bucket cannot …".
         """
         if self._store is None:
-            self._obstore, self._store = await asyncio.to_thread(_load_obstore, self._bucket)
+            self._obstore, self._store = await asyncio.to_thread(load_obstore, self._bucket)
         errors = (self._obstore.exceptions.BaseError, OSError, ValueError)
         with _translate_errors(f"The bucket {self._bucket} cannot {doing}", errors):
             yield self._obstore, self._store
@@ -133,16 +133,20 @@ def _translate_errors(what: str, errors: tuple[type[Exception], ...]) -> Iterato
     try:
         yield
     except errors as error:
-        code = _CODE.search(str(error))
-        why = code[1] if code else str(error).rpartition(" - ")[2].partition("\n")[0][:100]
-        raise OutputStoreUnavailable(f"{what}: {why}.") from None
+        raise OutputStoreUnavailable(f"{what}: {reason_of(error)}.") from None
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a store refuses: its code, or the end of obstore's text; never a key."""
+    code = _CODE.search(str(error))
+    return code[1] if code else str(error).rpartition(" - ")[2].partition("\n")[0][:100]
 
 
 def _path_of(output: StoredOutput | Kept) -> str:
     return output.key.removeprefix(SCHEME)
 
 
-def _load_obstore(bucket: Bucket) -> tuple[Any, Any]:
+def load_obstore(bucket: Bucket) -> tuple[Any, Any]:
     """Import obstore and open the bucket. That takes 9 MB and 50 ms, so call it in a thread."""
     obstore = importlib.import_module("obstore")
     store = importlib.import_module("obstore.store").S3Store(

@@ -1,21 +1,27 @@
 """What the x402 flow (`x402.py`) and the direct flow (`direct.py`) share."""
 
 import asyncio
+import contextlib
+import re
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any, TypeVar
 
 import attrs
 import structlog
 
+from gateway import signals
 from gateway.contracts import Chain, Clock, NewTask, Store
 from gateway.contracts.payers import PayerBusy
-from gateway.domain import Endpoint, GenerationRequest, Task
+from gateway.domain import Endpoint, Flow, GenerationRequest, Task
 from gateway.errors import GatewayError
+from gateway.log_context import bind_task, current_request
 from gateway.payments.cutoff import cutoff_block
 from gateway.shared_answers import SharedAnswer
+from gateway.signals import tell
 
 Value = TypeVar("Value")
+_CODE = re.compile(r"\w{1,80}", re.ASCII)
 _log = structlog.get_logger()
 
 
@@ -43,7 +49,13 @@ def new_task(
         request_hash=fingerprint,
         price_units=price_units,
         created_at=now,
+        request_id=current_request(),
     )
+
+
+def bind_new_task(new: NewTask) -> None:
+    """Let the log lines of this purchase name what is bought."""
+    bind_task(task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider)
 
 
 @attrs.define(kw_only=True, slots=False)
@@ -68,6 +80,9 @@ class Acceptance:
 
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
+    # One for each purchase that is being decided.
+    _begun: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
+
     @_cutoff.default
     def _make_cutoff(self) -> SharedAnswer[int]:
         return SharedAnswer(self.now, kept_s=0.0)
@@ -75,6 +90,26 @@ class Acceptance:
     async def cutoff_block(self) -> int:
         """Return the number of the block after which transfers count."""
         return await self._cutoff.get(lambda: cutoff_block(self.store, self.chain, self.born_at))
+
+    async def wait_for_begun(self, *, timeout_s: float) -> None:
+        """Wait until the purchases that are being decided now have an answer."""
+        if self._begun:
+            await asyncio.wait(set(self._begun), timeout=timeout_s)
+
+    @contextlib.contextmanager
+    def _counted(self, slug: str, flow: Flow) -> Iterator[None]:
+        """Count a purchase as begun inside the block, and tell of its refusal."""
+        decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._begun.add(decided)
+        try:
+            yield
+        except GatewayError as refusal:
+            code = _code_of(refusal)
+            tell(signals.purchase_refused, slug=slug, flow=flow.value, code=code)
+            raise
+        finally:
+            self._begun.discard(decided)
+            decided.set_result(None)
 
     async def _run_to_end(self, work: Coroutine[None, None, Value]) -> Value:
         """Run work that must not stop halfway, even if the buyer disconnects meanwhile.
@@ -89,6 +124,12 @@ class Acceptance:
         except asyncio.CancelledError:
             task.add_done_callback(_log_unseen)
             raise
+
+
+def _code_of(refusal: GatewayError) -> str:
+    """Return the error's code or the standard reason of a 402; a sentence counts as `other`."""
+    said = refusal.code or getattr(refusal, "reason", None) or ""
+    return said if _CODE.fullmatch(said) else "other"
 
 
 def _log_unseen(task: asyncio.Task[Any]) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from gateway.contracts import NewTask, Quote, TransferVerifier
-from gateway.domain import GenerationRequest, Task, Transfer
+from gateway.domain import Flow, GenerationRequest, Task, Transfer
 from gateway.domain.eip3009 import transaction_key
 from gateway.errors import TxAlreadyUsed
-from gateway.payments.accept import Acceptance, Accepted, new_task
+from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task
 from gateway.payments.idempotency import direct_fingerprint, direct_key_hash, require_same_request
 from gateway.payments.payer_proof import PayerProof, signed_transfers
 
@@ -44,6 +44,17 @@ class DirectPayments(Acceptance):
         Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ExecutionError`,
         `ChainUnavailable`.
         """
+        with self._counted(quote.endpoint.slug, Flow.DIRECT):
+            return await self._accept_transfer(quote, request, tx_hash, idempotency_key, proof)
+
+    async def _accept_transfer(
+        self,
+        quote: Quote,
+        request: GenerationRequest,
+        tx_hash: str,
+        idempotency_key: str | None,
+        proof: PayerProof | None,
+    ) -> Accepted:
         key_hash, endpoint = direct_key_hash(idempotency_key), quote.endpoint
         fingerprint = direct_fingerprint(endpoint, request, tx_hash)
         if known := await self._find_same_request(key_hash, fingerprint):
@@ -56,10 +67,11 @@ class DirectPayments(Acceptance):
             raise TxAlreadyUsed("This transaction already paid for a generation.")
         await self.check_wallet()
         transfers = await self._find_transfers(tx_hash, proof)
+        price_units = _reached_price(quote, transfers)
         new = new_task(
             endpoint,
             request,
-            price_units=quote.price_units,
+            price_units=price_units,
             fingerprint=fingerprint,
             now=self.now(),
         )
@@ -95,8 +107,18 @@ class DirectPayments(Acceptance):
         is_proven: bool,
     ) -> Task:
         """Write payment and task down, then wake a worker."""
+        bind_new_task(new)
         task = await self.store.accept_direct(
             new, tx_hash, transfers, key_hash, is_proven=is_proven
         )
         self.on_queued()
         return task
+
+
+def _reached_price(quote: Quote, transfers: Sequence[Transfer]) -> int:
+    """Return the price that a transfer reaches: a moment ago it may have been a lower one."""
+    most = max((transfer.amount_units for transfer in transfers), default=0)
+    lower = [units for units in quote.earlier_units if units <= most]
+    if most >= quote.price_units or not lower:
+        return quote.price_units
+    return max(lower)

@@ -12,7 +12,7 @@ import structlog
 from gateway.chain.smart_wallets import has_code
 from gateway.contracts import Chain, Clock, SignedTransaction, Store
 from gateway.contracts.payers import FailedSettlement
-from gateway.domain import Authorization, Payment, Receipt
+from gateway.domain import Authorization, Mined, Payment, Receipt
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ChainUnavailable
 from gateway.payments.authorizations import is_spent
@@ -54,6 +54,7 @@ class FailedSettlements:
             if receipt is None:
                 continue
             failure = None
+            await self._store.note_mined(Mined.of(receipt))
             if not receipt.succeeded:
                 failure = await self._explain_failure(payment, transaction, receipt)
                 _log.warning(

@@ -135,10 +135,10 @@ class Obstacles:
         if problem is None:
             self._buyer_sentences.pop(kind, None)
             if self._operator_sentences.pop(kind, None) is not None:
-                _log.info("x402.obstacle_gone", obstacle=kind)
+                _log.info("settlement.ready", obstacle=kind)
             return
         if kind not in self._operator_sentences:
-            _log.warning("x402.stopped", obstacle=kind, problem=problem)
+            _log.warning("settlement.not_ready", obstacle=kind, problem=problem)
         self._operator_sentences[kind], self._buyer_sentences[kind] = problem, said
 
 

@@ -17,6 +17,7 @@ from gateway.chain.smart_wallets import KEY_GAS, key_call
 from gateway.contracts import (
     CallReverted,
     Chain,
+    GasOfKey,
     PluginContext,
     SignedTransaction,
     Store,
@@ -114,6 +115,18 @@ class Refunds:
         """Stop. A refund that is on its way is durable."""
         await self._periodic.stop()
 
+    async def look_at_gas(self) -> GasOfKey:
+        """Return what the refund key holds now, and about how many refunds that pays for.
+
+        Raises `ChainUnavailable`.
+        """
+        money = await self._signer.gas_money()
+        return GasOfKey(
+            address=self.address,
+            balance_wei=money.balance_wei,
+            calls=money.lasts_for(KEY_GAS),
+        )
+
     async def sweep(self, only: Collection[str] | None = None) -> None:
         """Follow the refunds that were sent, and send those that may be sent.
 
@@ -143,6 +156,11 @@ class Refunds:
 
         An error here stops only this refund.
         """
+        about = {"task": case.task_id, "slug": case.slug, "payment": case.payment.id}
+        with structlog.contextvars.bound_contextvars(**about):
+            return await self._take_step(case)
+
+    async def _take_step(self, case: RefundCase) -> str | None:
         try:
             if case.payment.state is PaymentState.REFUNDING:
                 await self._follow(case)
@@ -256,15 +274,16 @@ class Refunds:
         """Write down payment `refunding` and its transaction; return what is to be sent.
 
         Raises `RefundRefused` if the day's cap is used up, and `RuntimeError` if the operator
-        named another address since `case` was read.
+        named another address, or took the approval back, since `case` was read.
         """
+        is_approved = case.decision is Decision.APPROVED
         return await self._ledger.begin(
             case.payment.id,
             unsigned,
             sender=case.sender or self.address,
             recipient=case.recipient,
             search_from_block=start,
-            cap_units=usdc(self._settings.refund_daily_cap),
+            cap_units=None if is_approved else usdc(self._settings.refund_daily_cap),
             now=self._now(),
         )
 

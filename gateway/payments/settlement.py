@@ -7,18 +7,22 @@ Payments that a restart or a silent chain left open are driven again by the swee
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
 import attrs
 import structlog
 
-from gateway.contracts import Quote, Settler, Store
+from gateway import signals
+from gateway.contracts import GasOfKey, Quote, Settler, Store
 from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
+from gateway.log_context import bind_task
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.periodic import Periodic
 from gateway.payments.reconcile import Reconciler
+from gateway.signals import tell
 
 # Every fourth look also reads the state of the nonce, and is followed by sending again. The other
 # looks read only the receipt.
@@ -66,6 +70,7 @@ class Settlements:
         self.timing = timing or SettlementTiming()
         # The driver of each open payment, by the payment's id.
         self._drivers: dict[int, asyncio.Task[None]] = {}
+        self._is_closed = False
         self._periodic = Periodic("settlement-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self) -> None:
@@ -81,6 +86,8 @@ class Settlements:
         """
         await self._periodic.stop()
         await self.obstacles.stop()
+        # The server answers on while tasks end: a repeated request starts no driver any more.
+        self._is_closed = True
         if self._drivers:
             await asyncio.wait(self._drivers.values(), timeout=grace_s)
         for driver in list(self._drivers.values()):
@@ -107,12 +114,22 @@ class Settlements:
             raise ExecutionError(self.obstacles.said or error.message) from error
 
     @property
+    def addresses(self) -> Sequence[str]:
+        """The addresses that pay the gas of settlements; none if the settler does not say."""
+        return tuple(getattr(self._settler, "addresses", ()))
+
+    @property
     def about(self) -> str | None:
         """What settles, and how long its gas money lasted at the last look; asks the chain nothing.
 
         None if the settler does not say.
         """
         return getattr(self._settler, "about", None)
+
+    @property
+    def gas(self) -> tuple[GasOfKey, ...]:
+        """What each key held at the last look; empty if the settler does not say."""
+        return tuple(getattr(self._settler, "gas", ()))
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
         """Raise `PaymentRequired` or `ExecutionError` if this one would not be settled."""
@@ -121,8 +138,11 @@ class Settlements:
     async def drive(self, payment: Payment, *, wait_s: float) -> None:
         """Start the payment's driver unless it runs, and wait for it at most `wait_s` seconds.
 
-        Neither the end of the wait nor the caller's cancellation stops the driver.
+        Neither the end of the wait nor the caller's cancellation stops the driver. After `close`
+        nothing is started: the payment is driven after the next start.
         """
+        if self._is_closed and payment.id not in self._drivers:
+            return
         await asyncio.wait({self._ensure_driver(payment)}, timeout=wait_s)
 
     def _ensure_driver(self, payment: Payment) -> asyncio.Task[None]:
@@ -134,6 +154,7 @@ class Settlements:
         return driver
 
     async def _run_driver(self, payment: Payment) -> None:
+        bind_task(task=payment.task_id, slug=payment.slug, payment=payment.id)
         try:
             async with asyncio.timeout(self.timing.drive_s):
                 await self._settle_until_closed(payment)
@@ -146,11 +167,13 @@ class Settlements:
 
     async def _settle_until_closed(self, payment: Payment) -> None:
         """Send, then look at the chain until the outcome is known, even if sending fails."""
+        began_s = time.perf_counter()
         tx_hash, has_failed = await self._submit(payment)
         pause_s = self.timing.first_look_s
         for look in itertools.count():
             try:
                 if await self._look_at_chain(payment, tx_hash, look):
+                    self._tell_settled(time.perf_counter() - began_s)
                     return
             except ChainUnavailable as error:
                 _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
@@ -161,6 +184,10 @@ class Settlements:
             await asyncio.sleep(pause_s)
             most_s = self.timing.sweep_s if tx_hash is None else self.timing.look_s
             pause_s = min(2 * pause_s, most_s)
+
+    def _tell_settled(self, seconds: float) -> None:
+        settler = type(self._settler).__module__.partition(".")[0]
+        tell(signals.payment_settled, settler=settler, seconds=seconds)
 
     async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
         """Send; return (the hash to look for, whether sending failed).

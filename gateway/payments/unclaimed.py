@@ -1,13 +1,25 @@
 """Finds transfers into the wallet that no buyer ever used as a proof of payment."""
 
+import asyncio
 import time
+from collections.abc import Sequence
 
-from gateway.contracts import Chain, Store
+import attrs
+
+from gateway.contracts import Chain, Clock, Store
 from gateway.domain import MinedTransfer
+from gateway.errors import ChainUnavailable
 from gateway.payments.cutoff import last_block_before
 
 # Public RPC endpoints refuse queries over more blocks than this.
 _MAX_BLOCKS = 2_000
+# A search that goes on by itself looks back so far, and rests after each question, in seconds.
+_DAYS = 7.0
+_REST_S = 0.1
+# A look is made again after so many seconds.
+_KEPT_S = 60.0
+# Strangers may send dust without end: of so many transfers the largest are kept.
+_MOST = 500
 
 
 async def unclaimed_transfers(
@@ -29,3 +41,115 @@ async def unclaimed_transfers(
         paying = [each for each in transfers if each.amount_units and each.sender != wallet]
         found += await store.refunds.unclaimed(paying)
     return found
+
+
+@attrs.frozen(kw_only=True)
+class UnusedTransfer:
+    """A transfer to the wallet that paid for nothing so far."""
+
+    transfer: MinedTransfer
+
+    # Of its block, in Unix seconds.
+    at: float
+
+
+class UnclaimedSearch:
+    """Searches the last seven days piece by piece, and keeps what it found between two looks.
+
+    The first look asks for some 150 pieces of the chain, one after the other; every later one only
+    for the blocks that were mined meanwhile.
+    """
+
+    def __init__(self, chain: Chain, store: Store, wallet: str, now: Clock) -> None:
+        self._chain, self._store, self._wallet, self._now = chain, store, wallet, now
+        self.rest_s = _REST_S
+        # The newest first.
+        self.known: Sequence[UnusedTransfer] = ()
+        # Unix seconds of the last look that came to its end.
+        self.looked_at: float | None = None
+        # Since when transfers are known.
+        self.since: float | None = None
+        self.problem: str | None = None
+        # How many small transfers were left out.
+        self.left_out = 0
+        self._next_block: int | None = None
+        # All that came in by a transaction with an unused transfer, and when: a later use of one of
+        # two equal transfers is told from the use of the other by their number.
+        self._by_transaction: dict[str, tuple[float, list[MinedTransfer]]] = {}
+        self._look: asyncio.Task[None] | None = None
+
+    async def look(self, patience_s: float) -> None:
+        """Look at what is new unless that was done a moment ago; wait for `patience_s` at most.
+
+        A look that takes longer goes on by itself, and one that fails is told by `problem`.
+        """
+        is_fresh = self.looked_at is not None and self._now() - self.looked_at < _KEPT_S
+        if is_fresh and self.problem is None:
+            return
+        if self._look is None or self._look.done():
+            self._look = asyncio.create_task(self._advance(), name="unclaimed-search")
+        await asyncio.wait({self._look}, timeout=patience_s)
+
+    async def close(self) -> None:
+        """Give up a look that has not come to its end."""
+        if self._look is not None:
+            self._look.cancel()
+            await asyncio.gather(self._look, return_exceptions=True)
+
+    async def _advance(self) -> None:
+        try:
+            head = await self._chain.safe_head()
+            self.since = self._now() - _DAYS * 86_400
+            if self._next_block is None:
+                self._next_block = await last_block_before(self._chain, self.since) + 1
+            while self._next_block <= head.number:
+                end = min(self._next_block + _MAX_BLOCKS - 1, head.number)
+                await self._search_piece(self._next_block, end)
+                self._next_block = end + 1
+                await asyncio.sleep(self.rest_s)
+            await self._forget_used(self.since)
+        except ChainUnavailable as error:
+            self.problem = error.message
+        else:
+            self.problem, self.looked_at = None, self._now()
+
+    async def _search_piece(self, first: int, last: int) -> None:
+        found = await self._chain.transfer_logs(self._wallet, from_block=first, to_block=last)
+        paying = [each for each in found if each.amount_units and each.sender != self._wallet]
+        unused = {each.tx_hash for each in await self._store.refunds.unclaimed(paying)}
+        times: dict[int, float] = {}
+        for each in paying:
+            if each.tx_hash not in unused:
+                continue
+            if each.block_number not in times:
+                block = await self._chain.block_at(each.block_number)
+                times[each.block_number] = block.timestamp
+            at = times[each.block_number]
+            self._by_transaction.setdefault(each.tx_hash, (at, []))[1].append(each)
+            self._drop_smallest()
+
+    async def _forget_used(self, since: float) -> None:
+        """Keep what is still unused, and younger than the search looks back."""
+        for tx_hash, (at, _) in list(self._by_transaction.items()):
+            if at < since:
+                del self._by_transaction[tx_hash]
+        every = [each for _, found in self._by_transaction.values() for each in found]
+        unused = await self._store.refunds.unclaimed(every)
+        left = {each.tx_hash for each in unused}
+        self._by_transaction = {
+            tx_hash: found for tx_hash, found in self._by_transaction.items() if tx_hash in left
+        }
+        shown = [
+            UnusedTransfer(transfer=each, at=self._by_transaction[each.tx_hash][0])
+            for each in unused
+        ]
+        self.known = sorted(shown, key=lambda one: one.at, reverse=True)
+
+    def _drop_smallest(self) -> None:
+        if len(self._by_transaction) <= _MOST:
+            return
+        smallest = min(
+            self._by_transaction,
+            key=lambda tx_hash: sum(each.amount_units for each in self._by_transaction[tx_hash][1]),
+        )
+        self.left_out += len(self._by_transaction.pop(smallest)[1])

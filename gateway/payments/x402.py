@@ -13,10 +13,10 @@ from gateway.chain.signatures import is_signed_by
 from gateway.chain.smart_wallets import is_signed_by_key, unwrap_authorization
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
 from gateway.contracts.payers import PayerBusy, ReserveLimits
-from gateway.domain import Authorization, Block, GenerationRequest, PaymentState, Task
+from gateway.domain import Authorization, Block, Flow, GenerationRequest, PaymentState, Task
 from gateway.domain.eip3009 import authorization_digest
 from gateway.errors import PaymentRequired
-from gateway.payments.accept import Acceptance, Accepted, new_task
+from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task
 from gateway.payments.exposure import Exposure
 from gateway.payments.idempotency import (
     SPENT,
@@ -77,7 +77,16 @@ class X402Payments(Acceptance):
         for a key in the header that is wrong or another one, and `ExecutionError` if settling
         cannot work now.
         """
+        with self._counted(quote.endpoint.slug, Flow.X402):
+            return await self._accept(quote, request, header, idempotency_key)
+
+    async def _accept(
+        self, quote: Quote, request: GenerationRequest, header: str, idempotency_key: str | None
+    ) -> Accepted:
         proof = await self._read_header(header, quote.endpoint.slug)
+        if proof.authorization.value_units in quote.earlier_units:
+            # Signed for a 402 that was given before the operator changed the price.
+            quote = attrs.evolve(quote, price_units=proof.authorization.value_units)
         key = choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
         while True:
@@ -233,6 +242,7 @@ class X402Payments(Acceptance):
         limits: ReserveLimits,
     ) -> Task | None:
         """Write payment and task down, then start to settle; None if the claim was taken."""
+        bind_new_task(new)
         reserved = await self.store.reserve(new, signed, claim, search_from, key_hash, limits)
         if reserved is not None and reserved.payment.state is PaymentState.RESERVED:
             await self.settlements.drive(reserved.payment, wait_s=0)

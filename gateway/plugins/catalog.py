@@ -7,7 +7,8 @@ from typing import TypeVar, cast
 import attrs
 
 from gateway.contracts import Clock, Provider
-from gateway.domain import Endpoint, PriceStep, usdc
+from gateway.contracts.operators import EndpointChange
+from gateway.domain import Endpoint, PriceStep, dollars, usdc
 from gateway.errors import NotFound, SettingsError
 from gateway.plugins.upstream import CLOSE_S, Upstream
 from gateway.redaction import Redactor
@@ -22,6 +23,26 @@ class Registered:
 
     endpoint: Endpoint
     upstream: Upstream
+
+    # Whether the operator has set what one generation costs.
+    is_cost_set: bool = False
+
+    # What the operator changed while the gateway runs, above the settings file.
+    change: EndpointChange | None = None
+
+    # The endpoint at prices that it had a moment ago, each with the time until which a 402 with
+    # that price is good (Unix seconds).
+    earlier: tuple[tuple[Endpoint, float], ...] = ()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the operator has paused it: it sells nothing, and what was paid is finished."""
+        return self.change is not None and self.change.paused_since is not None
+
+    @property
+    def sells_now(self) -> bool:
+        """Whether it can be bought now: neither paused, nor off sale because it does not work."""
+        return not self.is_paused and not self.upstream.circuit.is_open
 
 
 class Catalog:
@@ -42,6 +63,10 @@ class Catalog:
         self._slots = slots
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
+        # What the settings file makes of each endpoint, before the operator's later changes.
+        self._filed: dict[str, Registered] = {}
+        # Unix seconds of the newest change; None without one.
+        self.changed_at: float | None = None
         self._upstreams: dict[int, Upstream] = {}
         # What `keep` made, by name.
         self._kept: dict[str, object] = {}
@@ -69,7 +94,10 @@ class Catalog:
                 on_change=self._kept.clear,
             ),
         )
-        self._registered[endpoint.slug] = Registered(changed, upstream)
+        override = self._overrides.get(endpoint.slug)
+        is_cost_set = override is not None and override.cost is not None
+        registered = Registered(changed, upstream, is_cost_set)
+        self._registered[endpoint.slug] = self._filed[endpoint.slug] = registered
         self._kept.clear()
 
     def withdraw(self, plugin: str) -> None:
@@ -78,6 +106,23 @@ class Catalog:
             slug: one for slug, one in self._registered.items() if one.upstream.plugin != plugin
         }
         self._kept.clear()
+
+    def change(self, changes: Mapping[str, EndpointChange]) -> None:
+        """Apply what operators changed while the gateway runs; endpoints without a change sell on.
+
+        A slug that no plugin registers is left out: its plugin may come back.
+        """
+        for slug in self._registered:
+            filed, change = self._filed[slug], changes.get(slug)
+            self._registered[slug] = filed if change is None else _apply_change(filed, change)
+        self.changed_at = max((one.changed_at for one in changes.values()), default=None)
+        self._kept.clear()
+
+    def filed(self, slug: str) -> Endpoint:
+        """Return an endpoint as the settings file has it; raises `NotFound`."""
+        if slug not in self._filed:
+            raise NotFound(f"There is no endpoint {slug!r}.")
+        return self._filed[slug].endpoint
 
     def rest(self, plugin: str, reason: str, *, pause_s: float) -> None:
         """Take all providers of a plugin off sale for `pause_s` seconds at least.
@@ -120,7 +165,7 @@ class Catalog:
             lambda: tuple(
                 registered.endpoint
                 for slug, registered in self._registered.items()
-                if self.is_enabled(slug) and not registered.upstream.circuit.is_open
+                if self.is_enabled(slug) and registered.sells_now
             ),
         )
 
@@ -185,14 +230,40 @@ def _apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
     }
     changed = attrs.evolve(endpoint, **changes)
     if override.price is not None:
-        changed = _scale_prices(changed, _read_price(endpoint.slug, "price", override.price))
+        changed = scale_prices(changed, _read_price(endpoint.slug, "price", override.price))
     for resolution, price in override.prices.items():
         units = _read_price(endpoint.slug, f"prices.{resolution}", price)
         changed = _set_price_step(changed, resolution, units)
+    if override.cost is not None:
+        changed = attrs.evolve(changed, cost_micros=_read_cost(endpoint.slug, override.cost))
     return changed
 
 
-def _scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
+def _apply_change(filed: Registered, change: EndpointChange) -> Registered:
+    """Return an endpoint with what the operator changed while the gateway runs.
+
+    A price raises or lowers every price step by the same factor, as in the settings file.
+    """
+    endpoint = _at_price(filed.endpoint, change.price_units)
+    if change.cost_micros is not None:
+        endpoint = attrs.evolve(endpoint, cost_micros=change.cost_micros)
+    return attrs.evolve(
+        filed,
+        endpoint=endpoint,
+        is_cost_set=filed.is_cost_set or change.cost_micros is not None,
+        change=change,
+        earlier=tuple(
+            (_at_price(filed.endpoint, one.price_units), one.good_until)
+            for one in change.earlier_prices
+        ),
+    )
+
+
+def _at_price(endpoint: Endpoint, price_units: int | None) -> Endpoint:
+    return endpoint if price_units is None else scale_prices(endpoint, price_units)
+
+
+def scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
     """Return an endpoint at another price, its steps in proportion, rounded up."""
     steps = tuple(
         attrs.evolve(step, price_units=-(-step.price_units * price_units // endpoint.price_units))
@@ -224,3 +295,11 @@ def _read_price(slug: str, name: str, amount: str) -> int:
         return usdc(amount)
     except ValueError as error:
         raise SettingsError(f"[endpoints.{slug}] {name}: {error}.") from None
+
+
+def _read_cost(slug: str, amount: str) -> int:
+    """Return US dollars in units of 10⁻⁶; raises `SettingsError` that names the setting."""
+    try:
+        return dollars(amount)
+    except ValueError as error:
+        raise SettingsError(f"[endpoints.{slug}] cost: {error}.") from None

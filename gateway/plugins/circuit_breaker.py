@@ -59,6 +59,11 @@ class CircuitBreaker:
         """Seconds since the circuit opened, trials in between included; 0 if it is closed."""
         return self._now() - self._opened_at if self.is_open else 0.0
 
+    @property
+    def probe_at(self) -> float:
+        """When an open circuit is probed next, in Unix seconds."""
+        return self._probe_at
+
     def succeeded(self) -> None:
         """Note that the provider did its work, or refused one request as it should."""
         self._failures = 0

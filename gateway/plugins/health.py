@@ -37,6 +37,17 @@ async def problem_of(upstream: Upstream, *, timeout_s: float = _TIMEOUT_S) -> st
     return _describe_error(error, upstream) if error is not None else None
 
 
+async def probe_now(upstream: Upstream, *, timeout_s: float = _TIMEOUT_S) -> str | None:
+    """Probe a provider because the operator asks; one that is off sale and works sells again.
+
+    Returns what is wrong, or None.
+    """
+    if not upstream.circuit.is_open:
+        return await problem_of(upstream, timeout_s=timeout_s)
+    await _probe_open_circuit(upstream, timeout_s)
+    return upstream.circuit.problem
+
+
 async def _probe_error(upstream: Upstream, timeout_s: float) -> Exception | None:
     """Probe a provider and return the error that the probe raised."""
     try:

@@ -4,11 +4,12 @@ A plugin is a module or package with functions that are marked `@gateway.hookimp
 names it in an entry point of the group `gateway`.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pluggy
 
 from gateway.contracts import (
+    Alarm,
     AuthorizationVerifier,
     PluginContext,
     Provider,
@@ -17,6 +18,7 @@ from gateway.contracts import (
 )
 from gateway.domain import Endpoint
 from gateway.settings import Settings
+from gateway.tracing import OpenSpan
 
 PROJECT = "gateway"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -74,4 +76,28 @@ def register_settlers(
 
     The gateway calls only the factory that is named; it may raise `SettingsError`. The gateway
     leaves out a plugin whose settler has a name that another plugin has taken.
+    """
+
+
+@hookspec
+def register_spans(register: Callable[[OpenSpan], None], settings: Settings) -> None:
+    """Be told when work begins and ends, for traces: call `register(open_span)` once.
+
+    The gateway calls `open_span(name, about)`, enters what it returns, a context manager, and
+    leaves it at the end of the work. `about` is a dict; read it when you are left, for it is
+    complete only then. The spans are `request` (`method`, the beginning of the `path`, `status`,
+    `request`), `attempt` (`task`, `slug`, `provider`, `payment`, `attempt`, `request`) and, inside
+    of an attempt or a request, `call` of a provider (`provider`, `plugin`, and as `call` the
+    method). `error` is the class of the error that ended the work. Nothing in it quotes a prompt,
+    a payer or a key. A plugin that raises is logged, and the work goes on.
+    """
+
+
+@hookspec
+def gateway_notify(alarm: Alarm) -> Awaitable[None] | None:
+    """Tell the operator of an alarm by a way of the plugin's own; return when it is told.
+
+    A plain function is called in a thread of its own, an `async` one on the gateway's loop. It has
+    15 seconds. If it raises or takes longer, the same alarm comes again after 30 seconds, and later
+    after longer pauses until it is a day old, so it may come twice. Nothing else waits for it.
     """

@@ -19,6 +19,7 @@ import pluggy
 import structlog
 
 from gateway.contracts import (
+    Alarm,
     AuthorizationVerifier,
     Clock,
     PluginContext,
@@ -34,11 +35,13 @@ from gateway.plugins.registration import (
     endpoint_offer,
     section_offer,
     settler_offer,
+    span_offer,
     verifier_offer,
 )
 from gateway.plugins.unknown_settings import refuse_unknown_settings, warn_of_unknown_settings
 from gateway.redaction import Redactor, secrets_of
 from gateway.settings import Settings, names_of, variable
+from gateway.tracing import Spans
 
 GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"
@@ -288,6 +291,22 @@ class PluginManager:
         if not found:
             raise SettingsError(f"No plugin implements {hook}. `gateway plugins` lists them.")
         return found[0][1]
+
+    def spans(self, settings: Settings) -> Spans:
+        """Return the plugins that want to be told when work begins and ends."""
+        found = self._call_hook("register_spans", span_offer, settings=settings)
+        return Spans(tuple(opener for _, offers in found for opener in offers.values()))
+
+    def notifiers(self) -> dict[str, Callable[[Alarm], Any]]:
+        """Return the functions that tell alarms, by the names of their plugins."""
+        found: dict[str, Callable[[Alarm], Any]] = {}
+        for implementation in self._manager.hook.gateway_notify.get_hookimpls():
+            if implementation.argnames != ("alarm",):
+                mistake = ValueError("gateway_notify takes one argument, which is named alarm")
+                self._leave_out(implementation.plugin_name, mistake)
+                continue
+            found[implementation.plugin_name] = implementation.function
+        return dict(sorted(found.items()))
 
     def settler(self, context: PluginContext) -> Settler:
         """Return the settler that `GATEWAY_SETTLEMENT` names."""

@@ -81,6 +81,16 @@ def verifier_offer(verifier: Any) -> tuple[str, Any]:
     return "verifier", verifier
 
 
+def span_offer(open_span: Any) -> tuple[str, Any]:
+    """Return what opens spans; its constant name lets a plugin register only one.
+
+    Raises `TypeError` for an object that cannot be called.
+    """
+    if not callable(open_span):
+        raise TypeError(f"it registers a {type(open_span).__name__}, which cannot be called")
+    return "spans", open_span
+
+
 def settler_offer(
     name: str, factory: Callable[[], Settler]
 ) -> tuple[str, tuple[str, Callable[[], Settler]]]:

@@ -14,6 +14,7 @@ from gateway.plugins.calls import call_plugin, error_text
 from gateway.plugins.circuit_breaker import CircuitBreaker
 from gateway.plugins.pace import Pace
 from gateway.redaction import Redactor
+from gateway.tracing import About, Spans
 
 Asked = ParamSpec("Asked")
 Value = TypeVar("Value")
@@ -35,6 +36,9 @@ class Upstream:
     redactor: Redactor = attrs.field(factory=Redactor)
     # A call that was cancelled has so long to end, in seconds.
     stop_s: float = 5.0
+    # When an operator last asked whether it works, in Unix seconds.
+    tried_at: float = float("-inf")
+    spans: Spans = attrs.field(factory=Spans)
     # The provider, if it checks requests before payment. Found out once: comparing a provider with
     # a protocol takes longer than most checks.
     validating: Validating | None = attrs.field(init=False)
@@ -93,7 +97,12 @@ class Upstream:
         self, call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
     ) -> Value:
         """Call a method of the provider, as `call_plugin` does."""
-        return await call_plugin(self.stop_s, call, *args, **kwargs)
+        if not self.spans.openers:
+            return await call_plugin(self.stop_s, call, *args, **kwargs)
+        method = getattr(call, "__name__", "").strip("_").removesuffix("_provider")
+        about: About = {"provider": self.provider.name, "plugin": self.plugin, "call": method}
+        with self.spans.around("call", about):
+            return await call_plugin(self.stop_s, call, *args, **kwargs)
 
     async def probe(self) -> None:
         """Raise what the provider's `health` raises; do nothing if it has no `health`."""

@@ -19,7 +19,9 @@ from types import FrameType
 import attrs
 import structlog
 
+from gateway import signals
 from gateway.plugins.catalog import Catalog
+from gateway.signals import tell
 
 GATEWAY = "the gateway"
 UNKNOWN = "unknown"
@@ -118,6 +120,8 @@ class Watchdog:
         self._reported: _Sighting | None = None
         self._reported_at: dict[str, float] = {}
         self._unreported: Counter[str] = Counter()
+        # By plugin: when its longest block of late ended, and how long it took.
+        self._longest: dict[str, tuple[float, float]] = {}
 
     def start(self) -> None:
         """Start the thread; call this on the loop that is to be watched."""
@@ -129,6 +133,21 @@ class Watchdog:
         """End the thread."""
         self._stopping.set()
         await asyncio.to_thread(self._thread.join)
+
+    def longest_blocks(self) -> dict[str, float]:
+        """Return by plugin the seconds of its longest block within the last ten minutes."""
+        now = time.monotonic()
+        return {
+            plugin: seconds
+            for plugin, (at, seconds) in dict(self._longest).items()
+            if now - at < _WINDOW_S
+        }
+
+    def _note_longest(self, plugin: str, seconds: float) -> None:
+        now = time.monotonic()
+        at, longest = self._longest.get(plugin, (now, 0.0))
+        if seconds >= longest or now - at >= _WINDOW_S:
+            self._longest[plugin] = (now, seconds)
 
     def _watch(self) -> None:
         self._measure_lap()
@@ -217,6 +236,9 @@ class Watchdog:
 
     def _end_block(self) -> None:
         reported, seconds = self._reported, round(self._silent_s, 1)
+        if reported is not None:
+            tell(signals.loop_blocked, plugin=reported.plugin, seconds=self._silent_s)
+            self._note_longest(reported.plugin, self._silent_s)
         self._reported, self._silent_s = None, 0.0
         if reported is not None and reported.stack:
             _log.warning("loop.released", plugin=reported.plugin, seconds=seconds)

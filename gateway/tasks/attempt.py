@@ -6,6 +6,7 @@ import contextlib
 import attrs
 import structlog
 
+from gateway import signals
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Endpoint, Handle, Link, Result
 from gateway.errors import (
@@ -17,17 +18,23 @@ from gateway.errors import (
     NotFound,
     ResultUnusable,
 )
+from gateway.log_context import bind_task
 from gateway.plugins.catalog import Registered
 from gateway.redaction import hide_prompt
+from gateway.signals import tell
 from gateway.tasks.delivery import Delivery, check_shape
 from gateway.tasks.job import AttemptJob, LeaseLost
 from gateway.tasks.outcome import Outcome
 from gateway.tasks.polling import JobPoller
 from gateway.tasks.resources import Resources, WriteFailed
+from gateway.tracing import About
+from gateway.vendors.refusals import begin_notes
 from gateway.vendors.sent import recorded
 
 # Errors of a submit that end the attempt, even if the vendor's job was begun.
 _VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost)
+# Of the names that log lines carry.
+_TRACED = ("task", "slug", "provider", "payment", "request")
 _log = structlog.get_logger()
 
 
@@ -51,10 +58,13 @@ class Attempt:
     async def run(self) -> None:
         """Work to the end. If cancelled, give the lease back, which costs the task no attempt."""
         self._running = asyncio.current_task()
+        self._bind_log()
+        begin_notes()
         hide_prompt(self.lease.request.prompt)
         heartbeat = asyncio.create_task(self._keep_lease(), name=f"lease-{self.lease.task_id}")
         try:
-            await self._work()
+            with self.resources.spans.around("attempt", self._about()):
+                await self._work()
         except asyncio.CancelledError:
             await self._give_back()
             raise
@@ -66,6 +76,23 @@ class Attempt:
             heartbeat.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await heartbeat
+
+    def _bind_log(self) -> None:
+        registered, lease = self._find_registered(), self.lease
+        bind_task(
+            task=lease.task_id,
+            slug=lease.slug,
+            payment=lease.payment_id,
+            provider=registered.endpoint.provider if registered is not None else None,
+            request=lease.request_id,
+        )
+
+    def _about(self) -> About:
+        """Return what the attempt's span is about: what its log lines carry."""
+        lease = self.lease
+        known = structlog.contextvars.get_contextvars()
+        about = {name: known[name] for name in _TRACED if name in known}
+        return {**about, "attempt": lease.attempt}
 
     async def _give_back(self) -> None:
         try:
@@ -105,8 +132,9 @@ class Attempt:
         The provider's slot is taken before the first await: another attempt could take it in
         between.
         """
-        outcome, lease = Outcome(self.resources, self.lease), self.lease
-        registered = self._find_registered()
+        registered, lease = self._find_registered(), self.lease
+        provider = registered.upstream.provider.name if registered is not None else None
+        outcome = Outcome(self.resources, lease, provider)
         is_begun = lease.handle is not None or lease.sent_at is not None
         is_idempotent = registered is not None and registered.upstream.traits.idempotent_submit
         if is_begun and (registered is None or (lease.handle is None and not is_idempotent)):
@@ -147,6 +175,7 @@ class Attempt:
             await outcome.record(error, upstream, self._job)
         else:
             upstream.circuit.succeeded()
+            tell(signals.attempt_ended, provider=upstream.provider.name, result="completed")
 
     async def _make_and_store(self, registered: Registered) -> None:
         """Submit, or continue the job of an earlier attempt; fetch, check and store the result."""
@@ -174,7 +203,7 @@ class Attempt:
         else:
             job.has_result = True
             result = await self._fetch_and_check(begun, delivery, registered.endpoint)
-        await delivery.keep(result, registered.endpoint)
+        await delivery.keep(result, registered)
 
     async def _submit(self, registered: Registered, job: AttemptJob) -> Result | Handle:
         """Submit once, after a durable mark; make the handle durable before returning it."""

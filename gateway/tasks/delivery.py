@@ -6,10 +6,14 @@ import contextlib
 import attrs
 import structlog
 
-from gateway.contracts import Lease, OutputStoreUnavailable
+from gateway import signals
+from gateway.contracts import Cost, Lease, OutputStoreUnavailable
+from gateway.contracts.task_queue import CostSource
 from gateway.domain import TEXT_TO_IMAGE, Endpoint, Link, Output, Result, StoredResult
 from gateway.errors import LinkDead, ResultUnusable
+from gateway.plugins.catalog import Registered
 from gateway.sandbox import SandboxLost
+from gateway.signals import tell
 from gateway.tasks.resources import Resources
 
 _MAX_OUTPUTS = 16
@@ -79,7 +83,7 @@ class Delivery:
             raise ResultUnusable("The provider returned nothing.")
         return result
 
-    async def keep(self, result: Result, endpoint: Endpoint) -> None:
+    async def keep(self, result: Result, registered: Registered) -> None:
         """Store the outputs and complete the task; raises `WriteFailed`.
 
         If another attempt has the lease by now, delete what was stored.
@@ -89,14 +93,17 @@ class Delivery:
         stored = await self.resources.retry_write(
             lambda: self.resources.output_store.save(folder, result), self.lease.task_id
         )
-        if await self._complete(stored, _cost_of(result, endpoint)):
+        provider = registered.upstream.provider.name
+        if await self._complete(stored, cost_of(result, registered), provider):
+            seconds = max(0.0, self.resources.now() - self.lease.started_at)
+            tell(signals.task_ended, slug=self.lease.slug, seconds=seconds)
             _log.info("task.completed", task=self.lease.task_id, attempt=self.lease.attempt)
         else:
             # Retention deletes what cannot be deleted now.
             with contextlib.suppress(OutputStoreUnavailable):
                 await self.resources.output_store.delete(stored.outputs)
 
-    async def _complete(self, stored: StoredResult, cost_micros: int | None) -> bool:
+    async def _complete(self, stored: StoredResult, cost: Cost | None, provider: str) -> bool:
         now = self.resources.now()
         return await self.resources.retry_write(
             lambda: self.resources.queue.complete(
@@ -104,7 +111,8 @@ class Delivery:
                 stored,
                 expires_at=now + self.resources.retention_s,
                 now=now,
-                cost_micros=cost_micros,
+                cost=cost,
+                provider=provider,
             ),
             self.lease.task_id,
         )
@@ -148,12 +156,16 @@ def _count_text_bytes(text: object) -> int:
     return len(text.encode())
 
 
-def _cost_of(result: Result, endpoint: Endpoint) -> int | None:
-    """Return what the operator paid, in millionths of a dollar; None if the figure is impossible.
+def cost_of(result: Result, registered: Registered) -> Cost | None:
+    """Return what the operator paid; None if it is not known, or the figure is impossible.
 
-    An impossible figure does not fail the task: the buyer's result is worth more than the figure.
+    What the provider says about this result counts before what is known about the endpoint. An
+    impossible figure does not fail the task: the buyer's result is worth more than the figure.
     """
-    cost = result.cost_micros if result.cost_micros is not None else endpoint.cost_micros
-    if isinstance(cost, int) and 0 <= cost <= _MAX_COST_MICROS:
-        return cost
+    micros: object = registered.endpoint.cost_micros
+    source: CostSource = "set" if registered.is_cost_set else "table"
+    if result.cost_micros is not None:
+        micros, source = result.cost_micros, "told" if result.is_cost_told else "set"
+    if isinstance(micros, int) and 0 <= micros <= _MAX_COST_MICROS:
+        return Cost(micros=micros, source=source)
     return None

@@ -5,6 +5,7 @@ import random
 import attrs
 import structlog
 
+from gateway import signals
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Traits
 from gateway.errors import (
@@ -20,14 +21,15 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
-from gateway.plugins.calls import place_in
 from gateway.plugins.upstream import Upstream
+from gateway.signals import tell
+from gateway.tasks.failure import Failure, describe_failure
 from gateway.tasks.job import AttemptJob, clamp
 from gateway.tasks.polling import JobTimedOut
 from gateway.tasks.resources import Resources, WriteFailed
 
-# An error whose text repeats so much of the prompt or the file name is not logged.
-_QUOTE_CHARS = 16
+# A status, a code and 200 characters of the vendor's words fit.
+_MAX_REASON_CHARS = 300
 _GAVE_UP = "The provider failed after all retries."
 _OFF_SALE = "The provider does not serve this gateway now."
 _UNCERTAIN = "The provider did not say whether it has accepted the request."
@@ -45,11 +47,28 @@ class Outcome:
 
     resources: Resources
     lease: Lease
+    # The name of the provider; None where the endpoint is not registered any more.
+    provider: str | None = None
+    # Why the attempt failed, for the operator.
+    _reason: str | None = attrs.field(default=None, init=False)
 
-    async def record(self, raised: Exception, upstream: Upstream, job: AttemptJob | None) -> None:  # noqa: C901 - one case an error
-        """Write down what an error means; the cases are the rows of docs/providers.md, in order."""
-        is_idempotent = upstream.traits.idempotent_submit
+    async def record(self, raised: Exception, upstream: Upstream, job: AttemptJob | None) -> None:
+        """Write down what an error means."""
+        failure = describe_failure(raised, upstream, self.lease.request)
+        _log.warning(
+            "task.attempt_failed",
+            task=self.lease.task_id,
+            plugin=upstream.plugin,
+            **failure.fields(),
+        )
+        self._reason = failure.summary
         error = error_that_counts(raised, upstream.traits, job)
+        tell(signals.attempt_ended, provider=upstream.provider.name, result=_name_error(error))
+        await self._act_on(error, failure, upstream)
+
+    async def _act_on(self, error: Exception, failure: Failure, upstream: Upstream) -> None:  # noqa: C901 - one case an error
+        """Fail or delay the task; the cases are the rows of docs/providers.md, in order."""
+        is_idempotent = upstream.traits.idempotent_submit
         match error:
             case InvalidInput():
                 upstream.circuit.succeeded()
@@ -63,40 +82,43 @@ class Outcome:
             case RateLimited():
                 await self._wait_as_asked(getattr(error, "retry_after_s", None), upstream)
             case HandleLost() if not is_idempotent:
-                self._count_failure(raised, upstream)
+                self._count_failure(failure, upstream)
                 await self.fail("uncertain_submit", "The provider has lost the job.")
             case JobTimedOut():
-                self._count_failure(raised, upstream)
+                self._count_failure(failure, upstream)
                 await self.fail("timed_out", "The provider took too long.")
             case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
-                self._count_failure(raised, upstream)
+                self._count_failure(failure, upstream)
                 await self.fail("provider_error", upstream.error_text(error))
             case WriteFailed():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
             case SubmitUncertain() if not is_idempotent:
-                self._count_failure(raised, upstream)
+                self._count_failure(failure, upstream)
                 await self.fail_uncertain()
             case ResultUnusable():
-                self._count_failure(raised, upstream)
+                self._count_failure(failure, upstream)
                 await self._retry("provider_error", upstream.error_text(error))
             case TimeoutError():
-                self._count_failure(raised, upstream)
+                self._count_failure(failure, upstream)
                 await self._retry("timed_out", "The provider took too long.")
             case _:
-                self._count_failure(raised, upstream)
+                self._count_failure(failure, upstream)
                 await self._retry("provider_error", _GAVE_UP)
 
     async def give_up(self) -> None:
         """Fail the task: it has no attempt left."""
+        self._reason = "The gateway stopped in the middle of the last attempt."
         await self.fail("provider_error", _GAVE_UP)
 
     async def fail_uncertain(self) -> None:
         """Fail the task: a submit was sent, and the vendor cannot be asked what became of it."""
+        self._reason = self._reason or "The gateway stopped before the vendor's answer was kept."
         await self.fail("uncertain_submit", _UNCERTAIN)
 
     async def wait_for_provider(self, upstream: Upstream) -> None:
         """Give the lease back; fail the task if the provider has been off sale for too long."""
         if upstream.circuit.open_s > self.resources.timing.patience_s:
+            self._reason = upstream.circuit.problem
             await self.fail("provider_error", _OFF_SALE)
         else:
             await self.resources.queue.give_back(self.lease)
@@ -130,30 +152,27 @@ class Outcome:
     async def fail(self, details: str, error: str) -> None:
         """End the task; its payment becomes a refund due."""
         now = self.resources.now()
-        if await self.resources.queue.fail(self.lease, details=details, error=error, now=now):
+        if await self.resources.queue.fail(
+            self.lease,
+            details=details,
+            error=error,
+            now=now,
+            reason=(self._reason or error)[:_MAX_REASON_CHARS],
+            provider=self.provider,
+        ):
+            seconds = max(0.0, now - self.lease.started_at)
+            tell(signals.task_ended, slug=self.lease.slug, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
-    def _count_failure(self, error: Exception, upstream: Upstream) -> None:
-        """Count a failure of the provider and log it with the plugin's line that failed."""
-        kind = type(error).__name__
-        upstream.circuit.failed(kind, self.lease.task_id)
-        _log.warning(
-            "task.attempt_failed",
-            task=self.lease.task_id,
-            plugin=upstream.plugin,
-            error=kind,
-            said=self._drop_quote(upstream.error_text(error)),
-            at=place_in(error, type(upstream.provider).__module__),
-        )
+    def _count_failure(self, failure: Failure, upstream: Upstream) -> None:
+        upstream.circuit.failed(failure.summary, self.lease.task_id)
 
-    def _drop_quote(self, text: str) -> str:
-        """Return an error's text for the log; nothing if it quotes the prompt or the file name."""
-        request = self.lease.request
-        name = request.attachment.name if request.attachment is not None else ""
-        for sent in filter(None, (request.prompt, name)):
-            if sent[:_QUOTE_CHARS] in text or repr(sent)[1 : _QUOTE_CHARS + 1] in text:
-                return ""
-        return text
+
+def _name_error(error: Exception) -> str:
+    """Return the class of an error of ours; a plugin may make classes without end."""
+    kind = type(error)
+    is_known = kind.__module__.partition(".")[0] == "gateway" or kind is TimeoutError
+    return kind.__name__ if is_known else "other"
 
 
 def error_that_counts(error: Exception, traits: Traits, job: AttemptJob | None) -> Exception:

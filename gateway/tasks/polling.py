@@ -19,9 +19,9 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
-from gateway.plugins.calls import place_in
 from gateway.plugins.upstream import Upstream
 from gateway.tasks.delivery import check_shape
+from gateway.tasks.failure import describe_failure
 from gateway.tasks.job import AttemptJob, LeaseLost, clamp
 from gateway.tasks.timing import TaskTiming
 
@@ -78,7 +78,7 @@ class JobPoller:
         """Poll once; return the result, or the seconds until the next poll."""
         try:
             async with asyncio.timeout(self.timing.poll_timeout_s):
-                answer = await self.upstream.call(self._call_provider)
+                answer = await self.upstream.call(self._poll_provider)
             if not isinstance(answer, Result):
                 return self._read_pending(answer)
             check_shape(answer)
@@ -111,16 +111,15 @@ class JobPoller:
             raise error
 
     def _log_oddity(self, error: Exception) -> None:
-        """Log the plugin's line that failed, without the error's text, which may quote a buyer."""
+        failure = describe_failure(error, self.upstream, self.job.lease.request)
         _log.warning(
             "job.odd_answer",
             task=self.job.task_id,
             plugin=self.upstream.plugin,
-            error=type(error).__name__,
-            at=place_in(error, type(self.upstream.provider).__module__),
+            **failure.fields(),
         )
 
-    async def _call_provider(self) -> Pending | Result:
+    async def _poll_provider(self) -> Pending | Result:
         provider = self.upstream.provider
         if not isinstance(provider, Polling):
             raise HandleLost("The provider returned a handle and has no poll.")

@@ -17,6 +17,7 @@ from gateway.tasks.attempt import Attempt
 from gateway.tasks.resources import Resources
 from gateway.tasks.slots import Slots
 from gateway.tasks.timing import TaskTiming
+from gateway.tracing import Spans
 
 _log = structlog.get_logger()
 
@@ -33,6 +34,7 @@ class WorkerPool:
     retention_s: float
     # Called with the id of a task whose attempt has ended.
     on_done: Callable[[str], None]
+    spans: Spans = attrs.field(factory=Spans)
     _timing: TaskTiming = attrs.field(factory=TaskTiming, alias="timing")
     resources: Resources = attrs.field(init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -51,6 +53,7 @@ class WorkerPool:
             retention_s=self.retention_s,
             slots=Slots(self.workers, on_free=self.wake),
             timing=self._timing,
+            spans=self.spans,
         )
 
     def start(self) -> None:
@@ -60,6 +63,11 @@ class WorkerPool:
     def wake(self) -> None:
         """Look at the queue now."""
         self._wake.set()
+
+    @property
+    def running(self) -> int:
+        """How many attempts are under way."""
+        return len(self._working)
 
     async def drain(self, *, grace_s: float) -> None:
         """Take no new task; let attempts finish for `grace_s` seconds; give back the rest."""

@@ -12,6 +12,7 @@ from gateway.plugins.catalog import Catalog
 from gateway.sandbox.pictures import Pictures
 from gateway.tasks.slots import Slots
 from gateway.tasks.timing import TaskTiming
+from gateway.tracing import Spans
 from gateway.vendors import Outbound
 
 Value = TypeVar("Value")
@@ -44,6 +45,7 @@ class Resources:
     retention_s: float
     slots: Slots
     timing: TaskTiming = attrs.field(factory=TaskTiming)
+    spans: Spans = attrs.field(factory=Spans)
     fetching: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(_FETCHES))
     pictures: Pictures = attrs.field(factory=Pictures)
     # Downloads the outputs that providers return as links.

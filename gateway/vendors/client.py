@@ -18,6 +18,7 @@ import attrs
 from gateway.errors import AccountProblem, LinkDead, ResultUnusable, SubmitUncertain, Transient
 from gateway.vendors.answer import REDIRECTS, Answer
 from gateway.vendors.links import check_link
+from gateway.vendors.refusals import note_answer, note_no_answer
 from gateway.vendors.transport import (
     SendTrace,
     TooLarge,
@@ -82,10 +83,7 @@ class Outbound:
         options |= {"json": json, "files": files}
         trace = SendTrace(method not in _SAFE if bills is None else bills)
         try:
-            sent = self._send(transport, where, options, trace)
-            async with asyncio.timeout(timeout_s), sent as response:
-                answer = await read_answer(response, max_bytes=self.max_bytes)
-                return attrs.evolve(answer, may_be_billed=trace.may_be_billed)
+            return await self._ask(transport, where, options, trace, timeout_s)
         except (transport.httpx.HTTPError, Transient, OSError, UnicodeError) as error:
             raise _error_without_answer(error, trace) from None
         except asyncio.CancelledError:
@@ -93,6 +91,22 @@ class Outbound:
             if trace.is_uncertain:
                 raise SubmitUncertain("Sent, and cut off before an answer came.") from None
             raise
+
+    async def _ask(
+        self,
+        transport: Transport,
+        where: str,
+        options: Mapping[str, Any],
+        trace: SendTrace,
+        timeout_s: float,
+    ) -> Answer:
+        """Send a request and read its answer; note what the vendor said."""
+        note_no_answer()
+        sent = self._send(transport, where, options, trace)
+        async with asyncio.timeout(timeout_s), sent as response:
+            answer = await read_answer(response, max_bytes=self.max_bytes)
+            note_answer(answer.status, answer.body)
+            return attrs.evolve(answer, may_be_billed=trace.may_be_billed)
 
     async def download(self, url: str, *, timeout_s: float = 60.0) -> bytes:
         """Return the file that an API's answer links to; https only, without the API's headers.

@@ -16,6 +16,7 @@ import structlog
 from gateway.contracts import Clock, Store
 from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
+from gateway.log_context import bind_task
 from gateway.webhooks.pace import Pace
 from gateway.webhooks.sender import NotTaken, Sender
 from gateway.webhooks.signing import CallbackSecrets, sign
@@ -158,6 +159,7 @@ class Deliveries:
         task = await self.store.task(event.task_id)
         if task is None:
             return "Its task does not exist.", True
+        bind_task(task=task.id, slug=task.slug, payment=task.payment.id)
         body = await self.render(event, task)
         headers = sign(self.secrets.of(task.id), event.message_id, self.now(), body)
         try:

@@ -9,6 +9,7 @@ import structlog
 from gateway import ChainUnavailable, Payment
 from gateway.chain.signer import Call, GasMoney, Signer
 from gateway.chain.smart_wallets import KEY_GAS
+from gateway.contracts import GasOfKey
 
 _log = structlog.get_logger()
 
@@ -91,6 +92,19 @@ class SettlementKeys:
         """The most that a key held at the last look; None before any look."""
         seen = [signer.seen_money for signer in self._signers if signer.seen_money is not None]
         return max(seen, key=lambda money: money.balance_wei, default=None)
+
+    @property
+    def gas(self) -> tuple[GasOfKey, ...]:
+        """What each key held at the last look; a key that was not looked at yet is left out."""
+        return tuple(
+            GasOfKey(
+                address=signer.address,
+                balance_wei=money.balance_wei,
+                calls=money.lasts_for(KEY_GAS),
+            )
+            for signer in self._signers
+            if (money := signer.seen_money) is not None
+        )
 
     @property
     def about(self) -> str:

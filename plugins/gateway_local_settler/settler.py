@@ -21,6 +21,7 @@ from gateway import (
 from gateway.chain.keys import address_of, load_settlement_keys
 from gateway.chain.signer import Call, Signer
 from gateway.chain.smart_wallets import KEY_GAS, has_code, settlement_call, unwrap_signature
+from gateway.contracts import GasOfKey
 from gateway_local_settler.keys import SettlementKeys
 
 # The most nonces of the settlement key for one payment: one that another process takes, one that is
@@ -66,6 +67,11 @@ class LocalSettler:
     def about(self) -> str:
         """Each key's address and ETH at the last look, and how many settlements that pays for."""
         return self._keys.about
+
+    @property
+    def gas(self) -> tuple[GasOfKey, ...]:
+        """What each key held at the last look, and how many settlements that pays for."""
+        return self._keys.gas
 
     async def check_ready(self) -> None:
         """Raise `ExecutionError` if every key is nearly out of ETH, or if gas is over the cap."""

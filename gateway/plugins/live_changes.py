@@ -1,0 +1,43 @@
+"""Applies to the catalogue what operators change about endpoints while the gateway runs.
+
+A page changes them in this process, and the command line in another: the database tells both.
+"""
+
+import structlog
+
+from gateway.contracts import Clock, Store
+from gateway.plugins.catalog import Catalog, Registered
+
+_log = structlog.get_logger()
+
+
+class LiveChanges:
+    """Reads what operators changed, and applies what is new."""
+
+    def __init__(self, catalog: Catalog, store: Store, now: Clock) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._now = now
+        # The number of the newest change that was applied.
+        self._known = -1
+
+    async def look(self) -> None:
+        """Apply what changed since the last look."""
+        found = await self._store.operators.changes_after(self._known, now=self._now())
+        if found is None:
+            return
+        number, changes = found
+        before = {one.endpoint.slug: one for one in self._catalog.everything()}
+        self._catalog.change(changes)
+        self._known = number
+        for registered in self._catalog.everything():
+            _log_change(before[registered.endpoint.slug], registered)
+
+
+def _log_change(before: Registered, after: Registered) -> None:
+    slug = after.endpoint.slug
+    if after.is_paused != before.is_paused:
+        event = "endpoint.paused" if after.is_paused else "endpoint.resumed"
+        _log.warning(event, slug=slug)
+    if after.endpoint.price_units != before.endpoint.price_units:
+        _log.warning("endpoint.priced", slug=slug, price_units=after.endpoint.price_units)

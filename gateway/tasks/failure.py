@@ -1,0 +1,67 @@
+"""What is said about a failed attempt: the error, and the vendor's status, code and words."""
+
+import attrs
+
+from gateway.domain import GenerationRequest
+from gateway.errors import ProviderError
+from gateway.plugins.calls import place_in
+from gateway.plugins.upstream import Upstream
+from gateway.vendors.refusals import newest_refusal
+
+_MAX_SAID_CHARS = 200
+# An error whose text repeats so much of the prompt or the file name is not quoted.
+_QUOTE_CHARS = 16
+
+
+@attrs.frozen(kw_only=True)
+class Failure:
+    """Why an attempt failed, without secrets and prompt: for the log and for the operator."""
+
+    error: str
+    """The class of the error."""
+
+    status: int | None
+    """The vendor's HTTP status; None where it gave no answer, or the answer was no refusal."""
+
+    vendor_code: str
+    said: str
+    """The vendor's words, else the error's own text; at most 200 characters."""
+
+    at: str
+    """The plugin's line, for an error that the plugin did not mean to raise; else empty."""
+
+    @property
+    def summary(self) -> str:
+        """One line: `status 401 invalid_api_key: Incorrect API key provided.`."""
+        status = f"status {self.status}" if self.status is not None else ""
+        head = " ".join(filter(None, (status or self.error, self.vendor_code)))
+        return f"{head}: {self.said}" if self.said else head
+
+    def fields(self) -> dict[str, object]:
+        """Return the fields of a log line; empty ones are left out."""
+        found = attrs.asdict(self)
+        return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def describe_failure(error: Exception, upstream: Upstream, request: GenerationRequest) -> Failure:
+    """Return what is known about the error that ended an attempt, in the attempt's own task."""
+    refusal = newest_refusal()
+    own = upstream.error_text(error)
+    said = upstream.redactor.clean(refusal.said) if refusal is not None else ""
+    module = type(upstream.provider).__module__
+    return Failure(
+        error=type(error).__name__,
+        status=refusal.status if refusal is not None else None,
+        vendor_code=_without_quote(refusal.vendor_code, request) if refusal is not None else "",
+        said=_without_quote(said or own, request)[:_MAX_SAID_CHARS],
+        at="" if isinstance(error, ProviderError) else place_in(error, module),
+    )
+
+
+def _without_quote(text: str, request: GenerationRequest) -> str:
+    """Return a text for the log; nothing if it quotes the prompt or the file name."""
+    name = request.attachment.name if request.attachment is not None else ""
+    for sent in filter(None, (request.prompt, name)):
+        if sent[:_QUOTE_CHARS] in text or repr(sent)[1 : _QUOTE_CHARS + 1] in text:
+            return ""
+    return text

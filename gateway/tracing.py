@@ -1,0 +1,57 @@
+"""Tells plugins when a request, an attempt at a task or a call of a provider begins and ends."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+import attrs
+import structlog
+
+About = dict[str, str | int]
+"""What a span is about; the gateway adds what is known at the end only, such as the status."""
+OpenSpan = Callable[[str, About], AbstractContextManager[object]]
+"""Returns what the gateway enters where the work begins and leaves where it ends."""
+
+_log = structlog.get_logger()
+
+
+@attrs.frozen
+class Spans:
+    """The plugins that want to be told; usually none."""
+
+    openers: tuple[OpenSpan, ...] = ()
+
+    @contextlib.contextmanager
+    def around(self, name: str, about: About) -> Iterator[None]:
+        """Open a span of every plugin around the block, and close them after it.
+
+        A plugin that fails here harms nothing else. It is told the class of the block's error as
+        `error`, and not the error itself: its text may quote a prompt.
+        """
+        with contextlib.ExitStack() as opened:
+            for opener in self.openers:
+                opened.enter_context(_contained(opener, name, about))
+            try:
+                yield
+            except BaseException as error:
+                about["error"] = type(error).__name__
+                raise
+
+
+@contextlib.contextmanager
+def _contained(opener: OpenSpan, name: str, about: About) -> Iterator[None]:
+    span = None
+    try:
+        span = opener(name, about)
+        span.__enter__()
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+        _log.warning("tracing.failed", span=name, error=type(error).__name__)
+        span = None
+    try:
+        yield
+    finally:
+        if span is not None:
+            try:
+                span.__exit__(None, None, None)
+            except Exception as error:  # noqa: BLE001 - as above
+                _log.warning("tracing.failed", span=name, error=type(error).__name__)
