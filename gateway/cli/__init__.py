@@ -12,9 +12,25 @@ from gateway.version import VERSION
 # Where each command is, and the first sentence of its help. The sentence stands here as well,
 # because `gateway --help` lists the commands without importing them: most import web3 or rich.
 _COMMANDS = {
+    "actions": (
+        "gateway.cli.actions:actions",
+        "List what operators did, newest first: who, when, why.",
+    ),
+    "alarms": (
+        "gateway.cli.alarms:alarms",
+        "List what needs you now, mute it, and test how you are told.",
+    ),
     "backup": (
         "gateway.cli.backup:back_up",
         "Write a consistent copy of the database to FILE.",
+    ),
+    "backups": (
+        "gateway.cli.backup:list_copies",
+        "List the copies in GATEWAY_BACKUP_URL, newest first.",
+    ),
+    "books": (
+        "gateway.cli.books:books",
+        "Print what was earned, given back and spent.",
     ),
     "buy": (
         "gateway.cli.buy:buy",
@@ -24,9 +40,17 @@ _COMMANDS = {
         "gateway.cli.check:check",
         "Check settings, chain, wallet, gas, plugins and disk.",
     ),
+    "codes": (
+        "gateway.cli.codes:codes",
+        "Switch off the codes of the admin login.",
+    ),
     "demo": (
         "gateway.cli.demo:demo",
         "Buy a picture and a parsed document with play money.",
+    ),
+    "drill": (
+        "gateway.cli.backup:drill",
+        "Restore the newest copy beside the database, and compare.",
     ),
     "encrypt-key": (
         "gateway.cli.encrypt_key:encrypt_key",
@@ -44,6 +68,10 @@ _COMMANDS = {
         "gateway.cli.mcp_config:mcp_config",
         "Print what goes into Claude, Cursor and Codex.",
     ),
+    "migrate": (
+        "gateway.cli.migrate:migrate",
+        "Bring the database to this version's schema, as a start does.",
+    ),
     "payers": (
         "gateway.cli.payers:payers",
         "List payers that are barred from x402, and lift the bar.",
@@ -58,7 +86,7 @@ _COMMANDS = {
     ),
     "restore": (
         "gateway.cli.backup:restore",
-        "Replace the database by the copy FILE.",
+        "Replace the database by a copy.",
     ),
     "serve": (
         "gateway.cli.serve:serve",
@@ -67,6 +95,10 @@ _COMMANDS = {
     "tasks": (
         "gateway.cli.tasks:tasks",
         "List the newest tasks, their payments and their jobs.",
+    ),
+    "tokens": (
+        "gateway.cli.tokens:tokens",
+        "Make, list and revoke tokens of the JSON API.",
     ),
     "transfers": (
         "gateway.cli.transfers:transfers",

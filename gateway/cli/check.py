@@ -12,8 +12,9 @@ from typing import Any
 import attrs
 import click
 
+from gateway.backups.place import place_of
 from gateway.chain.client import Web3Chain
-from gateway.chain.keys import address_of, check_plain_keys, load_key
+from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
 from gateway.chain.wallet_check import contract_problem
 from gateway.cli.catalog import silence_logs
 from gateway.cli.listing import check_listed, find_listing, listing_option, validator_option
@@ -22,14 +23,14 @@ from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing, Settler
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain.eip3009 import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
-from gateway.errors import GatewayError, SettingsError
+from gateway.errors import BackupFailed, GatewayError, SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments.obstacles import clock_problem, is_true
 from gateway.plugins.health import problem_of
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.upstream import Upstream
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
-from gateway.settings import Settings, check_server, load_settings
+from gateway.settings import Settings, check_alarms, check_server, load_settings
 from gateway.store import SqliteStore
 from gateway.store.data_folder import enter_data
 
@@ -38,6 +39,8 @@ _LIMITED_ONLY = (
     "files are read by processes with limits alone: this system has no seccomp filter for them; "
     "Linux on x86-64 or aarch64 has"
 )
+# What a check raises to say what is wrong.
+_WRONG = (GatewayError, SettingsError, BackupFailed, OutputStoreUnavailable, ValueError, OSError)
 # An RPC endpoint whose newest block is older than this has stopped.
 _STALE_S = 60
 
@@ -81,6 +84,7 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
     try:
         settings = load_settings()
         check_server(settings)
+        check_alarms(settings)
         enter_data(settings)
     except SettingsError as error:
         return [Row(name="settings", ok=False, found=str(error))]
@@ -102,6 +106,7 @@ async def _check_all(settings: Settings) -> list[Row]:
             await _make_row("disk", lambda: _check_disk(settings)),
             await _make_row("database", lambda: _check_database(settings)),
             await _make_row("outputs", open_outputs(settings, "gateway check").probe),
+            await _make_row("copies", lambda: _check_copies(settings)),
             await _make_row("plugins", lambda: _check_plugins(settings)),
             await _make_row("sandbox", _check_sandbox),
             *await _check_providers(settings),
@@ -123,7 +128,7 @@ async def _make_row(name: str, check_one: Callable[[], Awaitable[str]]) -> Row:
     """Run one check, which returns what it found or raises what is wrong, and return its row."""
     try:
         return Row(name=name, ok=True, found=await check_one())
-    except (GatewayError, SettingsError, OutputStoreUnavailable, ValueError, OSError) as error:
+    except _WRONG as error:
         details = getattr(error, "details", None)
         return Row(name=name, ok=False, found=f"{error} ({details})" if details else str(error))
 
@@ -146,6 +151,17 @@ async def _check_database(settings: Settings) -> str:
         await store.ping()
         payments = (await store.counts())["payments"]
     return f"writable, {sum(payments.values())} payments"
+
+
+async def _check_copies(settings: Settings) -> str:
+    if not settings.backup_url:
+        return "the database is copied nowhere: GATEWAY_BACKUP_URL is not set"
+    place = place_of(settings)
+    copies = await asyncio.to_thread(place.probe)
+    if not copies:
+        return f"{place}: no copy yet"
+    age_min = (time.time() - copies[0].at) / 60
+    return f"{place}: {len(copies)} copies, the newest {age_min:,.0f} min old"
 
 
 async def _check_plugins(settings: Settings) -> str:
@@ -202,7 +218,10 @@ async def _check_rpc(settings: Settings, url: str) -> str:
         await chain.close()
     age_s = time.time() - head.timestamp
     if age_s > _STALE_S:
-        raise ValueError(f"its newest block is {age_s:.0f} s old")
+        raise ValueError(
+            f"its newest block is {age_s:.0f} s behind this machine's clock: either the endpoint "
+            "has stopped, or the clock is ahead (see the row clock)"
+        )
     known = f"chain {settings.chain.chain_id}, USDC's domain is right"
     return f"{known}, block {head.number}, {ms:.0f} ms"
 
@@ -283,6 +302,8 @@ async def _check_refunds(settings: Settings, chain: Web3Chain) -> str:
             raise ValueError("automatic, but GATEWAY_REFUND_KEY is not set")
         return "no refund key: `gateway refunds list` shows what is owed"
     address = address_of(secret)
+    if secret in load_settlement_keys(settings):
+        raise ValueError("GATEWAY_REFUND_KEY is the settlement key: refunds need one of their own")
     balance = await chain.call_uint(BALANCE_OF + word(address))
     wei = await chain.gas_balance(address)
     if not wei:

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from gateway.cli.session import open_session
+from gateway.admin.actions.payers import lift_bar
+from gateway.cli.session import open_session, shell_actor
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence
 from gateway.contracts.payers import FailedSettlement
-from gateway.errors import SettingsError
 from gateway.payments.exposure import BARRED_S
 from gateway.settings import load_settings
 
@@ -31,8 +31,8 @@ def barred(*, as_json: bool) -> None:
     """List payers that may pay by direct transfer only. A settlement of theirs failed."""
 
     async def find() -> list[FailedSettlement]:
-        async with open_session(load_settings()) as session:
-            return await session.store.payers.failures(since=time.time() - BARRED_S)
+        async with open_session(load_settings()) as desk:
+            return await desk.store.payers.failures(since=time.time() - BARRED_S)
 
     rows = [_make_row(failure) for failure in asyncio.run(find())]
     if not rows and not as_json:
@@ -54,22 +54,16 @@ def _make_row(failure: FailedSettlement) -> dict[str, Any]:
 
 @payers.command()
 @click.argument("address")
-@click.option("--note", required=True, help="The reason, for yourself.")
+@click.option("--note", "--reason", "note", required=True, help="The reason, for the audit log.")
 @one_sentence
 def lift(*, address: str, note: str) -> None:
     """Let a payer pay by x402 again. Settlements that failed until now bar it no more."""
     if not re.fullmatch(r"0x[0-9a-fA-F]{40}", address):
         raise click.BadParameter("an address is 0x followed by 40 hexadecimal digits")
 
-    async def lift_bar() -> None:
-        now = time.time()
-        async with open_session(load_settings()) as session:
-            records = session.store.payers
-            if await records.failure_of(address.lower(), since=now - BARRED_S) is None:
-                raise SettingsError(
-                    f"{address} is not barred; `gateway payers barred` lists those that are."
-                )
-            await records.lift(address, note=note, now=now)
+    async def act() -> None:
+        async with open_session(load_settings()) as desk:
+            await lift_bar(desk, shell_actor(), address, reason=note)
 
-    asyncio.run(lift_bar())
+    asyncio.run(act())
     click.echo(f"{address} may pay by x402 again.")

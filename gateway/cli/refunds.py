@@ -1,4 +1,4 @@
-"""The command `gateway refunds`; what is decided and sent is in `gateway.cli.session`."""
+"""The command `gateway refunds`; what is decided and sent is in `gateway.admin.refunds`."""
 
 import asyncio
 import re
@@ -8,17 +8,22 @@ from typing import Any
 
 import click
 
-from gateway.cli.session import (
+from gateway.admin.actions.refunds import approve as approve_refunds
+from gateway.admin.actions.refunds import choice_of
+from gateway.admin.actions.refunds import reject as reject_refunds
+from gateway.admin.actions.refunds import take_back as take_back_approval
+from gateway.admin.desk import Desk
+from gateway.admin.refunds import (
     OPEN,
-    decide_refunds,
     find_payable,
-    open_session,
     pay_refunds,
     preview_refunds,
 )
+from gateway.admin.system import refund_key_problem
+from gateway.cli.session import open_session, shell_actor
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import FiniteRange, json_option, one_sentence, wide_option
-from gateway.domain import Decision, PaymentState, RefundCase
+from gateway.domain import PaymentState, RefundCase
 from gateway.settings import load_settings
 
 _TASKS = click.argument("task_ids", nargs=-1, metavar="[TASK_ID]...")
@@ -27,7 +32,7 @@ _TASKS = click.argument("task_ids", nargs=-1, metavar="[TASK_ID]...")
 def _parse_address(_: Any, __: Any, value: str | None) -> str | None:
     if value is not None and not re.fullmatch(r"0x[0-9a-fA-F]{40}", value):
         raise click.BadParameter("an address is 0x followed by 40 hexadecimal digits")
-    return value.lower() if value is not None else None
+    return value
 
 
 @click.group()
@@ -44,8 +49,8 @@ def list_refunds(*, everything: bool, as_json: bool, wide: bool) -> None:
     """List refunds: to whom, how much, why, and what holds them up."""
 
     async def find() -> list[RefundCase]:
-        async with open_session(load_settings()) as session:
-            return await session.store.refunds.cases(*(() if everything else OPEN))
+        async with open_session(load_settings()) as desk:
+            return await desk.store.refunds.cases(*(() if everything else OPEN))
 
     cases = asyncio.run(find())
     if not cases and not as_json:
@@ -74,7 +79,7 @@ def _make_row(case: RefundCase, **more: Any) -> dict[str, Any]:
 @click.option(
     "--to", "recipient", callback=_parse_address, help="Pay this address instead of the payer."
 )
-@click.option("--note", default="", help="The reason, for yourself.")
+@click.option("--note", "--reason", "note", default="", help="The reason, for the audit log.")
 @one_sentence
 def approve(*, task_ids: Sequence[str], everything: bool, recipient: str | None, note: str) -> None:
     """Approve refunds. The running gateway sends them, or `gateway refunds pay` does."""
@@ -84,31 +89,75 @@ def approve(*, task_ids: Sequence[str], everything: bool, recipient: str | None,
         )
     if not task_ids and not everything:
         raise click.UsageError("Name the tasks, or say --all; `gateway refunds list` shows them.")
-    decided = asyncio.run(_decide(Decision.APPROVED, task_ids, recipient, note))
+    decided, problem = asyncio.run(_approve(task_ids, recipient, note))
     click.echo(f"Approved: {decided}.")
+    if problem:
+        click.echo(f"Nothing is sent yet: {problem}", err=True)
 
 
 @refunds.command()
 @_TASKS
-@click.option("--note", required=True, help="The reason, for yourself.")
+@click.option("--note", "--reason", "note", required=True, help="The reason, for the audit log.")
 @one_sentence
 def reject(*, task_ids: Sequence[str], note: str) -> None:
     """Reject refunds. A later approval takes the rejection back."""
     if not task_ids:
         raise click.UsageError("Name the tasks; `gateway refunds list` shows them.")
-    decided = asyncio.run(_decide(Decision.REJECTED, task_ids, None, note))
+    decided = asyncio.run(_reject(task_ids, note))
     click.echo(f"Rejected: {decided}.")
 
 
-async def _decide(
-    decision: Decision, task_ids: Sequence[str], recipient: str | None, note: str
-) -> int:
-    """Decide about these tasks, or about every refund that is due; returns how many."""
-    async with open_session(load_settings()) as session:
-        due = await session.store.refunds.cases(PaymentState.REFUND_DUE)
-        task_ids = task_ids or [case.task_id for case in due]
-        done = await decide_refunds(session, task_ids, decision, recipient=recipient, note=note)
-    return len(done)
+@refunds.command("take-back")
+@click.argument("task_id")
+@click.option("--note", "--reason", "note", default="", help="The reason, for the audit log.")
+@one_sentence
+def take_back(*, task_id: str, note: str) -> None:
+    """Take an approval back while its refund is not signed yet."""
+
+    async def act() -> None:
+        async with open_session(load_settings()) as desk:
+            await take_back_approval(desk, shell_actor(), task_id, reason=note)
+
+    asyncio.run(act())
+    click.echo("Taken back.")
+
+
+async def _approve(
+    task_ids: Sequence[str], recipient: str | None, note: str
+) -> tuple[int, str | None]:
+    """Approve the refunds of these tasks, or every refund that is due.
+
+    Returns how many, and why none of them can be sent now.
+    """
+    async with open_session(load_settings()) as desk:
+        if not task_ids:
+            due = await desk.store.refunds.cases(PaymentState.REFUND_DUE)
+            task_ids = [case.task_id for case in due]
+        done = await _approve_named(desk, task_ids, recipient=recipient, note=note)
+        return len(done), await refund_key_problem(desk) if done else None
+
+
+async def _approve_named(
+    desk: Desk, task_ids: Sequence[str], *, recipient: str | None = None, note: str = ""
+) -> Sequence[RefundCase]:
+    """Approve refunds as they are now. Whoever has the shell needs no fresh password."""
+    choices = [choice_of(case) for case in await find_payable(desk, task_ids)] if task_ids else []
+    if not choices:
+        return []
+    return await approve_refunds(
+        desk,
+        shell_actor(),
+        choices,
+        reason=note,
+        to=recipient,
+        accepts_unproven=True,
+        is_fresh=True,
+    )
+
+
+async def _reject(task_ids: Sequence[str], note: str) -> int:
+    async with open_session(load_settings()) as desk:
+        return len(await reject_refunds(desk, shell_actor(), task_ids, reason=note))
 
 
 @refunds.command()
@@ -139,19 +188,17 @@ def pay(
 
 
 async def _preview(task_ids: Sequence[str]) -> list[dict[str, Any]]:
-    async with open_session(load_settings()) as session:
-        shown = await preview_refunds(session, await find_payable(session, task_ids))
+    async with open_session(load_settings()) as desk:
+        shown = await preview_refunds(desk, await find_payable(desk, task_ids))
     return [_make_row(case, problem=problem or "") for case, problem in shown]
 
 
 async def _pay(task_ids: Sequence[str], wait_s: float) -> list[dict[str, Any]]:
-    async with open_session(load_settings()) as session:
+    async with open_session(load_settings()) as desk:
         # Without a refund key this raises: nothing is approved that cannot be sent.
-        session.sender()
-        cases = await find_payable(session, task_ids)
+        desk.sender()
+        cases = await find_payable(desk, task_ids)
         moving = PaymentState.REFUNDING
         new = [case.task_id for case in cases if case.payment.state is not moving]
-        await decide_refunds(
-            session, new if task_ids else (), Decision.APPROVED, recipient=None, note=""
-        )
-        return [_make_row(case) for case in await pay_refunds(session, cases, wait_s=wait_s)]
+        await _approve_named(desk, new if task_ids else ())
+        return [_make_row(case) for case in await pay_refunds(desk, cases, wait_s=wait_s)]

@@ -28,6 +28,10 @@ _UNCERTAIN = "uncertain_submit"
 @click.option(
     "--limit", default=20, show_default=True, type=click.IntRange(1), help="How many at most."
 )
+# `refunds list` exists, so `tasks list` is tried as well.
+@click.argument(
+    "word", type=click.Choice(["list"]), required=False, metavar="[list]", expose_value=False
+)
 @json_option
 @wide_option
 @one_sentence
@@ -39,9 +43,9 @@ def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool, wid
 
     async def find() -> list[tuple[Task, JobRecord]]:
         state, details = TaskStatus(status) if status else None, _UNCERTAIN if uncertain else None
-        async with open_session(load_settings()) as session:
-            found = await session.store.recent_tasks(limit, state, details)
-            jobs = await session.store.jobs_of([task.id for task in found])
+        async with open_session(load_settings()) as desk:
+            found = await desk.store.recent_tasks(limit, state, details)
+            jobs = await desk.store.jobs_of([task.id for task in found])
         return [(task, jobs[task.id]) for task in found]
 
     found = asyncio.run(find())
@@ -64,6 +68,9 @@ def _make_row(task: Task, job: JobRecord) -> dict[str, Any]:
         "payment": str(task.payment.state),
         "amount": f"{(task.payment.paid_units or task.payment.price_units) / 10**6:g}",
         "cost": f"{job.cost_micros / 10**6:g}" if job.cost_micros is not None else "",
+        "cost source": job.cost_source or "",
+        "provider": job.provider or "",
+        "reason": job.reason or "",
         "sent": _format_time(job.sent_at) if job.sent_at is not None else "",
         "job": job.handle.id if job.handle is not None else "",
         "note": job.note or "",
@@ -80,7 +87,9 @@ def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
         "status": _join_lines(
             f"{row['status']}, attempt {row['attempt']}", row["details"], row["created"]
         ),
-        "at the provider": _join_lines(row["job"], sent, row["note"], cost),
+        "at the provider": _join_lines(
+            row["provider"], row["job"], sent, row["note"], row["reason"], cost
+        ),
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from gateway.errors import ChainUnavailable, RefundRefused, SettingsError
+from gateway.errors import ActionRefused, BackupFailed, ChainUnavailable, SettingsError
 
 
 def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
@@ -22,7 +22,7 @@ def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
-        except (SettingsError, RefundRefused, ChainUnavailable) as error:
+        except (SettingsError, ActionRefused, BackupFailed, ChainUnavailable) as error:
             click.echo(f"gateway: {error}", err=True)
             sys.exit(1)
         except sqlite3.OperationalError as error:

@@ -4,6 +4,7 @@ What a plugin lets the operator set belongs in the plugin: it declares a section
 """
 
 from gateway.settings.checks import (
+    check_alarms,
     check_server,
     check_settings,
     is_key,
@@ -18,6 +19,7 @@ from gateway.settings.sections import missing_in, names_of, secret, setting, var
 __all__ = [
     "EndpointOverride",
     "Settings",
+    "check_alarms",
     "check_server",
     "check_settings",
     "is_key",

@@ -10,7 +10,8 @@ import attrs
 from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
-from gateway.settings.bucket import judge_bucket
+from gateway.settings.alarms import judge_alarms
+from gateway.settings.bucket import judge_backups, judge_bucket
 from gateway.settings.model import Settings
 from gateway.settings.sections import variable
 
@@ -59,6 +60,15 @@ def check_server(settings: Settings) -> None:
         raise SettingsError(
             f"GATEWAY_SERVER is {settings.server}, but {' and '.join(missing)} cannot be found: "
             "run pip install 'generation-gateway[fast]', or set GATEWAY_SERVER=hypercorn."
+        )
+
+
+def check_alarms(settings: Settings) -> None:
+    """Raise `SettingsError` where alarms are to be told by Apprise, which is not installed."""
+    if str(settings.alarm_urls) and importlib.util.find_spec("apprise") is None:
+        raise SettingsError(
+            "GATEWAY_ALARM_URLS is set, but apprise cannot be found: run pip install "
+            "'generation-gateway[alarms]', or unset the variable."
         )
 
 
@@ -115,8 +125,11 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "mcp_origins": all(map(_is_origin, settings.mcp_origins)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
-        "bind": bool(re.fullmatch(r".+:[0-9]{1,5}", settings.bind)),
+        "bind": _is_place(settings.bind),
+        "metrics_bind": not settings.metrics_bind or _is_place(settings.metrics_bind),
         **judge_bucket(settings),
+        **judge_backups(settings),
+        **judge_alarms(settings),
         "brand_color": not settings.brand_color or bool(_COLOR.fullmatch(settings.brand_color)),
         **{name: _is_link(getattr(settings, name)) for name in _LINKS},
         "play_key": _is_play_key(settings),
@@ -146,6 +159,11 @@ def _is_facilitator_address(text: str) -> bool:
     url = urlsplit(text)
     is_local = url.hostname in _THIS_MACHINE
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
+
+
+def _is_place(text: str) -> bool:
+    """Whether this is an address and a port to listen on."""
+    return bool(re.fullmatch(r".+:[0-9]{1,5}", text))
 
 
 def _is_origin(text: str) -> bool:

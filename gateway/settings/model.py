@@ -11,12 +11,15 @@ import attrs
 import typed_settings as ts
 
 from gateway.domain.eip3009 import NETWORKS, Network
+from gateway.settings.alarms import AlarmSettings
+from gateway.settings.backups import BackupSettings
+from gateway.settings.identity import IdentitySettings
 from gateway.settings.overrides import EndpointOverride
 from gateway.settings.sections import Section, read_section, secret, setting
 
 
 @attrs.frozen(kw_only=True)
-class Settings:
+class Settings(AlarmSettings, BackupSettings, IdentitySettings):
     """What an operator may set."""
 
     base_url: str = setting(
@@ -226,6 +229,13 @@ class Settings:
         "Address and port to listen on. The default can be reached from this machine only.",
         example="0.0.0.0:8080",
     )
+    metrics_bind: str = setting(
+        "",
+        "Address and port of the metrics for Prometheus, at /metrics. Empty: no metrics. They tell "
+        "what you sell and earn, so choose an address that only your own network reaches; on "
+        "Fly.io that is the machine's private address, `fly-local-6pn`.",
+        example="127.0.0.1:9091",
+    )
     server: str = setting(
         "hypercorn",
         "HTTP server: `hypercorn`, or `uvicorn`, which takes less of "
@@ -297,31 +307,6 @@ class Settings:
         "Megabytes (10⁶ bytes) that must be free in the data folder. With less, the gateway sells "
         "nothing, because it could not keep the outputs.",
     )
-    name: str = setting(
-        "Generation Gateway",
-        "Name that the agent manifest, llms.txt and the 402 show to buyers, and Bazaars list.",
-    )
-    brand_color: str = setting(
-        "",
-        "Colour of buttons and links on the pages for people, as six hexadecimal digits. Where it "
-        "would be hard to read, the pages use a lighter or darker tone of it.",
-        example="#0f766e",
-    )
-    logo_url: str = setting(
-        "",
-        "Address of a picture, by https, that the pages for people show beside the name.",
-        example="https://example.com/logo.svg",
-    )
-    imprint_url: str = setting(
-        "",
-        "Address of the imprint, by https; the pages for people link to it.",
-        example="https://example.com/imprint",
-    )
-    terms_url: str = setting(
-        "",
-        "Address of the terms of sale, by https; the pages for people link to it.",
-        example="https://example.com/terms",
-    )
     play_key: str = setting(
         "",
         "Private key with play money on an embedded chain, for `gateway demo` only. The pages give "
@@ -329,33 +314,6 @@ class Settings:
         "this machine.",
         example="0x followed by 64 hexadecimal digits",
         shown=False,
-    )
-    created: str = setting(
-        "2026-11-21", "Date (YYYY-MM-DD) of the first version of the agent manifest."
-    )
-    updated: str = setting(
-        "",
-        "Date (YYYY-MM-DD) on which the catalogue changed last. Empty: the date of "
-        "GATEWAY_CREATED.",
-    )
-    contact_email: str = setting(
-        "",
-        "E-mail address that /openapi.json and the ERC-8004 file show. Registries such as x402scan "
-        "write to it to verify that the gateway is yours.",
-        example="operator@example.com",
-    )
-    ownership_proofs: tuple[str, ...] = setting(
-        (),
-        "Proofs, separated by commas, by which a registry knows that this address is yours; "
-        "/openapi.json shows them. The registry says what to put here.",
-        example="0x5f1c...",
-    )
-    agent_registrations: tuple[str, ...] = setting(
-        (),
-        "Registrations of this gateway in ERC-8004 identity registries, separated by commas: "
-        "chain, registry and number of the agent. /.well-known/agent-registration.json shows them, "
-        "so that readers of the chain know that this address is yours.",
-        example="eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432/22",
     )
     log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")
     endpoints: dict[str, EndpointOverride] = attrs.field(

@@ -10,6 +10,8 @@ class EndpointOverride:
     enabled: bool = True
     # USDC, such as "0.05".
     price: str | None = None
+    # What one generation costs you, in US dollars, such as "0.04".
+    cost: str | None = None
     title: str | None = None
     description: str | None = None
     model: str | None = None

@@ -1,0 +1,243 @@
+"""What an operator decides about endpoints: pause, price, cost, and a look at the vendor."""
+
+import contextlib
+from collections.abc import Sequence
+
+import attrs
+
+from gateway.admin.desk import Desk
+from gateway.contracts.operators import Actor, AlreadyDone, Field, NewAction
+from gateway.domain import Endpoint, PriceStep
+from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
+from gateway.plugins.catalog import Registered, scale_prices
+from gateway.plugins.health import probe_now
+from gateway.store.operators import overrides
+
+_DAY_S = 86_400
+# Between two looks at one vendor that operators ask for.
+_PROBE_PAUSE_S = 10.0
+# A million dollars: more is a mistake of the keyboard.
+_MOST_UNITS = 10**12
+
+
+@attrs.frozen(kw_only=True)
+class PausePreview:
+    """What a pause would stop, and what it would not."""
+
+    registered: Registered
+
+    # Paid tasks that wait or run: they are finished.
+    unfinished: int
+
+
+@attrs.frozen(kw_only=True)
+class PricePreview:
+    """What a change of price would do, for the page that asks once more. Units of 10⁻⁶ USDC."""
+
+    slug: str
+    old_units: int
+    new_units: int
+
+    # What the settings file says.
+    file_units: int
+
+    # The prices by resolution or pages, which rise and fall by the same factor.
+    old_steps: Sequence[PriceStep]
+    new_steps: Sequence[PriceStep]
+
+    # 10⁻⁶ US dollars; None: not known.
+    cost_micros: int | None
+
+    # What is left of one sale; None where the cost is not known.
+    margin_units: int | None
+    is_below_cost: bool
+
+    # In the last 24 hours.
+    sales: int
+    sold_units: int
+
+
+def find_endpoint(desk: Desk, slug: str) -> Registered:
+    """Return an endpoint, one that does not sell included; raises `WrongValue`."""
+    for registered in desk.catalog.everything():
+        if registered.endpoint.slug == slug:
+            return registered
+    raise WrongValue(f"There is no endpoint {slug!r}; `gateway endpoints` lists them.")
+
+
+async def preview_pause(desk: Desk, slug: str) -> PausePreview:
+    """Return what a pause would do; writes nothing. Raises `WrongValue`."""
+    registered = await _find_now(desk, slug)
+    unfinished: int = await desk.store.operators.sum(overrides.unfinished, slug)
+    return PausePreview(registered=registered, unfinished=unfinished)
+
+
+async def pause(desk: Desk, actor: Actor, slug: str, *, reason: str) -> Registered:
+    """Sell an endpoint no more until it is resumed; what was paid for is finished.
+
+    Raises `ActionRefused` where it is paused already, and `WrongValue` without a reason.
+    """
+    _check_reason(reason)
+    refusal = None
+    if (await _find_now(desk, slug)).is_paused:
+        refusal = ActionRefused(f"{slug} is paused already.")
+    return await _override(desk, actor, slug, "paused", "true", reason, refusal)
+
+
+async def resume(desk: Desk, actor: Actor, slug: str, *, reason: str = "") -> Registered:
+    """Sell a paused endpoint again. Raises `ActionRefused` where it is not paused."""
+    refusal = None
+    if not (await _find_now(desk, slug)).is_paused:
+        refusal = ActionRefused(f"{slug} is not paused.")
+    return await _override(desk, actor, slug, "paused", None, reason, refusal)
+
+
+async def preview_price(desk: Desk, slug: str, price_units: int | None) -> PricePreview:
+    """Return what another price would do; None is the price of the settings file.
+
+    Raises `WrongValue`.
+    """
+    registered = await _find_now(desk, slug)
+    new, old = _priced(desk, slug, price_units), registered.endpoint
+    since = desk.now() - _DAY_S
+    sales, units = await desk.store.operators.sum(overrides.sold_since, slug, since)
+    cost = old.cost_micros
+    return PricePreview(
+        slug=slug,
+        old_units=old.price_units,
+        new_units=new.price_units,
+        file_units=desk.catalog.filed(slug).price_units,
+        old_steps=old.price_steps,
+        new_steps=new.price_steps,
+        cost_micros=cost,
+        margin_units=None if cost is None else new.price_units - cost,
+        is_below_cost=_is_below_cost(new, cost),
+        sales=sales,
+        sold_units=units,
+    )
+
+
+async def change_price(
+    desk: Desk,
+    actor: Actor,
+    slug: str,
+    price_units: int | None,
+    *,
+    seen_units: int,
+    reason: str,
+    is_fresh: bool = False,
+) -> Registered:
+    """Sell an endpoint at another price; None goes back to the settings file.
+
+    Prices by resolution or pages change by the same factor. A 402 that was given before stays good
+    for its lifetime. Raises `StaleForm` where the price is not `seen_units` any more, `WrongValue`,
+    and `NeedsFresh` for a price below the cost.
+    """
+    _check_reason(reason)
+    registered, new = await _find_now(desk, slug), _priced(desk, slug, price_units)
+    refusal = None
+    if registered.endpoint.price_units != seen_units:
+        refusal = StaleForm(
+            f"{slug} costs {registered.endpoint.price_units / 10**6:g} USDC by now. Nothing was "
+            "changed; look at it again."
+        )
+    if not is_fresh and _is_below_cost(new, registered.endpoint.cost_micros):
+        raise NeedsFresh("This price is below the cost: enter the password again.")
+    value = None if price_units is None else str(price_units)
+    return await _override(desk, actor, slug, "price", value, reason, refusal)
+
+
+async def change_cost(
+    desk: Desk, actor: Actor, slug: str, cost_micros: int | None, *, reason: str = ""
+) -> Registered:
+    """Say what one generation costs; None goes back to the settings file, or to the adapter.
+
+    It counts for tasks that end from now on, and only where the vendor names no cost. Raises
+    `WrongValue`.
+    """
+    if cost_micros is not None and not 0 <= cost_micros < _MOST_UNITS:
+        raise WrongValue("A cost is an amount of US dollars from 0 on.")
+    await _find_now(desk, slug)
+    value = None if cost_micros is None else str(cost_micros)
+    return await _override(desk, actor, slug, "cost", value, reason)
+
+
+async def try_vendor_now(desk: Desk, actor: Actor, slug: str) -> str | None:
+    """Ask the vendor of an endpoint whether it works, and sell again if it does.
+
+    Returns what is wrong, or None. Raises `ActionRefused` within ten seconds of the last look.
+    """
+    upstream = find_endpoint(desk, slug).upstream
+    waited_s = desk.now() - upstream.tried_at
+    if 0 <= waited_s < _PROBE_PAUSE_S:
+        raise ActionRefused(
+            f"The vendor was asked a moment ago. Try again in {_PROBE_PAUSE_S - waited_s:.0f} s."
+        )
+    upstream.tried_at = desk.now()
+    problem = await probe_now(upstream)
+    await desk.store.operators.note(
+        NewAction(
+            actor=actor, at=desk.now(), action="vendor.try", subject=slug, after={"found": problem}
+        )
+    )
+    return problem
+
+
+async def _find_now(desk: Desk, slug: str) -> Registered:
+    """Return an endpoint with what other operators have changed meanwhile."""
+    await desk.look_at_changes()
+    return find_endpoint(desk, slug)
+
+
+def _priced(desk: Desk, slug: str, price_units: int | None) -> Endpoint:
+    """Return the endpoint of the settings file at another price; raises `WrongValue`."""
+    filed = desk.catalog.filed(slug)
+    if price_units is None:
+        return filed
+    if not 0 < price_units < _MOST_UNITS:
+        raise WrongValue("A price is a positive amount of USDC.")
+    return scale_prices(filed, price_units)
+
+
+def _is_below_cost(endpoint: Endpoint, cost_micros: int | None) -> bool:
+    return cost_micros is not None and endpoint.price_units < cost_micros
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.strip():
+        raise WrongValue("Give a reason: only the audit log shows it.")
+
+
+_VERBS = {"paused": "pause", "price": "price", "cost": "cost"}
+
+
+async def _override(
+    desk: Desk,
+    actor: Actor,
+    slug: str,
+    field: Field,
+    value: str | None,
+    reason: str,
+    refusal: ActionRefused | None = None,
+) -> Registered:
+    """Write an override with its audit row, and apply it here at once.
+
+    The refusal is raised unless the request was carried out before.
+    """
+    seen: str | None = await desk.store.operators.sum(overrides.newest_value, slug, field)
+    verb = "resume" if field == "paused" and value is None else _VERBS[field]
+    action = NewAction(
+        actor=actor,
+        at=desk.now(),
+        action=f"endpoint.{verb}",
+        subject=slug,
+        reason=reason,
+        before={field: seen},
+        after={field: value},
+    )
+    # A repeated request has been carried out: the endpoint is as it left it, or as others have.
+    with contextlib.suppress(AlreadyDone):
+        await desk.store.operators.act(
+            overrides.insert, slug, field, value, seen, desk.now(), refusal, action=action
+        )
+    return await _find_now(desk, slug)

@@ -1,0 +1,68 @@
+"""The alarms of a desk: what holds by its facts, and the channels that its settings name."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gateway.admin.alarms.channels import Notify, make_carriers
+from gateway.admin.alarms.digest import is_due, write_digest
+from gateway.admin.alarms.heartbeat import Heartbeat
+from gateway.admin.alarms.own_address import OwnAddress
+from gateway.admin.alarms.teller import Teller
+from gateway.admin.alarms.watch import EVERY_S, AlarmWatch
+from gateway.admin.conditions import Condition, Thresholds, find_conditions
+from gateway.admin.desk import Desk
+from gateway.admin.facts import read_facts
+from gateway.admin.overview import read_overview
+from gateway.contracts.alarms import Alarm
+from gateway.settings.alarms import parse_time
+
+_SEARCH_EVERY_S = 600.0
+
+
+def make_watch(
+    desk: Desk,
+    notifiers: Mapping[str, Notify],
+    clean: Callable[[str], str],
+    *,
+    every_s: float = EVERY_S,
+) -> AlarmWatch:
+    """Return the alarms of a desk; `clean` takes secrets out of a text."""
+    settings, operators = desk.settings, desk.store.operators
+    thresholds = Thresholds.of(settings)
+    at_s = parse_time(settings.digest_at)
+
+    async def find_told() -> Sequence[Condition]:
+        await _search_unclaimed(desk)
+        found = find_conditions(await read_facts(desk), thresholds)
+        return [one for one in found if one.is_told]
+
+    async def write_due_digest(last: float | None) -> Alarm | None:
+        now = desk.now()
+        if not is_due(at_s, last, now):
+            return None
+        overview = await read_overview(desk, "24h")
+        return write_digest(overview, settings.base_url, settings.name, now)
+
+    carriers = make_carriers(settings, desk.now, notifiers)
+    beats = settings.heartbeat_url
+    return AlarmWatch(
+        operators=operators,
+        find_conditions=find_told,
+        write_digest=write_due_digest,
+        clean=clean,
+        teller=Teller(operators=operators, carriers=carriers, now=desk.now),
+        heartbeat=Heartbeat(address=OwnAddress(url=beats), now=desk.now) if beats else None,
+        now=desk.now,
+        base_url=settings.base_url,
+        gateway=settings.name,
+        every_s=every_s,
+    )
+
+
+async def _search_unclaimed(desk: Desk) -> None:
+    """Begin to search for transfers that paid for nothing, once in ten minutes; wait for nothing.
+
+    The first search asks for a week of the chain, each later one for what was mined meanwhile.
+    """
+    search = desk.unclaimed
+    if search.looked_at is None or desk.now() - search.looked_at >= _SEARCH_EVERY_S:
+        await search.look(0.0)

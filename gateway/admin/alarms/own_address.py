@@ -1,0 +1,79 @@
+"""Asks an address that the operator has set: the alarms' webhook, and the heartbeat.
+
+It may be in the operator's own network, unlike an address that a buyer names. By plain http it must
+be: on the internet an alarm would be readable on its way. No redirect is followed, and of the
+answer only the status is read.
+"""
+
+import asyncio
+import functools
+import socket
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from gateway.errors import Transient
+from gateway.threads import run_in_daemon
+from gateway.vendors.links import is_public
+from gateway.vendors.transport import SendTrace, Transport, open_transport
+
+_PORTS = {"http": 80, "https": 443}
+LookUp = Callable[..., Sequence[Any]]
+
+
+class NotTold(Exception):
+    """The other side could not be told; the text says why, without its address."""
+
+
+@attrs.define(kw_only=True)
+class OwnAddress:
+    """One address, and the connections to it while a request is open."""
+
+    url: str = attrs.field(repr=False)
+    # From the look-up of the name to the status.
+    timeout_s: float = 10.0
+    # None: the trusted certificates of the system.
+    tls: ssl.SSLContext | None = attrs.field(default=None, repr=False)
+    look_up: LookUp = socket.getaddrinfo
+
+    async def ask(
+        self, method: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send one request; raises `NotTold` unless the status is one of 200 to 299."""
+        # Alarms are rare: nothing is kept open between two.
+        transport = await open_transport(self.tls)
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                status = await self._ask(transport, method, body, headers or {})
+        except Transient as error:
+            raise NotTold(str(error)) from None
+        except TimeoutError:
+            raise NotTold("No answer came in time.") from None
+        except (transport.httpx.HTTPError, OSError, UnicodeError) as error:
+            raise NotTold(f"The request failed: {type(error).__name__}.") from None
+        finally:
+            await transport.close()
+        if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's success
+            raise NotTold(f"Status {status}.")
+
+    async def _ask(
+        self, transport: Transport, method: str, body: bytes, headers: Mapping[str, str]
+    ) -> int:
+        link = transport.url(self.url)
+        options = transport.request_options(method, headers, self.timeout_s) | {"content": body}
+        addresses = await self._find_addresses(link)
+        async with transport.pinned(link, options, SendTrace(), addresses) as response:
+            status: int = response.status_code
+            return status
+
+    async def _find_addresses(self, link: Any) -> list[str]:
+        """Return the addresses of the host; raises `Transient` where they may not be asked."""
+        port = link.port or _PORTS.get(link.scheme, 0)
+        look_up = functools.partial(self.look_up, link.host, port, type=socket.SOCK_STREAM)
+        found = await run_in_daemon(look_up, "alarm-names")
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        if link.scheme == "http" and any(map(is_public, addresses)):
+            raise Transient("The address is public, so it must be https.")
+        return addresses

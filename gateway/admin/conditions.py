@@ -1,0 +1,331 @@
+"""What needs the operator: facts become conditions. Overview shows them, alarms tell them.
+
+Each condition is one small function of the facts. Nothing here asks or remembers anything.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from gateway.admin.condition import Condition, Level, Thresholds
+from gateway.admin.facts import EndpointFacts, Facts, KeyFacts
+from gateway.admin.machine_conditions import MACHINE_LOOKS
+from gateway.admin.wording import age, counted, join, sentence, usdc
+
+_ORDER: Mapping[str, int] = {"bad": 0, "warn": 1, "note": 2}
+__all__ = ["Condition", "Level", "Thresholds", "find_conditions"]
+
+
+def find_conditions(facts: Facts, thresholds: Thresholds | None = None) -> list[Condition]:
+    """Return what needs the operator, worst first."""
+    limits = thresholds or Thresholds()
+    found = [one for look in _LOOKS for one in look(facts, limits)]
+    return sorted(found, key=lambda one: _ORDER[one.level])
+
+
+Look = Callable[[Facts, Thresholds], Iterator[Condition]]
+
+
+def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Tell what stops sales; providers and draining have their own words."""
+    for check in facts.checks or ():
+        if check.ok or check.name == "draining" or check.name.startswith("provider "):
+            continue
+        stopped = "Nothing is sold" if check.stops_everything else f"{check.stops} stopped"
+        yield Condition(
+            condition="check",
+            subject=check.name,
+            level="bad",
+            title=f"{stopped}: {check.name}",
+            text=check.problem,
+            page="system",
+            button="Details",
+            href="/admin/system",
+        )
+
+
+def _off_sale(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    for provider, endpoints in _by_provider(facts).items():
+        first = endpoints[0]
+        since = first.off_since if first.off_since is not None else facts.at
+        is_long = facts.at - since >= limits.off_sale_urgent_s
+        yield Condition(
+            condition="off_sale",
+            subject=provider,
+            level="bad" if is_long or first.is_account else "warn",
+            title=f"{join(one.slug for one in endpoints)}: off sale",
+            text=(
+                f"{sentence(first.problem or '')} Nobody is charged for it. It comes back by "
+                "itself once the vendor answers."
+            ),
+            page="endpoints",
+            button="Look at the endpoint",
+            href=f"/admin/endpoints#{first.slug}",
+        )
+
+
+def _refunds_failed(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    owed = facts.owed
+    if owed.failed:
+        yield Condition(
+            condition="refund_failed",
+            level="bad",
+            title=f"{counted(owed.failed, 'refund')} failed, {usdc(owed.failed_units)} USDC",
+            text="The chain or the token refused. Each needs a new decision.",
+            page="refunds",
+            button="Look",
+            href="/admin/refunds?state=failed",
+        )
+
+
+def _refunds_undecided(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    owed = facts.owed
+    if not owed.undecided:
+        return
+    waits_s = facts.at - (owed.undecided_since or facts.at)
+    key = facts.key("refund")
+    holds = None if key is None or key.usdc is None else key.usdc.value
+    held = (
+        "There is no refund key."
+        if key is None
+        else "What the refund key holds is unknown."
+        if holds is None
+        else f"The refund key holds {usdc(holds)} USDC."
+    )
+    yield Condition(
+        condition="refund_undecided",
+        level="warn",
+        title=f"{counted(owed.undecided, 'refund')} to decide, {usdc(owed.undecided_units)} USDC",
+        text=f"The oldest waits for {age(waits_s)}. {held}",
+        page="refunds",
+        button="Decide",
+        href="/admin/refunds",
+        # A page shows it at once; an alarm is for one that waits for too long.
+        is_told=waits_s >= limits.refund_soon_s,
+    )
+
+
+def _refund_key(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    key, owed = facts.key("refund"), facts.owed
+    if key is None or key.usdc is None or key.usdc.value is None:
+        return
+    if key.usdc.value < owed.units:
+        is_approved = key.usdc.value < owed.moving_units
+        yield Condition(
+            condition="refund_key",
+            subject="usdc",
+            level="bad" if is_approved else "warn",
+            title="The refund key holds less than is owed",
+            text=(
+                f"It holds {usdc(key.usdc.value)} USDC; {usdc(owed.units)} USDC is owed. "
+                f"Send USDC to {key.address}."
+            ),
+            page="system",
+            button="Show the address",
+            href="/admin/system#keys",
+        )
+    if key.lasts_for is not None and key.lasts_for < limits.refund_gas_soon:
+        yield _low_gas(key, "refund", "bad" if key.lasts_for < 1 and owed.moving else "warn")
+
+
+def _gas(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    # Of the last day; some of them paid by a transfer of their own.
+    sold = sum(one.sold for one in facts.endpoints)
+    for key in facts.keys:
+        if key.role != "settlement" or key.lasts_for is None:
+            continue
+        if key.lasts_for < max(limits.gas_soon, 3 * sold):
+            yield _low_gas(
+                key, "settlement", "bad" if key.lasts_for < limits.gas_urgent else "warn"
+            )
+
+
+def _low_gas(key: KeyFacts, word: str, level: Level) -> Condition:
+    wei = key.wei.value if key.wei is not None else None
+    return Condition(
+        condition="gas",
+        subject=key.address,
+        level=level,
+        title=f"Gas for about {counted(key.lasts_for or 0, word)} left",
+        text=(
+            f"The {word} key {key.address} holds {(wei or 0) / 10**18:.6f} ETH. "
+            "Send it ETH on Base."
+        ),
+        page="system",
+        button="Show the address",
+        href="/admin/system#keys",
+    )
+
+
+def _open_payments(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    waiting = facts.open_payments
+    age_s = facts.at - (waiting.since or facts.at)
+    if age_s < limits.payment_open_soon_s:
+        return
+    yield Condition(
+        condition="payment_open",
+        level="bad" if age_s >= limits.payment_open_urgent_s else "warn",
+        title=f"{counted(waiting.count, 'payment')} without an outcome",
+        text=f"The oldest since {age(age_s)}. The chain has not said yet whether it was paid.",
+        page="payments",
+        button="Look",
+        href="/admin/payments",
+    )
+
+
+def _queue(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    waiting = facts.waiting_tasks
+    age_s = facts.at - (waiting.since or facts.at)
+    if age_s < limits.queue_soon_s:
+        return
+    yield Condition(
+        condition="queue",
+        level="bad" if age_s >= limits.queue_urgent_s else "warn",
+        title=f"{counted(waiting.count, 'paid task')} in the queue",
+        text=f"The oldest waits for {age(age_s)}.",
+        page="tasks",
+        button="Look",
+        href="/admin/tasks?status=queued",
+    )
+
+
+def _failures(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.failed < limits.failures_soon:
+            continue
+        yield Condition(
+            condition="failures",
+            subject=one.slug,
+            level="bad" if one.failed >= limits.failures_urgent else "warn",
+            title=f"{one.slug} fails: {one.failed} of its last {one.looked_at}",
+            text="Each failed sale is owed back. The tasks say why, in the vendor's words.",
+            page="tasks",
+            button="Look at the tasks",
+            href=f"/admin/tasks?slug={one.slug}&status=failed",
+        )
+
+
+def _below_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.cost_micros is not None and one.price_units < one.cost_micros and one.sells:
+            yield Condition(
+                condition="margin",
+                subject=one.slug,
+                level="bad",
+                title=f"{one.slug} is sold below its cost",
+                text=(
+                    f"It costs {usdc(one.cost_micros)} US dollars and is sold for "
+                    f"{usdc(one.price_units)} USDC."
+                ),
+                page="endpoints",
+                button="Change the price",
+                href=f"/admin/endpoints/{one.slug}/price",
+            )
+
+
+def _unknown_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    unknown = [one for one in facts.endpoints if one.uncosted and one.cost_micros is None]
+    if unknown:
+        yield Condition(
+            condition="cost_unknown",
+            level="note",
+            title="Margin unknown",
+            text=f"{join(one.slug for one in unknown)}: the vendor tells no cost and none is set.",
+            page="endpoints",
+            button="Set a cost",
+            href=f"/admin/endpoints/{unknown[0].slug}/cost",
+            is_told=False,
+        )
+
+
+def _paused(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.is_paused and one.pause is not None:
+            reason = f" Reason: {one.pause.reason}" if one.pause.reason else ""
+            yield Condition(
+                condition="paused",
+                subject=one.slug,
+                level="note",
+                title=f"{one.slug} is paused by you",
+                text=f"Since {age(facts.at - one.pause.at)}.{reason}",
+                page="endpoints",
+                button="Resume",
+                href=f"/admin/endpoints/{one.slug}/resume",
+                is_told=False,
+            )
+
+
+def _chain(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Tell that no endpoint answers; how old the newest block is compares the clock with it."""
+    head = facts.head
+    if head.problem is not None or head.value is None:
+        # The checks of a running gateway have told this already.
+        if facts.checks is None:
+            yield _rpc(
+                "The chain does not answer", head.problem or "No RPC endpoint answers.", "bad"
+            )
+        return
+
+
+def _rpc(title: str, text: str, level: Level) -> Condition:
+    return Condition(
+        condition="rpc",
+        level=level,
+        title=title,
+        text=text,
+        page="system",
+        button="Details",
+        href="/admin/system#rpc",
+    )
+
+
+def _backup(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    if facts.backup_at is None:
+        title = "No backup yet"
+        text = (
+            "The database is copied nowhere. With the volume you would lose who is owed and who "
+            "has paid."
+        )
+        level: Level = "warn" if facts.has_backup_url else "note"
+    elif facts.at - facts.backup_at > limits.backup_age_s:
+        title = f"The newest backup is {age(facts.at - facts.backup_at)} old"
+        text = "A restore now would forget every sale since."
+        level = "bad"
+    else:
+        return
+    yield Condition(
+        condition="backup",
+        level=level,
+        title=title,
+        text=text,
+        page="system",
+        button="Look at backups" if facts.has_backup_url else "Set up backups",
+        href="/admin/system#backups",
+    )
+
+
+_LOOKS: tuple[Look, ...] = (
+    _checks,
+    _chain,
+    _off_sale,
+    _refunds_failed,
+    _gas,
+    _refund_key,
+    _open_payments,
+    _queue,
+    _failures,
+    _below_cost,
+    _refunds_undecided,
+    _unknown_cost,
+    _paused,
+    _backup,
+    *MACHINE_LOOKS,
+)
+
+# -- words
+
+
+def _by_provider(facts: Facts) -> Mapping[str, list[EndpointFacts]]:
+    found: dict[str, list[EndpointFacts]] = {}
+    for one in facts.endpoints:
+        if one.problem is not None and not one.is_switched_off:
+            found.setdefault(one.provider, []).append(one)
+    return found

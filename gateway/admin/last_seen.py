@@ -1,0 +1,53 @@
+"""Values of the chain with their age: what does not answer in time is shown as it was last seen."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from gateway.contracts import CallReverted, Clock
+from gateway.errors import GatewayError
+from gateway.shared_answers import SharedAnswers
+
+Value = TypeVar("Value")
+
+# A page waits so long for the chain, in seconds.
+PATIENCE_S = 2.0
+# A value, or the news that none came, is shown to every page of so many seconds.
+KEPT_S = 5.0
+_MOST = 64
+
+
+@attrs.frozen(kw_only=True)
+class Seen(Generic[Value]):
+    """A value, and when it was seen; `problem` says why there is no newer one."""
+
+    # None: it was never seen.
+    value: Value | None
+    at: float | None
+    problem: str | None = None
+
+
+class LastSeen:
+    """Remembers the last value of each name."""
+
+    def __init__(self, now: Clock) -> None:
+        self._now = now
+        self._values: dict[str, Seen[Any]] = {}
+        self._shared: SharedAnswers[Seen[Any]] = SharedAnswers(now, kept_s=KEPT_S, most=_MOST)
+
+    async def ask(self, name: str, call: Callable[[], Awaitable[Value]]) -> Seen[Value]:
+        """Return what `call` returns within two seconds, else the last value under this name."""
+        return await self._shared.get(name, lambda: self._ask(name, call))
+
+    async def _ask(self, name: str, call: Callable[[], Awaitable[Value]]) -> Seen[Value]:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                seen = Seen(value=await call(), at=self._now())
+        except (TimeoutError, GatewayError, CallReverted) as error:
+            problem = error.message if isinstance(error, GatewayError) else "It does not answer."
+            last = self._values.get(name, Seen(value=None, at=None))
+            return attrs.evolve(last, problem=problem)
+        self._values[name] = seen
+        return seen

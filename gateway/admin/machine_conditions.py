@@ -1,0 +1,165 @@
+"""Conditions of the machine, its clock, its copies and its door, each of the facts alone."""
+
+from collections.abc import Callable, Iterator
+
+from gateway.admin.condition import Condition, Level, Thresholds
+from gateway.admin.facts import Facts
+from gateway.admin.wording import age, counted
+
+_LOW_FLOORS = 3
+_COPIES_OVERDUE = 2
+
+
+def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Compare the clock with the newest block: x402 payments are refused where they differ."""
+    block, seen_at = facts.head.value, facts.head.at
+    if block is None or seen_at is None or facts.head.problem is not None:
+        return
+    ahead_s = seen_at - block.timestamp
+    if abs(ahead_s) <= limits.clock_soon_s:
+        return
+    how = "ahead of" if ahead_s > 0 else "behind"
+    yield Condition(
+        condition="clock",
+        level="bad" if abs(ahead_s) > limits.clock_urgent_s else "warn",
+        title=f"The clock is {age(abs(ahead_s))} {how} the newest block",
+        text=(
+            "x402 payments are refused while it is wrong. Set the machine's clock by NTP"
+            f"{', or the RPC endpoint stands still' if ahead_s > 0 else ''}."
+        ),
+        page="system",
+        button="Details",
+        href="/admin/system#rpc",
+    )
+
+
+def _disk(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Tell that the disk gets full; under the floor the check of the same name tells it."""
+    free, floor = facts.machine.disk_free, facts.machine.disk_floor
+    if free is None or not floor <= free < _LOW_FLOORS * floor:
+        return
+    yield Condition(
+        condition="disk",
+        level="warn",
+        title=f"The disk has {free // 10**6:,} MB left",
+        text=f"With less than {floor // 10**6:,} MB nothing is sold.",
+        page="system",
+        button="Details",
+        href="/admin/system#disk",
+    )
+
+
+def _blocked(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    for plugin, seconds in facts.machine.blocked.items():
+        if seconds <= limits.blocked_soon_s:
+            continue
+        yield Condition(
+            condition="blocked",
+            subject=plugin,
+            level="bad" if seconds > limits.blocked_urgent_s else "warn",
+            title=f"{plugin} blocked the gateway for {age(seconds)}",
+            text="Every request waited meanwhile. The log names the code: loop.blocked.",
+            page="system",
+            button="Details",
+            href="/admin/system",
+        )
+
+
+def _refused_logins(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    count = facts.machine.refused_logins
+    if count < limits.logins_soon:
+        return
+    yield Condition(
+        condition="logins",
+        level="warn",
+        title=f"{counted(count, 'login')} refused within an hour",
+        text="Somebody tries passwords, or you forgot yours. Each address has few attempts.",
+        page="system",
+        button="Look at the addresses",
+        href="/admin/access",
+    )
+
+
+def _new_logins(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for login in facts.machine.new_logins:
+        yield Condition(
+            condition="login",
+            subject=login.actor.name,
+            level="note",
+            title="A login from a browser that was not known",
+            text=f"From {login.actor.address}. If it was not you: end it, and change the password.",
+            page="system",
+            button="Look at the sessions",
+            href="/admin/access",
+        )
+
+
+def _late_copies(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Tell what the age of the newest copy alone does not: it is overdue, or it failed."""
+    known = facts.machine.backups
+    if known is None or not known.is_on:
+        return
+    is_overdue = known.age_s is not None and known.age_s > _COPIES_OVERDUE * known.every_s
+    if is_overdue and known.age_s is not None and known.age_s <= limits.backup_age_s:
+        why = known.failed.error if known.failed is not None else None
+        yield _about_copies(
+            "backup_late",
+            f"The newest backup is {age(known.age_s)} old",
+            f"One is made every {age(known.every_s)}. {why or ''}".rstrip(),
+            "warn",
+        )
+    yield from _drills(facts, limits)
+
+
+def _drills(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    known = facts.machine.backups
+    if known is None or known.drill is None:
+        return
+    if known.drill.error is not None:
+        words = f"A restore may not work: {known.drill.error}"
+        yield _about_copies("drill", "The newest restore drill failed", words, "bad")
+    elif known.drill_age_s is not None and known.drill_age_s > limits.drill_age_s:
+        title = f"The newest restore drill is {age(known.drill_age_s)} old"
+        yield _about_copies("drill", title, "Nobody knows that a restore works.", "warn")
+
+
+def _about_copies(condition: str, title: str, text: str, level: Level) -> Condition:
+    return Condition(
+        condition=condition,
+        level=level,
+        title=title,
+        text=text,
+        page="system",
+        button="Look at backups",
+        href="/admin/system#backups",
+    )
+
+
+def _unclaimed(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    waiting = [
+        facts.at - at
+        for at in facts.machine.unclaimed or ()
+        if facts.at - at > limits.unclaimed_soon_s
+    ]
+    if not waiting:
+        return
+    yield Condition(
+        condition="unclaimed",
+        level="bad" if max(waiting) > limits.unclaimed_urgent_s else "warn",
+        title=f"{counted(len(waiting), 'transfer')} to the wallet paid for nothing",
+        text=f"The oldest came {age(max(waiting))} ago. A buyer may wait for an answer.",
+        page="payments",
+        button="Look",
+        href="/admin/payments#unclaimed",
+    )
+
+
+MACHINE_LOOKS: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = (
+    _clock,
+    _disk,
+    _blocked,
+    _refused_logins,
+    _new_logins,
+    _late_copies,
+    _unclaimed,
+)

@@ -1,0 +1,70 @@
+"""What the machine and the door tell: room on the disk, blocks of the loop, logins, copies."""
+
+import shutil
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from gateway.admin import backups
+from gateway.admin.backups import BackupStatus
+from gateway.admin.desk import Desk
+from gateway.contracts.operators import ActionRecord
+from gateway.store.operators import actions, logins, marks
+
+_HOUR_S = 3_600.0
+_LOOKED_AT = 20
+
+
+@attrs.frozen(kw_only=True)
+class MachineFacts:
+    """Numbers as of now; None: not known. Times are Unix seconds."""
+
+    # Bytes, and how many must be free for sales.
+    disk_free: int | None = None
+    disk_floor: int = 0
+    # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
+    blocked: Mapping[str, float] = attrs.field(factory=dict)
+    # Of the last hour.
+    refused_logins: int = 0
+    new_logins: Sequence[ActionRecord] = ()
+    backups: BackupStatus | None = None
+    # When transfers came in that paid for nothing, and that nobody has looked at; None: not
+    # searched for yet.
+    unclaimed: Sequence[float] | None = None
+
+
+async def read_machine(desk: Desk) -> MachineFacts:
+    """Return these facts. Nothing outside of this machine is asked."""
+    now = desk.now()
+    refused, new_logins = await desk.store.operators.sum(_read_logins, now - _HOUR_S)
+    search = desk.unclaimed
+    running = desk.running
+    return MachineFacts(
+        disk_free=shutil.disk_usage(desk.settings.data_dir).free,
+        disk_floor=desk.settings.min_free_disk_mb * 10**6,
+        blocked={} if running is None else running.blocked(),
+        refused_logins=refused,
+        new_logins=new_logins,
+        backups=await backups.status(desk),
+        unclaimed=None if search.looked_at is None else await _read_unclaimed(desk),
+    )
+
+
+async def _read_unclaimed(desk: Desk) -> list[float]:
+    """Return when the transfers came that the newest search found, without those marked as seen."""
+    known = desk.unclaimed.known
+    hashes = [one.transfer.tx_hash for one in known]
+    seen = await desk.store.operators.sum(marks.find, hashes) if hashes else {}
+    return [one.at for one in known if (one.transfer.tx_hash, one.transfer.log_index) not in seen]
+
+
+def _read_logins(db: sqlite3.Connection, since: float) -> tuple[int, list[ActionRecord]]:
+    """Return how many logins were refused, and those from browsers that were not known."""
+    newest = actions.find(db, None, _LOOKED_AT, action="login")
+    fresh = [one for one in newest if one.at >= since and _is_new(one)]
+    return logins.refused_since(db, since), fresh
+
+
+def _is_new(login: ActionRecord) -> bool:
+    return isinstance(login.after, dict) and login.after.get("knownBrowser") is False

@@ -1,0 +1,34 @@
+"""What only the running gateway can tell an operator; a command on the database has none of it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Check:
+    """Whether one thing works. `stops` names what is not sold while it does not."""
+
+    name: str
+    ok: bool
+    stops: str
+    # What was found; empty while it works. Secrets are taken out.
+    problem: str = ""
+
+    @property
+    def stops_everything(self) -> bool:
+        """Whether nothing is sold while the check fails."""
+        return self.stops == "everything"
+
+
+@attrs.frozen(kw_only=True)
+class Running:
+    """The running gateway, as the desk asks it."""
+
+    # Unix seconds.
+    started_at: float
+    checks: Callable[[], Awaitable[Sequence[Check]]]
+    # The addresses that pay the gas of x402 settlements; empty for a facilitator.
+    settlement_keys: Callable[[], Sequence[str]]
+    # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
+    blocked: Callable[[], Mapping[str, float]] = dict

@@ -1,0 +1,64 @@
+"""The drill: restores the newest copy to a file beside the database, and says what it lacks.
+
+Everything here blocks, so it runs in a thread.
+"""
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import attrs
+
+from gateway.backups.copying import alone, check_room, newest_of, read_origin, temporary, unpack
+from gateway.backups.names import Copy
+from gateway.backups.place import Place
+from gateway.contracts.backups import Forgotten
+from gateway.errors import BackupFailed, SettingsError
+from gateway.settings import Settings
+from gateway.store.backup import check_copy
+from gateway.store.operators import backups
+
+
+@attrs.frozen(kw_only=True)
+class Drilled:
+    """A copy that can be restored, and what that would forget."""
+
+    copy: Copy
+    forgotten: Forgotten
+
+
+def find_newest(settings: Settings, place: Place) -> Copy:
+    """Return this gateway's newest copy; raises `BackupFailed` where there is none."""
+    copy = newest_of(place.copies(), read_origin(settings))
+    if copy is None:
+        raise BackupFailed(f"In {place} there is no copy of this gateway yet: run gateway backup")
+    return copy
+
+
+def drill(settings: Settings, place: Place, copy: Copy, now: float) -> Drilled:
+    """Restore a copy beside the live database, check it as a restore does, and compare the two.
+
+    Raises `BackupFailed` for a copy that could not be restored.
+    """
+    with alone(settings):
+        check_room(settings, "A drill restores a copy beside the database")
+        path = temporary(settings, "drill")
+        unpack(
+            place.read(copy.name),
+            path,
+            what=f"The copy {copy.name}",
+            floor_bytes=settings.min_free_disk_mb * 10**6,
+        )
+        try:
+            last_payment = _check(settings, path)
+        except (SettingsError, sqlite3.Error) as error:
+            raise BackupFailed(f"The copy {copy.name} cannot be restored: {error}") from None
+    with contextlib.closing(sqlite3.connect(settings.data_dir / "gateway.db")) as live:
+        forgotten = backups.forgotten(live, last_payment, copy.at, now)
+    return Drilled(copy=copy, forgotten=forgotten)
+
+
+def _check(settings: Settings, path: Path) -> int:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        check_copy(db, settings)
+        return backups.last_payment(db)

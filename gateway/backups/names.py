@@ -1,0 +1,70 @@
+"""The names of copies: when and of which gateway each is, and which of them are kept."""
+
+import calendar
+import hashlib
+import re
+import time
+from collections.abc import Iterable
+
+import attrs
+
+_NAME = re.compile(r"gateway-(\d{8}T\d{6}Z)-([0-9a-f]{16})(?:-before-(\d{1,4}))?\.db\.gz")
+_STAMP = "%Y%m%dT%H%M%SZ"
+# The newest copy of each of so many hours, days and weeks (UTC) is kept.
+_PERIODS = (("%Y%m%d%H", 24), ("%Y%m%d", 7), ("%G-%V", 5))
+_BEFORE_KEPT = 3
+
+
+@attrs.frozen(kw_only=True)
+class Copy:
+    """One copy in its bucket or folder."""
+
+    name: str
+
+    # When it was begun (Unix seconds): it knows nothing later.
+    at: float
+
+    # Tells gateways apart whose copies lie in one place.
+    origin: str
+
+    # The schema's version before whose migration it was made; None: it was made on schedule.
+    before: int | None = None
+    size_bytes: int | None = None
+
+
+def origin_of(secret: str) -> str:
+    """Return what stands in the names of one installation's copies."""
+    return hashlib.sha256(b"copies of " + secret.encode()).hexdigest()[:16]
+
+
+def make_name(origin: str, at: float, before: int | None = None) -> str:
+    """Return the name of a copy that is begun now."""
+    kind = "" if before is None else f"-before-{before}"
+    return f"gateway-{time.strftime(_STAMP, time.gmtime(at))}-{origin}{kind}.db.gz"
+
+
+def read_name(name: str, size_bytes: int | None = None) -> Copy | None:
+    """Return the copy that a name tells of; None for a name that no gateway wrote."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    try:
+        at = calendar.timegm(time.strptime(found[1], _STAMP))
+    except ValueError:
+        return None
+    before = None if found[3] is None else int(found[3])
+    return Copy(name=name, at=at, origin=found[2], before=before, size_bytes=size_bytes)
+
+
+def names_to_keep(copies: Iterable[Copy]) -> set[str]:
+    """Return the names to keep: 24 hourly, 7 daily, 5 weekly, and 3 from before migrations."""
+    newest_first = sorted(copies, key=lambda copy: copy.at, reverse=True)
+    before = [copy.name for copy in newest_first if copy.before is not None]
+    kept = set(before[:_BEFORE_KEPT])
+    for period, many in _PERIODS:
+        newest: dict[str, str] = {}
+        for copy in newest_first:
+            if copy.before is None:
+                newest.setdefault(time.strftime(period, time.gmtime(copy.at)), copy.name)
+        kept.update(list(newest.values())[:many])
+    return kept

@@ -1,0 +1,159 @@
+"""Finds the copy that an operator names, fetches it, and puts it in the database's place."""
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import attrs
+import structlog
+
+from gateway.backups.copying import alone, newest_of, temporary, unpack
+from gateway.backups.names import Copy, read_name
+from gateway.backups.place import Place, place_of
+from gateway.contracts.backups import Forgotten
+from gateway.contracts.operators import Actor
+from gateway.errors import BackupFailed
+from gateway.settings import Settings
+from gateway.settings.bucket import backup_bucket_of
+from gateway.store import backup
+from gateway.store.data_folder import enter_data, lock_data
+from gateway.store.operators import backups
+
+_GZIP = b"\x1f\x8b"
+_BLOCK_BYTES = 1024 * 1024
+_log = structlog.get_logger()
+
+
+@attrs.frozen(kw_only=True)
+class Restored:
+    """A restore that was done."""
+
+    # What was restored: the copy's name, or a file.
+    copy: str
+
+    # Where the replaced database lies now; None where there was none.
+    old: Path | None
+
+    # What the replaced database knew and the copy does not; None where that is not known.
+    forgotten: Forgotten | None
+
+
+def restore(settings: Settings, named: str, actor: Actor, *, now: float) -> Restored:
+    """Put a copy in the database's place: `latest`, a copy's name, an s3:// address, or a file.
+
+    Raises `BackupFailed` or `SettingsError`; then the database is as it was.
+    """
+    enter_data(settings)
+    # A gateway that runs is found before anything is fetched.
+    lock_data(settings).close()
+    with alone(settings):
+        path, at, name = _fetch(settings, named)
+        forgotten = _forgotten(settings, path, at, now)
+        old = backup.restore(settings, path, now=now, actor=actor, named=named)
+    return Restored(copy=name, old=old, forgotten=forgotten if old is not None else None)
+
+
+def restore_once(settings: Settings, *, now: float) -> None:
+    """Carry out GATEWAY_RESTORE, unless the database remembers that it was; log what was done.
+
+    Raises what `restore` raises.
+    """
+    if backup.restored_by(settings) == settings.restore:
+        _log.info("restore.remembered", copy=settings.restore)
+        return
+    actor = Actor(door="gateway", name="GATEWAY_RESTORE")
+    done = restore(settings, settings.restore, actor, now=now)
+    forgets = attrs.asdict(done.forgotten) if done.forgotten is not None else {}
+    old = None if done.old is None else str(done.old)
+    _log.warning("restore.done", copy=done.copy, replaced=old, **forgets)
+
+
+def _fetch(settings: Settings, named: str) -> tuple[Path, float | None, str]:
+    """Return a readable database for the words, its time and its name; it may be temporary."""
+    if named.startswith("file://"):
+        named = named.removeprefix("file://")
+    path = Path(named)
+    if path.is_file():
+        return _fetch_file(settings, path)
+    if named.startswith("s3:"):
+        return _fetch_from_bucket(settings, named)
+    if named == "latest":
+        place = place_of(settings)
+        return _download(settings, place, _find_latest(place).name)
+    if read_name(named) is not None:
+        return _download(settings, place_of(settings), named)
+    # `store.backup` says in one sentence that there is no such file.
+    return path, None, named
+
+
+def _fetch_from_bucket(settings: Settings, address: str) -> tuple[Path, float | None, str]:
+    url, _, name = address.rpartition("/")
+    bucket = backup_bucket_of(settings, url)
+    if bucket is None or not (bucket.name and name):
+        raise BackupFailed(f"{address} names no copy. Write s3://bucket/prefix/name-of-the-copy")
+    if not (bucket.access_key_id and bucket.secret_access_key):
+        raise BackupFailed(
+            "A copy in a bucket needs its key: set GATEWAY_BACKUP_S3_ACCESS_KEY_ID and "
+            "GATEWAY_BACKUP_S3_SECRET_ACCESS_KEY."
+        )
+    return _download(settings, Place(bucket), name)
+
+
+def _fetch_file(settings: Settings, path: Path) -> tuple[Path, float | None, str]:
+    told = read_name(path.name)
+    at = told.at if told is not None else path.stat().st_mtime
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_GZIP)) != _GZIP:
+                return path, at, str(path)
+            file.seek(0)
+            target = temporary(settings, "restore")
+            pieces = iter(lambda: file.read(_BLOCK_BYTES), b"")
+            unpack(pieces, target, what=f"The copy {path}", floor_bytes=_floor(settings))
+    except PermissionError:
+        # `store.backup` says it in one sentence.
+        return path, at, str(path)
+    return target, at, str(path)
+
+
+def _download(settings: Settings, place: Place, name: str) -> tuple[Path, float | None, str]:
+    target = temporary(settings, "restore")
+    told = read_name(name)
+    unpack(place.read(name), target, what=f"The copy {name}", floor_bytes=_floor(settings))
+    return target, None if told is None else told.at, name
+
+
+def _floor(settings: Settings) -> int:
+    """Return the bytes that an unpacked copy must leave free."""
+    return settings.min_free_disk_mb * 10**6
+
+
+def _find_latest(place: Place) -> Copy:
+    """Return the newest copy.
+
+    Raises `BackupFailed` where copies of several gateways lie there. One of them may be the empty
+    gateway that was started after the volume of the other was lost.
+    """
+    copies = place.copies()
+    origins = sorted({copy.origin for copy in copies if copy.before is None})
+    newest = [copy for origin in origins if (copy := newest_of(copies, origin))]
+    if len(newest) > 1:
+        names = ", ".join(copy.name for copy in newest)
+        raise BackupFailed(f"In {place} lie copies of several gateways. Name one of them: {names}")
+    if not newest:
+        raise BackupFailed(f"In {place} there is no copy.")
+    return newest[0]
+
+
+def _forgotten(settings: Settings, path: Path, at: float | None, now: float) -> Forgotten | None:
+    """Return what a restore forgets; None where one of the two databases cannot be read."""
+    live = settings.data_dir / "gateway.db"
+    if at is None or not live.exists():
+        return None
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as copy:
+            last_payment = backups.last_payment(copy)
+        with contextlib.closing(sqlite3.connect(live)) as db:
+            return backups.forgotten(db, last_payment, at, now)
+    except sqlite3.Error:
+        return None

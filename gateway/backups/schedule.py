@@ -1,0 +1,208 @@
+"""Copies on schedule, and a drill once a week; both on demand as well."""
+
+import asyncio
+import contextlib
+import time
+from functools import partial
+
+import attrs
+import structlog
+
+from gateway.backups import copying
+from gateway.backups.drill import drill, find_newest
+from gateway.backups.names import Copy
+from gateway.backups.place import Place, place_of
+from gateway.contracts import Clock, Store
+from gateway.contracts.backups import BackupRecord, Kind
+from gateway.errors import BackupFailed
+from gateway.settings import Settings
+from gateway.store.operators import backups
+from gateway.threads import run_in_daemon
+
+_KINDS: tuple[Kind, ...] = ("backup", "drill")
+_log = structlog.get_logger()
+
+
+@attrs.frozen(kw_only=True)
+class BackupTiming:
+    """Waits between copies and drills, in seconds."""
+
+    # Between two looks at what is due. The store knows when the last was, so a restart repeats
+    # nothing.
+    look_s: float = 30.0
+    drill_s: float = 7 * 86_400.0
+    # After a drill that failed, which may have been the connection's fault.
+    drill_again_s: float = 86_400.0
+
+
+@attrs.define(kw_only=True)
+class Backups:
+    """Makes and tries copies of one gateway's database; one at a time."""
+
+    settings: Settings
+    store: Store
+    now: Clock
+    timing: BackupTiming = attrs.field(factory=BackupTiming)
+    _place: Place | None = attrs.field(default=None, init=False)
+    _begun: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _running: Kind | None = attrs.field(default=None, init=False)
+
+    @property
+    def running(self) -> Kind | None:
+        """What works now in this process: a copy, a drill or neither."""
+        return self._running
+
+    async def back_up(self) -> BackupRecord:
+        """Make a copy now, and thin out the old ones; returns its row.
+
+        Raises `BackupFailed` after the failure was written down.
+        """
+        self._claim("backup")
+        return await self._carry_out("backup")
+
+    async def drill(self) -> BackupRecord:
+        """Try the newest copy now; returns the drill's row.
+
+        Raises `BackupFailed` after the failure was written down.
+        """
+        self._claim("drill")
+        return await self._carry_out("drill")
+
+    def begin(self, kind: Kind) -> None:
+        """Begin a copy or a drill, and do not wait for it; its row tells how it ended.
+
+        Raises `BackupFailed` while another runs.
+        """
+        self._claim(kind)
+
+        async def work() -> None:
+            # A failure is written down and logged.
+            with contextlib.suppress(BackupFailed):
+                await self._carry_out(kind)
+
+        self._begun = asyncio.create_task(work(), name=kind)
+
+    async def copies(self) -> list[Copy]:
+        """Return the copies in the place, newest first; raises `BackupFailed`."""
+        return await run_in_daemon(lambda: self._find_place().copies(), "copies")
+
+    async def repeat_forever(self) -> None:
+        """Make copies and drills when they are due, until cancelled.
+
+        A copy that is then on its way is given up; the next one removes what is left of it.
+        """
+        # The start may just have kept a copy from before a migration.
+        await self._send_kept()
+        while True:
+            for kind in _KINDS:
+                try:
+                    if await self._is_due(kind):
+                        self._claim(kind)
+                        await self._carry_out(kind)
+                except BackupFailed:
+                    # It is written down and logged.
+                    pass
+                except Exception:  # noqa: BLE001 - the edge of a background task: it repeats
+                    _log.exception("sweep.failed", sweep="backups")
+            await asyncio.sleep(self.timing.look_s)
+
+    async def _is_due(self, kind: Kind) -> bool:
+        last, timing = await self._newest(kind), self.timing
+        if last is None:
+            # The first drill tries the first copy.
+            return kind == "backup" or await self._newest("backup", succeeded=True) is not None
+        again_s = timing.drill_again_s if last.error else timing.drill_s
+        every_s = self.settings.backup_hours * 3600 if kind == "backup" else again_s
+        # A clock that was put back makes no pause longer than usual.
+        return abs(self.now() - last.at) >= every_s
+
+    async def _newest(self, kind: Kind, *, succeeded: bool | None = None) -> BackupRecord | None:
+        find = partial(backups.newest, succeeded=succeeded)
+        return await self.store.operators.read(find, kind)
+
+    async def _copy(self, at: float) -> BackupRecord:
+        settings, place = self.settings, self._find_place()
+        made = await run_in_daemon(lambda: copying.make_copy(settings, place, at), "backup")
+        await self._send_kept()
+        try:
+            await run_in_daemon(lambda: copying.thin_out(settings, place), "backup")
+        except BackupFailed as error:
+            # The copy itself is made; the next time tries this again.
+            _log.warning("backup.old_copies", error=str(error))
+        return _row("backup", at, made.name, made.size_bytes, {"lastPayment": made.last_payment})
+
+    async def _send_kept(self) -> None:
+        """Send the newest copy from before a migration, once; the next time tries it again."""
+        try:
+            place = self._find_place()
+            await run_in_daemon(lambda: copying.send_kept(self.settings, place), "backup")
+        except (BackupFailed, OSError) as error:
+            _log.warning("backup.before_migration", error=str(error))
+
+    async def _drill(self, at: float) -> BackupRecord:
+        settings, place = self.settings, self._find_place()
+        copy = await run_in_daemon(lambda: find_newest(settings, place), "drill")
+        try:
+            done = await run_in_daemon(lambda: drill(settings, place, copy, self.now()), "drill")
+        except BackupFailed as error:
+            raise _Failed(str(error), copy.name) from None
+        return _row("drill", at, copy.name, copy.size_bytes, attrs.asdict(done.forgotten))
+
+    def _claim(self, kind: Kind) -> None:
+        if self._running is not None:
+            raise BackupFailed(f"A {self._running} runs already. Try again when it has ended.")
+        self._running = kind
+
+    async def _carry_out(self, kind: Kind) -> BackupRecord:
+        """Do what `_claim` announced, log how it ended and write it down."""
+        at, began = self.now(), time.monotonic()
+        try:
+            row = await (self._copy(at) if kind == "backup" else self._drill(at))
+        except BackupFailed as error:
+            row = _row(kind, at, getattr(error, "copy", ""), None, None, error=str(error))
+        finally:
+            self._running = None
+        row = attrs.evolve(row, took_s=time.monotonic() - began)
+        _tell(row)
+        number = await self.store.operators.write(backups.add, row)
+        if row.error is not None:
+            raise BackupFailed(row.error)
+        return attrs.evolve(row, id=number)
+
+    def _find_place(self) -> Place:
+        if self._place is None:
+            self._place = place_of(self.settings)
+        return self._place
+
+
+class _Failed(BackupFailed):
+    """A failure that is about one copy."""
+
+    def __init__(self, text: str, copy: str) -> None:
+        super().__init__(text)
+        self.copy = copy
+
+
+def _row(
+    kind: Kind,
+    at: float,
+    name: str,
+    size_bytes: int | None,
+    details: dict[str, object] | None,
+    *,
+    error: str | None = None,
+) -> BackupRecord:
+    return BackupRecord(
+        kind=kind, at=at, took_s=0.0, name=name, size_bytes=size_bytes, error=error, details=details
+    )
+
+
+def _tell(row: BackupRecord) -> None:
+    took_s = round(row.took_s, 3)
+    if row.error is not None:
+        event = "backup.failed" if row.kind == "backup" else "drill.failed"
+        _log.error(event, copy=row.name, took_s=took_s, error=row.error)
+    elif row.kind == "backup":
+        _log.info("backup.done", copy=row.name, took_s=took_s, size_bytes=row.size_bytes)
+    else:
+        _log.info("drill.done", copy=row.name, took_s=took_s, **(row.details or {}))

@@ -1,0 +1,55 @@
+"""The command `gateway migrate`: what an upgrade changes in the database, and the change itself."""
+
+import asyncio
+
+import click
+
+from gateway.cli.terminal import one_sentence
+from gateway.settings import Settings, load_settings
+from gateway.store import SqliteStore, upgrade
+from gateway.store.data_folder import enter_data, existing_database, lock_data
+
+
+@click.command()
+@click.option("--check", "is_check", is_flag=True, help="Say what would change; change nothing.")
+@one_sentence
+def migrate(*, is_check: bool) -> None:
+    """Bring the database to this version's schema, as a start does.
+
+    A copy is made first: gateway.db.before-<version>.
+    """
+    settings = load_settings()
+    enter_data(settings)
+    plan = upgrade.plan(existing_database(settings))
+    for line in _describe(plan):
+        click.echo(line)
+    if not is_check and plan.target > plan.version:
+        _migrate(settings)
+        click.echo(f"Done. The copy from before is {plan.copy}.")
+
+
+def _describe(plan: upgrade.Plan) -> list[str]:
+    if plan.target == plan.version:
+        return [f"The database is of version {plan.version}. There is nothing to change."]
+    lines = [f"From version {plan.version} to {plan.target}."]
+    lines += [f"  adds {name}" for name in plan.added]
+    lines += [f"  removes {name}" for name in plan.removed]
+    lines.append(f"A gateway that knows version {plan.readable_by} can run on it afterwards.")
+    lines.append(
+        f"The copy before needs {plan.copy_bytes / 10**6:,.1f} MB; "
+        f"{plan.free_bytes / 10**6:,.0f} MB free."
+    )
+    return lines
+
+
+def _migrate(settings: Settings) -> None:
+    lock = lock_data(settings)
+    try:
+        asyncio.run(_open_once(settings))
+    finally:
+        lock.close()
+
+
+async def _open_once(settings: Settings) -> None:
+    async with SqliteStore(settings.data_dir / "gateway.db"):
+        pass

@@ -1,0 +1,137 @@
+"""Settings of the alarms: where they are told, and from which number on."""
+
+import base64
+import math
+import re
+from urllib.parse import urlsplit
+
+import attrs
+import typed_settings as ts
+
+from gateway.settings.sections import secret, setting
+
+
+# Classes with slots cannot be bases of one class.
+@attrs.frozen(kw_only=True, slots=False)
+class AlarmSettings:
+    """What an operator may set about alarms. Thresholds are written `soon/urgent`."""
+
+    # The address may hold a secret, so it is not shown.
+    alarm_webhook: str = setting(
+        "",
+        "Address that is told each alarm as a signed POST of JSON (docs/alarms.md). Needs "
+        "GATEWAY_ALARM_WEBHOOK_SECRET. It may be in a private network; by http it must be.",
+        example="https://alerts.example.com/gateway",
+        shown=False,
+    )
+    alarm_webhook_secret: ts.SecretStr = secret(
+        "Secret that signs those requests (Standard Webhooks): `whsec_` and 24 to 64 random bytes "
+        "in Base64, as `openssl rand -base64 32` prints them.",
+        example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    )
+    alarm_urls: ts.SecretStr = secret(
+        "Where else alarms are told, as addresses of Apprise, separated by spaces: ntfy, Telegram, "
+        "Slack, Discord, e-mail and some 130 more. Needs the extra `alarms` (it is in the image).",
+        example="ntfys://my-topic mailto://user:password@example.com",
+    )
+    alarm_gas: str = setting(
+        "200/20",
+        "Settlements that the gas lasts for: fewer than the first number, or than three days' "
+        "sales, is told; fewer than the second is urgent.",
+    )
+    alarm_failures: str = setting(
+        "5/15",
+        "Failures among an endpoint's newest 20 finished tasks from which on it is told, and is "
+        "urgent. What a content policy refused does not count.",
+    )
+    alarm_refund_hours: float = setting(
+        24.0, "Hours that a refund may wait for the operator's decision before it is told."
+    )
+    alarm_unclaimed_hours: str = setting(
+        "1/24",
+        "Hours after which a transfer to the wallet that paid for nothing is told, and is urgent.",
+    )
+    alarm_queue_seconds: str = setting(
+        "60/600",
+        "Seconds that the oldest paid task may wait in the queue before it is told, and is urgent.",
+    )
+    # It holds the secret by which the other side knows the gateway.
+    heartbeat_url: str = setting(
+        "",
+        "Address that is asked (GET) every minute while nothing urgent is on, such as a check of "
+        "healthchecks.io or a push monitor of Uptime Kuma: a machine that is dead cannot call, so "
+        "the other side calls you when it hears nothing.",
+        example="https://hc-ping.com/your-uuid",
+        shown=False,
+    )
+    digest_at: str = setting(
+        "07:00",
+        "When the day's digest is sent to the same channels, in UTC: sales, what is owed, the "
+        "margin and what needs you. `off`: never. Without a channel nothing is sent.",
+        example="18:30",
+    )
+
+
+_TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
+_PAIR = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,6}(?:\.[0-9]{1,3})?)")
+_LEAST_SECRET_BYTES = 24
+_MOST_SECRET_BYTES = 64
+
+
+def judge_alarms(settings: AlarmSettings) -> dict[str, bool]:
+    """Return for each of these settings whether its value is right."""
+    secret_text = str(settings.alarm_webhook_secret)
+    return {
+        "alarm_webhook": _is_address(settings.alarm_webhook),
+        "alarm_webhook_secret": _is_secret(secret_text)
+        if secret_text
+        else not settings.alarm_webhook,
+        "alarm_urls": all("://" in url for url in str(settings.alarm_urls).split()),
+        "alarm_gas": _is_pair(settings.alarm_gas, is_falling=True),
+        "alarm_failures": _is_pair(settings.alarm_failures),
+        "alarm_refund_hours": 0 < settings.alarm_refund_hours < math.inf,
+        "alarm_unclaimed_hours": _is_pair(settings.alarm_unclaimed_hours),
+        "alarm_queue_seconds": _is_pair(settings.alarm_queue_seconds),
+        "heartbeat_url": _is_address(settings.heartbeat_url),
+        "digest_at": settings.digest_at == "off" or bool(_TIME.fullmatch(settings.digest_at)),
+    }
+
+
+def parse_pair(text: str) -> tuple[float, float]:
+    """Return the two numbers of a threshold: for `soon` and for `urgent`."""
+    soon, _, urgent = text.partition("/")
+    return float(soon), float(urgent)
+
+
+def parse_time(text: str) -> float | None:
+    """Return the seconds from midnight of a time such as `07:00`; None for `off`."""
+    if text == "off":
+        return None
+    hours, _, minutes = text.partition(":")
+    return int(hours) * 3600.0 + int(minutes) * 60.0
+
+
+def _is_pair(text: str, *, is_falling: bool = False) -> bool:
+    """Whether these are two thresholds, of which the urgent one is further off."""
+    if not _PAIR.fullmatch(text):
+        return False
+    soon, urgent = parse_pair(text)
+    return soon >= urgent if is_falling else soon <= urgent
+
+
+def _is_address(text: str) -> bool:
+    """Whether this is empty or an address; a login in it would be sent nowhere."""
+    url = urlsplit(text)
+    return not text or (
+        url.scheme in ("http", "https") and bool(url.hostname) and url.username is None
+    )
+
+
+def _is_secret(text: str) -> bool:
+    """Whether this is a secret as Standard Webhooks writes it."""
+    kind, _, encoded = text.partition("_")
+    try:
+        length = len(base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True))
+    except ValueError:
+        return False
+    return kind == "whsec" and _LEAST_SECRET_BYTES <= length <= _MOST_SECRET_BYTES

@@ -1,0 +1,64 @@
+"""Settings of how the gateway presents itself: to buyers, to registries and on its pages."""
+
+import attrs
+
+from gateway.settings.sections import setting
+
+
+# Classes with slots cannot be bases of one class.
+@attrs.frozen(kw_only=True, slots=False)
+class IdentitySettings:
+    """What an operator may set about the gateway's name, look, contacts and proofs."""
+
+    name: str = setting(
+        "Generation Gateway",
+        "Name that the agent manifest, llms.txt and the 402 show to buyers, and Bazaars list.",
+    )
+    brand_color: str = setting(
+        "",
+        "Colour of buttons and links on the pages for people, as six hexadecimal digits. Where it "
+        "would be hard to read, the pages use a lighter or darker tone of it.",
+        example="#0f766e",
+    )
+    logo_url: str = setting(
+        "",
+        "Address of a picture, by https, that the pages for people show beside the name.",
+        example="https://example.com/logo.svg",
+    )
+    imprint_url: str = setting(
+        "",
+        "Address of the imprint, by https; the pages for people link to it.",
+        example="https://example.com/imprint",
+    )
+    terms_url: str = setting(
+        "",
+        "Address of the terms of sale, by https; the pages for people link to it.",
+        example="https://example.com/terms",
+    )
+    created: str = setting(
+        "2026-11-21", "Date (YYYY-MM-DD) of the first version of the agent manifest."
+    )
+    updated: str = setting(
+        "",
+        "Date (YYYY-MM-DD) on which the catalogue changed last. Empty: the date of "
+        "GATEWAY_CREATED.",
+    )
+    contact_email: str = setting(
+        "",
+        "E-mail address that /openapi.json and the ERC-8004 file show. Registries such as x402scan "
+        "write to it to verify that the gateway is yours.",
+        example="operator@example.com",
+    )
+    ownership_proofs: tuple[str, ...] = setting(
+        (),
+        "Proofs, separated by commas, by which a registry knows that this address is yours; "
+        "/openapi.json shows them. The registry says what to put here.",
+        example="0x5f1c...",
+    )
+    agent_registrations: tuple[str, ...] = setting(
+        (),
+        "Registrations of this gateway in ERC-8004 identity registries, separated by commas: "
+        "chain, registry and number of the agent. /.well-known/agent-registration.json shows them, "
+        "so that readers of the chain know that this address is yours.",
+        example="eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432/22",
+    )
