@@ -11,6 +11,7 @@ from gateway.version import VERSION as __version__  # noqa: N811 - Python's name
 
 if TYPE_CHECKING:
     from gateway.contracts import (
+        Alarm,
         AuthorizationVerifier,
         CallReverted,
         Cancelling,
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccountProblem",
+    "Alarm",
     "Answer",
     "Attachment",
     "Authorization",

@@ -12,6 +12,7 @@ import attrs
 import structlog
 from quart import Quart
 
+from gateway.backups import Backups
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import check_plain_keys, load_key
 from gateway.chain.wallet_check import WalletCheck
@@ -36,6 +37,7 @@ from gateway.store import SqliteStore
 from gateway.store.data_folder import check_network
 from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import LongPolls, TaskNotifications
+from gateway.tracing import Spans
 from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.background import run_background_work
@@ -44,6 +46,7 @@ from gateway.web.rate_limits import RateLimits
 from gateway.web.readiness import Readiness
 from gateway.web.routes.tasks import render_event
 from gateway.web.services import EXTENSION, FAILURE, Services, Timing
+from gateway.web.traced import TracedApp
 from gateway.webhooks import CallbackSecrets, Deliveries, Render, Sender
 
 _log = structlog.get_logger()
@@ -61,6 +64,7 @@ class _Parts:
     # None without a refund key.
     refunds: Refunds | None
     redactor: Redactor
+    spans: Spans
     timing: Timing = attrs.field(factory=Timing)
 
 
@@ -96,8 +100,17 @@ def create_app(
     )
     parts = _make_parts(manager, catalog, context, store, redactor, timing or Timing())
     app = bare_app(settings, catalog)
+    _trace(app, parts)
     _run_while_serving(app, parts)
     return app
+
+
+def _trace(app: Quart, parts: _Parts) -> None:
+    """Tell the plugins that want it about requests and calls; without one, nothing is added."""
+    if parts.spans.openers:
+        app.asgi_app = TracedApp(app.asgi_app, parts.spans)  # type: ignore[assignment, method-assign, arg-type]
+        for upstream in parts.catalog.upstreams():
+            upstream.spans = parts.spans
 
 
 def _run_while_serving(app: Quart, parts: _Parts) -> None:
@@ -109,8 +122,10 @@ def _run_while_serving(app: Quart, parts: _Parts) -> None:
             async with parts.store:
                 services = await _open_services(app, parts)
                 owners = owners_of(parts.manager.modules(), parts.catalog)
-                async with watch_loop(owners, parts.catalog), run_background_work(services):
-                    yield
+                async with watch_loop(owners, parts.catalog) as watchdog:
+                    services.watchdog = watchdog
+                    async with run_background_work(services):
+                        yield
         except Exception as error:
             app.extensions[FAILURE] = error
             raise
@@ -137,6 +152,7 @@ def _make_parts(
         settler=settler,
         refunds=_make_refunds(context, store, settler),
         redactor=redactor,
+        spans=manager.spans(context.settings),
         timing=timing,
     )
 
@@ -188,6 +204,8 @@ async def _open_services(app: Quart, parts: _Parts) -> Services:
     app.secret_key = installation.session_secret
     parts.redactor.learn([installation.session_secret, installation.file_secret])
     services = _make_services(parts, installation)
+    # Before the first sale: what an operator has paused stays paused over a restart.
+    await services.changes.look()
     app.extensions[EXTENSION] = services
     return services
 
@@ -226,6 +244,8 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         output_store=output_store,
         settlements=settlements,
         refunds=parts.refunds,
+        backups=_make_backups(parts),
+        notifiers=parts.manager.notifiers(),
         payments=payments,
         workers=workers,
         limits=RateLimits(settings, now),
@@ -235,12 +255,19 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         readiness=readiness,
         wallet=wallet,
         now=now,
-        started_at=now(),
         password=AdminPassword(settings, store),
         mcp=McpDoor() if serves_mcp(settings) else None,
         timing=parts.timing,
     )
     return services
+
+
+def _make_backups(parts: _Parts) -> Backups | None:
+    """Return what makes copies of the database; None where no place for them is set."""
+    settings = parts.context.settings
+    if not settings.backup_url:
+        return None
+    return Backups(settings=settings, store=parts.store, now=parts.context.now)
 
 
 def _make_deliveries(parts: _Parts, installation: _Installation, render: Render) -> Deliveries:
@@ -277,6 +304,7 @@ def _make_workers(
         workers=settings.workers,
         retention_s=settings.retention_days * 86400,
         on_done=on_done,
+        spans=parts.spans,
     )
 
 

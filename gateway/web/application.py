@@ -1,13 +1,12 @@
 """The Quart app without the parts of a gateway: body limits, JSON, cookies, routes."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import msgspec
 from quart import Quart, Request
 from quart.json.provider import DefaultJSONProvider
-from quart.sessions import SecureCookieSessionInterface
+from quart.sessions import SessionInterface, SessionMixin
 from werkzeug.exceptions import BadHost, BadRequest
 
 from gateway.plugins.catalog import Catalog
@@ -19,10 +18,21 @@ from gateway.web.event_stream import EventConnection
 from gateway.web.fast_path import FastPath
 from gateway.web.mcp import serves_mcp
 from gateway.web.mcp.envelope import MESSAGE_BYTES
+from gateway.web.operator_pages import ASSETS, OperatorAssets
 from gateway.web.rate_limits import address_of
-from gateway.web.routes import admin, discovery, files, generate, health, mcp, pages, tasks
+from gateway.web.routes import (
+    admin,
+    discovery,
+    files,
+    generate,
+    health,
+    mcp,
+    operator_files,
+    pages,
+    tasks,
+)
 
-_ROUTES = (generate, tasks, files, discovery, pages, health, admin)
+_ROUTES = (generate, tasks, files, discovery, pages, health, admin, operator_files)
 # A client that needs longer to send its body is cut off.
 _BODY_S = 30
 
@@ -32,20 +42,15 @@ def bare_app(settings: Settings, catalog: Catalog) -> Quart:
     app = _App("gateway", template_folder=str(_static_folder()), static_folder=None)
     # `//` is an unknown path: Quart would answer with a redirect in HTML.
     app.url_map.merge_slashes = False
-    app.session_interface = _AdminSessions()
+    # Quart's types name its own class.
+    app.session_interface = _NoSessions()  # type: ignore[assignment]
     memory = BodyMemory(settings.body_memory_mb * 10**6)
     app.request_class = _request_class(settings, catalog, memory)
     app.response_class = files.FileResponse
-    app.config.update(
-        BODY_TIMEOUT=_BODY_S,
-        SESSION_COOKIE_NAME="gateway_admin",
-        SESSION_COOKIE_HTTPONLY=True,
-        SESSION_COOKIE_SAMESITE="Strict",
-        SESSION_COOKIE_SECURE=settings.is_https,
-        PERMANENT_SESSION_LIFETIME=timedelta(seconds=admin.SESSION_S),
-    )
+    app.config.update(BODY_TIMEOUT=_BODY_S)
     app.json = _Json(app)
     app.extensions[pages.ASSETS] = Assets(_static_folder() / "web")
+    app.extensions[ASSETS] = OperatorAssets(_static_folder() / "admin")
     for module in _ROUTES:
         app.register_blueprint(module.blueprint)
     if serves_mcp(settings):
@@ -102,14 +107,15 @@ class _Json(DefaultJSONProvider):
         return msgspec.json.encode(obj).decode()
 
 
-class _AdminSessions(SecureCookieSessionInterface):
-    """Sessions under /admin only: reading the cookie costs every other request 12 µs."""
+class _NoSessions(SessionInterface):
+    """Quart's sessions are not used: reading their cookie costs every request 12 µs."""
 
-    async def open_session(self, app: Quart, request: Any) -> Any:
-        """Return the session of an admin page; elsewhere None, an empty session for Quart."""
-        if not request.path.startswith("/admin"):
-            return None
-        return await super().open_session(app, request)
+    async def open_session(self, app: Quart, request: Any) -> SessionMixin | None:  # noqa: ARG002 - Quart's
+        """Return None: Quart then makes an empty session."""
+        return None
+
+    async def save_session(self, app: Quart, session: SessionMixin, response: Any) -> None:
+        """Keep nothing."""
 
 
 def _request_class(settings: Settings, catalog: Catalog, memory: BodyMemory) -> type[Request]:

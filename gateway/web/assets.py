@@ -40,12 +40,14 @@ class Assets:
     """The built files of one folder; each is read when it is first asked for, and kept."""
 
     folder: Path
+    # Of the paths under which the files are served.
+    prefix: str = "/web/"
     _names: Mapping[str, str] | None = None
     _kept: dict[str, Asset] = attrs.field(factory=dict)
 
     def url(self, source: str) -> str:
         """Return the path of a built file by the name of its source, such as `play.js`."""
-        return f"/web/{self._built_names()[source]}"
+        return f"{self.prefix}{self._built_names()[source]}"
 
     def __getitem__(self, name: str) -> Asset:
         """Return a file by its built name; raises `NotFound`.
@@ -55,13 +57,17 @@ class Assets:
         if name not in self._kept:
             if name not in self._built_names().values():
                 raise NotFound("There is no such file. GET / shows what is sold here.")
-            self._kept[name] = _read(self.folder / name)
+            self._kept[name] = _read(self._path(name))
         return self._kept[name]
 
     def _built_names(self) -> Mapping[str, str]:
         if self._names is None:
             self._names = json.loads((self.folder / MANIFEST).read_text())
         return self._names
+
+    def _path(self, name: str) -> Path:
+        """Return where the file of a built name lies."""
+        return self.folder / name
 
 
 def _read(path: Path) -> Asset:

@@ -9,9 +9,12 @@ import structlog
 
 from gateway.errors import ChainUnavailable
 from gateway.outputs import retention
+from gateway.payments.gas_records import GasRecords
 from gateway.payments.periodic import Periodic
 from gateway.plugins.health import probe_forever
+from gateway.version import VERSION
 from gateway.web.services import Services
+from gateway.web.state_watch import StateWatch
 
 _log = structlog.get_logger()
 
@@ -23,24 +26,50 @@ async def run_background_work(services: Services) -> AsyncIterator[None]:
     At its end, work that has begun is finished; all other work waits in the database for the
     next start.
     """
+    _log_start(services)
     services.workers.start()
     services.deliveries.start()
     space = Periodic(
         "give-back-space", services.store.give_back_space, services.timing.give_back_space_s
     )
     space.start()
+    gas = Periodic(
+        "gas-records",
+        GasRecords(services.store, services.chain).look,
+        services.timing.gas_records_s,
+        wait_first=True,
+    )
+    gas.start()
+    changes = Periodic(
+        "endpoint-changes", services.changes.look, services.timing.changes_s, wait_first=True
+    )
+    changes.start()
     background = _start_background_tasks(services)
     try:
         yield
     finally:
-        services.stop_selling()
+        await drain(services)
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         await services.shared_checks.close()
         await space.stop()
-        await _drain(services)
+        await gas.stop()
+        await changes.stop()
         await _close(services)
+        _log.info("stopped")
+
+
+def _log_start(services: Services) -> None:
+    settings = services.settings
+    _log.info(
+        "started",
+        version=VERSION,
+        network=settings.network,
+        wallet=settings.wallet,
+        settlement=settings.settlement,
+        endpoints=[endpoint.slug for endpoint in services.catalog],
+    )
 
 
 def _start_background_tasks(services: Services) -> list[asyncio.Task[Any]]:
@@ -49,6 +78,9 @@ def _start_background_tasks(services: Services) -> list[asyncio.Task[Any]]:
         "retention": retention.sweep_forever(services.store, services.output_store, services.now),
         "probing": _probe_providers(services),
         "wallet": _look_at_wallet(services),
+        "backups": _make_backups(services),
+        "state-watch": _watch_state(services),
+        "alarms": _watch_alarms(services),
     }
     return [asyncio.create_task(coroutine, name=name) for name, coroutine in work.items()]
 
@@ -58,6 +90,8 @@ async def _warm_up(services: Services) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(services.timing.warm_up_s):
             await services.answered.wait()
+    if services.readiness.is_draining:
+        return
     # Settling starts first, so that nothing below can keep open payments from closing.
     services.settlements.start()
     if services.refunds is not None:
@@ -82,16 +116,58 @@ async def _look_at_wallet(services: Services) -> None:
     await services.wallet.look_until_known()
 
 
+async def _make_backups(services: Services) -> None:
+    await services.warmed.wait()
+    if services.backups is not None:
+        await services.backups.repeat_forever()
+
+
+async def _watch_state(services: Services) -> None:
+    await services.warmed.wait()
+    await StateWatch(services).look_forever()
+
+
+async def _watch_alarms(services: Services) -> None:
+    await services.warmed.wait()
+    await services.alarms.run()
+
+
+async def drain(services: Services) -> None:
+    """Sell nothing more, and finish what has begun; all callers wait for the same draining.
+
+    The server keeps its socket open meanwhile: a buyer polls a task that is still being made, and
+    reads that a purchase has to wait.
+    """
+    if services.draining is None:
+        services.stop_selling()
+        _log.info("draining", tasks=services.workers.running)
+        services.draining = asyncio.create_task(_drain(services), name="drain")
+    await asyncio.shield(services.draining)
+
+
 async def _drain(services: Services) -> None:
     """Finish refunds, payments, tasks and deliveries that have begun, each within its time."""
-    if services.refunds is not None:
-        await services.refunds.close()
-    await services.settlements.close(grace_s=services.timing.drain_payments_s)
-    await services.workers.drain(grace_s=services.timing.drain_tasks_s)
-    await services.deliveries.close()
+    try:
+        if services.refunds is not None:
+            await services.refunds.close()
+        await _finish_payments(services, services.timing.drain_payments_s)
+        await services.workers.drain(grace_s=services.timing.drain_tasks_s)
+        await services.deliveries.close()
+    finally:
+        services.end_waits()
+
+
+async def _finish_payments(services: Services, grace_s: float) -> None:
+    """Let purchases that were being checked reach their settlement, then let settlements end."""
+    clock = asyncio.get_running_loop().time
+    end = clock() + grace_s
+    await services.payments.wait_for_begun(timeout_s=grace_s)
+    await services.settlements.close(grace_s=max(end - clock(), 0.0))
 
 
 async def _close(services: Services) -> None:
+    await services.alarms.close()
+    await services.desk.unclaimed.close()
     if services.mcp is not None:
         await services.mcp.close()
     await services.linked_files.close()

@@ -10,7 +10,7 @@ MAX_HEAD_BYTES = 48 * 1024
 MAX_UNREAD_BYTES = 32 * 1024 * 1024
 # Connections that wait to be accepted.
 BACKLOG = 2048
-# At the end, requests that are being answered have the first time, then the app's draining has the
-# second. Fly's `kill_timeout` is 120 s.
+# At the end, once the app has drained, requests that are being answered have the first time. The
+# second bounds an app that ends without having drained. Fly's `kill_timeout` is 120 s.
 GRACE_S = 10
 STOP_S = 115

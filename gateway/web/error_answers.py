@@ -14,6 +14,7 @@ from gateway.errors import (
     MethodNotAllowed,
     NotFound,
     PayloadTooLarge,
+    Restarting,
     TooManyRequests,
     ValidationError,
 )
@@ -61,7 +62,7 @@ def _answer_gateway_error(
     if error.details is not None and not isinstance(error, ChainUnavailable):
         body["details"] = gateway.redactor.clean(error.details)
     headers = dict(NOT_STORED)
-    if isinstance(error, TooManyRequests | BodiesFull):
+    if isinstance(error, TooManyRequests | BodiesFull | Restarting):
         headers["Retry-After"] = str(error.retry_after_s)
     return json_answer(body, status or error.status, headers)
 

@@ -112,7 +112,7 @@ async def _stream_task(
             elif now() >= comment_at:
                 yield _COMMENT
                 comment_at = now() + timing.stream_quiet_s
-            if task.is_done or gateway.readiness.is_draining or now() >= end:
+            if task.is_done or gateway.readiness.is_drained or now() >= end:
                 return
             pauses = (seconds_to_look(timing.stream_look_s), comment_at - now(), end - now())
             await subscription.wait(max(min(pauses), 0.0))

@@ -9,7 +9,9 @@ import attrs
 import structlog
 from quart import Quart, Request, Response, g, request
 
+from gateway import signals
 from gateway.redaction import hide_prompt
+from gateway.signals import tell
 from gateway.web.services import Services, services
 
 # Paths that a page of any origin may ask.
@@ -47,10 +49,14 @@ _log = structlog.get_logger()
 
 @attrs.frozen
 class Begun:
-    """A request that is being answered: its id, and when it came (`time.perf_counter`)."""
+    """A request that is being answered: its id, and when it came (`time.perf_counter`).
+
+    `is_given` says that the id is the proxy's; else the gateway made it.
+    """
 
     name: str
     at_s: float
+    is_given: bool
 
 
 def register(app: Quart) -> None:
@@ -78,11 +84,12 @@ def begin_request(given: str) -> Begun:
 
     `given` is the proxy's `X-Request-Id`; it is kept if it is a plain one.
     """
-    name = given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
+    is_given = _REQUEST_ID.fullmatch(given) is not None
+    name = given if is_given else f"{random.getrandbits(128):032x}"
     structlog.contextvars.bind_contextvars(request=name)
     # uvicorn starts a pipelined request in the context of the one before it.
     hide_prompt(None)
-    return Begun(name, time.perf_counter())
+    return Begun(name, time.perf_counter(), is_given)
 
 
 def common_headers(gateway: Services, begun: Begun, path: str) -> list[tuple[str, str]]:
@@ -102,5 +109,9 @@ def end_request(
 ) -> None:
     """Write the request's log line; `rule` is the route's path, None where no route matches."""
     gateway.answered.set()
-    ms = round((time.perf_counter() - begun.at_s) * 1000, 1)
-    _log.info("request", method=method, rule=rule, status=status, ms=ms)
+    seconds = time.perf_counter() - begun.at_s
+    tell(signals.request_answered, rule=rule, status=status, seconds=seconds)
+    ms = round(seconds * 1000, 1)
+    # What a client chose may hold anything, and goes through the redactor.
+    own = {} if begun.is_given else {"request": begun.name}
+    _log.info("request", method=method, rule=rule, status=status, ms=ms, **own)

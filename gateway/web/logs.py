@@ -12,11 +12,12 @@ from typing import Any, TextIO
 import structlog
 
 from gateway.redaction import REDACTED, Redactor
+from gateway.web.request_lines import RequestLines
 
 # Longer values are cut off. The thread that writes the line searches each character for prompts.
 _MAX_CHARS = 20_000
 # The names of our own events.
-_EVENT = re.compile(r"request|[a-z]+\.[a-z_]+")
+_EVENT = re.compile(r"request|started|draining|stopped|(x402|[a-z]+)\.[a-z_]+")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _OURS = frozenset(("level", "timestamp", "logger"))
 
@@ -38,8 +39,9 @@ def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
         if log_format == "json"
         else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
     ]
+    first = [RequestLines()] if log_format == "json" else []
     structlog.configure(
-        processors=[*shared, *renderers],
+        processors=[*first, *shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stdout),
         cache_logger_on_first_use=True,

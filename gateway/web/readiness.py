@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from gateway.errors import ExecutionError
+from gateway.errors import ExecutionError, Restarting
 from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
 
@@ -19,23 +19,30 @@ class Readiness:
 
     settings: Settings
     catalog: Catalog
+    # Nothing is sold any more; everything else goes on.
     is_draining: bool = False
+    # What had begun has ended or been put down: requests that wait are answered now.
+    is_drained: bool = False
 
     def free_disk_mb(self) -> float:
         """Return the megabytes (10⁶ bytes) free in the data folder."""
         return shutil.disk_usage(self.settings.data_dir).free / 10**6
 
     def check_serving(self, slug: str) -> None:
-        """Raise `ExecutionError` where the gateway or the endpoint's provider cannot serve."""
+        """Raise `ExecutionError` where the gateway or the endpoint's provider cannot serve.
+
+        Where the gateway is stopping, that is a `Restarting`.
+        """
         if self.is_draining:
-            raise ExecutionError(
-                "The gateway is restarting; nothing was charged. Try again in a minute."
-            )
+            raise Restarting
         if self.free_disk_mb() < self.settings.min_free_disk_mb:
             raise ExecutionError(
                 "The gateway's disk is nearly full; nothing was charged. Try again later."
             )
-        if self.catalog[slug].upstream.circuit.is_open:
+        registered = self.catalog[slug]
+        if registered.is_paused:
+            raise ExecutionError("This endpoint is paused; nothing was charged. Try again later.")
+        if registered.upstream.circuit.is_open:
             raise ExecutionError(
                 "This endpoint's provider does not work now; nothing was charged. Try again later."
             )

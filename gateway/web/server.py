@@ -4,25 +4,31 @@ Hypercorn and uvicorn differ in `hypercorn_server.py` and `uvicorn_server.py` on
 """
 
 import asyncio
+import contextlib
 import errno
 import gc
 import signal
 import socket
+import time
 from collections.abc import Awaitable, Callable
 
+import structlog
 import uvloop
 from quart import Quart
 
 from gateway.errors import SettingsError
 from gateway.redaction import Redactor, secrets_of
 from gateway.sandbox.child.prctl import hide_memory
-from gateway.settings import Settings, check_server
+from gateway.settings import Settings, check_alarms, check_server
+from gateway.store.backup import forget_restored_by
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.web import hypercorn_server
+from gateway.web.background import drain
 from gateway.web.connection_limits import BACKLOG
 from gateway.web.logs import configure_logs, redacted_output
 from gateway.web.services import EXTENSION
 
+_log = structlog.get_logger()
 Run = Callable[[Quart, socket.socket, asyncio.Event], Awaitable[None]]
 
 
@@ -33,17 +39,31 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     server that is not installed.
     """
     check_server(settings)
+    check_alarms(settings)
     redactor = Redactor(secrets_of(settings))
     configure_logs(settings.log_format, redactor)
     enter_data(settings)
     # Our memory holds the keys.
     hide_memory()
+    _restore_once(settings)
     # The lock is held as long as this variable lives.
     lock = lock_data(settings)  # noqa: F841
     listener = listen(settings.bind)
+    metrics = listen(settings.metrics_bind) if settings.metrics_bind else None
     run = run_of(settings)
     with redacted_output(redactor):
-        _run_app(run, create_app(settings, redactor=redactor), listener)
+        _run_app(run, create_app(settings, redactor=redactor), listener, metrics)
+
+
+def _restore_once(settings: Settings) -> None:
+    """Put the copy that GATEWAY_RESTORE names in the database's place, at the first such start."""
+    if not settings.restore:
+        forget_restored_by(settings)
+        return
+    # Most starts restore nothing.
+    from gateway.backups.restoring import restore_once  # noqa: PLC0415
+
+    restore_once(settings, now=time.time())
 
 
 def run_of(settings: Settings) -> Run:
@@ -56,11 +76,11 @@ def run_of(settings: Settings) -> Run:
     return uvicorn_server.run
 
 
-def _run_app(run: Run, app: Quart, listener: socket.socket) -> None:
+def _run_app(run: Run, app: Quart, listener: socket.socket, metrics: socket.socket | None) -> None:
     # A failed start raises from `_serve`, and our error handlers log every other error.
     app.logger.disabled = True
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(run, app, listener))
+        runner.run(_serve(run, app, listener, metrics))
 
 
 def listen(bind: str) -> socket.socket:
@@ -82,16 +102,33 @@ def listen(bind: str) -> socket.socket:
         ) from None
 
 
-async def _serve(run: Run, app: Quart, listener: socket.socket) -> None:
-    stop = asyncio.Event()
+async def _serve(
+    run: Run, app: Quart, listener: socket.socket, metrics: socket.socket | None
+) -> None:
+    asked, stop = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, _stop_selling, app, stop)
+        loop.add_signal_handler(name, _stop_selling, app, asked)
     collection = asyncio.create_task(_start_garbage_collection(app), name="collect")
+    stopping = asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop")
     try:
-        await run(app, listener, stop)
+        async with _serve_metrics(app, metrics):
+            await run(app, listener, stop)
     finally:
         collection.cancel()
+        stopping.cancel()
+
+
+def _serve_metrics(
+    app: Quart, listener: socket.socket | None
+) -> contextlib.AbstractAsyncContextManager[None]:
+    """Return the block in which metrics are served, if they are on."""
+    if listener is None:
+        return contextlib.nullcontext()
+    # prometheus_client takes 10 MB, and most gateways have no Prometheus.
+    from gateway.web.metrics_server import serving_metrics  # noqa: PLC0415
+
+    return serving_metrics(app, listener)
 
 
 async def _start_garbage_collection(app: Quart) -> None:
@@ -109,9 +146,25 @@ async def _start_garbage_collection(app: Quart) -> None:
     gc.freeze()
 
 
-def _stop_selling(app: Quart, stop: asyncio.Event) -> None:
-    """Sell nothing more from now on, and let the server end."""
+def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
+    """Sell nothing more from now on."""
     gateway = app.extensions.get(EXTENSION)
     if gateway is not None:
         gateway.stop_selling()
-    stop.set()
+    asked.set()
+
+
+async def _drain_then_stop(app: Quart, asked: asyncio.Event, stop: asyncio.Event) -> None:
+    """Let the server serve until what has begun has ended, then let it end.
+
+    An outage at each new version would be the alternative: a task may take more than a minute.
+    """
+    await asked.wait()
+    try:
+        gateway = app.extensions.get(EXTENSION)
+        if gateway is not None:
+            await drain(gateway)
+    except Exception:  # noqa: BLE001 - whatever fails, a process that was told to stop stops
+        _log.exception("stop.drain_failed")
+    finally:
+        stop.set()

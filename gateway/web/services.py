@@ -1,17 +1,26 @@
 """What a route may use: the parts of one running gateway, which its app carries."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import attrs
 from quart import current_app
 
+from gateway.admin.alarms.channels import Notify
+from gateway.admin.alarms.of_desk import make_watch
+from gateway.admin.alarms.watch import AlarmWatch
+from gateway.admin.desk import Desk
+from gateway.admin.running import Check as DeskCheck
+from gateway.admin.running import Running
+from gateway.backups import Backups
 from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import Chain, Clock, OutputStore, Quote, Store
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.payments import Payments, Refunds, Settlements
 from gateway.plugins.catalog import Catalog
+from gateway.plugins.live_changes import LiveChanges
+from gateway.plugins.watchdog import Watchdog
 from gateway.redaction import Redactor
 from gateway.sandbox.pages import Pages
 from gateway.settings import Settings
@@ -50,6 +59,12 @@ class Timing:
     warm_up_s: float = 1.0
     # Between two attempts to give disk space back that the database no longer needs.
     give_back_space_s: float = 30.0
+    # Between two looks at disk, gas and refund key.
+    state_watch_s: float = 60.0
+    # Between two looks for what operators changed about endpoints, in this process or another.
+    changes_s: float = 2.0
+    # Between two passes over mined transactions whose gas or time is not known.
+    gas_records_s: float = 60.0
     # For the check of a request before its payment. A large document may wait behind others.
     validation_s: float = 30.0
     # Between two looks at a task that a request waits for. When this process ends a task, it wakes
@@ -66,10 +81,12 @@ class Timing:
     pictures_s: float = 5.0
     show_sold_s: float = 8.0
     # At the end, for payments that are being settled, then for tasks that are being generated.
-    # With the server's wait for open requests they stay under the `kill_timeout` of 120 s in
-    # fly.toml.
+    # With the last webhooks and the server's wait for open requests they stay under the
+    # `kill_timeout` of 120 s in fly.toml.
     drain_payments_s: float = 20.0
     drain_tasks_s: float = 75.0
+    # Between two looks at what needs the operator.
+    alarms_s: float = 30.0
 
 
 @attrs.define(kw_only=True)
@@ -85,6 +102,8 @@ class Services:
     settlements: Settlements
     # None without a refund key.
     refunds: Refunds | None
+    # None where GATEWAY_BACKUP_URL names no place.
+    backups: Backups | None = None
     payments: Payments
     workers: WorkerPool
     limits: "RateLimits"
@@ -100,8 +119,6 @@ class Services:
     readiness: Readiness
     wallet: WalletCheck
     now: Clock
-    # Unix seconds.
-    started_at: float
     pages: Pages = attrs.field(factory=Pages)
     # Set once the first answer has been sent.
     answered: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -114,6 +131,26 @@ class Services:
     # The threads that decode and hash large bodies.
     bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))
     timing: Timing = attrs.field(factory=Timing)
+    # The plugins' functions that tell alarms, by the plugins' names.
+    notifiers: Mapping[str, Notify] = attrs.field(factory=dict)
+    # None until the server starts.
+    watchdog: Watchdog | None = None
+    # The work of finishing what has begun, once it was asked for.
+    draining: asyncio.Task[None] | None = None
+    # Unix seconds.
+    started_at: float = attrs.field(init=False)
+
+    @started_at.default
+    def _look_at_clock(self) -> float:
+        return self.now()
+
+    # What operators change about endpoints while the gateway runs.
+    changes: LiveChanges = attrs.field(init=False)
+
+    @changes.default
+    def _make_changes(self) -> LiveChanges:
+        return LiveChanges(self.catalog, self.store, self.now)
+
     # The checks of /api/ready that ask the chain or the database.
     shared_checks: SharedAnswer[Sequence[Check]] = attrs.field(init=False)
 
@@ -121,14 +158,66 @@ class Services:
     def _make_shared_checks(self) -> SharedAnswer[Sequence[Check]]:
         return SharedAnswer(self.now, kept_s=KEPT_S)
 
+    # What an operator's pages work with.
+    desk: Desk = attrs.field(init=False)
+
+    @desk.default
+    def _make_desk(self) -> Desk:
+        return Desk(
+            settings=self.settings,
+            store=self.store,
+            chain=self.chain,
+            now=self.now,
+            refunds=self.refunds,
+            catalog=self.catalog,
+            changes=self.changes,
+            running=Running(
+                started_at=self.started_at,
+                checks=self._tell_checks,
+                settlement_keys=lambda: self.settlements.addresses,
+                blocked=self._tell_blocks,
+            ),
+        )
+
+    # What tells the operator that something is wrong.
+    alarms: AlarmWatch = attrs.field(init=False)
+
+    @alarms.default
+    def _make_alarms(self) -> AlarmWatch:
+        return make_watch(
+            self.desk,
+            self.notifiers,
+            self.redactor.without_secrets,
+            every_s=self.timing.alarms_s,
+        )
+
+    def _tell_blocks(self) -> Mapping[str, float]:
+        return {} if self.watchdog is None else self.watchdog.longest_blocks()
+
+    async def _tell_checks(self) -> Sequence[DeskCheck]:
+        """Return the checks of /api/ready as the desk shows them."""
+        # The checks import this module.
+        from gateway.web.routes.health import checks, for_operator  # noqa: PLC0415
+
+        return [
+            DeskCheck(
+                name=row["name"], ok=row["ok"], stops=row["stops"], problem=row["problem"] or ""
+            )
+            for row in for_operator(await checks(self), self)
+        ]
+
     @property
     def serves_mcp(self) -> bool:
         """Whether `POST /mcp` is there."""
         return self.mcp is not None
 
     def stop_selling(self) -> None:
-        """Sell nothing more, answer the requests that wait for a task, and end the streams."""
+        """Sell nothing more; what was sold goes on, and so do polls, files, pages and streams."""
         self.readiness.is_draining = True
+
+    def end_waits(self) -> None:
+        """Answer the requests that wait for a task with its present state, and end the streams."""
+        self.readiness.is_drained = True
         self.notifications.post_all()
 
     def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
@@ -143,7 +232,16 @@ class Services:
             wallet=settings.wallet,
             network=settings.chain,
             resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",
+            earlier_units=self._earlier_units(endpoint.slug, request),
         )
+
+    def _earlier_units(self, slug: str, request: GenerationRequest | None) -> tuple[int, ...]:
+        """Return what the request cost in 402s that are still good."""
+        earlier = self.catalog[slug].earlier if request is not None else ()
+        if not earlier or request is None:
+            return ()
+        now = self.now()
+        return tuple(one.price_of(request) for one, until in earlier if now < until)
 
     def callback_secret(self, task: Task, request: GenerationRequest) -> str | None:
         """Return the secret that signs the events of a task; None if its request wants none."""

@@ -60,7 +60,7 @@ def view(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
 
 def _describe(registered: Registered, gateway: Services) -> dict[str, Any]:
     """Return what a card and a page say about one endpoint."""
-    endpoint, circuit = registered.endpoint, registered.upstream.circuit
+    endpoint = registered.endpoint
     lowest, highest = price_range(endpoint)
     return {
         "slug": endpoint.slug,
@@ -71,7 +71,7 @@ def _describe(registered: Registered, gateway: Services) -> dict[str, Any]:
         "price": wire.decimal(endpoint.price_units),
         "highest": wire.decimal(highest) if highest > endpoint.price_units else None,
         "lowest_units": lowest,
-        "on_sale": not circuit.is_open and gateway.wallet.problem is None,
+        "on_sale": registered.sells_now and gateway.wallet.problem is None,
         "sample": _choose_sample(endpoint),
         "fields": request_schema(endpoint)["properties"],
         "required": endpoint.required_fields,

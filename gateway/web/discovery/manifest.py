@@ -1,5 +1,6 @@
 """The agent manifest (spec §2.7), and the DID document that its `did` leads to."""
 
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,8 +34,17 @@ def describe_gateway(gateway: Services) -> dict[str, Any]:
         "availableEndpoints": endpoints,
         "identity": {"walletAddress": settings.wallet, "network": settings.network},
         "created": settings.created,
-        "updated": settings.updated or settings.created,
+        "updated": _date_of_update(gateway),
     }
+
+
+def _date_of_update(gateway: Services) -> str:
+    """Return the day on which the catalogue changed last, by settings or by the operator's hand."""
+    said = gateway.settings.updated or gateway.settings.created
+    changed_at = gateway.catalog.changed_at
+    if changed_at is None:
+        return said
+    return max(said, datetime.fromtimestamp(changed_at, UTC).strftime("%Y-%m-%d"))
 
 
 def _describe_ways_to_pay(gateway: Services) -> list[dict[str, Any]]:

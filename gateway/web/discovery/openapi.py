@@ -38,7 +38,7 @@ _REFUSALS = {
     413: "The body or the file is too large.",
     429: "Too many requests from this address.",
     500: "The gateway cannot serve now. Nothing was charged.",
-    503: "Too many large requests are being read. Nothing was charged.",
+    503: "Too many large requests are being read, or the gateway restarts. Nothing was charged.",
 }
 _PURCHASE_REFUSALS = (400, 404, 408, 409, 413, 429, 500, 503)
 _TASK_REFUSALS = (400, 404, 429, 500)

@@ -78,7 +78,7 @@ async def _ask_others(gateway: Services) -> list[Check]:
     return [
         await _check_call(
             "database",
-            gateway.store.ping(),
+            gateway.store.check_writable(),
             stops=_EVERYTHING,
             summary="The database does not take writes.",
         ),

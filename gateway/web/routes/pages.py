@@ -7,7 +7,7 @@ from quart import Blueprint, Response, current_app, render_template, request
 from werkzeug.http import quote_etag, unquote_etag
 
 from gateway.web import brand, shop_pages
-from gateway.web.assets import Assets
+from gateway.web.assets import Asset, Assets
 from gateway.web.services import Services, services
 
 blueprint = Blueprint("pages", __name__)
@@ -34,7 +34,11 @@ async def play(slug: str) -> Response:
 @blueprint.get("/web/<name>")
 async def asset(name: str) -> Response:
     """Send a built file; its name changes with its content."""
-    found = _assets()[name]
+    return answer_asset(_assets()[name])
+
+
+def answer_asset(found: Asset) -> Response:
+    """Return a file that browsers may keep for ever, by gzip where they take that."""
     headers = {"Content-Type": found.media_type, "Cache-Control": _FOR_EVER}
     if found.gzipped is None:
         return Response(found.data, headers=headers)

@@ -83,7 +83,7 @@ async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task
         while True:
             task = await _find_task(gateway, task_id)
             left_s = deadline - gateway.now()
-            if task.is_done or left_s <= 0 or gateway.readiness.is_draining:
+            if task.is_done or left_s <= 0 or gateway.readiness.is_drained:
                 return task
             await subscription.wait(min(left_s, seconds_to_look(gateway.timing.look_s)))
 

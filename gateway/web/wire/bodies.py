@@ -100,6 +100,7 @@ class _LoginFields(TypedDict, total=False):
     """The fields by which msgspec reads the body of `POST /admin/login`."""
 
     password: str | None
+    code: str | None
 
 
 _NAMES = {
@@ -114,6 +115,7 @@ _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     DirectBody: msgspec.json.Decoder(_DirectFields),
 }
 _LOGIN_DECODER = msgspec.json.Decoder(_LoginFields)
+_OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
 _CONVERTER = cattrs.Converter(detailed_validation=False)
 
 
@@ -132,13 +134,21 @@ for _body in (GenerationBody, DirectBody):
     _CONVERTER.register_structure_hook(_body, make_dict_structure_fn(_body, _CONVERTER, **_renamed))
 
 
-def read_password(data: bytes) -> str | None:
-    """Return the password in a login's body, or None without one.
+def read_login(data: bytes) -> tuple[str | None, str | None]:
+    """Return password and code of a login's body; None for what it does not hold.
 
     Raises `ValidationError` for a body that is not a JSON object.
     """
-    password: str | None = _read_object(data, _LOGIN_DECODER).get("password")
-    return password
+    fields = _read_object(data, _LOGIN_DECODER)
+    return fields.get("password"), fields.get("code")
+
+
+def read_object(data: bytes) -> Mapping[str, Any]:
+    """Return a JSON object with whatever fields it has; raises `ValidationError`.
+
+    For the operator's routes only, whose bodies are small.
+    """
+    return _read_object(data, _OBJECT_DECODER)
 
 
 def _read_object(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Mapping[str, Any]:

@@ -1,0 +1,19 @@
+"""GET actions: the audit log."""
+
+from quart import Response, request
+
+from gateway.web.routes.admin.api.frame import API, answer, page_asked_for
+from gateway.web.routes.admin.frame import blueprint
+from gateway.web.routes.admin.guards import needs_scope
+from gateway.web.services import services
+
+
+@blueprint.get(f"{API}/actions")
+@needs_scope("read")
+async def api_actions() -> Response:
+    """Return what operators did, newest first, `before` an id."""
+    before, limit = page_asked_for()
+    subject, action = request.args.get("subject"), request.args.get("action")
+    found = await services().store.operators.actions(before, limit, subject, action)
+    following = found[-1].id if len(found) == limit else None
+    return answer({"actions": found, "before": following})

@@ -1,0 +1,106 @@
+// Keeps the page new: fetches it again every five seconds while somebody looks at it, and puts in
+// what has changed. Without this script every page and every action works just the same.
+const EVERY_MS = 5000, LONGEST_MS = 60000, PATIENCE_MS = 8000;
+const live = document.getElementById("live");
+const said = document.getElementById("said"), stale = document.getElementById("stale");
+let timer, misses = 0, lastGood = new Date();
+
+const clock = (at) => at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+function tellLocalTimes(root) {
+  for (const one of root.querySelectorAll("time[datetime]"))
+    one.title = `${new Date(one.dateTime).toLocaleString()} here`;
+}
+
+// Whether something was begun that a refresh would take away: a tick, a text, a marked passage.
+function isBusy() {
+  const focus = document.activeElement;
+  if (live.contains(focus) && focus.closest("input, select, textarea, dialog")) return true;
+  if (!getSelection().isCollapsed && live.contains(getSelection().anchorNode)) return true;
+  return [...live.querySelectorAll("input, textarea, select")].some((one) =>
+    one.matches("[type=checkbox], [type=radio]") ? one.checked !== one.defaultChecked
+      : one.matches("select") ? [...one.options].some((o) => o.selected !== o.defaultSelected && o.defaultSelected)
+      : one.type !== "hidden" && one.value !== one.defaultValue);
+}
+
+// How to find an element again after its surroundings were replaced.
+function placeOf(element, root) {
+  if (!element || !root.contains(element)) return null;
+  if (element.id) return `#${CSS.escape(element.id)}`;
+  for (const name of ["href", "name", "aria-label", "formaction"])
+    if (element.hasAttribute(name)) return `${element.localName}[${name}="${CSS.escape(element.getAttribute(name))}"]`;
+  const summary = element.closest("details[id] > summary");
+  return summary ? `#${CSS.escape(summary.parentElement.id)} > summary` : null;
+}
+
+// Replaces only the parts that differ, so focus and scroll stay where nothing has changed.
+function putIn(old, fresh) {
+  for (const details of old.querySelectorAll("details[id][open]"))
+    fresh.querySelector(`#${CSS.escape(details.id)}`)?.setAttribute("open", "");
+  const before = [...old.children], after = [...fresh.children];
+  for (let i = 0; i < Math.max(before.length, after.length); i++) {
+    if (!after[i]) before[i].remove();
+    else if (!before[i]) old.append(after[i]);
+    else if (before[i].outerHTML !== after[i].outerHTML) {
+      const sideways = [...before[i].querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+      before[i].replaceWith(after[i]);
+      after[i].querySelectorAll(".scroll").forEach((one, n) => { one.scrollLeft = sideways[n] ?? 0; });
+    }
+  }
+}
+
+function showFresh(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const fresh = page.getElementById("live");
+  if (!fresh) return location.reload();
+  tellLocalTimes(page);
+  const urgent = new Set([...live.querySelectorAll(".needs .bad[id]")].map((one) => one.id));
+  for (const [old, next] of [[live, fresh], [document.getElementById("pages"), page.getElementById("pages")]]) {
+    if (!old || !next) continue;
+    const place = placeOf(document.activeElement, old);
+    putIn(old, next);
+    if (place && !old.contains(document.activeElement)) old.querySelector(place)?.focus({ preventScroll: true });
+  }
+  document.title = page.title;
+  const news = [...live.querySelectorAll(".needs .bad[id]")].find((one) => !urgent.has(one.id));
+  if (news) said.textContent = news.querySelector("strong").textContent;
+}
+
+function tellAge() {
+  const isStale = misses > 1;
+  document.body.classList.toggle("stale", isStale);
+  stale.hidden = !isStale;
+  if (isStale && !stale.textContent) stale.textContent = `Stale since ${clock(lastGood)}: the gateway does not answer. Trying again.`;
+  if (!isStale) stale.textContent = "";
+}
+
+async function refresh() {
+  if (document.hidden || isBusy()) return later();
+  try {
+    const answer = await fetch(location.href, { headers: { "X-Live": "1" }, signal: AbortSignal.timeout(PATIENCE_MS) });
+    if (answer.status === 401 || answer.redirected) return location.reload();
+    if (!answer.ok) throw new Error(answer.status);
+    const text = await answer.text();
+    if (!isBusy()) showFresh(text);
+    misses = 0;
+    lastGood = new Date();
+  } catch {
+    misses++;
+  }
+  tellAge();
+  later();
+}
+
+function later() {
+  clearTimeout(timer);
+  timer = setTimeout(refresh, Math.min(EVERY_MS * 2 ** Math.max(0, misses - 1), LONGEST_MS));
+}
+
+tellLocalTimes(document);
+// On a phone the bar scrolls: the page that is shown is to be seen in it.
+const bar = document.getElementById("pages"), shown = bar?.querySelector("[aria-current]");
+if (shown) bar.scrollLeft = shown.offsetLeft - (bar.clientWidth - shown.offsetWidth) / 2;
+if (live) {
+  document.addEventListener("visibilitychange", () => document.hidden || refresh());
+  later();
+}
