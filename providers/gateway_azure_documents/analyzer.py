@@ -119,7 +119,7 @@ class Analyzer:
     def _result(self, analysis: _Analysis) -> Result:
         per_page, pages = self.page_cost_micros, analysis.pages
         cost = None if per_page is None or pages is None else per_page * len(pages)
-        return Result(text=analysis.content, cost_micros=cost)
+        return Result(text=analysis.content, cost_micros=cost, is_cost_told=False)
 
     async def health(self) -> None:
         """Check that endpoint and key belong together, which is free."""

@@ -26,6 +26,8 @@ from gateway_fal.refusals import check_outcome, check_status, check_submit
 _COMPLETED = "COMPLETED"
 _BAD_REQUEST = 400
 _NOT_FOUND = 404
+# Lists with a truth value for each picture; the lcm and lora models use the second name.
+_FLAGS = ("has_nsfw_concepts", "nsfw_content_detected")
 # The time-out of one request; the last poll makes two.
 _POLL_S = 25.0
 
@@ -45,7 +47,9 @@ class Queue:
         """Put one job into the queue, once: fal's own ten retries are switched off."""
         headers = {
             "x-fal-no-retry": "1",
-            # The attempt ends after this time.
+            # The longest wait for the start: a job that begins later than this is never begun. A
+            # job that has begun is made and billed, and `cancel` asks fal to stop it at the
+            # attempt's end.
             "x-fal-request-timeout": str(int(job.endpoint.timeout_s)),
         }
         asked = request_body(self.models[job.endpoint.slug], request)
@@ -110,8 +114,7 @@ def _picture(body: dict[str, Any]) -> Link:
     found = body.get("images")
     images = found if isinstance(found, list) else [body.get("image")]
     first = as_object(images[0]) if images else {}
-    flagged = body.get("has_nsfw_concepts")
-    if isinstance(flagged, list) and True in flagged:
+    if any(isinstance(body.get(name), list) and True in body[name] for name in _FLAGS):
         raise ContentPolicy("The provider's filter blacked the picture out.")
     if not as_text(first.get("url")):
         raise ContentPolicy("The provider returned no picture for this prompt.")

@@ -6,7 +6,15 @@ A model's own errors are a list under `detail`, each with a `type`; those of the
 
 from typing import Any
 
-from gateway import AccountProblem, Answer, ContentPolicy, HandleLost, InvalidInput, JobFailed
+from gateway import (
+    AccountProblem,
+    Answer,
+    ContentPolicy,
+    HandleLost,
+    InvalidInput,
+    JobFailed,
+    Transient,
+)
 from gateway.vendors import as_object, as_text, blamed_fields
 
 _POLICY = {"content_policy_violation", "no_media_generated"}
@@ -19,6 +27,14 @@ _FAILED = {
 # Fields that the adapter fills in, not the buyer.
 _ADAPTER_FIELDS = {"aspect_ratio", "image_size", "resolution", "output_format"}
 _NOT_FOUND = 404
+_INPUT = (400, 413, 415, 422)
+_BROKEN = 500
+# fal's queue says so with a 400 about a response that is asked for before the job's end.
+_TOO_EARLY = "in progress"
+# Not every model keeps to the documented form (docs.fal.ai/errors): some say it in a sentence.
+_POLICY_WORDS = ("policy", "safety", "nsfw", "moderat", "flagged", "sensitive", "prohibited")
+# fal-client 1.0.3 takes an error with a request id for one of fal's own server, not of a proxy.
+_MARKS = {"x-fal-request-id", "x-fal-retryable"}
 _NOT_THE_JOBS = (401, 403, _NOT_FOUND, 429)
 
 
@@ -38,8 +54,7 @@ def check_status(answer: Answer) -> None:
 def check_outcome(answer: Answer, body: dict[str, Any], status: dict[str, Any]) -> None:
     """Raise the error of a job that `status` calls completed; do nothing for a result.
 
-    An error that has one of fal's marks is the end of the job, and polling again would not change
-    it.
+    An error that comes from the model is the end of the job, and polling again would not change it.
     """
     if answer.status in range(200, 300):
         return
@@ -48,10 +63,28 @@ def check_outcome(answer: Answer, body: dict[str, Any], status: dict[str, Any]) 
     kind = kind or answer.headers.get("x-fal-error-type", "")
     if kind == "bad_request":
         raise InvalidInput("The provider cannot work with this input.")
-    is_the_jobs = bool(kind or status.get("error")) or "x-fal-retryable" in answer.headers
-    if is_the_jobs and answer.status not in _NOT_THE_JOBS:
+    if not kind and answer.status in _INPUT and _is_from_the_model(answer, body):
+        raise _refused_input(body)
+    is_the_models = bool(kind or status.get("error")) or _is_from_the_model(answer, body)
+    if is_the_models and answer.status not in _NOT_THE_JOBS:
         raise JobFailed(f"fal's job ended with status {answer.status}.")
     check_status(answer)
+
+
+def _refused_input(body: dict[str, Any]) -> ContentPolicy | InvalidInput | Transient:
+    """Return the error of a model that says in a sentence what it refuses."""
+    told = as_text(body.get("detail")).lower()
+    if any(word in told for word in _POLICY_WORDS):
+        return ContentPolicy("The provider's filter refused the prompt or its picture.")
+    if _TOO_EARLY in told:
+        return Transient("fal says that the job is still in progress.")
+    return InvalidInput("The provider cannot work with this input.")
+
+
+def _is_from_the_model(answer: Answer, body: dict[str, Any]) -> bool:
+    """Whether an error is a model's and not that of the queue, or of a proxy before it."""
+    is_told = bool(body) and answer.status in (*_INPUT, _BROKEN)
+    return is_told or not _MARKS.isdisjoint(answer.headers)
 
 
 def _check_details(body: dict[str, Any]) -> None:

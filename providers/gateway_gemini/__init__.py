@@ -3,15 +3,31 @@
 On sale once `GATEWAY_GEMINI_API_KEY` is set.
 """
 
+import re
 from collections.abc import Callable
 
 import attrs
 import typed_settings as ts
 
-from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
+from gateway import (
+    Endpoint,
+    Outbound,
+    Provider,
+    Settings,
+    SettingsError,
+    Traits,
+    hookimpl,
+    secret,
+    setting,
+)
 from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
-from gateway_gemini.models import MODELS
+from gateway_gemini.models import MODELS, ON_SALE
 from gateway_gemini.painter import Painter
+
+# A 4K PNG has 45 MB in Base64. Beside each picture stands a signature of the model's thoughts that
+# may be as large, and drafts may come twice.
+_MAX_BYTES = 160_000_000
+_VERSION = re.compile("v[0-9][a-z0-9]{0,19}")
 
 
 @attrs.frozen(kw_only=True)
@@ -22,7 +38,7 @@ class GeminiSettings:
         "Key of the Gemini API. It puts Google's picture models on sale.", example="AIza..."
     )
     models: tuple[str, ...] = setting(
-        tuple(model.slug for model in MODELS),
+        ON_SALE,
         "Models of the Gemini API on sale: slugs of ours, or others with their price in USDC and "
         "the one that is asked the same way.",
         example="gemini-3-pro-image,gemini-4-image=0.08 like gemini-3-1-flash-lite-image",
@@ -32,6 +48,9 @@ class GeminiSettings:
         "Address of the API, without its version.",
         # Some operators put a key into the path.
         shown=False,
+    )
+    api_version: str = setting(
+        "v1beta", "Version of the API in its addresses; Google's own client asks `v1`."
     )
     max_concurrency: int = setting(
         0, "Pictures that one model is asked for at the same time; 0: as many as workers."
@@ -60,6 +79,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     outbound = Outbound(
         base_url(section.base_url, name="gemini_base_url"),
         headers={"x-goog-api-key": str(section.api_key)},
+        max_bytes=_MAX_BYTES,
     )
     traits = Traits(
         max_concurrency=limit_or_none(section.max_concurrency, name="gemini_max_concurrency"),
@@ -67,8 +87,18 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
             section.submits_per_minute, name="gemini_submits_per_minute"
         ),
     )
+    version = _version(section)
     for model in models_on_sale(MODELS, section.models, prefix="gemini"):
         override = settings.endpoints.get(model.slug)
         asked = override.model if override is not None and override.model else model.id
-        painter = Painter(outbound, model=asked, traits=traits)
+        painter = Painter(outbound, model=asked, version=version, traits=traits)
         register(picture_endpoint(model, provider="gemini"), painter)
+
+
+def _version(section: GeminiSettings) -> str:
+    if not _VERSION.fullmatch(section.api_version):
+        raise SettingsError(
+            "GATEWAY_GEMINI_API_VERSION is not right: a version of the API. "
+            "Example: GATEWAY_GEMINI_API_VERSION=v1"
+        )
+    return section.api_version

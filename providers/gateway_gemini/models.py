@@ -1,7 +1,9 @@
 """The Gemini API's picture models and their prices.
 
-Google's prices of one picture, in US dollars (2026-11): 3.1 Flash Lite 0.034; 3.1 Flash 0.067 at
-1K, 0.101 at 2K, 0.151 at 4K; 3 Pro 0.134 at 1K and 2K, 0.24 at 4K. The prompt costs little more.
+Google's prices of one picture, in US dollars (2026-11): Nano Banana 2.1 0.034 at 1K; 3.1 Flash Lite
+0.034; 3.1 Flash 0.067 at 1K, 0.101 at 2K, 0.151 at 4K; 3 Pro 0.134 at 1K and 2K, 0.24 at 4K. The
+prompt costs little more. Those of Nano Banana 2.1 are of third parties: LiteLLM's table names 1K,
+and fal's page of the model puts 4K at about 0.11; 2K lies between.
 """
 
 from gateway.vendors import Model
@@ -10,12 +12,13 @@ _TIMEOUT_S = 240.0
 
 MODELS = (
     Model(
-        slug="gemini-3-1-flash-image",
-        id="gemini-3.1-flash-image",
-        title="Gemini 3.1 Flash Image",
-        price="0.10",
-        prices={"2K": "0.15", "4K": "0.22"},
+        slug="gemini-nano-banana-2-1",
+        id="gemini-nano-banana-2.1",
+        title="Gemini Nano Banana 2.1",
+        price="0.05",
+        prices={"2K": "0.08", "4K": "0.17"},
         resolutions=("1K", "2K", "4K"),
+        cost_micros=33_600,
         timeout_s=_TIMEOUT_S,
     ),
     Model(
@@ -25,6 +28,7 @@ MODELS = (
         price="0.19",
         prices={"4K": "0.34"},
         resolutions=("1K", "2K", "4K"),
+        cost_micros=134_000,
         timeout_s=_TIMEOUT_S,
     ),
     Model(
@@ -33,6 +37,21 @@ MODELS = (
         title="Gemini 3.1 Flash-Lite Image",
         price="0.05",
         resolutions=("1K",),
+        cost_micros=34_000,
+        timeout_s=_TIMEOUT_S,
+    ),
+    Model(
+        slug="gemini-3-1-flash-image",
+        id="gemini-3.1-flash-image",
+        title="Gemini 3.1 Flash Image",
+        price="0.10",
+        prices={"2K": "0.15", "4K": "0.22"},
+        resolutions=("1K", "2K", "4K"),
+        cost_micros=67_000,
         timeout_s=_TIMEOUT_S,
     ),
 )
+# Google's changelog of 2026-10-06 calls 3.1 Flash Image deprecated and names Nano Banana 2.1 in its
+# place; two third parties say that it was shut down on 2026-10-29. An operator may still name it.
+_RETIRED = ("gemini-3-1-flash-image",)
+ON_SALE = tuple(model.slug for model in MODELS if model.slug not in _RETIRED)

@@ -1,6 +1,5 @@
 """The provider: one request returns one picture. The API has no jobs, so there is no `poll`."""
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -8,17 +7,18 @@ import attrs
 
 from gateway import (
     Answer,
-    ContentPolicy,
     Endpoint,
     GenerationRequest,
     Job,
     Outbound,
     Output,
     Result,
+    SubmitUncertain,
     Traits,
 )
-from gateway.vendors import as_object, as_text, json_object
-from gateway_gemini.refusals import check, entries, refusal
+from gateway.vendors import as_object, json_object, read_json
+from gateway_gemini.answers import Generation, first_picture
+from gateway_gemini.refusals import check, no_picture
 
 # The time-out of one request.
 TIMEOUT_S = 220.0
@@ -32,6 +32,8 @@ class Painter:
     outbound: Outbound
     model: str = attrs.field(kw_only=True)
     """The model that `health` asks about."""
+    version: str = attrs.field(default="v1beta", kw_only=True)
+    """The API's, as its addresses name it."""
     traits: Traits = attrs.field(default=Traits(), kw_only=True)
     name: str = "gemini"
     timeout_s: float = TIMEOUT_S
@@ -43,30 +45,43 @@ class Painter:
         """
         answer = await self.outbound.request(
             "POST",
-            f"{_path(job.endpoint.model)}:generateContent",
+            f"{self._path(job.endpoint.model)}:generateContent",
             json=_request_body(request, job.endpoint),
             timeout_s=self.timeout_s,
         )
-        body = as_object(await answer.submit_json())
-        check(answer, body)
-        for picture in _pictures(body):
-            data = await Answer.decoded(as_text(picture["data"]))
-            media_type = as_text(picture.get("mimeType")) or "image/png"
-            return Result(outputs=(Output(data=data, media_type=media_type),))
-        raise ContentPolicy(f"The provider returned no picture: {refusal(body)}.")
+        generation = await _read_generation(answer)
+        picture = first_picture(generation)
+        if picture is None:
+            raise no_picture(generation)
+        data = await Answer.decoded(picture.data)
+        media_type = picture.media_type or "image/png"
+        return Result(outputs=(Output(data=data, media_type=media_type),))
 
     async def health(self) -> None:
         """Ask for the model's description, which is free and fails for a wrong key or model."""
-        answer = await self.outbound.request("GET", _path(self.model), timeout_s=_PROBE_S)
+        answer = await self.outbound.request("GET", self._path(self.model), timeout_s=_PROBE_S)
         check(answer, json_object(answer))
+
+    def _path(self, model: str) -> str:
+        return f"/{self.version}/models/{quote(model, safe='')}"
 
     async def close(self) -> None:
         """Close all connections."""
         await self.outbound.close()
 
 
-def _path(model: str) -> str:
-    return f"/v1beta/models/{quote(model, safe='')}"
+async def _read_generation(answer: Answer) -> Generation:
+    """Return the generation of an answer; raises what an error stands for.
+
+    Raises `SubmitUncertain` for a success that is not of the documented shape.
+    """
+    if answer.status not in range(200, 300):
+        check(answer, as_object(await answer.submit_json()))
+    generation = await read_json(answer, Generation)
+    if generation is None:
+        raise SubmitUncertain("Answered with success, but not as documented.")
+    check(answer, {"error": generation.error})
+    return generation
 
 
 def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
@@ -81,12 +96,3 @@ def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[str, A
             "imageConfig": {name: value for name, value in picture.items() if value is not None},
         },
     }
-
-
-def _pictures(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the pictures of an answer, without the drafts in its thoughts."""
-    for candidate in entries(body.get("candidates")):
-        for part in entries(as_object(candidate.get("content")).get("parts")):
-            picture = as_object(part.get("inlineData"))
-            if as_text(picture.get("data")) and not part.get("thought"):
-                yield picture

@@ -4,8 +4,18 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gateway import AccountProblem, Answer, InvalidInput, NotAccepted, RateLimited
+from gateway import (
+    AccountProblem,
+    Answer,
+    ContentPolicy,
+    InvalidInput,
+    NotAccepted,
+    RateLimited,
+    ResultUnusable,
+)
+from gateway.errors import ProviderError
 from gateway.vendors import as_object, as_text
+from gateway_gemini.answers import Generation
 
 _ACCOUNT = ("FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND")
 # Fields that the adapter fills in, not the buyer.
@@ -17,6 +27,10 @@ _ADAPTER_MESSAGES = ("aspect ratio", "image size", "api key")
 _NOT_CHARGED = (500, "INTERNAL")
 _SPENT = re.compile(r"prepayment|credits are depleted|spending cap|limit: 0(?![\d.])")
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
+# google-genai 3.4.0 documents PUP_LIMITED_DISABLED as "account limited or disabled".
+_LIMITED = "PUP_"
+# Ends that no filter and no account causes.
+_UNFINISHED = ("MAX_TOKENS", "MALFORMED_RESPONSE", "OTHER", "IMAGE_OTHER")
 _NAME = re.compile(r"[A-Z][A-Z_]{1,39}")
 
 
@@ -35,16 +49,21 @@ def check(answer: Answer, body: dict[str, Any]) -> None:
     answer.check()
 
 
-def refusal(body: dict[str, Any]) -> str:
-    """Return the API's name for why an answer holds no picture, such as IMAGE_SAFETY."""
-    blocked = as_text(as_object(body.get("promptFeedback")).get("blockReason"))
-    ended = [
-        as_text(candidate.get("finishReason")) for candidate in entries(body.get("candidates"))
-    ]
-    return next(filter(_NAME.fullmatch, (blocked, *ended)), "it gave no reason")
+def no_picture(generation: Generation) -> ProviderError:
+    """Return the error of a success without a picture; it names the API's reason."""
+    feedback = generation.promptFeedback
+    blocked = (feedback and feedback.blockReason) or ""
+    ended = [candidate.finishReason or "" for candidate in generation.candidates or ()]
+    reason = next(filter(_NAME.fullmatch, (blocked, *ended)), "it gave no reason")
+    if reason.startswith(_LIMITED):
+        return AccountProblem(f"The provider limits the account: {reason}.")
+    if reason in _UNFINISHED and reason != blocked:
+        # Google bills the tokens of such an answer, so it is not asked for again.
+        return ResultUnusable(f"The provider ended without a picture: {reason}.")
+    return ContentPolicy(f"The provider returned no picture: {reason}.")
 
 
-def entries(value: object) -> list[dict[str, Any]]:
+def _entries(value: object) -> list[dict[str, Any]]:
     """Return the objects of a list; an empty list for a value of another type."""
     return [as_object(entry) for entry in value] if isinstance(value, list) else []
 
@@ -82,11 +101,11 @@ def _check_quota(error: dict[str, Any]) -> None:
 
 def _details(error: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
     """Yield the details of one of google.rpc's types."""
-    for detail in entries(error.get("details")):
+    for detail in _entries(error.get("details")):
         if as_text(detail.get("@type")).endswith(f"google.rpc.{kind}"):
             yield detail
 
 
 def _violations(error: dict[str, Any], kind: str, name: str) -> Iterator[dict[str, Any]]:
     for detail in _details(error, kind):
-        yield from entries(detail.get(name))
+        yield from _entries(detail.get(name))

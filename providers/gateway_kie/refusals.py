@@ -34,16 +34,20 @@ _ACCOUNT = {
     505: "kie.ai has switched the model off",
 }
 _INPUT = (400, 413, UNPROCESSABLE)
-# Words of a failMsg in lower case; kie.ai has no code for refused content.
+# Words of a failMsg in lower case, where "_" is a space; kie.ai has no code for refused content. A
+# refusal that is not known for one is submitted four times, and perhaps billed as often.
 _POLICY = (
     "sensitive",
     "nsfw",
-    "content polic",
+    "polic",
     "moderation",
     "safety",
     "prohibited",
     "violat",
     "inappropriate",
+    "blocked",
+    "filter",
+    "flagged",
 )
 
 
@@ -72,22 +76,26 @@ def check_poll(answer: Answer, body: dict[str, Any]) -> None:
 
 def task_error(task: dict[str, Any]) -> ProviderError:
     """Return the error that a task with state `fail` ended with."""
-    message = as_text(task.get("failMsg")).lower()
     code = str(task.get("failCode") or "")
-    if any(word in message for word in _POLICY):
+    if _is_policy(f"{code} {as_text(task.get('failMsg'))}"):
         return ContentPolicy("The provider's filter refused the prompt or its picture.")
     if code.isdecimal() and int(code) in _INPUT:
         return InvalidInput("The provider cannot work with this input.")
     return JobFailed(f"kie.ai's task failed with code {code[:20] or 'none'}.")
 
 
+def _is_policy(told: str) -> bool:
+    words = told.lower().replace("_", " ")
+    return any(word in words for word in _POLICY)
+
+
 def _refusal(code: int, message: str) -> ProviderError:
     if code in _ACCOUNT:
         return AccountProblem(f"{_ACCOUNT[code].capitalize()} (code {code}).")
     if code in _INPUT:
-        is_policy = any(word in message.lower() for word in _POLICY)
         policy = ContentPolicy("The provider's filter refused the prompt.")
-        return policy if is_policy else InvalidInput("The provider cannot work with this input.")
+        invalid = InvalidInput("The provider cannot work with this input.")
+        return policy if _is_policy(message) else invalid
     if code == 429:  # noqa: PLR2004 - the code that HTTP has for it too
         return RateLimited("kie.ai asks to wait.", retry_after_s=_WAIT_S)
     if code == 501:  # noqa: PLR2004 - "Generation Failed", not HTTP's "Not Implemented"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
 from gateway.vendors import base_url, document_endpoint, limit_or_none, page_cost_micros
 from gateway_llamaparse.jobs import Jobs
-from gateway_llamaparse.settings import PARSER, LlamaParseSettings, tier
+from gateway_llamaparse.settings import PARSER, LlamaParseSettings, with_prices
 
 
 @hookimpl
@@ -36,4 +36,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
             )
         ),
     )
-    register(document_endpoint(PARSER, section, model=tier(section)), jobs)
+    override = settings.endpoints.get(PARSER.slug)
+    # The tier decides what a page costs, so the prices follow the tier of the endpoint's table too.
+    tier = override.model if override is not None and override.model else section.tier
+    register(document_endpoint(PARSER, with_prices(section, tier), model=tier), jobs)

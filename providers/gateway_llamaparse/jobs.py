@@ -147,7 +147,7 @@ class Jobs:
             # the task fails and a refund is due.
             raise InvalidInput("The provider could not read every page of this document.")
         cost = None if self.page_cost_micros is None else self.page_cost_micros * len(texts)
-        return Result(text="\n\n".join(texts), cost_micros=cost)
+        return Result(text="\n\n".join(texts), cost_micros=cost, is_cost_told=False)
 
     async def health(self) -> None:
         """Check the key by asking for the list of jobs, which is free."""

@@ -1,13 +1,30 @@
 """The operator's settings: key, address, tier and prices."""
 
+from collections.abc import Mapping
+
 import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, secret, setting
 from gateway.vendors import DocumentParser
 
-# The tier `fast` is left out, because it makes no Markdown.
-_TIERS = ("cost_effective", "agentic", "agentic_plus")
+
+@attrs.frozen
+class TierPrices:
+    """What a document costs the buyer unless the operator sets prices."""
+
+    price: str
+    page_prices: tuple[str, ...]
+
+
+# LlamaIndex's glossary (read 2026-11) bills 3, 10 and 45 credits a page; 1,000 credits cost 1.25 US
+# dollars. Each step is about 1.5 times the cost of its longest document. The tier `fast` is left
+# out, because it makes no Markdown.
+TIERS: Mapping[str, TierPrices] = {
+    "cost_effective": TierPrices("0.03", ("6:0.12", "21:0.30", "51:0.60")),
+    "agentic": TierPrices("0.10", ("6:0.38", "21:0.95", "51:1.90")),
+    "agentic_plus": TierPrices("0.45", ("6:1.70", "21:4.25", "51:8.50")),
+}
 # Files whose pages the gateway counts, or that have one page.
 _PAGED = (".pdf", ".pptx", ".tiff", ".png", ".jpg", ".jpeg", ".webp", ".bmp")
 _OFFICE = (".docx", ".doc", ".ppt", ".xlsx", ".xls", ".rtf", ".txt", ".epub", ".html")
@@ -40,10 +57,17 @@ class LlamaParseSettings:
         "`agentic_plus`.",
     )
     version: str = setting("latest", "Version of the tier; a date stays what it is.")
-    price: str = setting("0.03", "USDC of a document of up to 5 pages.")
+    price: str = setting(
+        "",
+        "USDC of a document of up to 5 pages; empty: 0.03, with the tier `agentic` 0.10, with "
+        "`agentic_plus` 0.45.",
+        example="0.03",
+    )
     page_prices: tuple[str, ...] = setting(
-        ("6:0.12", "21:0.30", "51:0.60"),
-        "USDC of longer documents: from so many pages on, a colon, the price.",
+        (),
+        "USDC of longer documents: from so many pages on, a colon, the price. Empty: those of the "
+        "example, more with the tiers `agentic` (6:0.38, 21:0.95, 51:1.90) and `agentic_plus` "
+        "(6:1.70, 21:4.25, 51:8.50).",
         example="6:0.12,21:0.30,51:0.60",
     )
     page_cost: str = setting(
@@ -61,11 +85,19 @@ class LlamaParseSettings:
     max_concurrency: int = setting(8, "Jobs at once; 0: no limit.")
 
 
-def tier(section: LlamaParseSettings) -> str:
-    """Return the tier; raises `SettingsError` for one that makes no Markdown."""
-    if section.tier not in _TIERS:
+def with_prices(section: LlamaParseSettings, tier: str) -> LlamaParseSettings:
+    """Return the settings with the prices of a tier where the operator has set none.
+
+    Raises `SettingsError` for a tier that makes no Markdown.
+    """
+    if tier not in TIERS:
         raise SettingsError(
-            f"GATEWAY_LLAMAPARSE_TIER is not right: one of {', '.join(_TIERS)}. "
+            f"GATEWAY_LLAMAPARSE_TIER is not right: one of {', '.join(TIERS)}. "
             "Example: GATEWAY_LLAMAPARSE_TIER=agentic"
         )
-    return section.tier
+    prices = TIERS[tier]
+    return attrs.evolve(
+        section,
+        price=section.price or prices.price,
+        page_prices=section.page_prices or prices.page_prices,
+    )

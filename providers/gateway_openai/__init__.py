@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gateway import Endpoint, Outbound, Provider, Settings, hookimpl
 from gateway.vendors import base_url, picture_endpoint
 from gateway_openai.painter import Painter
-from gateway_openai.settings import OPENAI, OpenAISettings, model_on_sale, traits
+from gateway_openai.settings import OpenAISettings, is_openai, model_on_sale, traits
 
 
 @hookimpl
@@ -21,14 +21,18 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
     """Put the model on sale if there is a key, or another server, which may need no key."""
     section = settings.section("openai", OpenAISettings)
-    address = base_url(section.base_url, name="openai_base_url")
-    key, is_openai = str(section.api_key), address == OPENAI
-    if not key and is_openai:
+    key, is_own = str(section.api_key), is_openai(section)
+    if not key and is_own:
         return
     painter = Painter(
-        Outbound(address, headers={"Authorization": f"Bearer {key}"} if key else {}),
-        quality=section.image_quality if is_openai else None,
+        Outbound(
+            base_url(section.base_url, name="openai_base_url"),
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+        ),
+        quality=section.image_quality if is_own else None,
         traits=traits(section),
-        response_format=None if is_openai else "b64_json",
+        response_format=None if is_own else "b64_json",
     )
-    register(picture_endpoint(model_on_sale(section), provider="openai"), painter)
+    override = settings.endpoints.get("openai-image")
+    asked = override.model if override is not None and override.model else ""
+    register(picture_endpoint(model_on_sale(section, asked=asked), provider="openai"), painter)

@@ -3,12 +3,14 @@
 from typing import Any
 
 from gateway import AccountProblem, Answer, ContentPolicy
+from gateway.vendors import as_object
 
 _POLICY = ("moderation_blocked", "content_policy_violation", "content_filter")
 # These come with a 429 or a 400, but neither waiting nor another input helps.
 _ACCOUNT = (
     "insufficient_quota",
     "billing_hard_limit_reached",
+    "billing_limit_user_error",
     "billing_not_active",
     "account_deactivated",
     "invalid_api_key",
@@ -16,8 +18,20 @@ _ACCOUNT = (
     "unknown_parameter",
 )
 # Fields that the adapter fills in, not the buyer.
-_ADAPTER_FIELDS = ("model", "size", "output_format", "response_format", "n")
+_ADAPTER_FIELDS = (
+    "model",
+    "size",
+    "quality",
+    "output_format",
+    "response_format",
+    "n",
+    "moderation",
+    "background",
+)
 _BAD_REQUEST = 400
+_FORBIDDEN = 403
+# A relay such as OpenRouter refuses content with a 403, and says in `metadata` what it found.
+_FLAGS = ("reasons", "flagged_input")
 
 
 def check(answer: Answer, body: Any) -> None:
@@ -30,7 +44,8 @@ def check(answer: Answer, body: Any) -> None:
 
 def _check_error(status: int, error: dict[str, Any]) -> None:
     codes = {error.get("code"), error.get("type")} - {None} if _is_plain(error) else set()
-    if codes.intersection(_POLICY):
+    is_flagged = status == _FORBIDDEN and any(map(as_object(error.get("metadata")).get, _FLAGS))
+    if is_flagged or codes.intersection(_POLICY):
         raise ContentPolicy("The provider's filter refused the prompt or its picture.")
     for code in codes.intersection(_ACCOUNT):
         raise AccountProblem(f"The provider answers {status} {code}.")

@@ -1,14 +1,24 @@
 """The operator's settings: key, address, model and prices."""
 
+import re
+
 import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, Traits, secret, setting, usdc
-from gateway.vendors import Model, limit_or_none
+from gateway.vendors import Model, base_url, limit_or_none
 from gateway_openai.sizes import PRICE_FACTORS, RESOLUTIONS
 
 OPENAI = "https://api.openai.com/v1"
-QUALITIES = ("low", "medium", "high", "xhigh", "max", "auto")
+# USDC of a picture at 1K by quality. OpenAI's guide, as other companies quote it (2026-05), says
+# that a square of gpt-image-2 costs 0.006, 0.053 and 0.211 US dollars from low to high; `auto` may
+# be high. What `xhigh` and `max` cost was found nowhere, so the operator has to say their price.
+_PRICES = {"low": "0.08", "medium": "0.08", "high": "0.32", "auto": "0.32", "xhigh": "", "max": ""}
+# The price of another server's picture, which has no quality.
+_PLAIN_PRICE = "0.08"
+# openai 3.54.0 documents `xhigh` and `max` for gpt-image-2.5 and later.
+_NEW_QUALITIES = ("xhigh", "max")
+_OLDER_MODEL = re.compile(r"gpt-image-[12](?![.\d])|gpt-image-1\.|dall-e")
 # The time-out of one attempt; a large picture takes two minutes.
 _TIMEOUT_S = 300.0
 
@@ -36,7 +46,12 @@ class OpenAISettings:
         "Quality that OpenAI is asked for: `low`, `medium`, `high`, `xhigh`, `max` or `auto`. It "
         "decides what a picture costs you. Other servers are not sent it.",
     )
-    image_price: str = setting("0.08", "USDC for one picture at 1K; see what it costs you.")
+    image_price: str = setting(
+        "",
+        "USDC for one picture at 1K; see what it costs you. Empty: 0.08, at the qualities `high` "
+        "and `auto` of OpenAI 0.32; `xhigh` and `max` need a price.",
+        example="0.08",
+    )
     image_price_2k: str = setting(
         "", "USDC for one picture at 2K; empty: twice the price at 1K.", example="0.16"
     )
@@ -51,19 +66,18 @@ class OpenAISettings:
     )
 
 
-def model_on_sale(section: OpenAISettings) -> Model:
-    """Return the model on sale; raises `SettingsError` for a setting that cannot be right."""
+def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:
+    """Return the model on sale; raises `SettingsError` for a setting that cannot be right.
+
+    `asked` is the model that the table of the endpoint names in its place.
+    """
     resolutions = tuple(value for value in RESOLUTIONS if value in section.image_resolutions)
     if not resolutions:
         raise SettingsError(
             "GATEWAY_OPENAI_IMAGE_RESOLUTIONS is not right: one or more of 1K, 2K, 4K. "
             "Example: GATEWAY_OPENAI_IMAGE_RESOLUTIONS=1K,2K"
         )
-    if section.image_quality not in QUALITIES:
-        raise SettingsError(
-            f"GATEWAY_OPENAI_IMAGE_QUALITY is not right: one of {', '.join(QUALITIES)}. "
-            "Example: GATEWAY_OPENAI_IMAGE_QUALITY=medium"
-        )
+    _check_quality(section, asked or section.image_model)
     prices = _prices(section)
     return Model(
         slug="openai-image",
@@ -76,6 +90,11 @@ def model_on_sale(section: OpenAISettings) -> Model:
     )
 
 
+def is_openai(section: OpenAISettings) -> bool:
+    """Whether OpenAI itself is asked, and not another server with the same API."""
+    return base_url(section.base_url, name="openai_base_url") == OPENAI
+
+
 def traits(section: OpenAISettings) -> Traits:
     """Return the provider's limits; submits of this API are not idempotent."""
     return Traits(
@@ -83,11 +102,33 @@ def traits(section: OpenAISettings) -> Traits:
     )
 
 
+def _check_quality(section: OpenAISettings, model: str) -> None:
+    """Raise `SettingsError` for a quality that does not exist, or that the model does not take."""
+    quality = section.image_quality
+    if quality not in _PRICES:
+        raise SettingsError(
+            f"GATEWAY_OPENAI_IMAGE_QUALITY is not right: one of {', '.join(_PRICES)}. "
+            "Example: GATEWAY_OPENAI_IMAGE_QUALITY=medium"
+        )
+    if quality in _NEW_QUALITIES and is_openai(section) and _OLDER_MODEL.match(model):
+        raise SettingsError(
+            f"GATEWAY_OPENAI_IMAGE_QUALITY is not right: {model} does not take {quality}. "
+            "Example: GATEWAY_OPENAI_IMAGE_QUALITY=high"
+        )
+
+
 def _prices(section: OpenAISettings) -> dict[str, str]:
     """Return USDC by resolution: the operator's price, or a multiple of the price at 1K."""
-    first = _checked_price("openai_image_price", section.image_price)
+    usual = _PRICES[section.image_quality] if is_openai(section) else _PLAIN_PRICE
+    price = section.image_price or usual
+    if not price:
+        raise SettingsError(
+            f"GATEWAY_OPENAI_IMAGE_PRICE is missing: the quality {section.image_quality} has no "
+            "usual price. Example: GATEWAY_OPENAI_IMAGE_PRICE=0.60"
+        )
+    first = _checked_price("openai_image_price", price)
     given = {"2K": section.image_price_2k, "4K": section.image_price_4k}
-    prices = {"1K": section.image_price}
+    prices = {"1K": price}
     for resolution, text in given.items():
         prices[resolution] = text or f"{first * PRICE_FACTORS[resolution] / 1_000_000:f}"
         _checked_price(f"openai_image_price_{resolution.lower()}", prices[resolution])

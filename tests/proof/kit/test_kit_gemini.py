@@ -7,7 +7,7 @@ from gateway.testing import FakeApi, ProviderContract, Reply
 class GeminiApi(FakeApi):
     """`generateContent` with a picture in `inlineData`; 200 without one where a filter struck."""
 
-    submit = r"POST /v1beta/models/gemini-3\.1-flash-image:generateContent"
+    submit = r"POST /v1beta/models/gemini-nano-banana-2\.1:generateContent"
 
     def settings(self, url):
         return {"gemini_api_key": "AIza-secret", "gemini_base_url": url}
@@ -37,10 +37,10 @@ class GeminiApi(FakeApi):
         return Reply({"error": {"code": 500, "status": "INTERNAL"}}, 500)
 
     def other(self, ask):
-        return Reply({"name": "models/gemini-3.1-flash-image"})
+        return Reply({"name": "models/gemini-nano-banana-2.1"})
 
 
 class TestGemini(ProviderContract):
     plugin = gateway_gemini
     api = GeminiApi
-    slug = "gemini-3-1-flash-image"
+    slug = "gemini-nano-banana-2-1"

@@ -257,6 +257,16 @@ OUTCOMES = {
     "bad request": ((400, {"detail": "…", "error_type": "bad_request"}), InvalidInput),
     "marked": ((500, "oops", {"X-Fal-Error-Type": "runner_server_error"}), JobFailed),
     "retryable": ((503, "oops", {"X-Fal-Retryable": "true"}), JobFailed),
+    # docs.fal.ai/errors (read 2026-11): "Not all endpoints strictly follow the format".
+    "refused in a sentence": ((422, {"detail": "Flagged by our content policy."}), ContentPolicy),
+    "input in a sentence": ((422, {"detail": "prompt is too odd"}), InvalidInput),
+    "input in a sentence, 400": ((400, {"detail": "a boat?"}), InvalidInput),
+    "broke in a sentence": ((500, {"detail": "Internal Server Error"}), JobFailed),
+    # fal-client 1.0.3, `_is_ingress_error`: an answer with this header is fal's own.
+    "broke, with an id": ((500, "oops", {"x-fal-request-id": "764cabcf"}), JobFailed),
+    "too early": ((400, {"detail": "Request is still in progress"}), Transient),
+    "a proxy's 400": ((400, "<html>"), Transient),
+    "the queue, in JSON": ((503, {"detail": "overloaded"}), Transient),
     "the queue itself": ((502, "<html>bad gateway</html>"), Transient),
     "gone": ((404, {"detail": "Request not found"}), HandleLost),
     "gone, marked": ((404, "", {"X-Fal-Error-Type": "not_found"}), HandleLost),
@@ -265,6 +275,11 @@ OUTCOMES = {
     "empty": ((200, {"images": []}), ContentPolicy),
     "nothing": ((200, {}), ContentPolicy),
     "no address": ((200, {"images": [{"url": 5}]}), ContentPolicy),
+    # vercel/ai's schema of fal's answers (2026-08) has both names.
+    "blacked out, lora": (
+        (200, {"images": [PICTURE], "nsfw_content_detected": [True]}),
+        ContentPolicy,
+    ),
     "blacked out": ((200, {"images": [PICTURE], "has_nsfw_concepts": [True]}), ContentPolicy),
 }
 
@@ -281,6 +296,12 @@ async def test_a_job_that_ended_without_a_picture(fal, case):
 async def test_a_status_that_tells_an_error_makes_a_bare_500_the_jobs(fal):
     with pytest.raises(JobFailed):
         await fal.poll((200, DONE | {"error": "Internal Server Error"}), response=(500, "oops"))
+
+
+async def test_a_refusal_in_a_sentence_is_one_whatever_the_status_calls_it(fal):
+    response = (422, {"detail": "This was flagged as NSFW."})
+    with pytest.raises(ContentPolicy):
+        await fal.poll((200, DONE | {"error": "Unprocessable Entity"}), response=response)
 
 
 async def test_a_status_may_be_the_only_one_to_tell_the_kind_of_error(fal):

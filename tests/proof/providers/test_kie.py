@@ -206,6 +206,13 @@ ENDS = {
         ContentPolicy,
     ),
     "moderated": (record("fail", failMsg="Rejected by content moderation"), ContentPolicy),
+    # A third party's test fixture (GitHub, found 2026-11); kie.ai documents no messages.
+    "blocked": (
+        record("fail", failCode="500", failMsg="The request was blocked by Google Gemini filters"),
+        ContentPolicy,
+    ),
+    "blocked, by its code": (record("fail", failCode="CONTENT_POLICY_BLOCKED"), ContentPolicy),
+    "blocked, in capitals": (record("fail", failMsg="CONTENT_POLICY_BLOCKED"), ContentPolicy),
     "nothing made": (record("success", resultJson='{"resultUrls":[]}'), ContentPolicy),
     "no result": (record("success"), ContentPolicy),
     "no address": (record("success", resultJson='{"resultUrls":[5]}'), ContentPolicy),

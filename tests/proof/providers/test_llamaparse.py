@@ -18,10 +18,12 @@ from gateway import (
     Polling,
     Probing,
     RateLimited,
+    Settings,
     SettingsError,
     SubmitUncertain,
     Transient,
 )
+from gateway.settings import EndpointOverride
 from tests.conftest import running
 
 KEY = "llx-never-to-be-seen"
@@ -75,18 +77,49 @@ def test_nothing_is_on_sale_without_a_key():
 
 
 def test_a_document_is_priced_by_its_pages(api):
-    ((endpoint, provider),) = api.on_sale(llamaparse_tier="agentic").values()
+    ((endpoint, provider),) = api.on_sale().values()
     prices = [endpoint.price_of(document(pages=n)) for n in (1, 6, 21, 51)]
     assert prices == [30_000, 120_000, 300_000, 600_000]
-    assert endpoint.model == "agentic"
+    assert endpoint.model == "cost_effective"
     assert ".docx" not in endpoint.file_extensions
     assert not provider.traits.idempotent_submit
     for part in (Polling, Probing, Closing):
         assert isinstance(provider, part)
 
 
+# Kind of evidence: LlamaIndex's glossary (read 2026-11): 3, 10 and 45 credits a page, of which
+# 1,000 cost 1.25 US dollars.
+PAGE_COST_MICROS = {"cost_effective": 3_750, "agentic": 12_500, "agentic_plus": 56_250}
+
+
+@pytest.mark.parametrize("pages", [5, 20, 50, 100])
+@pytest.mark.parametrize("tier", PAGE_COST_MICROS)
+def test_a_tier_is_sold_for_more_than_it_costs(api, tier, pages):
+    ((endpoint, _),) = api.on_sale(llamaparse_tier=tier).values()
+    assert endpoint.model == tier
+    assert endpoint.price_of(document(pages=pages)) >= 1.2 * pages * PAGE_COST_MICROS[tier]
+
+
+def test_the_tier_of_the_endpoints_table_has_its_prices_too(api):
+    settings = Settings(
+        plugin_values=api.settings(),
+        endpoints={"llamaparse": EndpointOverride(model="agentic_plus")},
+    )
+    found = []
+    gateway_llamaparse.register_endpoints(lambda *pair: found.append(pair), settings)
+    ((endpoint, _),) = found
+    assert endpoint.model == "agentic_plus"
+    assert endpoint.price_of(document(pages=100)) == 8_500_000
+
+
+def test_the_operators_own_prices_stand_whatever_the_tier(api):
+    values = {"llamaparse_price": "1", "llamaparse_page_prices": "2:3"}
+    ((endpoint, _),) = api.on_sale(llamaparse_tier="agentic", **values).values()
+    assert [endpoint.price_of(document(pages=n)) for n in (1, 2)] == [1_000_000, 3_000_000]
+
+
 @pytest.mark.parametrize(
-    ("name", "value"), [("tier", "fast"), ("base_url", "x"), ("page_cost", "-1"), ("price", "")]
+    ("name", "value"), [("tier", "fast"), ("base_url", "x"), ("page_cost", "-1"), ("price", "0")]
 )
 def test_a_wrong_setting_is_named(api, name, value):
     with pytest.raises(SettingsError, match=f"GATEWAY_LLAMAPARSE_{name.upper()} "):

@@ -32,7 +32,7 @@ READING = {
         }
         for index, text in enumerate(("# Report", "", "The end."))
     ],
-    "model": "mistral-ocr-2512",
+    "model": "mistral-ocr-4-0",
     "document_annotation": None,
     "usage_info": {"pages_processed": 3, "doc_size_bytes": 30},
 }
@@ -46,7 +46,7 @@ class Mistral(Vendor):
         return {
             "mistral_api_key": KEY,
             "mistral_base_url": f"{self.url}/v1/",
-            "mistral_page_cost": "0.002",
+            "mistral_page_cost": "0.004",
         }
 
 
@@ -65,7 +65,7 @@ def test_nothing_is_on_sale_without_a_key():
 def test_a_document_is_priced_by_its_pages_and_capped(api):
     ((endpoint, provider),) = api.on_sale().values()
     prices = [endpoint.price_of(document(pages=n)) for n in (1, 5, 6, 20, 21, 50, 51, 100)]
-    assert prices == [20_000, 20_000, 60_000, 60_000, 150_000, 150_000, 300_000, 300_000]
+    assert prices == [30_000, 30_000, 120_000, 120_000, 300_000, 300_000, 600_000, 600_000]
     assert endpoint.max_pages == 100
     assert endpoint.required_fields == ("fileBase64", "fileName")
     assert endpoint.capability == "document-parsing"
@@ -74,6 +74,14 @@ def test_a_document_is_priced_by_its_pages_and_capped(api):
     assert isinstance(provider, Closing)
     assert not isinstance(provider, Polling)
     assert not provider.traits.idempotent_submit
+
+
+@pytest.mark.parametrize("pages", [1, 5, 6, 20, 21, 50, 51, 100])
+def test_a_document_of_any_length_is_sold_for_more_than_it_costs(api, pages):
+    # Kind of evidence: other companies' pages (2026-11). OCR 4 costs 4 US dollars per 1,000 pages.
+    ((endpoint, _),) = api.on_sale().values()
+    assert endpoint.model == "mistral-ocr-4-0"
+    assert endpoint.price_of(document(pages=pages)) >= 1.2 * 4_000 * pages
 
 
 def test_the_operator_decides_about_prices_endings_pages_and_places(api):
@@ -125,16 +133,17 @@ async def test_one_document_is_read_and_its_pages_are_joined(api):
     result = await api.submit()
     assert result.text == "# Report\n\n\n\nThe end."
     assert result.outputs == ()
-    assert result.cost_micros == 6_000
+    assert result.cost_micros == 12_000
     (seen,) = api.seen
     assert seen.headers["Authorization"] == f"Bearer {KEY}"
     assert seen.json == {
-        "model": "mistral-ocr-latest",
+        "model": "mistral-ocr-4-0",
         "document": {
             "type": "document_url",
             "document_url": f"data:application/pdf;base64,{base64.b64encode(PDF).decode()}",
         },
         "include_image_base64": False,
+        "include_blocks": False,
         "pages": "0-2",
     }
 
@@ -153,6 +162,13 @@ async def test_a_picture_is_sent_as_one(api):
         "image_url": f"data:image/jpeg;base64,{base64.b64encode(b'jpeg').decode()}",
     }
     assert "pages" not in api.seen[0].json
+
+
+async def test_a_model_before_ocr_4_is_not_sent_the_field_that_it_may_not_know(api):
+    # mistralai 3.7.0 (PyPI, 2026-11-22) documents `include_blocks` for OCR 4 only.
+    api.answers("POST", PATH, (200, READING))
+    await api.submit(mistral_model="mistral-ocr-2512")
+    assert "include_blocks" not in api.seen[0].json
 
 
 async def test_of_an_office_file_no_pictures_are_asked_for(api):
@@ -271,9 +287,9 @@ async def test_a_document_is_bought_and_no_page_more_is_read_than_was_paid(api, 
     shop, options = selling(settings, gateway_mistral, **values)
     async with running(shop, **options) as gateway:
         data = pdf_of(pages=6)
-        answer = await buy_parsing(gateway, payer.header(20_000), "mistral-ocr", data)
+        answer = await buy_parsing(gateway, payer.header(30_000), "mistral-ocr", data)
         assert answer.status_code == 402
-        answer = await buy_parsing(gateway, payer.header(60_000), "mistral-ocr", data)
+        answer = await buy_parsing(gateway, payer.header(120_000), "mistral-ocr", data)
         done = await gateway.wait((await answer.get_json())["taskId"])
     assert (done["status"], done["attempt"]) == ("completed", 1)
     assert done["result"]["text"] == "# Report\n\n\n\nThe end."
@@ -286,7 +302,7 @@ async def test_a_document_whose_answer_was_lost_is_not_read_again(api, settings,
     values = {"mistral_api_key": KEY, "mistral_base_url": f"{api.url}/v1"}
     shop, options = selling(settings, gateway_mistral, **values)
     async with running(shop, **options) as gateway:
-        answer = await buy_parsing(gateway, payer.header(20_000), "mistral-ocr", pdf_of(pages=1))
+        answer = await buy_parsing(gateway, payer.header(30_000), "mistral-ocr", pdf_of(pages=1))
         done = await gateway.wait((await answer.get_json())["taskId"])
     assert (done["status"], done["details"]) == ("failed", "uncertain_submit")
     assert count(api, "POST", PATH) == 1

@@ -1,0 +1,73 @@
+"""What OpenAI's quality costs decides its price, and a model gets no quality that it refuses.
+
+Evidence, nothing of it seen live: openai 3.54.0 (PyPI, 2026-11-22) documents `xhigh` and `max` for
+gpt-image-2.5 and later; OpenAI's price examples of gpt-image-2 as other companies quote them
+(2026-05): a square costs 0.006, 0.053 and 0.211 US dollars from low to high.
+"""
+
+import pytest
+from vendor_site import on_sale
+
+import gateway_openai
+from gateway import Settings, SettingsError
+from gateway.settings import EndpointOverride
+
+COST_MICROS = {"low": 6_000, "medium": 53_000, "high": 211_000, "auto": 211_000}
+# What gateway_openai.sizes says about the cost of larger pictures.
+GROWTH = {"1K": 1.0, "2K": 2.0, "4K": 2.6}
+
+
+def sold(**values):
+    """Return the endpoint that OpenAI's key puts on sale."""
+    ((endpoint, _),) = on_sale(gateway_openai, openai_api_key="sk", **values).values()
+    return endpoint
+
+
+@pytest.mark.parametrize("quality", COST_MICROS)
+def test_a_picture_of_any_quality_and_size_is_sold_for_more_than_it_costs(quality):
+    every = ("1K", "2K", "4K")
+    endpoint = sold(openai_image_quality=quality, openai_image_resolutions=every)
+    prices = {"1K": endpoint.price_units}
+    prices |= {step.resolution: step.price_units for step in endpoint.price_steps}
+    for resolution, growth in GROWTH.items():
+        assert prices[resolution] >= 1.2 * COST_MICROS[quality] * growth
+
+
+def test_another_server_has_one_price_because_it_is_sent_no_quality():
+    values = {"openai_base_url": "http://127.0.0.1:8000/v1", "openai_image_quality": "high"}
+    assert sold(**values).price_units == 80_000
+
+
+def test_a_quality_of_unknown_cost_needs_a_price():
+    values = {"openai_image_quality": "max", "openai_image_model": "gpt-image-2.5-flare"}
+    with pytest.raises(SettingsError, match="GATEWAY_OPENAI_IMAGE_PRICE is missing"):
+        sold(**values)
+    assert sold(**values, openai_image_price="0.6").price_units == 600_000
+
+
+@pytest.mark.parametrize("quality", ["xhigh", "max"])
+@pytest.mark.parametrize("model", ["gpt-image-1", "gpt-image-1.5", "gpt-image-2", "gpt-image-2-4k"])
+def test_a_quality_that_the_model_refuses_stops_the_start(model, quality):
+    values = {"openai_image_quality": quality, "openai_image_price": "0.6"}
+    with pytest.raises(SettingsError, match=f"{model} does not take {quality}"):
+        sold(**values, openai_image_model=model)
+
+
+@pytest.mark.parametrize("model", ["gpt-image-2.5-flare", "gpt-image-2.6", "gpt-image-3"])
+def test_a_newer_model_is_asked_for_them(model):
+    values = {"openai_image_quality": "xhigh", "openai_image_price": "0.6"}
+    assert sold(**values, openai_image_model=model).model == model
+
+
+def test_the_model_of_the_endpoints_table_is_the_one_that_counts():
+    settings = Settings(
+        plugin_values={
+            "openai_api_key": "sk",
+            "openai_image_quality": "max",
+            "openai_image_price": "0.6",
+            "openai_image_model": "gpt-image-2.5-flare",
+        },
+        endpoints={"openai-image": EndpointOverride(model="gpt-image-2")},
+    )
+    with pytest.raises(SettingsError, match="gpt-image-2 does not take max"):
+        gateway_openai.register_endpoints(lambda *_: None, settings)
