@@ -1,28 +1,33 @@
 # The gateway as an image: built in one stage, run in another, as a user without rights.
-# A release names it by digest: docker build --build-arg BASE=python:3.12-slim@sha256:…
+# A release names its base by digest: docker build --build-arg BASE=python:3.12-slim@sha256:…
+# `make image-check` runs these steps without Docker; it knows the instructions that stand here.
 ARG BASE=python:3.12-slim
 
 FROM ${BASE} AS build
 # image: what the gateway needs, the facilitator's settler, and uvicorn (GATEWAY_SERVER=uvicorn).
-# image-ocr: reading scans as well.
+# image-ocr: reading scans as well. image-demo: `gateway demo` as well.
 ARG LOCK=image
+# Seconds since 1970 that stand for the time of the build, in the wheel and in files without one.
+ARG SOURCE_DATE_EPOCH=1580601600
 WORKDIR /src
 COPY deploy/image-build.txt deploy/${LOCK}.txt deploy/
-RUN python -m venv /venv \
-    && /venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r deploy/${LOCK}.txt \
-    && pip install --no-cache-dir --require-hashes --no-deps -r deploy/image-build.txt
+RUN python -m venv --without-pip /venv \
+    && pip --python /venv/bin/python install --no-cache-dir --no-compile --require-hashes --no-deps -r deploy/${LOCK}.txt \
+    && pip install --no-cache-dir --no-compile --require-hashes --no-deps -r deploy/image-build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY gateway gateway
 COPY providers providers
 COPY plugins plugins
 COPY static static
 RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
-    && /venv/bin/pip install --no-cache-dir --no-index --no-deps /wheels/*.whl
-# Bytecode is compiled here: without it every start would take a second longer.
-RUN /venv/bin/python -m compileall -q /venv/lib
+    && pip --python /venv/bin/python install --no-cache-dir --no-compile --no-index --no-deps /wheels/*.whl
+# Bytecode is compiled here: without it every start would take a second longer. It names no time of
+# its source, so that two builds make the same bytes; -f writes what pip itself has imported anew.
+RUN PYTHONHASHSEED=0 /venv/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /venv/lib
 
 FROM ${BASE}
-RUN useradd --system --uid 10001 --home-dir /data gateway \
+ARG SOURCE_DATE_EPOCH=1580601600
+RUN useradd --system --key SYS_UID_MAX=10001 --uid 10001 --home-dir /data gateway \
     && install --directory --owner gateway --group gateway /data
 COPY --from=build /venv /venv
 COPY --chmod=755 deploy/entrypoint.sh /usr/local/bin/entrypoint
