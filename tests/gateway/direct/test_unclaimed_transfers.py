@@ -7,9 +7,12 @@ import pytest
 from click.testing import CliRunner
 from eth_account import Account
 
+from gateway.admin.actions.transfers import mark_seen
 from gateway.cli import main
+from gateway.contracts.operators import Actor
 from gateway.demo.chain import FAUCET_KEY, OTHER_TOKEN
 from gateway.demo.token import call_data
+from gateway.errors import ActionRefused
 from gateway.settings import variable
 from tests.conftest import WALLET, running
 
@@ -72,3 +75,29 @@ def test_a_time_that_is_none_is_a_mistake(run, option, amount):
     result = run(option, amount)
     assert (result.exit_code, option in result.output) == (2, True), result.output
     assert "Traceback" not in result.output
+
+
+def test_what_was_done_about_a_transfer_is_shown_with_it(run, payer, settings):
+    payer.transfer(1)
+    (row,) = json.loads(run(*NOW).stdout)
+    assert row["seen"] == ""
+    env = {variable(name): str(getattr(settings, name)) for name in NAMES}
+    env["GATEWAY_RPC_URLS"] = ",".join(settings.rpc_urls)
+    words = ["transfers", "seen", row["transaction"], str(row["log"]), "--reason", "sent back"]
+    assert CliRunner().invoke(main, words, env=env).stdout == "Marked as seen.\n"
+    (row,) = json.loads(run(*NOW).stdout)
+    assert row["seen"] == "sent back"
+    again = CliRunner().invoke(main, words, env=env)
+    assert (again.exit_code, "seen already" in again.output) == (1, True)
+
+
+async def test_a_transfer_that_paid_is_not_marked(gateway, payer):
+    paid = payer.transfer(20_000)
+    body = {"slug": "picture", "prompt": "a boat", "txHash": paid}
+    answer = await gateway.client.post("/api/proxy-generate", json=body)
+    task_id = (await answer.get_json())["taskId"]
+    task = await gateway.services.store.task(task_id)
+    desk, actor = gateway.services.desk, Actor(door="page", name="s1")
+    with pytest.raises(ActionRefused, match=f"paid for task {task_id}"):
+        await mark_seen(desk, actor, paid, task.payment.paid_log_index, reason="x")
+    assert await desk.store.operators.actions(None, 9) == []

@@ -60,7 +60,7 @@ def logged():
 
 
 def stops(entries):
-    return [entry for entry in entries if entry["event"] == "x402.stopped"]
+    return [entry for entry in entries if entry["event"] == "settlement.not_ready"]
 
 
 # -- gas
@@ -124,7 +124,7 @@ async def test_an_obstacle_is_logged_once_until_it_is_gone(
         with logged() as entries:
             for _ in range(2):
                 await look(gateway)
-        assert [entry["event"] for entry in entries] == ["x402.obstacle_gone"]
+        assert [entry["event"] for entry in entries] == ["settlement.ready"]
         assert (await buy(gateway, payer.header())).status_code == 200
 
 

@@ -81,3 +81,9 @@ def test_an_address_that_is_none_is_refused(run, failed):
     result = run("payers", "lift", "0x12", "--note", "a typo")
     assert result.exit_code != 0
     assert "40 hexadecimal digits" in result.output
+
+
+def test_lifting_is_written_down(run, failed):
+    run("payers", "lift", PAYER, "--reason", "spoke to them")
+    (row,) = json.loads(run("actions", "--json").stdout)
+    assert (row["action"], row["subject"], row["reason"]) == ("payer.lift", PAYER, "spoke to them")

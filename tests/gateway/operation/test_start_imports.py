@@ -48,6 +48,7 @@ NEEDED = {
 # These load after the first answer, or when they are used.
 LATER = {
     "aiohttp",
+    "apprise",
     "argon2-cffi",
     "eth-account",
     "eth-keyfile",
@@ -57,13 +58,17 @@ LATER = {
     "mcp-types",
     "obstore",
     "pillow",
+    "prometheus-client",
     "py-ecc",
     "pydantic",
+    "pyotp",
     "requests",
     "rich",
+    "segno",
     "standardwebhooks",
     "starlette",
     "web3",
+    "webauthn",
 }
 
 # setuptools puts a hook into every start of Python.

@@ -138,7 +138,7 @@ async def test_a_lost_answer_is_given_where_nothing_can_be_sold(gateway, payer, 
         409,
         "IDEMPOTENCY_CONFLICT",
     )
-    assert await refusal(await buy(gateway, payer.header(), "new")) == (500, "EXECUTION_ERROR")
+    assert await refusal(await buy(gateway, payer.header(), "new")) == (503, "EXECUTION_ERROR")
 
 
 @pytest.mark.parametrize("key", [None, "another"])

@@ -75,7 +75,7 @@ def test_one_that_was_signed_for_another_address_and_none_is_approved(run, owed,
     with contextlib.closing(sqlite3.connect(settings.data_dir / "gateway.db")) as db:
         db.execute("UPDATE payments SET state = 'refund_failed' WHERE state = 'refunding'")
         db.commit()
-    result = run("refunds", "approve", *owed, "--to", Account.create().address)
+    result = run("refunds", "approve", *owed, "--to", Account.create().address, "--note", "x")
     assert (result.exit_code, "was signed for" in result.output) == (1, True)
     assert shown(run)[owed[0]] == ("refund_due", "")
 

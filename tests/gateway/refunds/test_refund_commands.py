@@ -160,3 +160,34 @@ async def test_the_commands_work_beside_the_running_gateway(
         shown = await gateway.client.get(f"/api/task/{task['taskId']}")
         assert (await shown.get_json())["refund"]["state"] == "refunded"
     assert chain.usdc_balance(payer.account.address) == 100_000_000
+
+
+def test_decisions_are_written_down_with_who_made_them(run, owed):
+    assert run("actions").stdout == "No such action was written down.\n"
+    run("refunds", "reject", owed, "--reason", "abuse")
+    run("refunds", "approve", owed)
+    assert run("refunds", "take-back", owed).stdout == "Taken back.\n"
+    back, approved, rejected = rows(run("actions", "--json"))
+    assert [one["action"] for one in (back, approved, rejected)] == [
+        "refund.take_back",
+        "refund.approve",
+        "refund.reject",
+    ]
+    assert (rejected["subject"], rejected["reason"], rejected["door"]) == (owed, "abuse", "cli")
+    assert rejected["who"]
+    (older,) = rows(run("actions", "--json", "--before", str(approved["id"])))
+    assert older == rejected
+    assert "refund.reject" in run("actions", "--action", "refund.reject").stdout
+    assert run("refunds", "take-back", owed).exit_code == 1
+
+
+def test_an_approval_that_cannot_be_paid_says_so(run, owed, chain):
+    key = Account.create()
+    said = run("refunds", "approve", owed, GATEWAY_REFUND_KEY=key.key.hex())
+    assert said.stdout == "Approved: 1.\n"
+    assert f"{key.address.lower()} holds no ETH" in said.stderr
+
+
+def test_an_approval_that_can_be_paid_warns_of_nothing(run, owed):
+    said = run("refunds", "approve", owed)
+    assert (said.stdout, said.stderr) == ("Approved: 1.\n", "")

@@ -206,16 +206,27 @@ async def test_a_dead_link_is_the_reason_also_where_the_time_ends_meanwhile(tmp_
 # -- what the log says
 
 
-async def test_the_log_shows_the_plugins_own_line_and_sentence(tmp_path, clock, api):
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("", None, "The provider answers with status 502."),
+        ("<html>Bad gateway</html>", None, "The provider answers with status 502."),
+        ("Over\nloaded", None, "Over loaded"),
+        ('{"error": {"code": "busy", "message": "Too many orders."}}', "busy", "Too many orders."),
+        ('{"detail": [{"type": "late", "msg": "Come back."}]}', "late", "Come back."),
+        ('{"message": "' + "x" * 900 + '"}', None, "x" * 200),
+    ],
+    ids=["nothing", "a page", "text", "JSON", "a list", "long"],
+)
+async def test_the_log_shows_what_the_vendor_said(tmp_path, clock, api, body, code, said):
     server, outbound = api
-    server.expect_request("/orders").respond_with_data("", status=502)
+    server.expect_request("/orders").respond_with_data(body, status=502)
     with structlog.testing.capture_logs() as lines:
         await sold(tmp_path, clock, PlainApi(Asking(outbound, TEXT)))
     (line,) = [line for line in lines if line["event"] == "task.attempt_failed"]
     assert (line["plugin"], line["error"]) == ("test", "SubmitUncertain")
-    assert line["said"] == "The provider answers with status 502."
-    # The innermost line in the package of the provider's class, which is `tests`.
-    assert "/test_billed_once.py:" in line["at"]
+    assert (line["status"], line.get("vendor_code"), line["said"]) == (502, code, said)
+    assert "at" not in line
 
 
 @pytest.mark.parametrize("quoted", [repr, str], ids=["as Python writes it", "as it is"])
@@ -229,4 +240,6 @@ async def test_a_sentence_that_quotes_the_prompt_is_not_logged(tmp_path, clock, 
             await shop.ended(await shop.accept(PAPER, request=secret))
     (line,) = [line for line in lines if line["event"] == "task.attempt_failed"]
     assert line["error"] == "ValueError"
-    assert line["said"].strip("'") in ("", "cannot draw …", "cannot draw '…")
+    assert line.get("said", "").strip("'") in ("", "cannot draw …", "cannot draw '…")
+    # The innermost line in the package of the provider's class, which is `tests`.
+    assert "/test_billed_once.py:" in line["at"]

@@ -1,3 +1,5 @@
+"""A key that no HTTP header can carry."""
+
 import pytest
 
 from gateway import AccountProblem, Outbound

@@ -227,6 +227,7 @@ async def test_draining_ends_a_stream_in_order(gateway, payer, listen, held):
     task_id = await order(gateway, payer)
     listener = await opened(listen(task_id))
     gateway.services.stop_selling()
+    gateway.services.end_waits()
     events = await listener.ended()
     assert not events[-1]["data"]["done"]
     assert listener.client.sent[-1] == {

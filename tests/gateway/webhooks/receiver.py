@@ -57,7 +57,7 @@ class Receiver:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = dict(line.split(": ", 1) for line in head[1:] if line)
         headers = {name.lower(): value for name, value in headers.items()}
-        body = await reader.readexactly(int(headers["content-length"]))
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
         answer = self.answers.pop(0) if self.answers else status(204)
         self.delivered.append(Delivered(head[0].split()[1], headers, body))
         self._changed.set()

@@ -74,7 +74,8 @@ async def test_7_where_we_cannot_serve_no_payment_is_looked_at(gateway, payer, c
     gateway.services.readiness.is_draining = True
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header or payer.header())
-    assert answer.status_code == 500
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "20"
     assert (await answer.get_json())["code"] == "EXECUTION_ERROR"
 
 

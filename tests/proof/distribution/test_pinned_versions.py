@@ -19,11 +19,13 @@ ROOT = Path(__file__).parents[3]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+LEFT_OUT = set(PYPROJECT["tool"]["uv"]["exclude-dependencies"])
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0")
 LISTS = {
     "constraints.txt": [f"{PROJECT['name']}[{','.join(EXTRAS)}]"],
-    "deploy/image.txt": [f"{PROJECT['name']}[facilitator,fast,mcp]"],
-    "deploy/image-ocr.txt": [f"{PROJECT['name']}[facilitator,fast,mcp,ocr]"],
+    "deploy/image.txt": [f"{PROJECT['name']}[facilitator,fast,mcp,passkeys]"],
+    "deploy/image-ocr.txt": [f"{PROJECT['name']}[facilitator,fast,mcp,ocr,passkeys]"],
+    "deploy/image-demo.txt": [f"{PROJECT['name']}[demo,facilitator,fast,mcp,passkeys]"],
     "deploy/image-build.txt": PYPROJECT["build-system"]["requires"],
 }
 
@@ -84,9 +86,14 @@ def needed(lines: list[str]) -> list[Requirement]:
             waiting += [
                 one
                 for one in asked_by(name)
-                if one.marker is None or one.marker.evaluate({"extra": extra})
+                if not is_left_out(one)
+                and (one.marker is None or one.marker.evaluate({"extra": extra}))
             ]
     return [one for one in found if canonicalize_name(one.name) != PROJECT["name"]]
+
+
+def is_left_out(requirement: Requirement) -> bool:
+    return canonicalize_name(requirement.name) in LEFT_OUT
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -138,6 +145,17 @@ def test_a_list_holds_what_pyproject_asks_for_and_nothing_else(name):
     assert unfit == []
 
 
+@pytest.mark.parametrize("name", LISTS)
+def test_no_list_has_a_package_that_we_leave_out(name):
+    assert {"magika"} == LEFT_OUT
+    assert not LEFT_OUT & {pin.name for pin in pins(name)}
+
+
+def test_without_ocr_the_image_has_no_libraries_of_neural_networks():
+    assert not {"onnxruntime", "numpy", "protobuf"} & {pin.name for pin in pins("deploy/image.txt")}
+    assert "onnxruntime" in {pin.name for pin in pins("deploy/image-ocr.txt")}
+
+
 def test_the_image_is_built_with_what_the_build_system_asks_for():
     assert PYPROJECT["dependency-groups"]["image-build"] == PYPROJECT["build-system"]["requires"]
 
@@ -166,7 +184,11 @@ def test_nothing_is_fetched_without_its_hash():
     recipe = make("--dry-run", "--always-make").stdout
     image = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ").replace("&&", "\n")
     for text, steps in ((recipe, 2), (image, 4)):
-        pips = [line for line in text.splitlines() if re.search(r"\bpip (install|wheel)\b", line)]
+        pips = [
+            line
+            for line in text.splitlines()
+            if re.search(r"\bpip (--python \S+ )?(install|wheel)\b", line)
+        ]
         assert len(pips) == steps
         for line in pips:
             is_local = "--no-index" in line or "--no-build-isolation" in line

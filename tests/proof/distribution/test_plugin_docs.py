@@ -23,7 +23,12 @@ from tests.proof.distribution.clean_place import ROOT, CleanPlace, built
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "plugins.md").read_text("utf-8")
 ACME = DOCS / "examples" / "gateway-acme"
-EXAMPLES = (ACME / "src" / "gateway_acme.py", ACME / "tests" / "test_acme.py")
+OTEL = ACME.parent / "gateway-otel"
+EXAMPLES = (
+    ACME / "src" / "gateway_acme.py",
+    ACME / "tests" / "test_acme.py",
+    OTEL / "src" / "gateway_otel.py",
+)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PIP = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
 PATIENCE_S = 60

@@ -1,6 +1,7 @@
 """The built wheel, installed in a clean environment beside folders that have our names."""
 
 import json
+import os
 import shutil
 import tomllib
 import zipfile
@@ -57,6 +58,21 @@ def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path)
     assert "gateway/cli/new_plugin/project/plugin.py.txt" in names
     assert any(name.endswith(".ttf") for name in names)
     assert not [name for name in names if "__pycache__" in name]
+
+
+def test_another_checkout_on_another_day_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    for name in ("gateway", "providers", "plugins", "static"):
+        no_bytecode = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, checkout / name, ignore=no_bytecode)
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+        shutil.copy(ROOT / name, checkout / name)
+    for file in checkout.rglob("*.py"):
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        file.chmod(0o600)
+    again = built(checkout, tmp_path / "wheel")
+    assert again.name == wheel.name
+    assert again.read_bytes() == wheel.read_bytes()
 
 
 def test_it_runs_from_the_wheel(installed) -> None:

@@ -147,7 +147,7 @@ def parsers(*, body_bytes: int, header_bytes: int = 16_000) -> list[Grown]:
     file = (_FILE_BEFORE, _FILE_UNITS, (b"", b"\0"))
     add("body of x402", lambda data: wire.read(wire.GenerationBody, data), body, body_bytes)
     add("body of proxy-generate", lambda data: wire.read(wire.DirectBody, data), body, body_bytes)
-    add("body of a login", wire.read_password, body, body_bytes)
+    add("body of a login", wire.read_login, body, body_bytes)
     add("payment header", messages.decode, text, header_bytes)
     add("trusted address", lambda header: client_address("peer", header), text, header_bytes)
     add(

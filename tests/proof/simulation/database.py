@@ -94,5 +94,8 @@ class SimStore(SqliteStore):
         self._writer.start()
         return self
 
+    async def _open_sums(self) -> InlineReader:
+        return InlineReader(self._db, self._life)
+
     async def give_back_space(self) -> None:
         """The database is in memory."""

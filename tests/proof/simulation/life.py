@@ -135,6 +135,7 @@ class Life:
             settler=settler,
             refunds=production._make_refunds(context, store, settler),
             redactor=Redactor(),
+            spans=manager.spans(settings),
         )
         services = await production._open_services(site, parts)
         services.output_store = services.workers.resources.output_store = market.NoOutputs()

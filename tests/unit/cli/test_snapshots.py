@@ -38,12 +38,26 @@ SETTINGS = {
 }
 NO_WALLET = {"GATEWAY_WALLET": ""}
 REFUND_KEY = {"GATEWAY_REFUND_KEY": "2" * 64}
+COPIES = {"GATEWAY_BACKUP_URL": "file:///proc/none"}
 STRANGER = "0x" + "99" * 20
 
 # For each command the lines to run, in this order, in one folder: first over a store without
 # tasks, then, after `...`, over one with the failed task `task-1`. A line may come with settings.
 LINES = {
-    "backup": ["backup copy.db", "backup copy.db", "backup missing/copy.db"],
+    "actions": ["actions", "actions --json", "actions --limit 0"],
+    "alarms": [
+        "alarms",
+        "alarms --json",
+        "alarms --past",
+        "alarms test",
+        "alarms test --help",
+        "alarms mute gas",
+        "alarms mute gas --for 1h --reason known",
+        "alarms mute gas --for soon --reason known",
+    ],
+    "backup": ["backup copy.db", "backup copy.db", "backup missing/copy.db", "backup"],
+    "backups": ["backups", ("backups", COPIES), ("backups --json", COPIES)],
+    "books": ["books --from 2026-03-01 --to 2026-03-02", "books --from soon", "books --eth-usd 0"],
     "buy": [
         "buy picture 'a boat'",
         "buy --url https://gateway.test",
@@ -58,15 +72,33 @@ LINES = {
         "buy --task ../x --url https://gateway.test",
     ],
     # `--wide`, because the width of the columns depends on the path of the folder.
-    "check": ["check --wide", "check --wide --listing"],
+    "check": ["check --wide", ("check --wide", COPIES), "check --wide --listing"],
+    "codes": ["codes off"],
     "demo": [],
+    "drill": ["drill", ("drill", COPIES)],
     "encrypt-key": [
         "encrypt-key key.json --key 12 --password x",
         f"encrypt-key key.json --key {KEY} --password x",
         f"encrypt-key key.json --key {KEY} --password x",
         f"encrypt-key missing/key.json --key {KEY} --password x",
     ],
-    "endpoints": ["endpoints", "endpoints --json", ("endpoints", {"GATEWAY_SANDBOX": "false"})],
+    "endpoints": [
+        "endpoints --json",
+        ("endpoints", {"GATEWAY_SANDBOX": "false"}),
+        "endpoints pause sandbox-image --reason 'new prices'",
+        "endpoints pause sandbox-image --reason 'new prices'",
+        "endpoints cost sandbox-image 0.03",
+        "endpoints price document-parser 0.05 --reason dearer",
+        "endpoints price sandbox-image 0.01 --reason cheaper",
+        "endpoints",
+        "endpoints resume sandbox-image",
+        "endpoints price sandbox-image --reset --reason back",
+        "endpoints price sandbox-image --reason back",
+        "endpoints price sandbox-image free --reason gift",
+        "endpoints price sandbox-image 0.02",
+        "endpoints pause nonsense --reason x",
+        "actions --action endpoint.resume --subject sandbox-image --limit 1 --before 1",
+    ],
     "hash-password": ["hash-password --password x"],
     "mcp-config": [
         "mcp-config",
@@ -76,6 +108,7 @@ LINES = {
         ),
         ("mcp-config", {"GATEWAY_MCP": "false"}),
     ],
+    "migrate": ["migrate --check", "migrate"],
     "payers": [
         "payers barred",
         "payers barred --json",
@@ -107,26 +140,49 @@ LINES = {
         "...",
         "refunds list",
         "refunds reject task-1 --note x",
+        "refunds take-back task-1",
+        "refunds approve task-1",
+        "refunds take-back task-1",
         "refunds approve task-1",
         "refunds list --wide",
     ],
-    "restore": ["restore missing.db", "backup copy.db", "restore copy.db"],
+    "restore": ["restore latest", "restore missing.db", "backup copy.db", "restore copy.db"],
     "serve": [],
     "tasks": ["tasks", "tasks --json", "tasks --status lost", "tasks --limit 0", "...", "tasks"],
-    "transfers": ["transfers unclaimed", "transfers unclaimed --days nan"],
+    "tokens": [
+        "tokens list",
+        "tokens list --json",
+        "tokens new '<b>'",
+        "tokens new cron --days 0",
+        "tokens revoke cron",
+    ],
+    "transfers": [
+        "transfers unclaimed",
+        "transfers unclaimed --days nan",
+        "transfers seen 0x12 0 --reason x",
+        f"transfers seen 0x{'ab' * 32} 0 --reason ' '",
+        f"transfers seen 0x{'ab' * 32} 0 --reason 'sent back'",
+        f"transfers seen 0x{'AB' * 32} 0 --reason again",
+    ],
 }
 # A mistake in the settings, which every command that reads them says.
 MISTAKEN = {
+    "actions": "actions",
     "backup": "backup copy.db",
+    "backups": "backups",
     "check": "check",
+    "codes": "codes off",
+    "drill": "drill",
     "endpoints": "endpoints",
     "mcp-config": "mcp-config",
+    "migrate": "migrate --check",
     "payers": "payers barred",
     "plugins": "plugins",
     "refunds": "refunds list",
     "restore": "restore copy.db",
     "serve": "serve",
     "tasks": "tasks",
+    "tokens": "tokens list",
     "transfers": "transfers unclaimed",
 }
 
@@ -203,6 +259,7 @@ def _normal(text, folder):
     text = text.replace(str(folder), "<folder>").replace(VERSION, "<version>")
     text = re.sub(r"[\d,]+ (MB free|bytes)", r"<number> \1", text)
     text = re.sub(r"\d+ s (ahead of|behind)", "<number> s ahead of", text)
+    text = re.sub(r"payments and \d+ s", "payments and <number> s", text)
     text = re.sub(r"\d+ ms", "<number> ms", text)
     text = re.sub(r"(gateway\.db\S*?)\d{8,}[-\dTZ]*", r"\1<time>", text)
     # OCR is an extra, which is not installed everywhere.

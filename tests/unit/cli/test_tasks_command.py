@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from gateway import Handle
 from gateway.cli import main
+from gateway.contracts import Cost
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, RESULT, WALLET, leased, queued
 
@@ -43,9 +44,18 @@ async def _history(folder) -> None:
         await queue.begin_submit(unknown, now=NOW + 5)
         await queue.fail(unknown, details="uncertain_submit", error="No answer.", now=NOW)
         refused = await leased(store, tx=3, id="refused")
-        await queue.fail(refused, details="content_policy", error="No.", now=NOW)
+        await queue.fail(
+            refused,
+            details="content_policy",
+            error="No.",
+            now=NOW,
+            reason="400 blocked: a boat",
+            provider="acme",
+        )
         done = await leased(store, tx=4, id="done")
-        await queue.complete(done, RESULT, expires_at=NOW + 9, now=NOW, cost_micros=12_500)
+        await queue.complete(
+            done, RESULT, expires_at=NOW + 9, now=NOW, cost=Cost(micros=12_500, source="told")
+        )
         at_work = await leased(store, tx=5, id="at-work")
         await queue.extend(at_work, until=NOW + 60, progress=0.5, note="3rd in line")
         await queued(store, tx=6, id="waiting")
@@ -91,3 +101,14 @@ def test_the_table_shows_what_to_look_up_and_no_address_of_a_job(command):
     assert f"sent {SENT}" in said
     assert "uncertain_submit" in said
     assert "sig=s" not in said + command("--json")
+
+
+def test_tasks_list_is_tasks(command):
+    assert command("list", "--json") == command("--json")
+
+
+def test_why_a_task_failed_is_said_in_the_vendors_words(command):
+    refused = rows(command("--json"))["refused"]
+    assert (refused["provider"], refused["reason"]) == ("acme", "400 blocked: a boat")
+    assert rows(command("--json"))["done"]["cost source"] == "told"
+    assert "400 blocked" in command()

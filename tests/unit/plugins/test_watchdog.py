@@ -298,3 +298,12 @@ async def test_it_ends_with_the_app():
     async with watch_loop({}):
         assert "watchdog" in [thread.name for thread in threading.enumerate()]
     assert "watchdog" not in [thread.name for thread in threading.enumerate()]
+
+
+async def test_the_longest_block_of_late_is_known_by_plugin(plugin, lines):
+    async with watch_loop(OWNERS, timing=SHORT) as watchdog:
+        assert watchdog.longest_blocks() == {}
+        await block(plugin.submit, lambda: told(lines, "loop.blocked"))
+        await until(watchdog.longest_blocks)
+        ((_, seconds),) = watchdog.longest_blocks().items()
+        assert seconds >= SHORT.silence_s

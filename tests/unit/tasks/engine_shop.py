@@ -95,6 +95,11 @@ class Shop:
         await self.pool.drain(grace_s=0)
 
 
+def put_on_sale(catalog, provider, **changes):
+    for endpoint in (ENDPOINT, PAPER):
+        catalog.register(attrs.evolve(endpoint, **changes), provider, "test")
+
+
 @contextlib.asynccontextmanager
 async def opened(
     tmp_path,
@@ -115,9 +120,7 @@ async def opened(
     done = []
     async with SqliteStore(tmp_path / "gateway.db") as store:
         catalog = Catalog({}, now=clock, slots=workers)
-        for endpoint in (ENDPOINT, PAPER):
-            changed = attrs.evolve(endpoint, timeout_s=timeout_s, cost_micros=cost_micros)
-            catalog.register(changed, provider, "test")
+        put_on_sale(catalog, provider, timeout_s=timeout_s, cost_micros=cost_micros)
         pool = WorkerPool(
             store=store,
             catalog=catalog,

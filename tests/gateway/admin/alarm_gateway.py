@@ -1,0 +1,31 @@
+"""A gateway with alarms that a test looks at itself, and a condition that a test makes."""
+
+import contextlib
+
+from tests.conftest import running
+from tests.operator_history import Sale, add_sale
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+@contextlib.asynccontextmanager
+async def alarmed(settings, provider, **options):
+    async with running(settings, provider, **options) as gateway:
+        await gateway.silence_background()
+        yield gateway
+
+
+async def fail_often(gateway, count: int = 8) -> None:
+    """Let an endpoint fail so often that somebody has to look."""
+    now = gateway.services.now()
+    for number in range(count):
+        sale = Sale(at=now - 100 + number, status="failed")
+        await gateway.services.store.operators.write(add_sale, sale)
+
+
+async def look(gateway, clock=None, after_s: float = 0.0) -> None:
+    """Let time pass, look once, and wait until all is told that can be told now."""
+    if clock is not None:
+        clock.offset_s += after_s
+    await gateway.services.alarms.step()
+    await gateway.services.alarms.teller.finish()

@@ -1,0 +1,38 @@
+"""What tests of the operator's door share: a login, and headers of the gateway's own pages."""
+
+import re
+from html import unescape
+
+RIGHT = "correct horse"
+# What browsers send with a form of the gateway's own pages.
+SAME = {"Sec-Fetch-Site": "same-origin"}
+
+
+async def log_in(gateway, password: str = RIGHT, **more):
+    """Log the test's client in, as a program does; its cookies keep the session."""
+    return await gateway.client.post("/admin/login", json={"password": password, **more})
+
+
+async def post(gateway, path: str, headers=(), **form):
+    """Send a form of the gateway's own pages."""
+    return await gateway.client.post(path, form=form, headers=SAME | dict(headers))
+
+
+def cookies_of(answer) -> dict[str, dict[str, str]]:
+    """Return the cookies that an answer sets: their values under "value", and their attributes."""
+    found = {}
+    for text in answer.headers.getlist("Set-Cookie"):
+        first, *rest = (part.strip().partition("=") for part in text.split(";"))
+        found[first[0]] = {name.lower(): value for name, _, value in rest} | {"value": first[2]}
+    return found
+
+
+async def text_of(answer) -> str:
+    """Return the visible text of a page, without its tags."""
+    page = await answer.get_data(as_text=True)
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+async def actions_of(gateway, action: str | None = None) -> list:
+    """Return the audit rows, newest first."""
+    return await gateway.services.store.operators.actions(None, 100, action=action)

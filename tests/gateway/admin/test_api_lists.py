@@ -1,0 +1,76 @@
+"""The lists as JSON: the same numbers as on the pages, for tokens that read."""
+
+import pytest
+
+from tests.conftest import buy
+from tests.gateway.admin.operator import actions_of, log_in, text_of
+from tests.gateway.admin.test_api import API, get, post, token_of
+from tests.gateway.refunds.conftest import fail_once
+
+LISTS = ("/refunds", "/tasks", "/tasks/some", "/payments", "/transfers/unclaimed", "/system")
+
+
+@pytest.fixture
+async def reader(gateway):
+    gateway.services.desk.unclaimed.rest_s = 0.0
+    return await token_of(gateway, "read")
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_strangers_are_shown_no_list(gateway, path):
+    assert (await gateway.client.get(API + path)).status_code == 401
+
+
+async def test_json_and_page_tell_the_same_of_refunds_and_tasks(gateway, reader, payer, provider):
+    task = await fail_once(gateway, payer, provider)
+    owed = await get(gateway, "/refunds", reader)
+    assert (owed["kind"], owed["owedUnits"]) == ("undecided", 20_000)
+    (refund,) = owed["refunds"]
+    assert refund["row"]["taskId"] == task["taskId"]
+    assert refund["decisions"][0] == ["approve", "Approve"]
+    listed = await get(gateway, "/tasks?state=owed", reader)
+    assert [one["row"]["id"] for one in listed["tasks"]] == [task["taskId"]]
+    assert (await get(gateway, "/tasks?state=completed", reader))["tasks"] == []
+    detail = await get(gateway, f"/tasks/{task['taskId']}", reader)
+    assert detail["listed"] == listed["tasks"][0]
+    assert "a boat" not in str(detail)
+    await log_in(gateway)
+    page = await text_of(await gateway.client.get(f"/admin/tasks/{task['taskId']}"))
+    for moment in detail["timeline"]:
+        assert moment["title"] in page
+
+
+async def test_json_tells_payments_and_marks_transfers(gateway, reader, payer):
+    await buy(gateway, payer.header())
+    tx_hash = payer.transfer(30_000)
+    assert (await get(gateway, "/payments", reader))["open"] == []
+    await gateway.services.desk.unclaimed.look(60.0)
+    (one,) = (await get(gateway, "/transfers/unclaimed", reader))["transfers"]
+    assert (one["txHash"], one["amountUnits"], one["mark"]) == (tx_hash, 30_000, None)
+    path = f"/transfers/{tx_hash}/{one['logIndex']}/seen"
+    assert (await post(gateway, path, reader, reason="x")).status_code == 403
+    actor = await token_of(gateway, "act")
+    for _ in range(2):
+        answer = await post(gateway, path, actor, reason="sent back")
+        assert await answer.get_json() == {"seen": True}
+    assert len(await actions_of(gateway, "transfer.seen")) == 1
+    (one,) = (await get(gateway, "/transfers/unclaimed", reader))["transfers"]
+    assert one["mark"]["reason"] == "sent back"
+
+
+async def test_json_tells_of_the_machine_without_secrets(gateway, reader, gas_key):
+    machine = await get(gateway, "/system", reader)
+    roles = {key["role"]: key["address"] for key in machine["keys"].values()}
+    assert roles["settlement"] == gas_key.address
+    settings = {one["variable"]: one["value"] for one in machine["settings"]}
+    assert (settings["GATEWAY_SETTLEMENT_KEY"], settings["GATEWAY_NETWORK"]) == ("set", "base")
+    assert gas_key.key.hex() not in str(machine)
+
+
+@pytest.mark.parametrize(
+    "path", ["/refunds?state=lost", "/refunds?before=x", "/tasks?state=lost", "/tasks?day=1"]
+)
+async def test_a_list_that_cannot_be_is_refused_with_a_sentence(gateway, reader, path):
+    answer = await gateway.client.get(API + path, headers=reader)
+    assert answer.status_code == 400
+    assert (await answer.get_json())["error"].endswith(".")

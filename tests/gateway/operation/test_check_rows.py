@@ -1,0 +1,44 @@
+"""`gateway check`: what an operator got wrong is named where it is wrong."""
+
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli import main
+from tests.gateway.refunds.test_refund_commands import environment
+
+
+@pytest.fixture
+def rows(settings):
+    """Return the rows of `gateway check` by name."""
+
+    def check(**variables) -> dict[str, dict]:
+        said = CliRunner().invoke(main, ["check", "--json"], env=environment(settings) | variables)
+        return {row["name"]: row for row in json.loads(said.stdout)}
+
+    return check
+
+
+def test_one_key_for_settlements_and_refunds_is_refused(rows, settings):
+    row = rows(GATEWAY_REFUND_KEY=settings.settlement_key)["refunds"]
+    assert not row["ok"]
+    assert "GATEWAY_REFUND_KEY is the settlement key" in row["found"]
+
+
+def test_an_empty_settlement_key_is_named_with_what_it_holds(rows):
+    row = rows(GATEWAY_SETTLEMENT_KEY="0x" + "5e" * 32)["settlement"]
+    assert not row["ok"]
+    assert "holds 0.000000 ETH for gas, enough for about 0 settlements" in row["found"]
+
+
+@pytest.mark.parametrize(("offset_s", "words"), [(600, "ahead of"), (-600, "behind")])
+def test_a_clock_that_is_off_is_called_the_clock(rows, monkeypatch, offset_s, words):
+    now = time.time
+    monkeypatch.setattr("time.time", lambda: now() + offset_s)
+    found = rows()
+    assert not found["clock"]["ok"]
+    assert f"s {words} the newest block" in found["clock"]["found"]
+    # A clock that is ahead makes each endpoint's newest block look old.
+    assert found["rpc 1"]["ok"] or "the clock is ahead" in found["rpc 1"]["found"]

@@ -1,0 +1,189 @@
+"""A plugin that writes traces: what it is told, and that it can harm nothing."""
+
+import contextlib
+import json
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from gateway import hookimpl
+from gateway.errors import ContentPolicy
+from tests.conftest import buy, running
+
+EXAMPLE = Path(__file__).parents[3] / "docs/examples/gateway-otel/src"
+PROMPT = "MARKER-PROMPT-a-boat-on-a-lake"
+
+
+class Recorder:
+    """A plugin that keeps every span that has ended, with the span around it."""
+
+    def __init__(self) -> None:
+        self.ended = []
+        self.open = []
+
+    @hookimpl
+    def register_spans(self, register):
+        register(self.span)
+
+    @contextlib.contextmanager
+    def span(self, name, about):
+        self.open.append(name)
+        try:
+            yield
+        finally:
+            self.open.remove(name)
+            self.ended.append((name, about))
+
+    def named(self, name) -> list[dict]:
+        return [about for found, about in self.ended if found == name]
+
+
+class Broken:
+    """A plugin that fails where `where` says."""
+
+    def __init__(self, where) -> None:
+        self.where = where
+
+    @hookimpl
+    def register_spans(self, register):
+        register(self.span)
+
+    def span(self, name, about):
+        if self.where == "open":
+            raise RuntimeError("open")
+        return self
+
+    def __enter__(self):
+        if self.where == "enter":
+            raise RuntimeError("enter")
+
+    def __exit__(self, *error):
+        if self.where == "exit":
+            raise RuntimeError("exit")
+        return True
+
+
+async def sold(gateway, payer) -> dict:
+    answer = await buy(gateway, payer.header(), prompt=PROMPT)
+    assert answer.status_code == 200
+    task_id = (await answer.get_json())["taskId"]
+    return await (await gateway.client.get(f"/api/task/{task_id}?wait=20")).get_json()
+
+
+async def test_a_request_an_attempt_and_a_call_each_have_a_span(settings, provider, payer):
+    recorder = Recorder()
+    async with running(settings, provider, more=[recorder]) as gateway:
+        task = await sold(gateway, payer)
+        assert task["status"] == "completed"
+    (bought,) = [one for one in recorder.named("request") if one["method"] == "POST"]
+    assert (bought["path"], bought["status"]) == ("/api/x402", 200)
+    (attempt,) = recorder.named("attempt")
+    assert attempt == {
+        "task": task["taskId"],
+        "slug": "picture",
+        "provider": "scripted",
+        "payment": 1,
+        "request": bought["request"],
+        "attempt": 1,
+    }
+    assert "submit" in [call["call"] for call in recorder.named("call")]
+    assert recorder.open == []
+    assert PROMPT not in json.dumps(recorder.ended)
+    assert payer.account.address.lower() not in json.dumps(recorder.ended)
+
+
+async def test_a_failed_call_tells_the_class_of_its_error_and_not_its_text(
+    settings, provider, payer
+):
+    recorder = Recorder()
+
+    async def fails(request, job):
+        raise ContentPolicy(f"No {request.prompt} here.")
+
+    provider.submit = fails
+    async with running(settings, provider, more=[recorder]) as gateway:
+        assert (await sold(gateway, payer))["status"] == "failed"
+    errors = [call["error"] for call in recorder.named("call") if "error" in call]
+    assert errors == ["ContentPolicy"]
+    assert PROMPT not in json.dumps(recorder.ended)
+
+
+@pytest.mark.parametrize("where", ["open", "enter", "exit", "nowhere"])
+async def test_a_plugin_that_fails_at_a_span_harms_nothing(settings, provider, payer, where):
+    async with running(settings, provider, more=[Broken(where)]) as gateway:
+        assert (await sold(gateway, payer))["status"] == "completed"
+        # An error of the block's stays one, whatever the span's end returns.
+        assert (await gateway.client.get("/api/task/unknown")).status_code == 404
+
+
+async def test_without_such_a_plugin_nothing_stands_before_the_app(settings, provider):
+    async with running(settings, provider) as gateway:
+        assert type(gateway.app.asgi_app).__name__ == "FastPath"
+        assert all(not one.spans.openers for one in gateway.services.catalog.upstreams())
+
+
+# -- the example
+
+
+class FakeSpan:
+    def __init__(self, name) -> None:
+        self.name, self.attributes, self.status = name, {}, None
+
+    def set_attribute(self, name, value) -> None:
+        self.attributes[name] = value
+
+    def set_status(self, status) -> None:
+        self.status = status
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """The example, over a fake of the names that it takes from OpenTelemetry."""
+    spans = []
+
+    class FakeTracer:
+        @contextlib.contextmanager
+        def start_as_current_span(self, name):
+            spans.append(FakeSpan(name))
+            yield spans[-1]
+
+    class FakeProvider:
+        def add_span_processor(self, processor) -> None:
+            assert processor == ("batch", "otlp")
+
+        def get_tracer(self, name):
+            return FakeTracer()
+
+    names = {
+        "opentelemetry": {
+            "trace": types.SimpleNamespace(StatusCode=types.SimpleNamespace(ERROR="ERROR"))
+        },
+        "opentelemetry.exporter.otlp.proto.http.trace_exporter": {
+            "OTLPSpanExporter": lambda: "otlp"
+        },
+        "opentelemetry.sdk.trace": {"TracerProvider": FakeProvider},
+        "opentelemetry.sdk.trace.export": {
+            "BatchSpanProcessor": lambda exporter: ("batch", exporter)
+        },
+    }
+    for name, held in names.items():
+        module = types.ModuleType(name)
+        vars(module).update(held)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    import gateway_otel
+
+    yield gateway_otel, spans
+    sys.modules.pop("gateway_otel", None)
+
+
+async def test_the_example_sends_what_it_is_told(settings, provider, payer, example):
+    plugin, spans = example
+    async with running(settings, provider, more=[plugin]) as gateway:
+        task = await sold(gateway, payer)
+    (attempt,) = [span for span in spans if span.name == "attempt"]
+    assert attempt.attributes["gateway.task"] == task["taskId"]
+    assert attempt.status is None
+    assert {"request", "attempt", "call"} == {span.name for span in spans}

@@ -1,0 +1,86 @@
+"""Writes sales of the past into a database, as functions of its connection."""
+
+import json
+import sqlite3
+
+import attrs
+
+AUTHORIZATION = json.dumps({"signature": "a" * 400})
+
+
+@attrs.frozen(kw_only=True)
+class Sale:
+    """One sale of the past. Money is in units of 10⁻⁶, times are Unix seconds."""
+
+    at: float
+    slug: str = "picture"
+    units: int = 20_000
+    # Of the task: queued, processing, completed or failed.
+    status: str = "completed"
+    # Of the payment; empty: settled, or refund_due where the task failed.
+    state: str = ""
+    took_s: float = 2.0
+    cost_micros: int | None = None
+    code: str = "provider_error"
+    reason: str = "The provider answers 500."
+    decision: str | None = None
+    proven: bool = True
+    payer: str = "0x" + "ab" * 20
+    gas_wei: int | None = None
+
+
+def add_sale(db: sqlite3.Connection, sale: Sale) -> str:
+    """Write one sale and return the task's id."""
+    number = db.execute("SELECT count(*) FROM payments").fetchone()[0] + 1
+    state = sale.state or ("refund_due" if sale.status == "failed" else "settled")
+    is_paid = state not in ("reserved", "settling", "released")
+    paid = (f"0x{number:064x}", 0, sale.units) if is_paid else (None, None, None)
+    db.execute(
+        """INSERT INTO payments (id, flow, state, request_hash, price_units, payer, authorization,
+               search_from_block, paid_tx, paid_log_index, paid_units, payer_proven, created_at,
+               updated_at)
+           VALUES (?, 'x402', ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)""",
+        (
+            *(number, state, f"{number:064x}", sale.units, sale.payer, AUTHORIZATION),
+            *(*paid, sale.proven, sale.at, sale.at + 1),
+        ),
+    )
+    task_id = _add_task(db, number, sale)
+    if state.startswith("refund"):
+        db.execute(
+            """INSERT INTO refunds (payment_id, amount_units, recipient, reason, decision,
+                   created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)""",
+            (number, sale.units, sale.payer, sale.reason, sale.decision, sale.at, sale.at),
+        )
+    if sale.gas_wei is not None:
+        db.execute(
+            """INSERT INTO sent_transactions (tx_hash, payment_id, signer, nonce, raw, max_fee_wei,
+                   max_priority_wei, sent_at, mined, gas_wei, l1_fee_wei, mined_at)
+               VALUES (?, ?, '0xkey', ?, x'00', 1, 1, ?, 1, ?, 0, ?)""",
+            (f"0x{number:064x}", number, number, sale.at, sale.gas_wei, sale.at + 1),
+        )
+    return task_id
+
+
+def _add_task(db: sqlite3.Connection, number: int, sale: Sale) -> str:
+    task_id = f"task_{number:024x}"
+    is_done = sale.status in ("completed", "failed")
+    is_failed = sale.status == "failed"
+    db.execute(
+        """INSERT INTO tasks (id, payment_id, slug, capability, status, request, due_at, result,
+               code, error, reason, created_at, started_at, completed_at, cost_micros, cost_source)
+           VALUES (?, ?, ?, 'text-to-image', ?, '{"prompt": "a"}', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            *(task_id, number, sale.slug, sale.status, sale.at),
+            *("{}" if sale.status == "completed" else None, sale.code if is_failed else None),
+            *(("Failed.", sale.reason) if is_failed else (None, None)),
+            *(sale.at, sale.at, sale.at + sale.took_s if is_done else None),
+            *(sale.cost_micros, None if sale.cost_micros is None else "told"),
+        ),
+    )
+    return task_id
+
+
+def add_sales(db: sqlite3.Connection, sales: list[Sale]) -> list[str]:
+    """Write several sales and return their tasks' ids."""
+    return [add_sale(db, sale) for sale in sales]

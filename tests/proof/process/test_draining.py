@@ -1,0 +1,168 @@
+"""What buyers see while a gateway stops, as at each new version: sales wait, all else goes on."""
+
+import contextlib
+import http.client
+import json
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.conftest import WALLET, Payer
+from tests.proof.process.test_process import PROMPT, key, served, until  # noqa: F401 - fixtures
+
+# Nothing was answered: refused, reset, or cut off.
+NO_ANSWER = "no answer"
+
+
+def ask(gateway, method, path, body=None, headers=None):
+    """Return (status, headers, body), or (NO_ANSWER, {}, b"")."""
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+    about = {"Content-Type": "application/json", **(headers or {})}
+    with contextlib.closing(connection):
+        try:
+            connection.request(method, path, body and json.dumps(body).encode(), about)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        except (OSError, http.client.HTTPException):
+            return NO_ANSWER, {}, b""
+
+
+class Load:
+    """Threads that ask the same things again and again, and count the statuses of the answers."""
+
+    def __init__(self, gateway, asked) -> None:
+        self.counts = {name: Counter() for name in asked}
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._ask, args=(gateway, name, *request), daemon=True)
+            for name, request in asked.items()
+        ]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self, gateway, name, *request) -> None:
+        while not self._over.is_set():
+            self.counts[name][ask(gateway, *request)[0]] += 1
+
+    def forget(self) -> None:
+        """Count anew from now on."""
+        for counts in self.counts.values():
+            counts.clear()
+
+    def has_each(self, times) -> bool:
+        """Whether each request was answered that often."""
+        return all(counts.total() >= times for counts in self.counts.values())
+
+
+def purchase(payer):
+    return "POST", "/api/x402/slow", {"prompt": PROMPT}, {"X-PAYMENT": payer.header()}
+
+
+def sold_file(gateway, chain):
+    """Buy what is made at once; returns the path of its file."""
+    gateway.let_go()
+    sold = gateway.bought(Payer(chain).header())
+    assert gateway.task(sold, wait_s=20)["status"] == "completed"
+    (output,) = gateway.task(sold)["result"]["outputs"]
+    (gateway.folder / "go").unlink()
+    return "/" + output["url"].split("/", 3)[3]
+
+
+def test_a_deploy_under_load_shows_buyers_no_error_but_that_sales_wait(served, chain):  # noqa: F811
+    served.start()
+    file = sold_file(served, chain)
+    slow = served.bought(Payer(chain).header())
+    until(lambda: len(served.calls()) == 2)
+    transfer = {"slug": "slow", "txHash": "0x" + "1" * 64, "prompt": PROMPT}
+    asked = {
+        "poll": ("GET", f"/api/task/{slow}"),
+        "file": ("GET", file),
+        "health": ("GET", "/api/health"),
+        "page": ("GET", "/"),
+        "purchase": purchase(Payer(chain)),
+        "transfer": ("POST", "/api/proxy-generate", transfer),
+    }
+    served.stop()
+    until(lambda: ask(served, *asked["purchase"])[0] == 503)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(ask, served, "GET", f"/api/task/{slow}?wait=30")
+        with Load(served, asked) as load:
+            until(lambda: load.has_each(20))
+        assert served.process.poll() is None
+        refused = {"purchase", "transfer"}
+        assert {name: set(counts) for name, counts in load.counts.items()} == {
+            name: {503 if name in refused else 200} for name in asked
+        }
+        status, headers, body = ask(served, *asked["purchase"])
+        assert (status, headers["Retry-After"]) == (503, "20")
+        assert json.loads(body) == {
+            "error": "The gateway is restarting; nothing was charged. Try again in 20 seconds.",
+            "code": "EXECUTION_ERROR",
+        }
+        served.let_go()
+        status, _, body = waiting.result()
+    assert (status, json.loads(body)["status"]) == (200, "completed")
+    assert served.process.wait(timeout=60) == 0
+    assert ask(served, "GET", "/api/health")[0] == NO_ANSWER
+    assert chain.usdc_balance(WALLET) == 40_000
+    served.start()
+    assert ask(served, *asked["purchase"])[0] == 200
+
+
+def test_a_payment_that_settles_at_sigterm_is_settled_and_answered(served, chain):  # noqa: F811
+    served.start()
+    served.let_go()
+    served.bought(Payer(chain).header())
+    chain.set_automine(False)
+    with ThreadPoolExecutor() as threads:
+        buying = threads.submit(ask, served, *purchase(Payer(chain)))
+        until(lambda: chain.node.pool.waiting)
+        served.stop()
+        until(lambda: ask(served, *purchase(Payer(chain)))[0] == 503)
+        chain.set_automine(True)
+        status, _, body = buying.result()
+    assert status == 200
+    assert served.process.wait(timeout=60) == 0
+    assert chain.usdc_balance(WALLET) == 40_000
+    served.start()
+    task = served.task(json.loads(body)["taskId"], wait_s=20)
+    assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_what_waits_for_a_task_that_is_put_down_ends_in_order(served, chain, accept):  # noqa: F811
+    served.patch(HURRIED)
+    served.start()
+    task_id = served.bought(Payer(chain).header())
+    until(served.calls)
+    with ThreadPoolExecutor() as threads:
+        path = f"/api/task/{task_id}?wait=30"
+        waiting = threads.submit(ask, served, "GET", path, None, {"Accept": accept})
+        time.sleep(0.5)
+        served.stop()
+        status, _, body = waiting.result()
+    assert status == 200
+    assert b'"status":"processing"' in body
+    assert served.process.wait(timeout=60) == 0
+    served.let_go()
+    served.start()
+    assert served.task(task_id, wait_s=20)["status"] == "completed"
+
+
+# The tasks of a gateway that stops have two seconds instead of 75.
+HURRIED = """
+from gateway.web.services import Timing
+
+Timing.__init__.__kwdefaults__["drain_tasks_s"] = 2.0
+"""

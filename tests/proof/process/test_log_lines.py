@@ -1,0 +1,109 @@
+"""The real process's log: each line about a task says what it is about."""
+
+import json
+
+from tests.conftest import Payer
+from tests.proof.process.test_process import PROMPT, key, served, until  # noqa: F401 - fixtures
+
+# Fails as a vendor does that quotes prompt and key.
+FAILING = """
+from gateway import AccountProblem, Endpoint, hookimpl, usdc
+from gateway.vendors import Outbound
+
+class Failing:
+    name = "failing-vendor"
+
+    def __init__(self, port):
+        self.outbound = Outbound(f"http://127.0.0.1:{port}")
+
+    async def submit(self, request, job):
+        answer = await self.outbound.request("POST", "/v1", json={"prompt": request.prompt})
+        answer.check()
+
+@hookimpl
+def register_endpoints(register, settings):
+    import os
+    register(
+        Endpoint(slug="failing", title="Failing", description="Failing.", model="failing-1",
+                 provider="failing-vendor", capability="text-to-image", price_units=usdc("0.02")),
+        Failing(os.environ["VENDOR_PORT"]),
+    )
+"""
+
+
+def buy(gateway, slug, payer, request_id) -> str:
+    about = {"X-PAYMENT": payer.header(), "X-Request-Id": request_id}
+    status, body = gateway.request("POST", f"/api/x402/{slug}", {"prompt": PROMPT}, about)
+    assert status == 200, body
+    return body["taskId"]
+
+
+def lines_of(gateway) -> list[dict]:
+    lines = [line for line in gateway.log.read_text().splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in lines]
+
+
+def test_each_line_about_a_task_says_what_it_is_about(served, chain):  # noqa: F811
+    served.start()
+    served.let_go()
+    task_id = buy(served, "slow", Payer(chain), "asked-by-a-buyer")
+    assert served.task(task_id, wait_s=20)["status"] == "completed"
+    until(lambda: served.events("task.completed"))
+    lines = [line for line in lines_of(served) if line.get("task") == task_id]
+    assert {"payment.settled", "task.completed"} <= {line["event"] for line in lines}
+    for line in lines:
+        about = {name: line.get(name) for name in ("slug", "provider", "payment", "request")}
+        assert about == {
+            "slug": "slow",
+            "provider": "slow",
+            "payment": 1,
+            "request": "asked-by-a-buyer",
+        }, line
+
+
+def test_after_a_restart_the_lines_say_the_same(served, chain):  # noqa: F811
+    served.start()
+    task_id = buy(served, "slow", Payer(chain), "before-the-restart")
+    until(served.calls)
+    served.kill()
+    served.let_go()
+    served.start()
+    assert served.task(task_id, wait_s=20)["status"] == "completed"
+    (line,) = until(lambda: served.events("task.completed"))
+    assert (line["slug"], line["provider"]) == ("slow", "slow")
+    assert (line["payment"], line["request"]) == (1, "before-the-restart")
+
+
+def test_a_vendors_refusal_is_told_in_its_own_words_without_prompt(
+    served,  # noqa: F811
+    chain,
+    httpserver,
+):
+    told = {"error": {"code": "billing_hard_limit", "message": "Your limit is reached."}}
+    httpserver.expect_request("/v1").respond_with_json(told, status=402)
+    served.environment["VENDOR_PORT"] = str(httpserver.port)
+    served.install("failing_provider", FAILING)
+    served.start()
+    task_id = buy(served, "failing", Payer(chain), "failing")
+    assert served.task(task_id, wait_s=20)["status"] == "failed"
+    (line,) = until(lambda: served.events("task.attempt_failed"))
+    assert (line["error"], line["status"]) == ("AccountProblem", 402)
+    assert (line["vendor_code"], line["said"]) == ("billing_hard_limit", "Your limit is reached.")
+    assert (line["task"], line["provider"]) == (task_id, "failing-vendor")
+    assert PROMPT not in served.log.read_text()
+
+
+def test_a_process_says_what_it_is_and_when_it_ends(served, chain):  # noqa: F811
+    served.start()
+    (line,) = until(lambda: served.events("started"))
+    assert (line["network"], line["endpoints"]) == ("base", ["document-parser", "slow"])
+    assert line["wallet"].startswith("0x")
+    assert line["version"]
+    served.stop()
+    assert served.process.wait(timeout=60) == 0
+    events = [line["event"] for line in lines_of(served)]
+    assert [event for event in events if event in ("started", "draining", "stopped")] == [
+        "started",
+        "draining",
+        "stopped",
+    ]

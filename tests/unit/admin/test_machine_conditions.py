@@ -1,0 +1,136 @@
+"""Conditions of the machine, its clock, its copies and its door, by the facts that make them."""
+
+import attrs
+import pytest
+
+from gateway.admin.backups import BackupStatus
+from gateway.admin.condition import Thresholds
+from gateway.admin.conditions import Condition, find_conditions
+from gateway.admin.last_seen import Seen
+from gateway.admin.machine_facts import MachineFacts
+from gateway.contracts.backups import BackupRecord
+from gateway.contracts.operators import ActionRecord, Actor
+from gateway.domain import Block
+from gateway.settings import Settings
+from tests.unit.admin.test_conditions import FACTS, NOW, endpoint, key
+
+HOUR_S = 3_600.0
+COPIES = BackupStatus(
+    is_on=True,
+    every_s=HOUR_S,
+    last=None,
+    failed=None,
+    drill=None,
+    good_drill=None,
+    forgotten=None,
+    records=(),
+    age_s=60.0,
+    drill_age_s=60.0,
+)
+
+
+def find(limits: Thresholds | None = None, **machine) -> list[Condition]:
+    return find_conditions(attrs.evolve(FACTS, machine=MachineFacts(**machine)), limits)
+
+
+def only(**machine) -> Condition:
+    (found,) = find(**machine)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "level"), [(10, None), (20, "warn"), (90, "bad"), (-20, "warn"), (-90, "bad")]
+)
+def test_the_clock_is_compared_with_the_newest_block(ahead_s, level):
+    block = Block(number=1, hash="0x1", timestamp=int(NOW - ahead_s))
+    found = find_conditions(attrs.evolve(FACTS, head=Seen(value=block, at=NOW)))
+    assert [one.level for one in found] == ([level] if level else [])
+
+
+def test_a_block_of_an_earlier_look_says_nothing_about_the_clock():
+    block = Block(number=1, hash="0x1", timestamp=int(NOW - 90))
+    silent = Seen(value=block, at=NOW - 60, problem="It does not answer.")
+    assert find_conditions(attrs.evolve(FACTS, head=silent)) == []
+
+
+@pytest.mark.parametrize(
+    ("free", "level"), [(700, None), (599, "warn"), (200, "warn"), (199, None)]
+)
+def test_a_disk_that_gets_full_is_told_before_sales_stop(free, level):
+    # Under the floor the check of /api/ready tells it.
+    found = find(disk_free=free * 10**6, disk_floor=200 * 10**6)
+    assert [one.level for one in found] == ([level] if level else [])
+
+
+@pytest.mark.parametrize(("seconds", "level"), [(4, None), (6, "warn"), (31, "bad")])
+def test_a_plugin_that_blocks_the_loop_is_named(seconds, level):
+    found = find(blocked={"acme": seconds})
+    assert [(one.level, one.subject) for one in found] == ([(level, "acme")] if level else [])
+
+
+def test_refused_logins_and_a_login_of_a_new_browser_are_told():
+    assert find(refused_logins=4) == []
+    assert only(refused_logins=5).title == "5 logins refused within an hour"
+    login = ActionRecord(
+        id=1,
+        at=NOW,
+        actor=Actor(door="page", name="s1", address="192.0.2.1"),
+        action="login",
+        subject="session s1",
+        after={"knownBrowser": False},
+    )
+    found = only(new_logins=[login])
+    assert (found.level, found.subject) == ("note", "s1")
+    assert "192.0.2.1" in found.text
+
+
+def test_an_overdue_copy_says_why():
+    failed = BackupRecord(
+        id=2, kind="backup", at=NOW, took_s=1.0, name="x", error="The bucket refuses (403)."
+    )
+    assert find(backups=attrs.evolve(COPIES, age_s=1.9 * HOUR_S)) == []
+    late = attrs.evolve(COPIES, age_s=2.1 * HOUR_S, failed=failed)
+    found = only(backups=late)
+    assert (found.level, found.condition) == ("warn", "backup_late")
+    assert "The bucket refuses (403)." in found.text
+
+
+def test_a_drill_that_failed_is_urgent_and_an_old_one_is_told():
+    drill = BackupRecord(id=1, kind="drill", at=NOW, took_s=1.0, name="x")
+    assert find(backups=attrs.evolve(COPIES, drill=drill)) == []
+    broken = attrs.evolve(drill, error="The copy is damaged.")
+    assert only(backups=attrs.evolve(COPIES, drill=broken)).level == "bad"
+    old = attrs.evolve(COPIES, drill=drill, drill_age_s=31 * 86_400.0)
+    assert only(backups=old).level == "warn"
+
+
+@pytest.mark.parametrize(("hours", "level"), [(0.5, None), (2, "warn"), (25, "bad")])
+def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour(hours, level):
+    found = find(unclaimed=[NOW - hours * HOUR_S, NOW - 60])
+    assert [one.level for one in found] == ([level] if level else [])
+
+
+def test_gas_that_lasts_for_less_than_three_days_of_sales_is_told():
+    gas = key(role="settlement", lasts_for=900)
+    busy = attrs.evolve(FACTS, **gas, **endpoint(sold=400))
+    assert [one.condition for one in find_conditions(busy)] == ["gas"]
+    quiet = attrs.evolve(FACTS, **gas, **endpoint(sold=200))
+    assert find_conditions(quiet) == []
+
+
+def test_thresholds_are_settings():
+    limits = Thresholds.of(
+        Settings(
+            alarm_gas="50/5",
+            alarm_failures="10/18",
+            alarm_refund_hours=2.0,
+            alarm_unclaimed_hours="6/48",
+            alarm_queue_seconds="300/1200",
+        )
+    )
+    assert (limits.gas_soon, limits.gas_urgent) == (50, 5)
+    assert (limits.failures_soon, limits.failures_urgent) == (10, 18)
+    assert limits.refund_soon_s == 2 * HOUR_S
+    assert find(limits, unclaimed=[NOW - 5 * HOUR_S]) == []
+    assert find_conditions(attrs.evolve(FACTS, **endpoint(failed=9)), limits) == []
+    assert (limits.queue_soon_s, limits.queue_urgent_s) == (300.0, 1200.0)
