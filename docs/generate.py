@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import attrs
+import log_page
 import plugin_reference
 
 from gateway import errors
@@ -49,7 +50,8 @@ def settings_page() -> str:
     """Return docs/settings.md."""
     rows = [
         _setting(field.name, field)
-        for field in attrs.fields(Settings)
+        # Themes with a class of their own come last.
+        for field in sorted(attrs.fields(Settings), key=lambda field: bool(field.inherited))
         if field.name != "endpoints" and "about" in field.metadata
     ]
     overrides = "\n".join(
@@ -183,6 +185,7 @@ def main() -> int:
     pages = {
         "settings.md": settings_page(),
         "errors.md": errors_page(),
+        "logs.md": log_page.page(),
         "plugin-reference.md": plugin_reference.page(),
     }
     for name, page in pages.items():

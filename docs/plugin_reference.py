@@ -1,5 +1,4 @@
 """The reference for authors of plugins: hooks and public names, from their docstrings."""
-# ruff: noqa: INP001 - a part of the script generate.py
 
 import ast
 import inspect
