@@ -37,21 +37,22 @@ async def buy(chain, folder):
         before = loaded()
         answer = await gateway.client.post("/mcp", json=CALL)
         assert (await answer.get_json())["result"] == {}
-        print(json.dumps([task["status"], before, loaded()]))
+        Path(sys.argv[1]).write_text(json.dumps([task["status"], before, loaded()]))
 
 with PlayChain() as chain, tempfile.TemporaryDirectory() as folder:
     asyncio.run(buy(chain, folder))
 """
 
 
-def test_a_start_and_a_purchase_over_http_import_nothing_of_the_sdk():
+def test_a_start_and_a_purchase_over_http_import_nothing_of_the_sdk(tmp_path):
     paths = [ROOT, ROOT / "providers", ROOT / "plugins"]
     code = f"import sys; sys.path[:0] = {[str(path) for path in paths]!r}\n{BUY}"
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    # A file, because the gateway logs to stdout until it has stopped.
+    found = tmp_path / "found.json"
+    command = [sys.executable, "-c", code, str(found)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    status, before, after = json.loads(run.stdout.splitlines()[-1])
+    status, before, after = json.loads(found.read_text())
     assert status == "completed"
     assert before == []
     assert {"mcp", "mcp_types", "starlette"} <= set(after)
