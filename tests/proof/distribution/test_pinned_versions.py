@@ -23,9 +23,9 @@ LEFT_OUT = set(PYPROJECT["tool"]["uv"]["exclude-dependencies"])
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0")
 LISTS = {
     "constraints.txt": [f"{PROJECT['name']}[{','.join(EXTRAS)}]"],
-    "deploy/image.txt": [f"{PROJECT['name']}[facilitator,fast,mcp,passkeys]"],
-    "deploy/image-ocr.txt": [f"{PROJECT['name']}[facilitator,fast,mcp,ocr,passkeys]"],
-    "deploy/image-demo.txt": [f"{PROJECT['name']}[demo,facilitator,fast,mcp,passkeys]"],
+    "deploy/image.txt": [f"{PROJECT['name']}[alarms,facilitator,fast,mcp,passkeys]"],
+    "deploy/image-ocr.txt": [f"{PROJECT['name']}[alarms,facilitator,fast,mcp,ocr,passkeys]"],
+    "deploy/image-demo.txt": [f"{PROJECT['name']}[alarms,demo,facilitator,fast,mcp,passkeys]"],
     "deploy/image-build.txt": PYPROJECT["build-system"]["requires"],
 }
 
