@@ -55,6 +55,8 @@ class Thresholds:
     drill_age_s: float = 30 * DAY_S
     unclaimed_soon_s: float = 3600.0
     unclaimed_urgent_s: float = DAY_S
+    rpc_endpoint_soon_s: float = 15 * MINUTE_S
+    disk_soon_s: float = 3 * DAY_S
     clock_soon_s: float = 15.0
     clock_urgent_s: float = MINUTE_S
     blocked_soon_s: float = 5.0

@@ -221,6 +221,26 @@ def _below_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             )
 
 
+def _losing(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Tell that an endpoint lost money of late although its price is not below its cost."""
+    for one in facts.endpoints:
+        if one.margin_units is None or one.margin_units >= 0 or not one.sells:
+            continue
+        yield Condition(
+            condition="margin_of_late",
+            subject=one.slug,
+            level="warn",
+            title=f"{one.slug} lost money in its newest 20 tasks",
+            text=(
+                f"Each cost {usdc(-one.margin_units)} more than it brought, on average, "
+                "before gas. What failed was paid back and may have been billed."
+            ),
+            page="endpoints",
+            button="Change the price",
+            href=f"/admin/endpoints/{one.slug}/price",
+        )
+
+
 def _unknown_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
     unknown = [one for one in facts.endpoints if one.uncosted and one.cost_micros is None]
     if unknown:
@@ -313,6 +333,7 @@ _LOOKS: tuple[Look, ...] = (
     _queue,
     _failures,
     _below_cost,
+    _losing,
     _refunds_undecided,
     _unknown_cost,
     _paused,

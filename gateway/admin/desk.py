@@ -4,7 +4,9 @@ from typing import Any
 
 import attrs
 
+from gateway.admin.disk_pace import DiskPace
 from gateway.admin.last_seen import LastSeen
+from gateway.admin.rpc_watch import RpcWatch
 from gateway.admin.running import Running
 from gateway.contracts import Chain, Clock, Store
 from gateway.errors import SettingsError
@@ -42,6 +44,10 @@ class Desk:
     # Values of the chain, with their age.
     last_seen: LastSeen = attrs.field(init=False)
 
+    # Which endpoints of the chain only fail, and how fast the disk fills.
+    rpc_watch: RpcWatch = attrs.field(init=False)
+    disk_pace: DiskPace = attrs.field(init=False, factory=DiskPace)
+
     # What several pages want at the same time, by name.
     shared: SharedAnswers[Any] = attrs.field(init=False)
 
@@ -55,6 +61,10 @@ class Desk:
     @last_seen.default
     def _make_last_seen(self) -> LastSeen:
         return LastSeen(self.now)
+
+    @rpc_watch.default
+    def _make_rpc_watch(self) -> RpcWatch:
+        return RpcWatch(self.now)
 
     @shared.default
     def _make_shared(self) -> SharedAnswers[Any]:

@@ -52,6 +52,8 @@ class EndpointFacts:
     # Of its newest finished tasks.
     failed: int
     looked_at: int
+    # What one of its newest 20 tasks left on average; None: fewer, or the cost is not known.
+    margin_units: int | None = None
 
     @property
     def is_paused(self) -> bool:
@@ -146,6 +148,7 @@ def _read_stored(db: Any, refunds: str, now: float) -> dict[str, Any]:
         "running_tasks": standing.running_tasks(db),
         "overrides": {(one.slug, one.field): one for one in standing.overrides(db)},
         "failures": {slug: standing.recent_failures(db, slug) for slug in slugs},
+        "margins": {slug: standing.recent_margin(db, slug) for slug in slugs},
         "day": {one.slug: one for one in sums.sales(db, day)},
         "gas": sums.gas(db, now - _WEEK_S),
         "backup_at": standing.newest_backup_at(db),
@@ -181,6 +184,7 @@ def _describe_endpoint(
         uncosted=day.completed - day.costed if day else 0,
         failed=failed,
         looked_at=looked_at,
+        margin_units=stored["margins"].get(slug),
     )
 
 

@@ -33,16 +33,38 @@ def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     )
 
 
-def _disk(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Tell that an endpoint only fails while others still do its work."""
+    for place, seconds in facts.machine.failing_rpc.items():
+        if seconds < limits.rpc_endpoint_soon_s:
+            continue
+        yield Condition(
+            condition="rpc_endpoint",
+            subject=str(place),
+            level="warn",
+            title=f"RPC endpoint {place} has not answered for {age(seconds)}",
+            text="The others do its work. Where none is left, nothing that is paid for is sold.",
+            page="system",
+            button="Details",
+            href="/admin/system#rpc",
+        )
+
+
+def _disk(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     """Tell that the disk gets full; under the floor the check of the same name tells it."""
     free, floor = facts.machine.disk_free, facts.machine.disk_floor
-    if free is None or not floor <= free < _LOW_FLOORS * floor:
+    lasts_s = facts.machine.disk_lasts_s
+    if free is None or free < floor:
         return
+    fills_soon = lasts_s is not None and lasts_s < limits.disk_soon_s
+    if free >= _LOW_FLOORS * floor and not fills_soon:
+        return
+    pace = f" At the pace of the last day that is in {age(lasts_s)}." if lasts_s is not None else ""
     yield Condition(
         condition="disk",
         level="warn",
         title=f"The disk has {free // 10**6:,} MB left",
-        text=f"With less than {floor // 10**6:,} MB nothing is sold.",
+        text=f"With less than {floor // 10**6:,} MB nothing is sold.{pace}",
         page="system",
         button="Details",
         href="/admin/system#disk",
@@ -155,6 +177,7 @@ def _unclaimed(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 MACHINE_LOOKS: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = (
+    _rpc_endpoints,
     _clock,
     _disk,
     _blocked,

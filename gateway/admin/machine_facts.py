@@ -23,6 +23,10 @@ class MachineFacts:
     # Bytes, and how many must be free for sales.
     disk_free: int | None = None
     disk_floor: int = 0
+    # In how many seconds only the floor is left at the pace of the last day.
+    disk_lasts_s: float | None = None
+    # By place in the settings: for how many seconds an RPC endpoint has only failed.
+    failing_rpc: Mapping[int, float] = attrs.field(factory=dict)
     # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
     blocked: Mapping[str, float] = attrs.field(factory=dict)
     # Of the last hour.
@@ -40,9 +44,14 @@ async def read_machine(desk: Desk) -> MachineFacts:
     refused, new_logins = await desk.store.operators.sum(_read_logins, now - _HOUR_S)
     search = desk.unclaimed
     running = desk.running
+    free = shutil.disk_usage(desk.settings.data_dir).free
+    floor = desk.settings.min_free_disk_mb * 10**6
+    desk.disk_pace.note(now, free)
     return MachineFacts(
-        disk_free=shutil.disk_usage(desk.settings.data_dir).free,
-        disk_floor=desk.settings.min_free_disk_mb * 10**6,
+        disk_free=free,
+        disk_floor=floor,
+        disk_lasts_s=desk.disk_pace.lasts_s(now, free, floor),
+        failing_rpc=desk.rpc_watch.failing(),
         blocked={} if running is None else running.blocked(),
         refused_logins=refused,
         new_logins=new_logins,

@@ -9,6 +9,8 @@ from gateway.store.operators.refund_lists import Kind, count_kinds
 _OWED: tuple[Kind, ...] = ("undecided", "moving", "failed")
 # Of so many of its newest finished tasks an endpoint's failures are counted.
 LOOKED_AT = 20
+# Tasks with a known cost are looked for among so many: often none has one.
+_SEARCHED = 200
 
 
 @attrs.frozen(kw_only=True)
@@ -104,6 +106,26 @@ def recent_failures(db: sqlite3.Connection, slug: str) -> tuple[int, int]:
         (slug, LOOKED_AT),
     ).fetchone()
     return row[0], row[1]
+
+
+def recent_margin(db: sqlite3.Connection, slug: str) -> int | None:
+    """Return what one of an endpoint's newest tasks left on average, in units of 10⁻⁶.
+
+    Of tasks that ended and whose cost is known; what failed is paid back. None: fewer than 20.
+    """
+    row = db.execute(
+        """SELECT count(*), avg(CASE WHEN status = 'completed' THEN paid_units ELSE 0 END
+                                - cost_micros) FROM (
+               SELECT t.status, t.cost_micros, p.paid_units FROM (
+                   SELECT status, cost_micros, payment_id, created_at FROM tasks
+                   WHERE slug = ? ORDER BY created_at DESC LIMIT ?) AS t
+               CROSS JOIN payments p INDEXED BY payments_sums ON p.id = t.payment_id
+               WHERE t.status IN ('completed', 'failed')
+                   AND t.cost_micros IS NOT NULL AND p.paid_units IS NOT NULL
+               ORDER BY t.created_at DESC LIMIT ?) AS newest""",
+        (slug, _SEARCHED, LOOKED_AT),
+    ).fetchone()
+    return None if row[0] < LOOKED_AT else round(row[1])
 
 
 def overrides(db: sqlite3.Connection) -> list[Override]:

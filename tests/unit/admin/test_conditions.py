@@ -209,3 +209,11 @@ def test_the_worst_comes_first_and_every_condition_has_one_button():
     assert [one.level for one in found] == ["bad", "warn", "note"]
     assert all(one.button and one.href.startswith("/admin") for one in found)
     assert len({one.key for one in found}) == len(found)
+
+
+def test_an_endpoint_that_lost_money_of_late_is_told():
+    assert find(**endpoint(margin_units=0)) == []
+    assert find(**endpoint(margin_units=None)) == []
+    found = only(**endpoint(margin_units=-5_000))
+    assert (found.level, found.key) == ("warn", "margin_of_late:picture")
+    assert "0.005" in found.text

@@ -1,17 +1,23 @@
 """Conditions of the machine, its clock, its copies and its door, by the facts that make them."""
 
+import functools
+
 import attrs
 import pytest
 
+from gateway import signals
 from gateway.admin.backups import BackupStatus
 from gateway.admin.condition import Thresholds
 from gateway.admin.conditions import Condition, find_conditions
+from gateway.admin.disk_pace import DiskPace
 from gateway.admin.last_seen import Seen
 from gateway.admin.machine_facts import MachineFacts
+from gateway.admin.rpc_watch import RpcWatch
 from gateway.contracts.backups import BackupRecord
 from gateway.contracts.operators import ActionRecord, Actor
 from gateway.domain import Block
 from gateway.settings import Settings
+from gateway.signals import tell
 from tests.unit.admin.test_conditions import FACTS, NOW, endpoint, key
 
 HOUR_S = 3_600.0
@@ -60,6 +66,44 @@ def test_a_disk_that_gets_full_is_told_before_sales_stop(free, level):
     # Under the floor the check of /api/ready tells it.
     found = find(disk_free=free * 10**6, disk_floor=200 * 10**6)
     assert [one.level for one in found] == ([level] if level else [])
+
+
+def test_a_disk_that_is_full_within_three_days_is_told():
+    sizes = {"disk_free": 10**12, "disk_floor": 2 * 10**8}
+    assert find(**sizes, disk_lasts_s=4 * 24 * HOUR_S) == []
+    found = only(**sizes, disk_lasts_s=2 * 24 * HOUR_S)
+    assert (found.level, found.key) == ("warn", "disk:")
+    assert "in 2 d" in found.text
+
+
+def test_the_pace_of_the_disk_is_known_after_half_a_day():
+    pace = DiskPace()
+    for hour in range(12):
+        pace.note(NOW + hour * HOUR_S, 100 - hour)
+    assert pace.lasts_s(NOW + 11 * HOUR_S, 89, 9) is None
+    # 12 bytes in 12 hours, and 79 until the floor.
+    assert pace.lasts_s(NOW + 12 * HOUR_S, 88, 9) == 79 * HOUR_S
+    assert pace.lasts_s(NOW + 12 * HOUR_S, 100, 9) is None
+    assert pace.lasts_s(NOW + 12 * HOUR_S, 5, 9) == 0
+
+
+def test_an_rpc_endpoint_that_only_fails_is_told_after_a_quarter_of_an_hour(clock):
+    clock.frozen_at = NOW
+    watch = RpcWatch(clock)
+    tell_rpc = functools.partial(tell, signals.rpc_answered, method="eth_call", seconds=0.1)
+    for _ in range(16):
+        tell_rpc(endpoint=1, result="refused")
+        tell_rpc(endpoint=2, result="ok")
+        clock.offset_s += 60
+    assert watch.failing() == {1: 900}
+    (found,) = find(failing_rpc=watch.failing())
+    assert (found.level, found.key) == ("warn", "rpc_endpoint:1")
+    tell_rpc(endpoint=1, result="reverted")
+    assert watch.failing() == {}
+    tell_rpc(endpoint=2, result="silent")
+    clock.offset_s += 601
+    # Nobody has asked it since: it may work again.
+    assert watch.failing() == {}
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(4, None), (6, "warn"), (31, "bad")])

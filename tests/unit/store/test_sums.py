@@ -125,3 +125,14 @@ def _time_scan(db: sqlite3.Connection) -> float:
     begun = time.perf_counter()
     db.execute("SELECT count(*), sum(cost_micros) FROM tasks WHERE length(request) > 0").fetchone()
     return time.perf_counter() - begun
+
+
+def test_the_margin_of_late_is_of_twenty_tasks_whose_cost_is_known(db):
+    add_sales(db, [Sale(at=NOW - 500 + i, cost_micros=25_000) for i in range(19)])
+    add_sales(db, [Sale(at=NOW - 100 + i) for i in range(10)])
+    assert standing.recent_margin(db, "picture") is None
+    add_sale(db, Sale(at=NOW, cost_micros=5_000, status="failed"))
+    # 19 brought 0.02 and cost 0.025; the failed one cost 0.005 and was paid back.
+    assert standing.recent_margin(db, "picture") == -5_000
+    add_sales(db, [Sale(at=NOW + i, cost_micros=1_000) for i in range(20)])
+    assert standing.recent_margin(db, "picture") == 19_000

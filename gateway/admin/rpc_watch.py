@@ -1,0 +1,47 @@
+"""Remembers of each RPC endpoint since when all its answers were refusals or silence."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from gateway import signals
+from gateway.contracts import Clock
+
+# An endpoint that nobody has asked for so long says nothing about now.
+_STALE_S = 600.0
+_FAILURES = ("silent", "refused")
+
+
+@attrs.frozen
+class _Failing:
+    """Unix seconds of the first and the newest failure without an answer between them."""
+
+    first: float
+    newest: float
+
+
+class RpcWatch:
+    """Listens to the calls of the chain for as long as it is kept."""
+
+    def __init__(self, now: Clock) -> None:
+        self._now = now
+        self._failing: dict[int, _Failing] = {}
+        signals.rpc_answered.connect(self._note)
+
+    def _note(self, _: Any, *, endpoint: int, result: str, **_facts: Any) -> None:
+        if result not in _FAILURES:
+            self._failing.pop(endpoint, None)
+            return
+        now = self._now()
+        earlier = self._failing.get(endpoint)
+        self._failing[endpoint] = _Failing(earlier.first if earlier else now, now)
+
+    def failing(self) -> Mapping[int, float]:
+        """Return by place in the settings for how many seconds an endpoint has only failed."""
+        oldest = self._now() - _STALE_S
+        return {
+            place: one.newest - one.first
+            for place, one in self._failing.items()
+            if one.newest >= oldest
+        }
