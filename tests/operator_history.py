@@ -1,11 +1,14 @@
 """Writes sales of the past into a database, as functions of its connection."""
 
-import json
 import sqlite3
 
 import attrs
 
-AUTHORIZATION = json.dumps({"signature": "a" * 400})
+from gateway.domain import Authorization
+from gateway.store.rows import dump
+
+_VALID_S = 600
+_WALLET = "0x" + "cd" * 20
 
 
 @attrs.frozen(kw_only=True)
@@ -21,7 +24,7 @@ class Sale:
     state: str = ""
     took_s: float = 2.0
     cost_micros: int | None = None
-    code: str = "provider_error"
+    details: str = "provider_error"
     reason: str = "The provider answers 500."
     decision: str | None = None
     proven: bool = True
@@ -41,7 +44,8 @@ def add_sale(db: sqlite3.Connection, sale: Sale) -> str:
                updated_at)
            VALUES (?, 'x402', ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)""",
         (
-            *(number, state, f"{number:064x}", sale.units, sale.payer, AUTHORIZATION),
+            *(number, state, f"{number:064x}", sale.units, sale.payer),
+            _authorize(number, sale),
             *(*paid, sale.proven, sale.at, sale.at + 1),
         ),
     )
@@ -62,18 +66,36 @@ def add_sale(db: sqlite3.Connection, sale: Sale) -> str:
     return task_id
 
 
+def _authorize(number: int, sale: Sale) -> str:
+    """Return what the payer signed, as the store keeps it."""
+    signed = Authorization(
+        sender=sale.payer,
+        recipient=_WALLET,
+        value_units=sale.units,
+        valid_after=0,
+        valid_before=int(sale.at) + _VALID_S,
+        nonce=f"0x{number:064x}",
+        # A smart wallet's, which is longer than the 65 bytes of a plain account.
+        signature=b"\xab" * 200,
+    )
+    return dump(signed)
+
+
 def _add_task(db: sqlite3.Connection, number: int, sale: Sale) -> str:
     task_id = f"task_{number:024x}"
     is_done = sale.status in ("completed", "failed")
     is_failed = sale.status == "failed"
     db.execute(
         """INSERT INTO tasks (id, payment_id, slug, capability, status, request, due_at, result,
-               code, error, reason, created_at, started_at, completed_at, cost_micros, cost_source)
-           VALUES (?, ?, ?, 'text-to-image', ?, '{"prompt": "a"}', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+               code, error, details, reason, created_at, started_at, completed_at, cost_micros,
+               cost_source)
+           VALUES (?, ?, ?, 'text-to-image', ?, '{"prompt": "a"}', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+               ?)""",
         (
             *(task_id, number, sale.slug, sale.status, sale.at),
-            *("{}" if sale.status == "completed" else None, sale.code if is_failed else None),
-            *(("Failed.", sale.reason) if is_failed else (None, None)),
+            "{}" if sale.status == "completed" else None,
+            *(("GENERATION_FAILED", "Failed.") if is_failed else (None, None)),
+            *((sale.details, sale.reason) if is_failed else (None, None)),
             *(sale.at, sale.at, sale.at + sale.took_s if is_done else None),
             *(sale.cost_micros, None if sale.cost_micros is None else "told"),
         ),

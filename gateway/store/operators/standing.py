@@ -101,7 +101,7 @@ def recent_failures(db: sqlite3.Connection, slug: str) -> tuple[int, int]:
         """SELECT count(CASE WHEN status = 'failed' THEN 1 END), count(*) FROM (
                SELECT status FROM tasks
                WHERE slug = ? AND status IN ('completed', 'failed')
-                   AND coalesce(code, '') != 'content_policy'
+                   AND coalesce(details, '') != 'content_policy'
                ORDER BY created_at DESC LIMIT ?) AS newest""",
         (slug, LOOKED_AT),
     ).fetchone()

@@ -68,7 +68,8 @@ class NewestSale:
     task_id: str
     slug: str
     status: str
-    code: str | None
+    # Why it failed, such as `content_policy`.
+    details: str | None
     flow: str
     state: str
     payer: str
@@ -161,7 +162,7 @@ def gas(db: sqlite3.Connection, since: float) -> GasSum:
 def newest_sales(db: sqlite3.Connection, limit: int) -> list[NewestSale]:
     """Return the newest sales, newest first."""
     rows = db.execute(
-        """SELECT t.id, t.slug, t.status, t.code, p.flow, p.state, p.payer, p.paid_units,
+        """SELECT t.id, t.slug, t.status, t.details, p.flow, p.state, p.payer, p.paid_units,
                   p.price_units, t.created_at
            FROM tasks t JOIN payments p ON p.id = t.payment_id
            ORDER BY t.created_at DESC LIMIT ?""",

@@ -84,7 +84,7 @@ async def test_a_period_that_is_not_there_is_refused(gateway):
 
 
 async def test_what_buyers_and_vendors_wrote_stays_text(gateway):
-    await sell(gateway, slug=HOSTILE, status="failed", code=HOSTILE, payer=HOSTILE)
+    await sell(gateway, slug=HOSTILE, status="failed", details=HOSTILE, payer=HOSTILE)
     gateway.services.catalog["picture"].upstream.circuit.trip(HOSTILE)
     await log_in(gateway)
     for path in ("/admin", "/admin/endpoints"):

@@ -64,6 +64,7 @@ def open_desk(folder: Path, **settings: str) -> Iterator[Shop]:
             yield shop
     finally:
         server.shutdown()
+        server.server_close()
 
 
 def _sell_what_fails(shop: Shop) -> None:
@@ -91,6 +92,7 @@ def write_history(path: Path, now: float, *, count: int = 900) -> None:
         slug, units, typical_s, cost = chance.choices(_ENDPOINTS, (3, 5, 6))[0]
         fails = slug == "openai-image" and chance.random() < 0.1
         decided = "refunded" if fails and ago_s > 7000 else ""
+        hostile = fails and chance.random() < 0.2
         sales.append(
             Sale(
                 at=now - ago_s,
@@ -100,7 +102,7 @@ def write_history(path: Path, now: float, *, count: int = 900) -> None:
                 state=decided,
                 took_s=typical_s * (0.6 + chance.expovariate(2)),
                 cost_micros=None if fails else cost,
-                code=HOSTILE if fails and chance.random() < 0.2 else "provider_error",
+                reason=HOSTILE if hostile else "The vendor answers 500 server_error.",
                 payer=f"0x{chance.getrandbits(160):040x}",
                 gas_wei=int(4.1e11 * (0.8 + 0.4 * chance.random())),
             )

@@ -70,7 +70,7 @@ def test_every_slug_is_found_once(db):
 
 def test_an_endpoints_failures_leave_out_what_its_policy_refused(db):
     failed = {"status": "failed", "at": NOW}
-    add_sales(db, [Sale(**failed), Sale(**failed, code="content_policy"), Sale(at=NOW)])
+    add_sales(db, [Sale(**failed), Sale(**failed, details="content_policy"), Sale(at=NOW)])
     assert standing.recent_failures(db, "picture") == (1, 2)
 
 
