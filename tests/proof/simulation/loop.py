@@ -43,6 +43,7 @@ class SimTask(asyncio.Task):
 
     number = 0
     owner: object = None
+    context: contextvars.Context
 
     def __hash__(self) -> int:
         return self.number
@@ -84,6 +85,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         context = contextvars.copy_context() if context is None else context
         task = SimTask(coro, loop=self, name=name or "task", context=context)
         task.number, task.owner = next(self._numbers), context.get(OWNER)
+        task.context = context  # `get_context` is Python 3.12's
         task._log_destroy_pending = False
         self._tasks[task.number] = task
         task.add_done_callback(self._forget)
@@ -169,7 +171,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._has_forgotten = True
         while dead := [task for task in self._tasks.values() if task.owner is owner]:
             for task in dead:  # closing one may start others
-                _close(task.get_coro())
+                _close(task)
                 self._tasks.pop(task.number, None)
         self._ready = deque(h for h in self._ready if h.context.get(OWNER) is not owner)
         for _, _, handle in self._scheduled:
@@ -179,12 +181,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _close(self) -> None:
         """End what is left of a history."""
         while self._tasks:
-            _close(self._tasks.popitem()[1].get_coro())
+            _close(self._tasks.popitem()[1])
         self._ready.clear()
         self._scheduled.clear()
 
 
-def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
+def _close(task: SimTask) -> None:
+    """Close a task's coroutine in the task's context, where its `finally` expects to run."""
+    # A life that ends in good order forgets the very task that ends it; that one is done anyway.
+    if task is not asyncio.current_task(task.get_loop()):
+        task.context.run(_close_coroutine, task.get_coro())
+
+
+def _close_coroutine(coroutine: Coroutine[Any, Any, Any]) -> None:
     """Close a coroutine, also one whose `finally` waits for something."""
     for _ in range(1000):
         try:
