@@ -1,0 +1,17 @@
+"""What all proofs share: the programs that they start end by Ctrl-C."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _programs_hear_ctrl_c() -> Iterator[None]:
+    """Undo a shell script, which lets what it starts in its background ignore SIGINT.
+
+    A program inherits that; it does not inherit a handler.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
