@@ -14,6 +14,10 @@ EVENTS: dict[str, str] = {
     "alarm.raised": "Something needs you: `alarm` is the key for `gateway alarms mute`.",
     "alarm.told": "A channel took messages about these `alarms`.",
     "alarms.failed": "A look at what needs you failed (`work`); the next one is in 30 seconds.",
+    "background.failed": (
+        "A fault ended work beside the requests (`work`) until the next start. Please report it, "
+        "and start the gateway again."
+    ),
     "backup.before_migration": "The copy from before a migration was not sent; it is tried again.",
     "backup.done": "A copy of the database was made and stored.",
     "backup.failed": "No copy could be made or stored; `error` says why, and it is tried again.",

@@ -1,4 +1,4 @@
-"""Keeps large optional libraries out of the server's start, and a limit as it is.
+"""Keeps out of the server's start what it can do without, and a limit as it is.
 
 structlog imports rich for coloured tracebacks, and typed-settings imports pydantic for a secret
 type, where these are installed: together 12 MB and 60 ms for what a server never uses. web3
@@ -8,8 +8,11 @@ imports pydantic later, when the server warms up.
 import contextlib
 import importlib
 import sys
+import threading
 from collections.abc import Iterator
 from types import ModuleType
+
+_importing = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -25,6 +28,16 @@ def hidden(*names: str) -> Iterator[None]:
         for name in names:
             del modules[name]
         modules.update(found)
+
+
+def import_in_turn(name: str) -> ModuleType:
+    """Import one of our modules that the server's start leaves out; call it in a thread.
+
+    Threads that import modules which need each other may meet them half made, so each waits for
+    the one before it.
+    """
+    with _importing:
+        return importlib.import_module(name)
 
 
 def import_ethereum(name: str) -> ModuleType:

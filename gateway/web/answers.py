@@ -1,6 +1,8 @@
 """An answer before it is sent; routes make it, and Quart or the fast path sends it."""
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -10,6 +12,7 @@ from gateway.web import wire
 
 JSON = {"Content-Type": "application/json"}
 NOT_STORED = {"Cache-Control": "no-store"}
+Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 @attrs.frozen
@@ -30,3 +33,21 @@ def json_answer(
 ) -> Answer:
     """Return an answer of one line of JSON, as Quart writes it."""
     return Answer(status, f"{wire.dumps(body)}\n".encode(), JSON | dict(headers or {}))
+
+
+async def send_answer(
+    answer: Answer, common: Iterable[tuple[str, str]], send: Send, timeout_s: float
+) -> None:
+    """Send an answer by ASGI, past Quart; `common` are the headers that every answer carries."""
+    length = ("Content-Length", str(len(answer.body)))
+    headers = (*answer.headers.items(), length, *common)
+    start = {
+        "type": "http.response.start",
+        "status": answer.status,
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
+    }
+    # As Quart does, for a client that does not read.
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await send(start)
+            await send({"type": "http.response.body", "body": answer.body})

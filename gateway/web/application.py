@@ -1,4 +1,4 @@
-"""The Quart app without the parts of a gateway: body limits, JSON, cookies, routes."""
+"""The Quart apps without the parts of a gateway: body limits, JSON, cookies, routes."""
 
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -11,6 +11,7 @@ from werkzeug.exceptions import BadHost, BadRequest
 
 from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
+from gateway.slim_imports import import_in_turn
 from gateway.web import error_answers, headers
 from gateway.web.assets import Assets
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
@@ -18,47 +19,56 @@ from gateway.web.event_stream import EventConnection
 from gateway.web.fast_path import FastPath
 from gateway.web.mcp import serves_mcp
 from gateway.web.mcp.envelope import MESSAGE_BYTES
-from gateway.web.operator_pages import ASSETS, OperatorAssets
+from gateway.web.operator_app import OperatorApp
 from gateway.web.rate_limits import address_of
-from gateway.web.routes import (
-    admin,
-    discovery,
-    files,
-    generate,
-    health,
-    mcp,
-    operator_files,
-    pages,
-    tasks,
-)
+from gateway.web.routes import discovery, files, generate, health, mcp, pages, tasks
 
-_ROUTES = (generate, tasks, files, discovery, pages, health, admin, operator_files)
+_ROUTES = (generate, tasks, files, discovery, pages, health)
+# Imported when one of the operator's pages is first asked for.
+_OPERATORS_PARTS, _OPERATORS_ROUTES = "gateway.web.operator_parts", "gateway.web.routes.admin"
 # A client that needs longer to send its body is cut off.
 _BODY_S = 30
 
 
 def bare_app(settings: Settings, catalog: Catalog) -> Quart:
     """Return an app with its routes; they answer once the app carries its `Services`."""
+    memory = BodyMemory(settings.body_memory_mb * 10**6)
+    requests = _request_class(settings, catalog, memory)
+    app = _make_app(requests)
+    app.config.update(BODY_TIMEOUT=_BODY_S)
+    app.extensions[pages.ASSETS] = Assets(_static_folder() / "web")
+    for module in _ROUTES:
+        app.register_blueprint(module.blueprint)
+    if serves_mcp(settings):
+        app.register_blueprint(mcp.blueprint)
+    # Quart documents this as the place of ASGI middleware.
+    app.asgi_app = OperatorApp(app, lambda: _make_operator_app(app, requests))  # type: ignore[assignment, method-assign]
+    app.asgi_app = FastPath(app, memory)  # type: ignore[assignment, method-assign]
+    return app
+
+
+def _make_operator_app(app: Quart, requests: type[Request]) -> Quart:
+    """Return the app of the operator's pages, which carries what `app` carries."""
+    import_in_turn(_OPERATORS_PARTS)
+    routes = import_in_turn(_OPERATORS_ROUTES)
+    operators = _make_app(requests)
+    operators.config, operators.extensions = app.config, app.extensions
+    routes.register(operators, _static_folder() / "admin")
+    return operators
+
+
+def _make_app(requests: type[Request]) -> Quart:
+    """Return an app without routes."""
     app = _App("gateway", template_folder=str(_static_folder()), static_folder=None)
     # `//` is an unknown path: Quart would answer with a redirect in HTML.
     app.url_map.merge_slashes = False
     # Quart's types name its own class.
     app.session_interface = _NoSessions()  # type: ignore[assignment]
-    memory = BodyMemory(settings.body_memory_mb * 10**6)
-    app.request_class = _request_class(settings, catalog, memory)
+    app.request_class = requests
     app.response_class = files.FileResponse
-    app.config.update(BODY_TIMEOUT=_BODY_S)
     app.json = _Json(app)
-    app.extensions[pages.ASSETS] = Assets(_static_folder() / "web")
-    app.extensions[ASSETS] = OperatorAssets(_static_folder() / "admin")
-    for module in _ROUTES:
-        app.register_blueprint(module.blueprint)
-    if serves_mcp(settings):
-        app.register_blueprint(mcp.blueprint)
     error_answers.register(app)
     headers.register(app)
-    # Quart documents this as the place of ASGI middleware.
-    app.asgi_app = FastPath(app, memory)  # type: ignore[assignment, method-assign]
     return app
 
 

@@ -12,10 +12,11 @@ from gateway.outputs import retention
 from gateway.payments.gas_records import GasRecords
 from gateway.payments.periodic import Periodic
 from gateway.plugins.health import probe_forever
+from gateway.slim_imports import import_in_turn
 from gateway.version import VERSION
 from gateway.web.services import Services
-from gateway.web.state_watch import StateWatch
 
+_WATCHES = ("gateway.web.state_watch", "gateway.web.operator_parts")
 _log = structlog.get_logger()
 
 
@@ -82,7 +83,16 @@ def _start_background_tasks(services: Services) -> list[asyncio.Task[Any]]:
         "state-watch": _watch_state(services),
         "alarms": _watch_alarms(services),
     }
-    return [asyncio.create_task(coroutine, name=name) for name, coroutine in work.items()]
+    tasks = [asyncio.create_task(coroutine, name=name) for name, coroutine in work.items()]
+    for task in tasks:
+        task.add_done_callback(_log_failure)
+    return tasks
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _log.error("background.failed", work=task.get_name(), exc_info=error)
 
 
 async def _warm_up(services: Services) -> None:
@@ -103,6 +113,9 @@ async def _warm_up(services: Services) -> None:
     except ChainUnavailable as error:
         _log.warning("chain.silent", error=error.message, details=error.details)
     await services.password.make_first()
+    # The collector of garbage freezes what is imported by then.
+    for name in _WATCHES:
+        await asyncio.to_thread(import_in_turn, name)
     services.warmed.set()
 
 
@@ -124,6 +137,8 @@ async def _make_backups(services: Services) -> None:
 
 async def _watch_state(services: Services) -> None:
     await services.warmed.wait()
+    from gateway.web.state_watch import StateWatch  # noqa: PLC0415 - see `_WATCHES`
+
     await StateWatch(services).look_forever()
 
 
@@ -166,8 +181,7 @@ async def _finish_payments(services: Services, grace_s: float) -> None:
 
 
 async def _close(services: Services) -> None:
-    await services.alarms.close()
-    await services.desk.unclaimed.close()
+    await services.close_operator_parts()
     if services.mcp is not None:
         await services.mcp.close()
     await services.linked_files.close()

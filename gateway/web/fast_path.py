@@ -7,7 +7,7 @@ anything unusual goes to Quart unread: it only takes longer there (docs/architec
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, ClassVar, Protocol, cast
 
 import attrs
@@ -15,7 +15,7 @@ from quart import Quart
 
 from gateway.errors import NotFound
 from gateway.plugins.catalog import Registered
-from gateway.web.answers import Answer
+from gateway.web.answers import Answer, Send, send_answer
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
 from gateway.web.error_answers import answer_error
 from gateway.web.headers import begin_request, common_headers, end_request
@@ -24,8 +24,7 @@ from gateway.web.routes import generate, health, tasks
 from gateway.web.services import EXTENSION, Services
 
 _Scope = MutableMapping[str, Any]
-_Send = Callable[[dict[str, Any]], Awaitable[None]]
-_Asgi = Callable[[_Scope, Receive, _Send], Awaitable[None]]
+_Asgi = Callable[[_Scope, Receive, Send], Awaitable[None]]
 _Headers = Mapping[bytes, bytes]
 
 _LABEL = rb"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -112,12 +111,12 @@ class FastPath:
     """An ASGI app in front of Quart's."""
 
     def __init__(self, app: Quart, memory: BodyMemory) -> None:
-        # Quart's own ASGI app.
+        # The ASGI app that takes every other request.
         self.behind = cast(_Asgi, app.asgi_app)
         self._app = app
         self._memory = memory
 
-    async def __call__(self, scope: _Scope, receive: Receive, send: _Send) -> None:
+    async def __call__(self, scope: _Scope, receive: Receive, send: Send) -> None:
         """Answer a plain request, and hand every other one to Quart."""
         # Missing before the start.
         gateway: Services | None = self._app.extensions.get(EXTENSION)
@@ -133,10 +132,7 @@ class FastPath:
             return
         common = common_headers(gateway, begun, scope["path"])
         end_request(gateway, begun, scope["method"], question.rule, answer.status)
-        # As Quart does, for a client that does not read.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._app.config["RESPONSE_TIMEOUT"]):
-                await _send(answer, common, send)
+        await send_answer(answer, common, send, self._app.config["RESPONSE_TIMEOUT"])
 
     def _read_head(self, gateway: Services, scope: _Scope, headers: _Headers) -> _Question | None:
         """Return the question of a plain request; None where anything about it is unusual."""
@@ -205,19 +201,6 @@ async def _answer(gateway: Services, question: _Question, address: str, receive:
         raise
     except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
         return answer_error(gateway, error, question.rule)
-
-
-async def _send(answer: Answer, common: Iterable[tuple[str, str]], send: _Send) -> None:
-    length = ("Content-Length", str(len(answer.body)))
-    headers = (*answer.headers.items(), length, *common)
-    await send(
-        {
-            "type": "http.response.start",
-            "status": answer.status,
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
-        }
-    )
-    await send({"type": "http.response.body", "body": answer.body})
 
 
 @contextlib.asynccontextmanager

@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING, cast
 import attrs
 from quart import current_app
 
-from gateway.admin.alarms.channels import Notify
-from gateway.admin.alarms.of_desk import make_watch
-from gateway.admin.alarms.watch import AlarmWatch
-from gateway.admin.desk import Desk
-from gateway.admin.running import Check as DeskCheck
-from gateway.admin.running import Running
-from gateway.backups import Backups
 from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import Chain, Clock, OutputStore, Quote, Store
 from gateway.domain import Endpoint, GenerationRequest, Task
@@ -35,6 +28,12 @@ from gateway.web.readiness import KEPT_S, Check, Readiness
 from gateway.webhooks import Deliveries
 
 if TYPE_CHECKING:
+    # What only the operator's pages and alarms need is imported when it is asked for.
+    from gateway.admin.alarms.channels import Notify
+    from gateway.admin.alarms.watch import AlarmWatch
+    from gateway.admin.desk import Desk
+    from gateway.backups import Backups
+
     # At run time `rate_limits` imports this module, for the decorator of its routes.
     from gateway.web.rate_limits import RateLimits
 
@@ -103,7 +102,7 @@ class Services:
     # None without a refund key.
     refunds: Refunds | None
     # None where GATEWAY_BACKUP_URL names no place.
-    backups: Backups | None = None
+    backups: "Backups | None" = None
     payments: Payments
     workers: WorkerPool
     limits: "RateLimits"
@@ -132,7 +131,7 @@ class Services:
     bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))
     timing: Timing = attrs.field(factory=Timing)
     # The plugins' functions that tell alarms, by the plugins' names.
-    notifiers: Mapping[str, Notify] = attrs.field(factory=dict)
+    notifiers: Mapping[str, "Notify"] = attrs.field(factory=dict)
     # None until the server starts.
     watchdog: Watchdog | None = None
     # The work of finishing what has begun, once it was asked for.
@@ -158,53 +157,34 @@ class Services:
     def _make_shared_checks(self) -> SharedAnswer[Sequence[Check]]:
         return SharedAnswer(self.now, kept_s=KEPT_S)
 
-    # What an operator's pages work with.
-    desk: Desk = attrs.field(init=False)
+    # None until they are asked for.
+    _desk: "Desk | None" = attrs.field(default=None, init=False)
+    _alarms: "AlarmWatch | None" = attrs.field(default=None, init=False)
 
-    @desk.default
-    def _make_desk(self) -> Desk:
-        return Desk(
-            settings=self.settings,
-            store=self.store,
-            chain=self.chain,
-            now=self.now,
-            refunds=self.refunds,
-            catalog=self.catalog,
-            changes=self.changes,
-            running=Running(
-                started_at=self.started_at,
-                checks=self._tell_checks,
-                settlement_keys=lambda: self.settlements.addresses,
-                blocked=self._tell_blocks,
-            ),
-        )
+    @property
+    def desk(self) -> "Desk":
+        """What an operator's pages work with."""
+        if self._desk is None:
+            from gateway.web.operator_parts import make_desk  # noqa: PLC0415
 
-    # What tells the operator that something is wrong.
-    alarms: AlarmWatch = attrs.field(init=False)
+            self._desk = make_desk(self)
+        return self._desk
 
-    @alarms.default
-    def _make_alarms(self) -> AlarmWatch:
-        return make_watch(
-            self.desk,
-            self.notifiers,
-            self.redactor.without_secrets,
-            every_s=self.timing.alarms_s,
-        )
+    @property
+    def alarms(self) -> "AlarmWatch":
+        """What tells the operator that something is wrong."""
+        if self._alarms is None:
+            from gateway.web.operator_parts import make_alarms  # noqa: PLC0415
 
-    def _tell_blocks(self) -> Mapping[str, float]:
-        return {} if self.watchdog is None else self.watchdog.longest_blocks()
+            self._alarms = make_alarms(self)
+        return self._alarms
 
-    async def _tell_checks(self) -> Sequence[DeskCheck]:
-        """Return the checks of /api/ready as the desk shows them."""
-        # The checks import this module.
-        from gateway.web.routes.health import checks, for_operator  # noqa: PLC0415
-
-        return [
-            DeskCheck(
-                name=row["name"], ok=row["ok"], stops=row["stops"], problem=row["problem"] or ""
-            )
-            for row in for_operator(await checks(self), self)
-        ]
+    async def close_operator_parts(self) -> None:
+        """Put down what desk and alarms have begun, if they were asked for."""
+        if self._alarms is not None:
+            await self._alarms.close()
+        if self._desk is not None:
+            await self._desk.unclaimed.close()
 
     @property
     def serves_mcp(self) -> bool:

@@ -8,6 +8,11 @@ RIGHT = "correct horse"
 SAME = {"Sec-Fetch-Site": "same-origin"}
 
 
+async def operator_app(gateway):
+    """Return the Quart app of the operator's pages."""
+    return await gateway.app.asgi_app.behind.load()
+
+
 async def log_in(gateway, password: str = RIGHT, **more):
     """Log the test's client in, as a program does; its cookies keep the session."""
     return await gateway.client.post("/admin/login", json={"password": password, **more})

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from tests.conftest import running
-from tests.gateway.admin.operator import SAME, actions_of, log_in
+from tests.gateway.admin.operator import SAME, actions_of, log_in, operator_app
 from tests.gateway.admin.test_tokens import bearer
 from tests.gateway.refunds.conftest import fail_once
 
@@ -53,20 +53,20 @@ async def owed(gateway, payer, provider) -> dict:
     }
 
 
-def api_rules(gateway, method: str) -> list[str]:
+async def api_rules(gateway, method: str) -> list[str]:
     """Return the paths of the API that take a method, with a task that does not exist in them."""
     return [
         rule.rule.replace("<task_id>", "none").replace("<slug>", "picture").replace("<key>", "gas")
-        for rule in gateway.app.url_map.iter_rules()
+        for rule in (await operator_app(gateway)).url_map.iter_rules()
         if rule.rule.startswith(API) and method in rule.methods
     ]
 
 
 async def test_nothing_is_shown_or_done_without_a_session_or_a_token(gateway):
-    assert len(api_rules(gateway, "GET")) >= 3
-    assert len(api_rules(gateway, "POST")) >= 6
+    assert len(await api_rules(gateway, "GET")) >= 3
+    assert len(await api_rules(gateway, "POST")) >= 6
     for method in ("GET", "POST"):
-        for path in api_rules(gateway, method):
+        for path in await api_rules(gateway, method):
             for headers in ({}, bearer("ggw_x"), {"Cookie": "gateway_admin=x"}, SAME):
                 answer = await gateway.client.open(path, method=method, headers=headers)
                 assert answer.status_code == 401, path
@@ -76,7 +76,7 @@ async def test_nothing_is_shown_or_done_without_a_session_or_a_token(gateway):
 async def test_a_token_that_may_read_does_nothing(gateway):
     headers = await token_of(gateway, "read")
     before = len(await actions_of(gateway))
-    for path in api_rules(gateway, "POST"):
+    for path in await api_rules(gateway, "POST"):
         answer = await gateway.client.post(path, headers=headers | {"Idempotency-Key": "k"})
         assert answer.status_code == 403, path
         assert (await answer.get_json())["code"] == "WRONG_SCOPE"
@@ -85,7 +85,7 @@ async def test_a_token_that_may_read_does_nothing(gateway):
 
 async def test_a_session_acts_from_the_gateways_own_pages_only(gateway):
     await log_in(gateway)
-    for path in api_rules(gateway, "POST"):
+    for path in await api_rules(gateway, "POST"):
         for headers in ({}, {"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
             answer = await gateway.client.post(path, headers=headers | {"Idempotency-Key": "k"})
             assert answer.status_code == 403, path
@@ -105,7 +105,7 @@ async def test_a_program_with_a_token_needs_no_origin(gateway, owed):
 
 async def test_each_post_has_a_key(gateway):
     headers = await token_of(gateway)
-    for path in api_rules(gateway, "POST"):
+    for path in await api_rules(gateway, "POST"):
         for key in ({}, {"Idempotency-Key": ""}, {"Idempotency-Key": "x" * 129}):
             answer = await gateway.client.post(path, headers=headers | key)
             assert answer.status_code == 400, path
@@ -239,7 +239,7 @@ async def test_a_copy_begins_and_is_told_of(settings, provider, tmp_path):
 async def test_no_answer_of_the_api_holds_a_key(gateway, owed):
     headers = await token_of(gateway, "read")
     secret = str(gateway.services.settings.settlement_key).removeprefix("0x")
-    for path in api_rules(gateway, "GET"):
+    for path in await api_rules(gateway, "GET"):
         answer = await gateway.client.get(path, headers=headers)
         said = await answer.get_data(as_text=True)
         assert secret not in said
@@ -249,5 +249,6 @@ async def test_no_answer_of_the_api_holds_a_key(gateway, owed):
 
 async def test_every_route_of_the_api_is_documented(gateway):
     text = (Path(__file__).parents[3] / "docs" / "admin-api.md").read_text("utf-8")
-    rules = {rule.rule for rule in gateway.app.url_map.iter_rules() if rule.rule.startswith(API)}
+    app = await operator_app(gateway)
+    rules = {rule.rule for rule in app.url_map.iter_rules() if rule.rule.startswith(API)}
     assert [rule for rule in rules if f"`{rule.removeprefix(API)}" not in text] == []

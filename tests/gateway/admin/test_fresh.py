@@ -7,7 +7,15 @@ from quart import g
 from gateway.errors import NeedsFresh
 from gateway.web.routes.admin import guards
 from tests.conftest import running
-from tests.gateway.admin.operator import RIGHT, SAME, actions_of, log_in, post, text_of
+from tests.gateway.admin.operator import (
+    RIGHT,
+    SAME,
+    actions_of,
+    log_in,
+    operator_app,
+    post,
+    text_of,
+)
 
 TEN_MINUTES_S = 600
 TOKEN = {"name": "accounting", "scope": "read", "days": "30"}
@@ -96,7 +104,7 @@ async def test_an_action_that_asks_for_it_by_itself_is_repeated_as_well(
                 raise NeedsFresh("over the daily cap")
             return f"paid {g.form['task']}"
 
-        gateway.app.view_functions["admin.revoke_token"] = pay
+        (await operator_app(gateway)).view_functions["admin.revoke_token"] = pay
         clock.offset_s += TEN_MINUTES_S + 1
         answer = await post(gateway, "/admin/access/tokens/revoke", task="t1")
         assert answer.status_code == 403

@@ -1,9 +1,12 @@
 """What `gateway serve` imports before its first answer, and what it leaves for later."""
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+
+import pytest
 
 from tests.conftest import WALLET
 
@@ -71,6 +74,17 @@ LATER = {
     "webauthn",
 }
 
+# So do these parts of the gateway.
+OPERATORS = (
+    "gateway.admin",
+    "gateway.backups",
+    "gateway.web.operator_pages",
+    "gateway.web.operator_parts",
+    "gateway.web.routes.admin",
+    "gateway.web.state_watch",
+)
+OPERATORS_PREFIXES = tuple(f"{name}." for name in OPERATORS)
+
 # setuptools puts a hook into every start of Python.
 OURS_AND_PYTHONS = {"generation-gateway", "setuptools"}
 
@@ -95,7 +109,7 @@ async def answer_once():
         answered = app.extensions[EXTENSION].answered
         set_answered = answered.set
         def note_and_set():
-            loaded.update(name.partition(".")[0] for name, module in sys.modules.items() if module)
+            loaded.update(name for name, module in sys.modules.items() if module)
             set_answered()
         answered.set = note_and_set
         answer = await app.test_client().get("/api/health")
@@ -104,12 +118,17 @@ async def answer_once():
 loaded = set()
 asyncio.run(answer_once())
 owners = packages_distributions()
-found = {owner for name in loaded for owner in owners.get(name, ())}
-print(json.dumps([owner.lower().replace("_", "-") for owner in found]))
+tops = {name.partition(".")[0] for name in loaded}
+found = {owner for name in tops for owner in owners.get(name, ())}
+ours = [name for name in loaded if name.startswith("gateway.")]
+print(json.dumps([[owner.lower().replace("_", "-") for owner in found], ours]))
 """
 
 
-def _loaded_at_the_first_answer(folder) -> set[str]:
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory) -> tuple[set[str], set[str]]:
+    """Return what is loaded at the first answer: libraries, and modules of the gateway's."""
+    folder = tmp_path_factory.mktemp("start")
     settings = {
         "GATEWAY_BASE_URL": "https://gateway.example.com",
         "GATEWAY_WALLET": WALLET,
@@ -128,13 +147,24 @@ def _loaded_at_the_first_answer(folder) -> set[str]:
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    return set(json.loads(run.stdout.splitlines()[-1]))
+    libraries, modules = json.loads(run.stdout.splitlines()[-1])
+    return set(libraries), set(modules)
 
 
-def test_the_first_answer_waits_for_no_library_but_these(tmp_path):
-    loaded = _loaded_at_the_first_answer(tmp_path)
-    assert not loaded & LATER
-    assert loaded - OURS_AND_PYTHONS <= NEEDED
+def test_the_first_answer_waits_for_no_library_but_these(loaded):
+    libraries, _ = loaded
+    assert not libraries & LATER
+    assert libraries - OURS_AND_PYTHONS <= NEEDED
+
+
+def test_the_first_answer_waits_for_nothing_that_only_the_operator_needs(loaded):
+    _, modules = loaded
+    assert "gateway.web.operator_app" in modules
+    # Each of these names is one: a folder that was renamed would be missed.
+    for name in OPERATORS:
+        assert importlib.util.find_spec(name) is not None, name
+    theirs = [name for name in modules if f"{name}.".startswith(OPERATORS_PREFIXES)]
+    assert theirs == []
 
 
 def test_a_command_imports_no_more_than_its_own_modules(tmp_path):

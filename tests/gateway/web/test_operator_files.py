@@ -6,12 +6,13 @@ import pytest
 
 from gateway.admin.badges import Badges
 from gateway.web.operator_pages import Ask, Input, answer_page, answer_question
+from tests.gateway.admin.operator import operator_app
 
 HOSTILE = '"><script>alert(1)</script>'
 
 
 async def in_request(gateway, answer, *args, **values) -> tuple:
-    async with gateway.app.test_request_context("/admin"):
+    async with (await operator_app(gateway)).test_request_context("/admin"):
         response = await answer(*args, **values)
         return response, await response.get_data(as_text=True)
 

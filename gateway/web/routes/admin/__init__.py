@@ -1,5 +1,11 @@
 """The operator's pages and their JSON: one module a page."""
 
+from pathlib import Path
+
+from quart import Quart
+
+from gateway.web.operator_pages import ASSETS, OperatorAssets
+from gateway.web.routes import operator_files
 from gateway.web.routes.admin import (
     access,
     alarms,
@@ -34,4 +40,11 @@ MODULES = (
     tasks,
 )
 
-__all__ = ["MODULES", "blueprint"]
+__all__ = ["MODULES", "register"]
+
+
+def register(app: Quart, folder: Path) -> None:
+    """Put the pages into the app; `folder` has their templates, stylesheet and scripts."""
+    app.extensions[ASSETS] = OperatorAssets(folder)
+    app.register_blueprint(blueprint)
+    app.register_blueprint(operator_files.blueprint)
