@@ -8,7 +8,17 @@ from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
 from gateway.testing.operator import settings_of
 
-_KEYED = ("openai", "gemini", "fal", "kie", "replicate", "bfl", "mistral", "llamaparse")
+_KEYED = (
+    "openai",
+    "gemini",
+    "fal",
+    "kie",
+    "replicate",
+    "openrouter",
+    "bfl",
+    "mistral",
+    "llamaparse",
+)
 _VALUES = {f"{name}_api_key": "key" for name in _KEYED} | {
     "docling_base_url": "https://docling.test",
     "azure_documents_endpoint": "https://documents.cognitiveservices.azure.com",

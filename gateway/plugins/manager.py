@@ -59,6 +59,7 @@ BUNDLED = (
     "gateway_fal",
     "gateway_kie",
     "gateway_replicate",
+    "gateway_openrouter",
     "gateway_bfl",
     "gateway_mistral",
     "gateway_docling",
