@@ -195,8 +195,9 @@ def unpack(pieces: Iterator[bytes], target: Path, *, what: str, floor_bytes: int
                 while waiting and not unpacker.eof:
                     file.write(unpacker.decompress(waiting, _BLOCK_BYTES))
                     waiting = unpacker.unconsumed_tail
-                if shutil.disk_usage(target.parent).free < floor_bytes:
-                    raise BackupFailed(f"{what} does not fit on the disk of {target.parent}.")
+                    # A piece may unpack to a thousand times its size.
+                    if shutil.disk_usage(target.parent).free < floor_bytes:
+                        raise BackupFailed(f"{what} does not fit on the disk of {target.parent}.")
             file.write(unpacker.flush())
     except zlib.error:
         raise BackupFailed(f"{what} is damaged. Take an older one.") from None

@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import time
 from pathlib import Path
 
 import attrs
@@ -43,11 +44,14 @@ def restore(settings: Settings, named: str, actor: Actor, *, now: float) -> Rest
 
     Raises `BackupFailed` or `SettingsError`; then the database is as it was.
     """
+    began = time.monotonic()
     enter_data(settings)
     # A gateway that runs is found before anything is fetched.
     lock_data(settings).close()
     with alone(settings):
         path, at, name = _fetch(settings, named)
+        # Meanwhile a gateway may have sold, and ended: what it took must be refused as well.
+        now += time.monotonic() - began
         forgotten = _forgotten(settings, path, at, now)
         old = backup.restore(settings, path, now=now, actor=actor, named=named)
     return Restored(copy=name, old=old, forgotten=forgotten if old is not None else None)

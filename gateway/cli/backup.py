@@ -81,6 +81,10 @@ def restore(*, copy: str) -> None:
         "Restored. Transfers that are on-chain already will not pay for anything; "
         "`gateway transfers unclaimed --hours 0` lists those that the copy does not know."
     )
+    click.echo(
+        "Sessions were ended and tokens revoked: log in and make new ones. Passkeys and codes are "
+        "those of the copy; remove on /admin/access what you had removed since."
+    )
 
 
 async def _run_now(settings: Settings, kind: Kind) -> tuple[BackupRecord, Forgotten | None]:

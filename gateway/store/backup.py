@@ -7,6 +7,7 @@ transfer that was mined before it.
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import time
 from pathlib import Path
@@ -19,7 +20,7 @@ from gateway.store.data_folder import enter_data, existing_database, lock_data
 from gateway.store.migrations import migrate
 from gateway.store.operators import actions
 
-_SIDE_FILES = ("-wal", "-shm")
+_SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 def back_up(settings: Settings, target: Path) -> int:
@@ -59,8 +60,7 @@ def restore(
 ) -> Path | None:
     """Put a copy in the database's place; returns the path of the replaced one, if there was one.
 
-    `actor` restores what `named` says; both go into the restored database, the one into its audit
-    log, the other for `restored_by`.
+    `actor` restores what `named` says; both go into the restored database's audit log.
 
     Raises `SettingsError` while a gateway runs on the folder, or where the copy is not a database
     of this network.
@@ -69,15 +69,14 @@ def restore(
     lock = lock_data(settings)
     try:
         fresh = settings.data_dir / "gateway.db.restoring"
-        _copy_database(copy, fresh)
-        with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
-            check_copy(db, settings)
-            _set_creation_time(db, now)
+        try:
+            _copy_database(copy, fresh)
+            _prepare(settings, fresh, now)
             if actor is not None and named is not None:
-                _note_restore(db, actor, named, now)
-        old = _put_aside(settings, now)
-        fresh.replace(_database(settings))
-        return old
+                _note_restore(fresh, actor, named, now)
+            return _put_in_place(settings, fresh, now)
+        finally:
+            _remove(fresh)
     finally:
         lock.close()
 
@@ -100,14 +99,46 @@ def forget_restored_by(settings: Settings) -> None:
             db.execute("DELETE FROM meta WHERE key = 'restored_by'")
 
 
-def _note_restore(db: sqlite3.Connection, actor: Actor, named: str, now: float) -> None:
-    action = NewAction(actor=actor, at=now, action="database.restore", subject=named)
-    db.execute("BEGIN IMMEDIATE")
-    actions.insert(db, action)
+def _prepare(settings: Settings, fresh: Path, now: float) -> None:
+    """Make a copy fit to be the gateway's database; raises `SettingsError` for one that cannot."""
+    with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
+        check_copy(db, settings)
+        # The file alone takes the database's place, so nothing may wait in a write-ahead log.
+        if db.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
+            raise SettingsError("Another program reads the copy. Try again when it has ended.")
+        db.execute("BEGIN IMMEDIATE")
+        _set_creation_time(db, now)
+        _set_restored_by(db, settings.restore)
+        _end_access(db, now)
+        db.execute("COMMIT")
+
+
+def _set_creation_time(db: sqlite3.Connection, now: float) -> None:
+    """Date the database to this moment, and forget the cutoff block of the earlier date."""
+    db.execute("DELETE FROM meta WHERE key IN ('floor_block', 'born_at')")
+    db.execute("INSERT INTO meta (key, value) VALUES ('born_at', ?)", (str(now),))
+
+
+def _set_restored_by(db: sqlite3.Connection, words: str) -> None:
+    """Remember GATEWAY_RESTORE, also where a command restored.
+
+    The next start would else put the copy that it names in place of the one chosen by hand.
+    """
     db.execute("DELETE FROM meta WHERE key = 'restored_by'")
-    if actor.door == "gateway":
-        db.execute("INSERT INTO meta (key, value) VALUES ('restored_by', ?)", (named,))
-    db.execute("COMMIT")
+    if words:
+        db.execute("INSERT INTO meta (key, value) VALUES ('restored_by', ?)", (words,))
+
+
+def _end_access(db: sqlite3.Connection, now: float) -> None:
+    """End sessions and revoke tokens: the copy does not know which were ended since."""
+    db.execute("UPDATE operator_sessions SET ended_at = ? WHERE ended_at IS NULL", (now,))
+    db.execute("UPDATE operator_tokens SET revoked_at = ? WHERE revoked_at IS NULL", (now,))
+
+
+def _note_restore(fresh: Path, actor: Actor, named: str, now: float) -> None:
+    action = NewAction(actor=actor, at=now, action="database.restore", subject=named)
+    with contextlib.closing(sqlite3.connect(fresh)) as db, db:
+        actions.insert(db, action)
 
 
 def _copy_database(copy: Path, fresh: Path) -> None:
@@ -116,7 +147,7 @@ def _copy_database(copy: Path, fresh: Path) -> None:
             f"There is no file {copy}, or the owner of {fresh.parent} may not read it. Put "
             "it there, and give it to that owner (chown)."
         )
-    fresh.unlink(missing_ok=True)
+    _remove(fresh)
     create_private(fresh)
     readable = f"{copy.resolve().as_uri()}?mode=ro"
     try:
@@ -153,28 +184,44 @@ def check_copy(db: sqlite3.Connection, settings: Settings) -> None:
         )
 
 
-def _set_creation_time(db: sqlite3.Connection, now: float) -> None:
-    """Date the database to this moment, and forget the cutoff block of the earlier date."""
-    db.execute("BEGIN IMMEDIATE")
-    db.execute("DELETE FROM meta WHERE key IN ('floor_block', 'born_at')")
-    db.execute("INSERT INTO meta (key, value) VALUES ('born_at', ?)", (str(now),))
-    db.execute("COMMIT")
+def _put_in_place(settings: Settings, fresh: Path, now: float) -> Path | None:
+    """Put a file in the database's place; returns where the replaced one lies now.
 
-
-def _put_aside(settings: Settings, now: float) -> Path | None:
-    """Rename the database that is replaced, with its side files; it is not deleted."""
+    Whenever this is killed, the replaced database is whole under one of its names, and no side file
+    of it lies beside another database: SQLite would write that into it.
+    """
     current = _database(settings)
-    if not current.exists():
-        return None
+    side_files = [path for suffix in _SIDE_FILES if (path := Path(f"{current}{suffix}")).exists()]
+    old = _keep(current, side_files, now) if current.exists() else None
+    if side_files:
+        current.unlink(missing_ok=True)
+        for path in side_files:
+            path.unlink()
+    fresh.replace(current)
+    return old
+
+
+def _keep(current: Path, side_files: list[Path], now: float) -> Path:
+    """Give the database and its side files a second name, by which they stay."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     old = current.with_name(f"gateway.db.before-restore-{stamp}")
     if old.exists():
         raise SettingsError(f"{old} exists already. Try again in a second.")
-    for suffix in ("", *_SIDE_FILES):
-        part = Path(f"{current}{suffix}")
-        if part.exists():
-            part.rename(f"{old}{suffix}")
+    for path in (*side_files, current):
+        kept = path.with_name(path.name.replace(current.name, old.name, 1))
+        kept.unlink(missing_ok=True)
+        try:
+            os.link(path, kept)
+        except OSError:
+            # Some network folders have no second names.
+            shutil.copyfile(path, kept)
     return old
+
+
+def _remove(path: Path) -> None:
+    """Remove a database that is not in use, with what SQLite keeps beside it."""
+    for suffix in ("", *_SIDE_FILES):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 def _database(settings: Settings) -> Path:

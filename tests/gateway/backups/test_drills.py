@@ -149,16 +149,18 @@ async def test_a_copy_that_unpacks_to_more_than_the_disk_holds_is_given_up(
     made = await backups.back_up()
     bomb = gzip.compress(bytes(200_000_000))
     (tmp_path / "copies" / made.name).write_bytes(bomb)
-    free = copying.shutil.disk_usage
+    free, sizes = copying.shutil.disk_usage, [0]
 
     def nearly_full(folder):
         written = sum(path.stat().st_size for path in folder.glob("gateway.db.copying-*"))
+        sizes.append(written)
         return free(folder)._replace(free=10_000_000 + 100_000_000 - written)
 
     monkeypatch.setattr(copying.shutil, "disk_usage", nearly_full)
     tight = attrs.evolve(in_folder, min_free_disk_mb=10)
     with pytest.raises(BackupFailed, match="does not fit"):
         await backups_of(gateway, tight, clock).drill()
+    assert max(sizes) < 102_000_000
     assert leftovers(in_folder) == []
 
 
