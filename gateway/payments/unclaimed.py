@@ -13,9 +13,10 @@ from gateway.payments.cutoff import last_block_before
 
 # Public RPC endpoints refuse queries over more blocks than this.
 _MAX_BLOCKS = 2_000
-# A search that goes on by itself looks back so far, and rests after each question, in seconds.
+# A search that goes on by itself looks back so far, and rests after each question, in seconds:
+# sales need the same endpoint, and public ones count the questions.
 _DAYS = 7.0
-_REST_S = 0.1
+_REST_S = 0.5
 # A look is made again after so many seconds.
 _KEPT_S = 60.0
 # Strangers may send dust without end: of so many transfers the largest are kept.
@@ -57,7 +58,7 @@ class UnclaimedSearch:
     """Searches the last seven days piece by piece, and keeps what it found between two looks.
 
     The first look asks for some 150 pieces of the chain, one after the other; every later one only
-    for the blocks that were mined meanwhile.
+    for the blocks that were mined meanwhile. Each asks for the times of what it keeps as well.
     """
 
     def __init__(self, chain: Chain, store: Store, wallet: str, now: Clock) -> None:
@@ -73,9 +74,11 @@ class UnclaimedSearch:
         # How many small transfers were left out.
         self.left_out = 0
         self._next_block: int | None = None
-        # All that came in by a transaction with an unused transfer, and when: a later use of one of
-        # two equal transfers is told from the use of the other by their number.
-        self._by_transaction: dict[str, tuple[float, list[MinedTransfer]]] = {}
+        # All that came in by a transaction with an unused transfer: a later use of one of two equal
+        # transfers is told from the use of the other by their number.
+        self._by_transaction: dict[str, list[MinedTransfer]] = {}
+        # Times of the blocks of these, in Unix seconds.
+        self._times: dict[int, float] = {}
         self._look: asyncio.Task[None] | None = None
 
     async def look(self, patience_s: float) -> None:
@@ -117,39 +120,40 @@ class UnclaimedSearch:
         found = await self._chain.transfer_logs(self._wallet, from_block=first, to_block=last)
         paying = [each for each in found if each.amount_units and each.sender != self._wallet]
         unused = {each.tx_hash for each in await self._store.refunds.unclaimed(paying)}
-        times: dict[int, float] = {}
         for each in paying:
-            if each.tx_hash not in unused:
-                continue
-            if each.block_number not in times:
-                block = await self._chain.block_at(each.block_number)
-                times[each.block_number] = block.timestamp
-            at = times[each.block_number]
-            self._by_transaction.setdefault(each.tx_hash, (at, []))[1].append(each)
-            self._drop_smallest()
+            if each.tx_hash in unused:
+                self._by_transaction.setdefault(each.tx_hash, []).append(each)
+        self._drop_smallest()
 
     async def _forget_used(self, since: float) -> None:
         """Keep what is still unused, and younger than the search looks back."""
-        for tx_hash, (at, _) in list(self._by_transaction.items()):
-            if at < since:
-                del self._by_transaction[tx_hash]
-        every = [each for _, found in self._by_transaction.values() for each in found]
+        every = [each for found in self._by_transaction.values() for each in found]
         unused = await self._store.refunds.unclaimed(every)
-        left = {each.tx_hash for each in unused}
+        await self._find_times({each.block_number for each in unused})
+        shown = [
+            UnusedTransfer(transfer=each, at=at)
+            for each in unused
+            if (at := self._times[each.block_number]) >= since
+        ]
+        left = {one.transfer.tx_hash for one in shown}
         self._by_transaction = {
             tx_hash: found for tx_hash, found in self._by_transaction.items() if tx_hash in left
         }
-        shown = [
-            UnusedTransfer(transfer=each, at=self._by_transaction[each.tx_hash][0])
-            for each in unused
-        ]
         self.known = sorted(shown, key=lambda one: one.at, reverse=True)
+
+    async def _find_times(self, blocks: set[int]) -> None:
+        """Ask for the times of blocks that are not known yet, and forget all others."""
+        self._times = {number: at for number, at in self._times.items() if number in blocks}
+        for number in sorted(blocks - self._times.keys()):
+            self._times[number] = (await self._chain.block_at(number)).timestamp
+            await asyncio.sleep(self.rest_s)
 
     def _drop_smallest(self) -> None:
         if len(self._by_transaction) <= _MOST:
             return
-        smallest = min(
-            self._by_transaction,
-            key=lambda tx_hash: sum(each.amount_units for each in self._by_transaction[tx_hash][1]),
-        )
-        self.left_out += len(self._by_transaction.pop(smallest)[1])
+
+        def amount(tx_hash: str) -> int:
+            return sum(each.amount_units for each in self._by_transaction[tx_hash])
+
+        for tx_hash in sorted(self._by_transaction, key=amount)[:-_MOST]:
+            self.left_out += len(self._by_transaction.pop(tx_hash))

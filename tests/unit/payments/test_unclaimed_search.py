@@ -1,0 +1,108 @@
+"""The search for unused transfers of a week: how many questions it asks, and how fast."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from gateway.domain import Block, MinedTransfer
+from gateway.errors import ChainUnavailable
+from gateway.payments import unclaimed
+from gateway.payments.unclaimed import UnclaimedSearch
+
+WEEK_BLOCKS = 7 * 86_400 // 2
+HEAD = 40_000_000
+NOW = 2.0 * HEAD
+WALLET = "0x" + "a" * 40
+
+
+class Chain:
+    """A chain with a block each two seconds, and dust in every `dust_every`-th of them."""
+
+    def __init__(self, dust_every: int) -> None:
+        self.dust_every = dust_every
+        self.log_queries = self.block_queries = 0
+        self.silent_after: int | None = None
+
+    async def head(self) -> Block:
+        return await self.block_at(HEAD)
+
+    safe_head = head
+
+    async def block_at(self, number: int) -> Block:
+        self.block_queries += 1
+        if self.silent_after is not None and self.block_queries > self.silent_after:
+            raise ChainUnavailable("silent")
+        return Block(number=number, hash="0x", timestamp=2 * number)
+
+    async def transfer_logs(self, wallet, *, from_block: int, to_block: int):
+        self.log_queries += 1
+        return [
+            MinedTransfer(
+                tx_hash=f"0x{number:064x}",
+                log_index=0,
+                block_number=number,
+                sender="0x" + "b" * 40,
+                amount_units=number,
+            )
+            for number in range(from_block, to_block + 1)
+            if number % self.dust_every == 0
+        ]
+
+
+class Refunds:
+    async def unclaimed(self, transfers):
+        return list(transfers)
+
+
+@pytest.fixture
+def rests(monkeypatch) -> list[float]:
+    """Return the rests that were taken; none takes time."""
+    taken: list[float] = []
+    sleep = asyncio.sleep
+
+    async def rest(seconds: float) -> None:
+        taken.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(unclaimed.asyncio, "sleep", rest)
+    return taken
+
+
+def _search(chain: Chain) -> UnclaimedSearch:
+    return UnclaimedSearch(chain, SimpleNamespace(refunds=Refunds()), WALLET, lambda: NOW)
+
+
+async def test_a_week_costs_so_many_questions_and_a_rest_after_each(rests):
+    chain = Chain(dust_every=WEEK_BLOCKS // 3)
+    await _search(chain).look(60.0)
+    assert chain.log_queries <= 152
+    # What finds the first block, and the times of what was found.
+    assert chain.block_queries <= 60
+    assert sum(rests) >= chain.log_queries * 0.5
+
+
+async def test_dust_in_many_blocks_makes_no_more_than_a_fixed_number_of_questions(rests):
+    chain = Chain(dust_every=30)
+    search = _search(chain)
+    await search.look(60.0)
+    assert (search.problem, len(search.known)) == (None, 500)
+    # The newest are the largest here.
+    assert min(one.transfer.block_number for one in search.known) > HEAD - 30 * 501
+    assert search.left_out == WEEK_BLOCKS // 30 - 500
+    assert chain.block_queries <= 560
+    assert sum(rests) >= 0.5 * (chain.log_queries + 500)
+
+
+async def test_a_search_that_was_cut_off_goes_on_and_counts_nothing_twice(rests):
+    chain = Chain(dust_every=WEEK_BLOCKS // 20)
+    search = _search(chain)
+    chain.silent_after = 50
+    await search.look(60.0)
+    assert search.problem is not None
+    asked, chain.silent_after = chain.log_queries, None
+    await search.look(60.0)
+    numbers = [one.transfer.block_number for one in search.known]
+    assert search.problem is None
+    assert len(numbers) == len(set(numbers)) == 20
+    assert chain.log_queries <= asked + 1
