@@ -41,6 +41,9 @@ def decide(
             "signature can still be used. Approve the refund without --to."
         )
     is_approved = decision is Decision.APPROVED
+    if not is_approved and case.sender is None:
+        # With an approval goes another recipient that it named.
+        recipient = case.payment.payer
     state = PaymentState.REFUND_DUE if is_approved else PaymentState.REFUND_FAILED
     db.execute(
         """UPDATE refunds SET decision = ?, note = ?, problem = NULL, updated_at = ?,

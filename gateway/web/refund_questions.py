@@ -15,7 +15,7 @@ from gateway.web.operator_pages import Ask, Input
 
 _PAGE = "/admin/refunds"
 _FIELD = "refund-"
-_CHOICE = re.compile(r"([A-Za-z0-9_-]{1,80}) ([0-9]{1,18}) (0x[0-9a-f]{40})")
+_CHOICE = re.compile(r"([A-Za-z0-9_-]{1,80}) ([0-9]{1,18}) (0x[0-9a-f]{40})( rejected)?")
 _NO_BUYER_READS_IT = "The buyer's task shows only the state of the refund."
 
 
@@ -161,7 +161,12 @@ def read_choices(form: MultiDict[str, str]) -> list[RefundChoice]:
     if not 1 <= len(texts) <= PER_PAGE or None in found:
         raise WrongValue(f"Choose 1 to {PER_PAGE} refunds on the page of refunds.")
     return [
-        RefundChoice(task_id=one[1], amount_units=int(one[2]), recipient=one[3])
+        RefundChoice(
+            task_id=one[1],
+            amount_units=int(one[2]),
+            recipient=one[3],
+            is_rejected=one[4] is not None,
+        )
         for one in found
         if one is not None
     ]
@@ -170,6 +175,7 @@ def read_choices(form: MultiDict[str, str]) -> list[RefundChoice]:
 def _fields(asked: Asked) -> Mapping[str, str]:
     repeated = {
         f"{_FIELD}{place}": f"{one.row.task_id} {one.row.amount_units} {one.row.recipient}"
+        + (" rejected" if one.kind == "rejected" else "")
         for place, one in enumerate(asked.refunds)
     }
     return repeated | {"request": asked.key}

@@ -78,18 +78,18 @@ async def pause(desk: Desk, actor: Actor, slug: str, *, reason: str) -> Register
     Raises `ActionRefused` where it is paused already, and `WrongValue` without a reason.
     """
     _check_reason(reason)
-    refusal = None
+    refusal, newest = None, await _find_newest(desk, slug, "paused")
     if (await _find_now(desk, slug)).is_paused:
         refusal = ActionRefused(f"{slug} is paused already.")
-    return await _override(desk, actor, slug, "paused", "true", reason, refusal)
+    return await _override(desk, actor, slug, "paused", "true", reason, newest, refusal)
 
 
 async def resume(desk: Desk, actor: Actor, slug: str, *, reason: str = "") -> Registered:
     """Sell a paused endpoint again. Raises `ActionRefused` where it is not paused."""
-    refusal = None
+    refusal, newest = None, await _find_newest(desk, slug, "paused")
     if not (await _find_now(desk, slug)).is_paused:
         refusal = ActionRefused(f"{slug} is not paused.")
-    return await _override(desk, actor, slug, "paused", None, reason, refusal)
+    return await _override(desk, actor, slug, "paused", None, reason, newest, refusal)
 
 
 async def preview_price(desk: Desk, slug: str, price_units: int | None) -> PricePreview:
@@ -134,6 +134,7 @@ async def change_price(
     and `NeedsFresh` for a price below the cost.
     """
     _check_reason(reason)
+    newest = await _find_newest(desk, slug, "price")
     registered, new = await _find_now(desk, slug), _priced(desk, slug, price_units)
     refusal = None
     if registered.endpoint.price_units != seen_units:
@@ -144,7 +145,7 @@ async def change_price(
     if not is_fresh and _is_below_cost(new, registered.endpoint.cost_micros):
         raise NeedsFresh("This price is below the cost: enter the password again.")
     value = None if price_units is None else str(price_units)
-    return await _override(desk, actor, slug, "price", value, reason, refusal)
+    return await _override(desk, actor, slug, "price", value, reason, newest, refusal)
 
 
 async def change_cost(
@@ -157,9 +158,10 @@ async def change_cost(
     """
     if cost_micros is not None and not 0 <= cost_micros < _MOST_UNITS:
         raise WrongValue("A cost is an amount of US dollars from 0 on.")
+    newest = await _find_newest(desk, slug, "cost")
     await _find_now(desk, slug)
     value = None if cost_micros is None else str(cost_micros)
-    return await _override(desk, actor, slug, "cost", value, reason)
+    return await _override(desk, actor, slug, "cost", value, reason, newest)
 
 
 async def try_vendor_now(desk: Desk, actor: Actor, slug: str) -> str | None:
@@ -187,6 +189,12 @@ async def _find_now(desk: Desk, slug: str) -> Registered:
     """Return an endpoint with what other operators have changed meanwhile."""
     await desk.look_at_changes()
     return find_endpoint(desk, slug)
+
+
+async def _find_newest(desk: Desk, slug: str, field: Field) -> str | None:
+    """Return an override as it is now; read it first, so that a later change is noticed."""
+    value: str | None = await desk.store.operators.sum(overrides.newest_value, slug, field)
+    return value
 
 
 def _priced(desk: Desk, slug: str, price_units: int | None) -> Endpoint:
@@ -218,13 +226,14 @@ async def _override(
     field: Field,
     value: str | None,
     reason: str,
+    seen: str | None,
     refusal: ActionRefused | None = None,
 ) -> Registered:
     """Write an override with its audit row, and apply it here at once.
 
-    The refusal is raised unless the request was carried out before.
+    `seen` is the newest override of the field as it was before the endpoint was checked. The
+    refusal is raised unless the request was carried out before.
     """
-    seen: str | None = await desk.store.operators.sum(overrides.newest_value, slug, field)
     verb = "resume" if field == "paused" and value is None else _VERBS[field]
     action = NewAction(
         actor=actor,

@@ -9,7 +9,7 @@ import attrs
 
 from gateway.admin.desk import Desk
 from gateway.contracts.operators import Actor, AlreadyDone, NewAction
-from gateway.domain import Flow, RefundCase, usdc
+from gateway.domain import Decision, Flow, RefundCase, usdc
 from gateway.domain.eip3009 import BALANCE_OF, checksum_address, word
 from gateway.errors import (
     ActionRefused,
@@ -24,7 +24,6 @@ from gateway.store.operators.refunds import Approval
 
 # A page acts on the refunds that it shows.
 _MOST_AT_ONCE = 50
-_DAY_S = 86_400
 # A page that shows what the key holds waits so long for the chain.
 _HOLDS_S = 2.0
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -37,6 +36,9 @@ class RefundChoice:
     task_id: str
     amount_units: int
     recipient: str
+
+    # Whether it was shown as rejected: an approval takes back no rejection that nobody saw.
+    is_rejected: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -59,7 +61,10 @@ class ApprovalPreview:
 def choice_of(case: RefundCase) -> RefundChoice:
     """Return a refund as it is now, as what a form repeats."""
     return RefundChoice(
-        task_id=case.task_id, amount_units=case.amount_units, recipient=case.recipient
+        task_id=case.task_id,
+        amount_units=case.amount_units,
+        recipient=case.recipient,
+        is_rejected=case.decision is Decision.REJECTED,
     )
 
 
@@ -104,16 +109,17 @@ async def approve(
     if await _was_done(desk, actor, "refund.approve", choices[0].task_id):
         return [await _find_case(desk, choice.task_id) for choice in choices]
     recipient = _check_other_recipient(desk, actor, choices, to, reason)
-    sum_units = sum(choice.amount_units for choice in choices)
-    if not is_fresh and (recipient or await _is_over_cap(desk, sum_units)):
+    if recipient is not None and not is_fresh:
         raise NeedsFresh(
-            "This gives back more than the daily cap, or to another address than the payer's: "
-            "enter the password again."
+            "This gives money to another address than the payer's: enter the password again."
         )
     await _check_unproven(desk, choices, accepts_unproven=accepts_unproven)
     rows = _approval_actions(desk, actor, choices, recipient, reason)
     approvals = [Approval(**attrs.asdict(one), to=recipient) for one in choices]
-    return await _act(desk, writes.approve, approvals, reason, desk.now(), rows[1:], action=rows[0])
+    cap_units = None if is_fresh else usdc(desk.settings.refund_daily_cap)
+    return await _act(
+        desk, writes.approve, approvals, reason, desk.now(), rows[1:], cap_units, action=rows[0]
+    )
 
 
 async def reject(
@@ -294,7 +300,7 @@ async def _check_unproven(
 
 async def _is_over_cap(desk: Desk, sum_units: int) -> bool:
     """Whether operators would have given back more than the daily cap in 24 hours."""
-    since = desk.now() - _DAY_S
+    since = desk.now() - writes.DAY_S
     approved: int = await desk.store.operators.sum(writes.approved_units, since)
     return approved + sum_units > usdc(desk.settings.refund_daily_cap)
 

@@ -7,9 +7,11 @@ import attrs
 
 from gateway.contracts.operators import NewAction
 from gateway.domain import Decision, PaymentState, RefundCase
-from gateway.errors import RefundRefused, StaleForm
+from gateway.errors import NeedsFresh, RefundRefused, StaleForm
 from gateway.store import refunds
 from gateway.store.operators import actions
+
+DAY_S = 86_400.0
 
 
 @attrs.frozen(kw_only=True)
@@ -19,6 +21,7 @@ class Approval:
     task_id: str
     amount_units: int
     recipient: str
+    is_rejected: bool = False
 
     # Another address than the payer's, or None.
     to: str | None = None
@@ -30,18 +33,24 @@ def approve(
     reason: str,
     now: float,
     more: Sequence[NewAction] = (),
+    cap_units: int | None = None,
 ) -> list[RefundCase]:
     """Approve refunds, all or none; `more` are further audit rows.
 
-    Raises `RefundRefused`, and `StaleForm` where one is not as the operator saw it.
+    Raises `RefundRefused`, `StaleForm` where one is not as the operator saw it, and `NeedsFresh`
+    where more than `cap_units` would have been approved in 24 hours.
     """
     for action in more:
         actions.insert(db, action)
     for approval in approvals:
         check_seen(db, approval)
-    return [
+    decided = [
         refunds.decide(db, one.task_id, Decision.APPROVED, one.to, reason, now) for one in approvals
     ]
+    # Within the write: approvals that are sent at the same time count for each other.
+    if cap_units is not None and approved_units(db, now - DAY_S) > cap_units:
+        raise NeedsFresh("This gives back more than the daily cap: enter the password again.")
+    return decided
 
 
 def check_seen(db: sqlite3.Connection, approval: Approval) -> None:
@@ -51,6 +60,11 @@ def check_seen(db: sqlite3.Connection, approval: Approval) -> None:
         raise StaleForm(
             f"The refund of task {approval.task_id} is {case.amount_units / 10**6:g} USDC to "
             f"{case.recipient} now. Nothing was decided; look at it again."
+        )
+    if case.decision is Decision.REJECTED and not approval.is_rejected:
+        raise StaleForm(
+            f"The refund of task {approval.task_id} was rejected meanwhile. Nothing was decided; "
+            "look at it again."
         )
 
 
@@ -84,7 +98,10 @@ def retry(db: sqlite3.Connection, approval: Approval, reason: str, now: float) -
 
 
 def take_back(db: sqlite3.Connection, task_id: str, now: float) -> list[RefundCase]:
-    """Take an approval back while nothing is signed; raises `RefundRefused`."""
+    """Take an approval back while nothing is signed; raises `RefundRefused`.
+
+    With it goes another recipient that it named: the next approval pays the payer again.
+    """
     case = refunds.find_case(db, task_id)
     is_unsigned = case.payment.state is PaymentState.REFUND_DUE and case.sender is None
     if case.decision is not Decision.APPROVED or not is_unsigned:
@@ -93,9 +110,9 @@ def take_back(db: sqlite3.Connection, task_id: str, now: float) -> list[RefundCa
             f"{case.payment.state}."
         )
     db.execute(
-        """UPDATE refunds SET decision = NULL, note = NULL, problem = NULL, updated_at = ?
-           WHERE payment_id = ?""",
-        (now, case.payment.id),
+        """UPDATE refunds SET decision = NULL, note = NULL, problem = NULL, updated_at = ?,
+               recipient = ? WHERE payment_id = ?""",
+        (now, case.payment.payer, case.payment.id),
     )
     return [refunds.find_case(db, task_id)]
 

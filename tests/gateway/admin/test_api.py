@@ -157,6 +157,9 @@ async def test_a_refund_is_rejected_and_taken_up_again(gateway, owed):
     assert (await answer.get_json())["refunds"][0]["decision"] == "rejected"
     assert (await actions_of(gateway, "refund.reject"))[0].reason == "it was delivered"
     answer = await post(gateway, f"{path}/approve", headers, "k2", **owed["seen"])
+    assert answer.status_code == 409
+    seen = owed["seen"] | {"isRejected": True}
+    answer = await post(gateway, f"{path}/approve", headers, "k5", **seen)
     assert (await answer.get_json())["refunds"][0]["decision"] == "approved"
     answer = await post(gateway, f"{path}/take-back", headers, "k3")
     assert (await answer.get_json())["refunds"][0]["decision"] is None

@@ -223,3 +223,20 @@ async def test_a_vendor_is_tried_and_sells_again_once_in_ten_seconds(gateway, de
     clock.offset_s += 11
     assert await actions.try_vendor_now(desk, ACTOR, "picture") is None
     assert await log(desk) == ["vendor.try", "vendor.try"]
+
+
+async def test_a_price_that_changes_while_a_stale_form_is_checked_is_kept(
+    gateway, desk, monkeypatch
+):
+    look = desk.store.operators.sum
+    others = [30_000]
+
+    async def change_meanwhile(function, *arguments):
+        if function is overrides.newest_value and others:
+            await change_price(desk, others.pop())
+        return await look(function, *arguments)
+
+    monkeypatch.setattr(desk.store.operators, "sum", change_meanwhile)
+    with pytest.raises(StaleForm):
+        await change_price(desk, 40_000, seen_units=20_000)
+    assert await price_of(gateway) == 30_000

@@ -193,7 +193,7 @@ async def test_a_rejection_needs_a_reason_and_an_approval_takes_it_back(desk, ow
     assert await state(desk, owed) == (PaymentState.REFUND_FAILED, Decision.REJECTED)
     with pytest.raises(RefundRefused, match="not failed"):
         await retry(desk, ACTOR, owed)
-    await approve(desk, ACTOR, [owed])
+    await approve(desk, ACTOR, [await seen(desk, owed.task_id)])
     assert await state(desk, owed) == APPROVED
     assert [name for name, _ in await log(desk)] == ["refund.approve", "refund.reject"]
 
@@ -279,3 +279,33 @@ async def test_the_gas_of_a_refund_is_found_in_the_background(gateway, desk, owe
     gas_wei, mined_at = await desk.store.operators.sum(read)
     assert gas_wei > 0
     assert mined_at > 0
+
+
+async def test_approvals_at_once_are_bounded_by_the_daily_cap_together(
+    gateway, desk, owed, provider, chain
+):
+    task = await fail_once(gateway, Payer(chain), provider)
+    other = await seen(desk, task["taskId"])
+    small = attrs.evolve(desk, settings=attrs.evolve(desk.settings, refund_daily_cap="0.03"))
+    ends = await asyncio.gather(
+        *(approve(small, ACTOR, [one]) for one in (owed, other)), return_exceptions=True
+    )
+    assert sum(isinstance(end, NeedsFresh) for end in ends) == 1
+    assert len(await log(desk)) == 1
+
+
+@pytest.mark.parametrize("undo", ["take back", "reject"])
+async def test_another_recipient_goes_with_the_approval_that_named_it(desk, owed, undo):
+    await approve(desk, ACTOR, [owed], to=OTHER, reason="lost key", is_fresh=True)
+    if undo == "take back":
+        await take_back(desk, ACTOR, owed.task_id)
+    else:
+        await reject(desk, ACTOR, [owed.task_id], reason="x")
+    assert (await seen(desk, owed.task_id)).recipient == owed.recipient
+
+
+async def test_a_form_that_shows_no_rejection_takes_none_back(gateway, desk, owed):
+    await reject(desk, ACTOR, [owed.task_id], reason="abuse")
+    with pytest.raises(StaleForm, match="rejected meanwhile"):
+        await approve(desk, ACTOR, [owed])
+    assert await log(desk) == [("refund.reject", owed.task_id)]

@@ -303,3 +303,18 @@ async def test_words_of_a_vendor_stay_text(gateway, payer, provider):
         assert "<img" not in page
         # Prompts are shown to who gives a reason only.
         assert "onerror" not in page
+
+
+async def test_an_approval_takes_back_a_rejection_only_where_the_page_showed_it(
+    gateway, payer, provider
+):
+    task = await fail_once(gateway, payer, provider)
+    _, stale = await question(gateway, f"approve:{task['taskId']}")
+    _, rejection = await question(gateway, f"reject:{task['taskId']}")
+    await post(gateway, "/admin/refunds/reject", reason="abuse", **rejection)
+    answer = await post(gateway, "/admin/refunds/approve", **stale)
+    assert answer.status_code == 409
+    assert await decision_of(gateway, task) == (PaymentState.REFUND_FAILED, Decision.REJECTED)
+    _, shown = await question(gateway, f"approve:{task['taskId']}")
+    await post(gateway, "/admin/refunds/approve", **shown)
+    assert await decision_of(gateway, task) == (PaymentState.REFUND_DUE, Decision.APPROVED)

@@ -28,7 +28,7 @@ _SEEN = ("amountUnits", "recipient")
 @needs_scope("act")
 async def api_approve(task_id: str) -> Response:
     """Approve a refund of the amount and to the recipient that the caller saw."""
-    names = (*_SEEN, "reason", "to", "acceptsUnproven")
+    names = (*_SEEN, "isRejected", "reason", "to", "acceptsUnproven")
     body = await read_body(*names, needed=_SEEN)
     cases = await refunds.approve(
         services().desk,
@@ -73,7 +73,12 @@ def _choice(task_id: str, body: dict[str, Any]) -> RefundChoice:
     units = whole_of(body, "amountUnits")
     if units is None:
         raise ValidationError("amountUnits is missing.")
-    return RefundChoice(task_id=task_id, amount_units=units, recipient=text_of(body, "recipient"))
+    return RefundChoice(
+        task_id=task_id,
+        amount_units=units,
+        recipient=text_of(body, "recipient"),
+        is_rejected=flag_of(body, "isRejected"),
+    )
 
 
 def _answer(cases: list[RefundCase]) -> Response:
