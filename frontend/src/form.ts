@@ -1,4 +1,4 @@
-// The form: its fields as a request's body, the document with a preview, what is missing.
+// The form: its fields as a request's body, the file with a preview, what is missing.
 import { find, h } from "./common";
 import { page } from "./page";
 
@@ -68,11 +68,27 @@ function enhanceFile(changed: () => void): void {
       drop.classList.toggle("over", name === "dragover");
       if (name === "drop") take((event as DragEvent).dataTransfer?.files[0]);
     });
-  const ending = [".html", ".csv", ".txt"].find((one) => page.extensions.includes(one));
-  if (!ending) return;
+  const makeSample = findSample();
+  if (!makeSample) return;
   const sample = h("button", { type: "button", class: "link", id: "sample" }, "Use a sample");
-  sample.addEventListener("click", () => take(sampleFile(ending)));
+  sample.addEventListener("click", () =>
+    makeSample().then(take, () => complain("The sample cannot be loaded. Choose a file of your own.")),
+  );
   drop.append(sample);
+}
+
+/** Return what makes a sample that this endpoint takes, if there is one. */
+function findSample(): (() => Promise<File>) | null {
+  const address = page.samplePicture;
+  if (address) return () => samplePicture(address);
+  const ending = [".html", ".csv", ".txt"].find((one) => page.extensions.includes(one));
+  return ending ? () => Promise.resolve(sampleFile(ending)) : null;
+}
+
+async function samplePicture(address: string): Promise<File> {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(`The answer is ${answer.status}.`);
+  return new File([await answer.blob()], "sample.webp", { type: "image/webp" });
 }
 
 function sampleFile(ending: string): File {
@@ -125,7 +141,7 @@ export async function read(): Promise<Request> {
   const body = fields();
   for (const name of page.required)
     if (!body[name] && name !== "fileBase64")
-      throw new Error(name === "fileName" ? "Choose a document first." : `Fill in the ${name} first.`);
+      throw new Error(name === "fileName" ? `Choose a ${page.fileNoun} first.` : `Fill in the ${name} first.`);
   const document = await readDocument();
   if (!document) return { body, file: null };
   const { base64, ...file } = document;
@@ -135,9 +151,9 @@ export async function read(): Promise<Request> {
 /** Return the chosen document, if there is one; throws a sentence about what is wrong with it. */
 export async function readDocument(): Promise<Document | null> {
   if (!chosen) return null;
-  if (chosen.size > MAX_FILE_BYTES) throw new Error("The document may have 7.5 MB at most.");
+  if (chosen.size > MAX_FILE_BYTES) throw new Error(`The ${page.fileNoun} may have 7.5 MB at most.`);
   if (!page.extensions.includes(extension(chosen.name)))
-    throw new Error(`The document must end in one of ${page.extensions.join(", ")}.`);
+    throw new Error(`The ${page.fileNoun} must end in one of ${page.extensions.join(", ")}.`);
   return { name: chosen.name, sha256: await fingerprint(chosen), base64: await encode(chosen) };
 }
 
@@ -145,7 +161,7 @@ async function encode(file: File): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(String(reader.result).split(",", 2)[1] ?? "");
-    reader.onerror = () => reject(new Error("The document cannot be read. Choose it again."));
+    reader.onerror = () => reject(new Error(`The ${page.fileNoun} cannot be read. Choose it again.`));
     reader.readAsDataURL(file);
   });
 }

@@ -21,6 +21,10 @@ export interface Page {
   schema: { properties: Record<string, { maxLength?: number; enum?: string[] }> };
   required: string[];
   extensions: string[];
+  /** What a sentence calls the file: a document or a picture. */
+  fileNoun: string;
+  /** The address of a picture for a visitor who has none at hand. */
+  samplePicture: string | null;
 }
 
 export const page: Page = JSON.parse(document.getElementById("page")?.textContent ?? "{}");

@@ -340,7 +340,7 @@ async function continueWithFile(purchase: Purchase): Promise<void> {
   try {
     const document = await form.readDocument();
     if (asked !== step) return;
-    if (!document) throw new Error("Choose the document first.");
+    if (!document) throw new Error(`Choose the ${page.fileNoun} first.`);
     if (document.sha256 !== purchase.file?.sha256) throw new Error(`This is another file than ${purchase.file?.name}.`);
     await settle({ ...purchase, body: { ...purchase.body, fileBase64: document.base64 } });
   } catch (error) {

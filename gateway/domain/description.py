@@ -9,10 +9,13 @@ from typing import Any
 
 from gateway.domain.offers import (
     ASPECT_RATIOS,
+    IMAGE_EDITING,
     MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
     MAX_FILE_NAME_CHARS,
+    MAX_PICTURE_PIXELS,
     MAX_PROMPT_CHARS,
+    MIN_PICTURE_SIDE,
     OUTPUT_FORMATS,
     PAYER_SIGNATURE,
     TEXT_TO_IMAGE,
@@ -28,10 +31,24 @@ FILE_FIELDS = ("fileBase64", "fileName")
 MAX_FILE_MB = MAX_FILE_BYTES / 10**6
 # Four characters of Base64 for each three bytes, with padding.
 _MAX_BASE64_CHARS = -(-MAX_FILE_BYTES // 3) * 4
-_PROMPT = {TEXT_TO_IMAGE: "What to show in the picture."}
+_PROMPT = {
+    TEXT_TO_IMAGE: "What to show in the picture.",
+    IMAGE_EDITING: "What to change in the picture.",
+}
+_PICTURE_LIMIT = (
+    f" A still picture, {MIN_PICTURE_SIDE} pixels or more a side, "
+    f"{MAX_PICTURE_PIXELS // 10**6} megapixels at most."
+)
 _EXAMPLE_PROMPT = "a lighthouse above a stormy sea at night"
+_EXAMPLE_CHANGE = "make it winter, with falling snow"
 _TASK_ID = "6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"
 _EXAMPLE_TEXT = {"fileBase64": "IyBSZXBvcnQKCkhlbGxvLgo=", "fileName": "report.txt"}
+# A PNG of 64 by 64 pixels, half of them black.
+_EXAMPLE_PICTURE = {
+    "fileBase64": "iVBORw0KGgoAAAANSUhEUgAAAEAAAABAAQAAAACCEkxzAAAAFklEQVR42mP8zwABTAyjDCyMUYAf"
+    "AACp/wE/ErL4KwAAAABJRU5ErkJggg==",
+    "fileName": "photo.png",
+}
 # The first bytes of a PDF; a real file has more.
 _EXAMPLE_PDF = "JVBERi0xLjcK"
 
@@ -60,8 +77,9 @@ def request_schema(endpoint: Endpoint, *, callbacks: bool = False) -> dict[str, 
     `callbacks` says whether the gateway sends webhooks (`Settings.sends_webhooks`).
 
     The schema accepts some bodies that are refused before payment. It does not say that Base64 must
-    decode to at most 7.5 MB, how `fileName` ends, how many pages a document has, that an endpoint
-    without files takes none, that text holds no lone surrogate, and what the provider checks.
+    decode to at most 7.5 MB, how `fileName` ends, how many pages a document has, what a picture
+    must be, that an endpoint without files takes none, that text holds no lone surrogate, and what
+    the provider checks.
     """
     return {
         "type": "object",
@@ -92,9 +110,9 @@ def _choices(endpoint: Endpoint) -> dict[str, Any]:
 def _file(endpoint: Endpoint) -> dict[str, Any]:
     if not endpoint.takes_file:
         return {}
-    pages = f" It may have {endpoint.max_pages:,} pages." if endpoint.max_pages else ""
+    limit = f" It may have {endpoint.max_pages:,} pages." if endpoint.max_pages else ""
     fields = _file_fields()
-    fields["fileBase64"]["description"] += pages
+    fields["fileBase64"]["description"] += _PICTURE_LIMIT if endpoint.edits_pictures else limit
     fields["fileName"]["description"] = f"Ends in one of {', '.join(endpoint.file_extensions)}."
     return fields
 
@@ -167,11 +185,14 @@ def request_example(endpoint: Endpoint) -> dict[str, Any]:
     """Return a short body that the endpoint takes."""
     body: dict[str, Any] = {}
     if "prompt" in endpoint.required_fields:
-        body["prompt"] = _EXAMPLE_PROMPT[: endpoint.max_prompt_chars]
+        prompt = _EXAMPLE_CHANGE if endpoint.edits_pictures else _EXAMPLE_PROMPT
+        body["prompt"] = prompt[: endpoint.max_prompt_chars]
     for name, choice in choices_of(endpoint).items():
         if choice.default is not None:
             body[name] = choice.default
-    if ".txt" in endpoint.file_extensions:
+    if endpoint.edits_pictures:
+        body |= _EXAMPLE_PICTURE
+    elif ".txt" in endpoint.file_extensions:
         body |= _EXAMPLE_TEXT
     elif endpoint.takes_file:
         name = f"report{endpoint.file_extensions[0]}"

@@ -34,7 +34,16 @@ MAX_ATTEMPTS = 4
 ASPECT_RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
 OUTPUT_FORMATS = ("png", "jpg", "webp")
 TEXT_TO_IMAGE = "text-to-image"
+IMAGE_EDITING = "image-editing"
 DOCUMENT_PARSING = "document-parsing"
+
+# Of a picture that a buyer sends to have it edited. Vendors refuse smaller ones, and decoding
+# larger ones would take much memory before anybody has paid. A phone makes 12 or 24 million.
+MIN_PICTURE_SIDE = 64
+MAX_PICTURE_PIXELS = 25_000_000
+
+# How the name of such a picture ends, and the format that its bytes must then have.
+PICTURE_FORMATS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"}
 
 
 def usdc(amount: str) -> int:
@@ -141,6 +150,16 @@ class Endpoint:
         return self.max_pages is not None or any(
             step.min_pages is not None for step in self.price_steps
         )
+
+    @property
+    def edits_pictures(self) -> bool:
+        """Whether a request carries a picture, which is checked before payment."""
+        return self.capability == IMAGE_EDITING
+
+    @property
+    def sells_pictures(self) -> bool:
+        """Whether the result is a picture, which the gateway checks and converts."""
+        return self.capability in (TEXT_TO_IMAGE, IMAGE_EDITING)
 
     @property
     def takes_file(self) -> bool:

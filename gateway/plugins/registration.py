@@ -10,8 +10,10 @@ import attrs
 from gateway.contracts import Provider, Settler
 from gateway.domain import (
     ASPECT_RATIOS,
+    IMAGE_EDITING,
     MAX_PROMPT_CHARS,
     OUTPUT_FORMATS,
+    PICTURE_FORMATS,
     Choice,
     Endpoint,
     PriceStep,
@@ -150,6 +152,18 @@ def _mistake_in_fields(endpoint: Endpoint) -> str | None:
             return f"file extension {ending!r} is not spelled like .pdf"
     if "fileBase64" in endpoint.required_fields and not endpoint.takes_file:
         return "it requires a file, but file_extensions is empty"
+    return _mistake_in_editing(endpoint) if endpoint.edits_pictures else None
+
+
+def _mistake_in_editing(endpoint: Endpoint) -> str | None:
+    if "prompt" not in endpoint.required_fields:
+        return f"{IMAGE_EDITING} needs a prompt: name it in required_fields"
+    endings = endpoint.file_extensions
+    if ".png" not in endings or not set(endings) <= set(PICTURE_FORMATS):
+        known = ", ".join(PICTURE_FORMATS)
+        return f"{IMAGE_EDITING} takes pictures: file_extensions are .png and any of {known}"
+    if endpoint.counts_pages:
+        return "a picture has no pages: leave max_pages and min_pages out"
     return None
 
 

@@ -8,6 +8,8 @@ from PIL import Image, ImageOps
 from gateway.sandbox.errors import SandboxRefusal
 
 _KINDS = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
+# A phone's photograph may hold a second, hidden picture. Pillow names its format differently.
+_SENT_KINDS = _KINDS | {"MPO": "jpg"}
 # One and a half times the pixels of the largest picture on sale.
 MAX_PIXELS = 4096 * 4096 * 3 // 2
 # The EXIF tag.
@@ -46,6 +48,34 @@ def check(wanted: str, data: bytes) -> tuple[bytes, bytes]:
     except Exception as error:  # noqa: BLE001 - a decoder may raise anything
         raise SandboxRefusal(f"it cannot be decoded ({type(error).__name__})") from None
     return json.dumps(facts).encode(), encoded
+
+
+def measure(data: bytes, least_side: str, most_pixels: str) -> bytes:
+    """Return the format of a picture that a buyer sent: png, jpg or webp.
+
+    All of the picture is decoded, after its size is known to be right. Raises `SandboxRefusal` with
+    a sentence for the buyer.
+    """
+    try:
+        return _measure_picture(data, int(least_side), int(most_pixels)).encode()
+    except (SandboxRefusal, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001 - a decoder may raise anything
+        raise SandboxRefusal("The picture is damaged, or is no PNG, JPEG or WebP.") from None
+
+
+def _measure_picture(data: bytes, least_side: int, most_pixels: int) -> str:
+    with Image.open(io.BytesIO(data), formats=list(_KINDS)) as image:
+        kind, size = _SENT_KINDS[image.format or ""], f"{image.width:,} x {image.height:,} pixels"
+        if image.width * image.height > most_pixels:
+            raise SandboxRefusal(f"The picture has {size}; up to {most_pixels:,} in all are taken.")
+        if min(image.size) < least_side:
+            raise SandboxRefusal(f"The picture has {size}; each side needs {least_side} or more.")
+        if image.format != "MPO" and getattr(image, "n_frames", 1) != 1:
+            raise SandboxRefusal("The picture moves: send one that stands still.")
+        # Decode all of it: a truncated picture is refused.
+        image.load()
+        return kind
 
 
 def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:

@@ -9,7 +9,7 @@ import structlog
 from gateway import signals
 from gateway.contracts import Cost, Lease, OutputStoreUnavailable
 from gateway.contracts.task_queue import CostSource
-from gateway.domain import TEXT_TO_IMAGE, Endpoint, Link, Output, Result, StoredResult
+from gateway.domain import Endpoint, Link, Output, Result, StoredResult
 from gateway.errors import LinkDead, ResultUnusable
 from gateway.plugins.catalog import Registered
 from gateway.sandbox import SandboxLost
@@ -72,7 +72,7 @@ class Delivery:
 
         Raises `WriteFailed` and what `Pictures.check` raises, but for `SandboxLost`.
         """
-        if endpoint.capability == TEXT_TO_IMAGE:
+        if endpoint.sells_pictures:
             wanted = self.lease.request.output_format
             return await self.resources.retry_write(
                 lambda: self.resources.pictures.check(result, wanted),

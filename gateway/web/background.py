@@ -187,6 +187,7 @@ async def _close(services: Services) -> None:
     await services.linked_files.close()
     await services.catalog.close()
     services.pages.close()
+    services.sent_pictures.close()
     services.bodies.close()
     services.password.close()
     await services.chain.close()

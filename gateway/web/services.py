@@ -16,6 +16,7 @@ from gateway.plugins.live_changes import LiveChanges
 from gateway.plugins.watchdog import Watchdog
 from gateway.redaction import Redactor
 from gateway.sandbox.pages import Pages
+from gateway.sandbox.sent_pictures import SentPictures
 from gateway.settings import Settings
 from gateway.shared_answers import SharedAnswer
 from gateway.tasks import WorkerPool
@@ -119,6 +120,7 @@ class Services:
     wallet: WalletCheck
     now: Clock
     pages: Pages = attrs.field(factory=Pages)
+    sent_pictures: SentPictures = attrs.field(factory=SentPictures)
     # Set once the first answer has been sent.
     answered: asyncio.Event = attrs.field(factory=asyncio.Event)
     # Set once the heavy libraries are imported.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.domain import DOCUMENT_PARSING, TEXT_TO_IMAGE, Endpoint
+from gateway.domain import DOCUMENT_PARSING, IMAGE_EDITING, TEXT_TO_IMAGE, Endpoint
 from gateway.domain.description import price_range, request_schema
 from gateway.plugins.catalog import Registered
 from gateway.settings import Settings
@@ -14,13 +14,33 @@ from gateway.web import purchase_code, wire
 from gateway.web.assets import Assets
 from gateway.web.services import Services
 
-_CAPABILITIES = {TEXT_TO_IMAGE: "Picture", DOCUMENT_PARSING: "Document"}
+_CAPABILITIES = {
+    TEXT_TO_IMAGE: "Picture",
+    IMAGE_EDITING: "Edited picture",
+    DOCUMENT_PARSING: "Document",
+}
+_PICTURE_TO_EDIT = "sandbox.webp"
+_IDEAS = {
+    TEXT_TO_IMAGE: (
+        "a lighthouse above a stormy sea at night",
+        "a mountain lake in the evening, one small boat",
+        "a city at dawn, seen from the hills",
+    ),
+    IMAGE_EDITING: (
+        "make it winter, with falling snow",
+        "a rainy night in neon light",
+        "golden light of a late afternoon",
+    ),
+}
 _NETWORKS = {"base": "Base", "base-sepolia": "Base Sepolia"}
 _EXPLORERS = {8453: "https://basescan.org", 84532: "https://sepolia.basescan.org"}
 _TEST_NETWORKS = ("base-sepolia",)
-# The endpoint of which a real result is among the built files.
-_PAINTED = "sandbox-image"
-_PARSED = "document-parser"
+# The endpoints of which a real result is among the built files.
+_SAMPLES = {
+    "sandbox-image": "picture",
+    "sandbox-image-edit": "edit",
+    "document-parser": "text",
+}
 
 
 def content_policy(settings: Settings) -> str:
@@ -54,7 +74,7 @@ def view(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
         "cheapest": _cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
         "code": _write_code(gateway, shown, serves_mcp=gateway.serves_mcp),
-        "page": _describe_page(gateway, slug) if slug else None,
+        "page": _describe_page(gateway, assets, slug) if slug else None,
     }
 
 
@@ -76,7 +96,14 @@ def _describe(registered: Registered, gateway: Services) -> dict[str, Any]:
         "fields": request_schema(endpoint)["properties"],
         "required": endpoint.required_fields,
         "extensions": endpoint.file_extensions,
+        "file_noun": _name_file(endpoint),
+        "ideas": _IDEAS.get(endpoint.capability, ()),
     }
+
+
+def _name_file(endpoint: Endpoint) -> str:
+    """Return what a sentence calls the buyer's file."""
+    return "picture" if endpoint.edits_pictures else "document"
 
 
 def _cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
@@ -88,14 +115,11 @@ def _cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
 def _choose_sample(endpoint: Endpoint) -> str:
     """Return which sample a card shows.
 
-    `picture` and `text` are real results of the bundled providers; `drawing` only says what kind of
-    thing is sold, because no result of a vendor is kept here.
+    `picture`, `edit` and `text` are real results of the bundled providers; `page` and `drawing`
+    only say what kind of thing is sold, because no result of a vendor is kept here.
     """
-    if endpoint.slug == _PAINTED:
-        return "picture"
-    if endpoint.slug == _PARSED:
-        return "text"
-    return "page" if endpoint.capability == DOCUMENT_PARSING else "drawing"
+    drawn = "page" if endpoint.capability == DOCUMENT_PARSING else "drawing"
+    return _SAMPLES.get(endpoint.slug, drawn)
 
 
 def _write_code(gateway: Services, slug: str, *, serves_mcp: bool) -> Mapping[str, str]:
@@ -123,7 +147,7 @@ def _describe_network(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _describe_page(gateway: Services, slug: str) -> dict[str, Any]:
+def _describe_page(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
     """Return what the script of `/play/{slug}` needs to know."""
     settings, endpoint = gateway.settings, gateway.catalog[slug].endpoint
     return {
@@ -136,7 +160,15 @@ def _describe_page(gateway: Services, slug: str) -> dict[str, Any]:
         "schema": request_schema(endpoint),
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
+        "fileNoun": _name_file(endpoint),
+        "samplePicture": _choose_picture(endpoint, assets),
     }
+
+
+def _choose_picture(endpoint: Endpoint, assets: Assets) -> str | None:
+    """Return the address of a picture that a visitor without one may edit."""
+    takes_webp = endpoint.edits_pictures and ".webp" in endpoint.file_extensions
+    return assets.url(_PICTURE_TO_EDIT) if takes_webp else None
 
 
 def _origin(address: str) -> str:

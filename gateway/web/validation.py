@@ -1,4 +1,4 @@
-"""Checks a request to generate before its payment: its body, its endpoint, pages, its provider."""
+"""Checks a request to generate before its payment: body, endpoint, file, provider."""
 
 import asyncio
 from typing import TypeVar
@@ -102,7 +102,7 @@ async def _check_by_provider(
 ) -> GenerationRequest:
     endpoint = registered.endpoint
     generation = await _make_request(gateway, body, endpoint)
-    if not (endpoint.counts_pages or registered.upstream.validating):
+    if not (endpoint.counts_pages or endpoint.edits_pictures or registered.upstream.validating):
         return generation
     try:
         # The time includes waiting behind other buyers' files.
@@ -133,10 +133,12 @@ async def _make_request(
 async def _validate(
     gateway: Services, generation: GenerationRequest, registered: Registered
 ) -> GenerationRequest:
-    """Return the request with its pages counted, once the provider takes it."""
+    """Return the request with its pages counted, once its picture and the provider allow it."""
     endpoint, upstream = registered.endpoint, registered.upstream
     if endpoint.counts_pages and generation.attachment is not None:
         generation = await _count_pages(gateway, generation, generation.attachment, endpoint)
+    if endpoint.edits_pictures and generation.attachment is not None:
+        await gateway.sent_pictures.check(generation.attachment)
     if upstream.validating is not None:
         await upstream.call(upstream.validating.validate, generation, endpoint)
     return generation

@@ -1,4 +1,4 @@
-"""Sandbox images: pictures that a program, not an AI, draws from the words of the prompt."""
+"""Sandbox images: pictures that a program, not an AI, draws or restyles by the prompt's words."""
 
 from collections.abc import Callable
 
@@ -22,10 +22,29 @@ ENDPOINT = Endpoint(
     resolution=Choice(values=("1K", "2K", "4K"), default="1K"),
     timeout_s=90.0,
 )
+EDIT = Endpoint(
+    slug="sandbox-image-edit",
+    title="Sandbox image edit (procedural filter, not an AI model)",
+    description=(
+        "Repaints your picture in a mood that follows the words of the prompt: the hour, the "
+        "season, rain or snow. A procedural filter for trying out the gateway; not an AI model. "
+        "The same prompt and picture always give the same result."
+    ),
+    model="restyle-v1",
+    provider="sandbox",
+    capability="image-editing",
+    price_units=usdc("0.03"),
+    required_fields=("prompt", "fileBase64", "fileName"),
+    file_extensions=(".png", ".jpg", ".jpeg", ".webp"),
+    output_format=Choice(values=("png", "jpg", "webp"), default="png"),
+    timeout_s=90.0,
+)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the renderer on sale if the operator has set `sandbox`."""
+    """Put both on sale if the operator has set `sandbox`."""
     if settings.sandbox:
-        register(ENDPOINT, Renderer())
+        renderer = Renderer()
+        register(ENDPOINT, renderer)
+        register(EDIT, renderer)

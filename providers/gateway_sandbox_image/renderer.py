@@ -1,4 +1,4 @@
-"""The provider: each request is drawn by a child process, which then exits.
+"""The provider: each picture is drawn or restyled by a child process, which then exits.
 
 The gateway itself never imports Pillow or resvg, which keeps its memory small.
 """
@@ -46,7 +46,7 @@ def _slots() -> asyncio.Semaphore:
 
 @attrs.define
 class Renderer:
-    """Draws pictures from the words of a prompt, without AI."""
+    """Draws pictures from the words of a prompt, and restyles the buyer's, without AI."""
 
     # The same prompt always gives the same picture.
     traits: ClassVar[Traits] = Traits(idempotent_submit=True)
@@ -58,35 +58,39 @@ class Renderer:
         """Accept every request that the endpoint allows."""
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Draw the prompt.
+        """Draw the prompt, or restyle the picture that came with it.
 
         Raises `Transient` if the child process fails or takes too long.
         """
-        size = size_of(request.aspect_ratio or "1:1", request.resolution or "1K")
         output_format = request.output_format or "png"
-        order = {
-            "prompt": request.prompt,
-            "width": size.width_1k,
-            "height": size.height_1k,
-            "scale": size.scale,
-            "enlarge": size.enlarge,
-            "output_format": output_format,
-        }
-        async with self._free:
-            await job.progress(0.1)
-            data = await draw(order, timeout_s=self.timeout_s)
-        await job.progress(0.95)
+        order = {"prompt": request.prompt, "output_format": output_format}
+        if request.attachment is not None:
+            data = await self._draw({**order, "restyle": True}, job, request.attachment.data)
+            return Result(outputs=(Output(data=data, media_type=MEDIA_TYPES[output_format]),))
+        size = size_of(request.aspect_ratio or "1:1", request.resolution or "1K")
+        sides = {"width": size.width_1k, "height": size.height_1k}
+        scales = {"scale": size.scale, "enlarge": size.enlarge}
         output = Output(
-            data=data,
+            data=await self._draw({**order, **sides, **scales}, job),
             media_type=MEDIA_TYPES[output_format],
             width=size.width,
             height=size.height,
         )
         return Result(outputs=(output,))
 
+    async def _draw(self, order: Mapping[str, object], job: Job, picture: bytes = b"") -> bytes:
+        async with self._free:
+            await job.progress(0.1)
+            data = await draw(order, picture, timeout_s=self.timeout_s)
+        await job.progress(0.95)
+        return data
 
-async def draw(order: Mapping[str, object], *, timeout_s: float) -> bytes:
-    """Draw one order in a child process; a cancellation kills the child."""
+
+async def draw(order: Mapping[str, object], picture: bytes = b"", *, timeout_s: float) -> bytes:
+    """Draw one order in a child process; a cancellation kills the child.
+
+    `picture` is the file that an order with `restyle` is about.
+    """
     process = await asyncio.create_subprocess_exec(
         *_command(),
         stdin=asyncio.subprocess.PIPE,
@@ -96,7 +100,7 @@ async def draw(order: Mapping[str, object], *, timeout_s: float) -> bytes:
     )
     try:
         async with asyncio.timeout(timeout_s):
-            data, stderr = await process.communicate(json.dumps(order).encode())
+            data, stderr = await process.communicate(json.dumps(order).encode() + b"\n" + picture)
     except TimeoutError:
         raise Transient(f"Drawing took longer than {timeout_s:g} seconds.") from None
     finally:

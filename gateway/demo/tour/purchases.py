@@ -1,4 +1,4 @@
-"""The two purchases: a picture paid by X402, a parsed document paid by a direct transfer."""
+"""The purchases: a picture and its edit paid by X402, a document paid by a direct transfer."""
 
 import base64
 from collections.abc import Iterator
@@ -16,8 +16,10 @@ from gateway.demo.tour.screen import DONE, NOTABLE, Screen, Step
 from gateway.demo.tour.wallet import ONE_ETH, Rpc, Wallet, from_header, to_header
 
 PICTURE_SLUG = "sandbox-image"
+EDIT_SLUG = "sandbox-image-edit"
 DOCUMENT_SLUG = "document-parser"
 PROMPT = "A lighthouse at dusk, a sailing boat coming home"
+CHANGE = "Make it winter, with falling snow"
 # The receipt's header in x402 v1 and v2.
 _RECEIPTS = ("X-PAYMENT-RESPONSE", "PAYMENT-RESPONSE")
 
@@ -33,7 +35,7 @@ class Buyer:
     output: Path
     picture_format: str = "png"
 
-    def buy_picture(self) -> None:
+    def buy_picture(self) -> bytes:
         """Ask, get the price, sign it, ask again with the signature (spec §4.1)."""
         path = f"/api/x402/{PICTURE_SLUG}"
         body: Any = {"prompt": PROMPT, "aspect_ratio": "16:9", "output_format": self.picture_format}
@@ -50,20 +52,51 @@ class Buyer:
             payment = self.wallet.sign_payment(challenge)
             step.fact("signed", "EIP-3009 authorization: no transaction, no gas, no account")
         with self.screen.step("Ask again, with X-PAYMENT") as step:
-            answer = self.client.post(
-                path, body, expect=HTTPStatus.OK, X_PAYMENT=to_header(payment)
-            )
-            receipt = from_header(
-                next(answer.headers[name] for name in _RECEIPTS if name in answer.headers)
-            )
+            status_url, transaction = self._pay(path, body, payment)
             step.fact("answer", "200 OK: paid, and the picture is being made", DONE)
-            step.fact("settled", receipt["transaction"])
-        with self._follow_task("picture", answer.json()["statusUrl"]) as (step, task):
-            picture = task["result"]["outputs"][0]
-            saved = self._save(f"picture.{self.picture_format}", self.client.download(picture))
+            step.fact("settled", transaction)
+        return self._fetch_picture("picture", status_url)
+
+    def edit_picture(self, picture: bytes) -> None:
+        """Buy an edit of a picture; a program makes both requests without a person in between."""
+        path = f"/api/x402/{EDIT_SLUG}"
+        body: Any = {
+            "prompt": CHANGE,
+            "fileBase64": base64.b64encode(picture).decode(),
+            "fileName": f"picture.{self.picture_format}",
+            "output_format": self.picture_format,
+        }
+        with self.screen.step("Ask with the picture, sign, ask again") as step:
+            refusal = self.client.post(path, body, expect=HTTPStatus.PAYMENT_REQUIRED)
+            challenge = from_header(refusal.headers["PAYMENT-REQUIRED"])
+            step.fact("POST", path)
+            step.fact("prompt", f'"{CHANGE}"')
+            step.fact("price", dollars(int(challenge["accepts"][0]["amount"])), NOTABLE)
+            payment = self.wallet.sign_payment(challenge)
+            status_url, transaction = self._pay(path, body, payment)
+            step.fact("answer", "200 OK: paid, and the picture is being edited", DONE)
+            step.fact("settled", transaction)
+        self._fetch_picture("edited", status_url)
+
+    def _pay(self, path: str, body: Any, payment: dict[str, Any]) -> tuple[str, str]:
+        """Send a request with its payment; return the task's address and the settlement."""
+        header = to_header(payment)
+        answer = self.client.post(path, body, expect=HTTPStatus.OK, X_PAYMENT=header)
+        receipt = from_header(
+            next(answer.headers[name] for name in _RECEIPTS if name in answer.headers)
+        )
+        return answer.json()["statusUrl"], receipt["transaction"]
+
+    def _fetch_picture(self, name: str, status_url: str) -> bytes:
+        """Wait for a picture, save it under a name, and return its bytes."""
+        with self._follow_task("picture", status_url) as (step, task):
+            output = task["result"]["outputs"][0]
+            picture = self.client.download(output)
+            saved = self._save(f"{name}.{self.picture_format}", picture)
             step.fact("saved", str(saved), NOTABLE)
-            size = f"{picture['width']} x {picture['height']}"
-            step.fact("", f"{size}, {picture['bytes'] / 1000:,.0f} kB, SHA-256 as promised")
+            size = f"{output['width']} x {output['height']}"
+            step.fact("", f"{size}, {output['bytes'] / 1000:,.0f} kB, SHA-256 as promised")
+        return picture
 
     def buy_document(self) -> None:
         """Find the wallet, transfer the price, send the transaction's hash (spec §4.2)."""

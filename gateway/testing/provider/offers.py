@@ -6,6 +6,7 @@ from typing import Any, cast
 from gateway.contracts import Chain, PluginContext, Quote
 from gateway.domain import (
     DOCUMENT_PARSING,
+    IMAGE_EDITING,
     TEXT_TO_IMAGE,
     Choice,
     Endpoint,
@@ -13,6 +14,8 @@ from gateway.domain import (
 )
 from gateway.settings import Settings
 from gateway.testing.provider.gateway_under_test import GatewayUnderTest, manager_with, problem_in
+
+_CAPABILITIES = (TEXT_TO_IMAGE, IMAGE_EDITING, DOCUMENT_PARSING)
 
 
 class OfferScenes:
@@ -37,10 +40,10 @@ class OfferScenes:
     ) -> None:
         for endpoint in offered(gateway):
             where = f"Endpoint {endpoint.slug!r}"
-            assert endpoint.capability in (TEXT_TO_IMAGE, DOCUMENT_PARSING), (
-                f"{where}: capability is {TEXT_TO_IMAGE!r} or {DOCUMENT_PARSING!r}."
+            assert endpoint.capability in _CAPABILITIES, (
+                f"{where}: capability is one of {', '.join(_CAPABILITIES)}."
             )
-            assert endpoint.capability != TEXT_TO_IMAGE or endpoint.output_format.values, (
+            assert not endpoint.sells_pictures or endpoint.output_format.values, (
                 f"{where}: offer output formats: Choice(values=('png', 'jpg', 'webp'), "
                 "default='png'); the gateway converts."
             )

@@ -1,10 +1,11 @@
 """Scenes of the provider contract: the buyer gets what the vendor made."""
 
+import base64
 import json
 
 import pytest
 
-from gateway.domain import DOCUMENT_PARSING, TEXT_TO_IMAGE, Task
+from gateway.domain import DOCUMENT_PARSING, Task
 from gateway.sandbox.pictures import MEDIA_TYPES
 from gateway.testing.fakes.api import MARKDOWN
 from gateway.testing.fakes.server import FakeServer
@@ -55,7 +56,7 @@ class ResultScenes:
             assert task.result is not None, (
                 f"{choice} is on sale, and a request for it ended as {task.details}."
             )
-            if endpoint.capability == TEXT_TO_IMAGE and "output_format" in choice:
+            if endpoint.sells_pictures and "output_format" in choice:
                 (kept, *_) = task.result.outputs
                 assert kept.media_type == MEDIA_TYPES[choice["output_format"]]
 
@@ -69,6 +70,19 @@ class ResultScenes:
         sent = [ask.body.decode(errors="replace") for ask in server.submitted]
         assert any(prompt in body or json.dumps(prompt)[1:-1] in body for body in sent), (
             "The prompt is not in the body that was submitted."
+        )
+
+    async def test_the_buyers_picture_reaches_the_api(self, gateway: GatewayUnderTest) -> None:
+        server = api_of(gateway)
+        if not gateway.sold.endpoint.edits_pictures:
+            pytest.skip("the endpoint edits no pictures")
+        _set_good_answers(gateway)
+        await gateway.buy_and_wait()
+        picture = gateway.fields["file"]
+        forms = (picture, base64.b64encode(picture), base64.urlsafe_b64encode(picture))
+        sent = [ask.body for ask in server.submitted]
+        assert any(form in body for form in forms for body in sent), (
+            "The picture is not in the body that was submitted, neither as bytes nor as Base64."
         )
 
     @pytest.mark.parametrize("files", ["first gone", "first page"])
@@ -103,7 +117,7 @@ class ResultScenes:
         self, gateway: GatewayUnderTest
     ) -> None:
         server = api_of(gateway)
-        if gateway.sold.endpoint.capability != TEXT_TO_IMAGE:
+        if not gateway.sold.endpoint.sells_pictures:
             pytest.skip("the endpoint sells no pictures")
         _set_good_answers(gateway)
         server.made.picture, server.files = b"<html>Log in</html>", "page"

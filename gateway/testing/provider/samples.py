@@ -1,5 +1,7 @@
 """Sample files for endpoints that take a file."""
 
+import base64
+
 import pytest
 
 from gateway.domain import Endpoint
@@ -12,6 +14,11 @@ _PDF = b"""%PDF-1.4
 trailer<</Root 1 0 R>>
 %%EOF
 """
+# 64 by 64 pixels, half of them black: the smallest that buyers may send to have it edited.
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABAAQAAAACCEkxzAAAAFklEQVR42mP8zwABTAyjDCyMUYAfAACp/wE/ErL4KwAAAABJ"
+    "RU5ErkJggg=="
+)
 _SAMPLES = {
     ".txt": b"Dear reader, this is a letter.\n",
     ".md": b"# Dear reader\n\nThis is a letter.\n",
@@ -22,6 +29,8 @@ _SAMPLES = {
 
 def sample_for(endpoint: Endpoint) -> tuple[str, bytes]:
     """Return the name and bytes of a sample that the endpoint takes."""
+    if endpoint.edits_pictures:
+        return "photo.png", PICTURE
     for ending, data in _SAMPLES.items():
         if ending in endpoint.file_extensions:
             return f"letter{ending}", data

@@ -4,7 +4,13 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.domain import MAX_PROMPT_CHARS, Endpoint, PriceStep
+from gateway.domain import (
+    MAX_PICTURE_PIXELS,
+    MAX_PROMPT_CHARS,
+    MIN_PICTURE_SIDE,
+    Endpoint,
+    PriceStep,
+)
 from gateway.domain.description import choices_of, required_fields
 from gateway.settings import Settings
 from gateway.web import wire
@@ -99,6 +105,8 @@ def _describe_more(endpoint: Endpoint) -> dict[str, Any]:
         },
         "fileExtensions": list(endpoint.file_extensions),
         "maxPages": endpoint.max_pages,
+        "minPictureSide": MIN_PICTURE_SIDE if endpoint.edits_pictures else None,
+        "maxPicturePixels": MAX_PICTURE_PIXELS if endpoint.edits_pictures else None,
         "maxPromptChars": limit if limit < MAX_PROMPT_CHARS else None,
     }
     return {name: value for name, value in more.items() if value}

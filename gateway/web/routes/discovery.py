@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from quart import Blueprint, Response, current_app, render_template, request
 
-from gateway.domain import MAX_PROMPT_CHARS
+from gateway.domain import MAX_PICTURE_PIXELS, MAX_PROMPT_CHARS, MIN_PICTURE_SIDE
 from gateway.domain.description import MAX_FILE_MB, choices_of, required_fields
 from gateway.settings import parse_limit
 from gateway.web import wire
@@ -111,6 +111,8 @@ async def llms() -> Response:
         required_fields=required_fields,
         max_prompt_chars=MAX_PROMPT_CHARS,
         max_file_mb=MAX_FILE_MB,
+        min_picture_side=MIN_PICTURE_SIDE,
+        max_picture_pixels=MAX_PICTURE_PIXELS,
         limits={
             name: parse_limit(getattr(settings, f"limit_{name}"))
             for name in ("x402", "price", "direct", "task")

@@ -34,6 +34,11 @@ def encode(picture: Image.Image, output_format: str) -> bytes:
     return buffer.getvalue()
 
 
+def is_own(picture: Image.Image) -> bool:
+    """Whether a file says that this renderer made it."""
+    return bool(picture.getexif().get(_EXIF_SOFTWARE) == SOFTWARE)
+
+
 def _exif() -> Image.Exif:
     exif = Image.Exif()
     exif[_EXIF_DESCRIPTION] = IMPRINT

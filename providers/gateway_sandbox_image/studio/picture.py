@@ -22,9 +22,9 @@ def draw(prompt: str, width: int, height: int, scale: int) -> Image.Image:
     page = Drawing(width, height)
     paint_sheet(page, sheet, prompt, scene.digest[:4].hex(), scene.palette.land[2])
     paper = Image.new("RGB", (width * scale, height * scale))
-    _paint_on(paper, page, scale)
+    paint_on(paper, page, scale)
     paper.paste(_painted(scene, scale), (sheet.margin * scale, sheet.margin * scale))
-    return _grained(paper, scene)
+    return grain(paper, scene)
 
 
 def _painted(scene: Scene, scale: int) -> Image.Image:
@@ -32,14 +32,15 @@ def _painted(scene: Scene, scale: int) -> Image.Image:
     paint_backdrop(backdrop, scene)
     paint_front(front, scene)
     picture = Image.new("RGB", (scene.width * scale, scene.height * scale))
-    _paint_on(picture, backdrop, scale)
+    paint_on(picture, backdrop, scale)
     if scene.setting in WATERSIDE:
         reflect(picture, scene, round(scene.horizon * scale), scale)
-    _paint_on(picture, front, scale)
-    return _vignetted(_bloomed(picture))
+    paint_on(picture, front, scale)
+    return vignette(bloom(picture))
 
 
-def _paint_on(picture: Image.Image, drawing: Drawing, scale: int) -> None:
+def paint_on(picture: Image.Image, drawing: Drawing, scale: int) -> None:
+    """Rasterise a drawing and lay it on a picture, `scale` pixels per unit."""
     for run in drawing.runs(scale):
         if isinstance(run, Layer):
             _lay_on(picture, run, scale)
@@ -74,7 +75,7 @@ def _lay_on(picture: Image.Image, layer: Layer, scale: int) -> None:
     picture.paste(stretched, (seen_left, seen_top), stretched)
 
 
-def _bloomed(picture: Image.Image) -> Image.Image:
+def bloom(picture: Image.Image) -> Image.Image:
     """Let bright places shine over their edges."""
     small = picture.resize((picture.width // 8, picture.height // 8), Image.Resampling.BOX)
     bright = small.point([max(0, int((level - 150) * 0.29)) for level in _LEVELS] * 3)
@@ -82,14 +83,14 @@ def _bloomed(picture: Image.Image) -> Image.Image:
     return ImageChops.screen(picture, halo.resize(picture.size, _SMOOTH))
 
 
-def _vignetted(picture: Image.Image) -> Image.Image:
+def vignette(picture: Image.Image) -> Image.Image:
     """Darken the corners, hardly visibly."""
     falloff = [int(255 - max(0, level - 120) * 0.42) for level in _LEVELS]
     shade = Image.radial_gradient("L").point(falloff).resize(picture.size, _SMOOTH)
     return ImageChops.multiply(picture, Image.merge("RGB", (shade,) * 3))
 
 
-def _grained(paper: Image.Image, scene: Scene) -> Image.Image:
+def grain(paper: Image.Image, scene: Scene) -> Image.Image:
     """Add film grain: it hides the 256 steps of a gradient."""
     dice, count = scene.dice("grain"), paper.width * paper.height
     one, two = (Image.frombytes("L", paper.size, dice.randbytes(count)) for _ in range(2))

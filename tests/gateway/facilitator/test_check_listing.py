@@ -70,7 +70,7 @@ def validator(facilitator_server: HTTPServer):
 
 def test_each_endpoint_has_a_row_where_the_facilitator_lists(said, bazaar):
     rows = said("--listing")
-    assert set(rows) == {f"listing {slug}" for slug in (SLUG, "document-parser")}
+    assert set(rows) == {f"listing {slug}" for slug in (SLUG, f"{SLUG}-edit", "document-parser")}
     assert all(ok for ok, _ in rows.values())
     assert ADDRESS in rows[f"listing {SLUG}"][1]
 

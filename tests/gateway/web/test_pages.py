@@ -324,8 +324,12 @@ async def test_what_is_bundled_comes_with_its_licences(gateway):
 def test_the_sample_endpoints_are_those_of_the_bundled_providers():
     from gateway.web import shop_pages
 
-    assert gateway_sandbox_image.ENDPOINT.slug == shop_pages._PAINTED
-    assert gateway_documents.ENDPOINT.slug == shop_pages._PARSED
+    bundled = (
+        gateway_sandbox_image.ENDPOINT,
+        gateway_sandbox_image.EDIT,
+        gateway_documents.ENDPOINT,
+    )
+    assert {endpoint.slug for endpoint in bundled} == set(shop_pages._SAMPLES)
 
 
 async def test_the_shown_document_is_what_the_parser_makes_of_the_sample():

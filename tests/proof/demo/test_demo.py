@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from gateway.demo.sample import TABLE
+from tests.likeness import colour_difference, likeness, scene_of
 
 # On a machine that has much else to do, the demo takes over a minute.
 PATIENCE_S = 300
@@ -60,15 +61,15 @@ def finished(output: Path):
     return run(output, *on_free_ports())
 
 
-def test_both_purchases_succeed_and_are_told_in_plain_lines(finished):
+def test_all_purchases_succeed_and_are_told_in_plain_lines(finished):
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "\x1b" not in finished.stdout
     assert finished.stderr == ""
     assert "402 Payment Required: 0.02 USDC" in finished.stdout
     hashes = r"^     (?:settled|mined  ) 0x[0-9a-f]{64}$"
-    assert len(re.findall(hashes, finished.stdout, re.MULTILINE)) == 2
-    assert re.search(r"buyer +100 USDC +99\.97 USDC +-0\.03 USDC", finished.stdout)
-    assert re.search(r"gateway's wallet +0 USDC +0\.03 USDC +\+0\.03 USDC", finished.stdout)
+    assert len(re.findall(hashes, finished.stdout, re.MULTILINE)) == 3
+    assert re.search(r"buyer +100 USDC +99\.94 USDC +-0\.06 USDC", finished.stdout)
+    assert re.search(r"gateway's wallet +0 USDC +0\.06 USDC +\+0\.06 USDC", finished.stdout)
 
 
 def test_it_says_first_and_last_that_the_money_is_play_money(finished):
@@ -93,6 +94,15 @@ def test_the_picture_is_one(finished, output):
         size = f"{picture.width} x {picture.height}"
     assert size in finished.stdout
     assert picture.width > picture.height >= 500
+
+
+def test_the_edit_is_another_picture_of_the_same_scene(finished, output):
+    """It was bought over HTTP from the picture of the first purchase."""
+    with Image.open(output / "picture.png") as one, Image.open(output / "edited.png") as two:
+        before, after = scene_of(one), scene_of(two)
+    assert colour_difference(before, after) > 10
+    assert likeness(before, after) > 0.85
+    assert likeness(before, ImageOps.mirror(after)) < 0.85
 
 
 def test_the_markdown_holds_what_the_document_says(finished, output):

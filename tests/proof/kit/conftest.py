@@ -13,9 +13,10 @@ _PATIENCE_S = 1800.0
 def _patience(monkeypatch):
     """The painter lets every other process go first, so on a busy machine it takes minutes."""
     draw = renderer.draw
-    slow = attrs.evolve(gateway_sandbox_image.ENDPOINT, timeout_s=_PATIENCE_S)
+    for name in ("ENDPOINT", "EDIT"):
+        slow = attrs.evolve(getattr(gateway_sandbox_image, name), timeout_s=_PATIENCE_S)
+        monkeypatch.setattr(gateway_sandbox_image, name, slow)
     monkeypatch.setattr("gateway.testing.provider.gateway_under_test.PATIENCE_S", _PATIENCE_S)
-    monkeypatch.setattr(gateway_sandbox_image, "ENDPOINT", slow)
     monkeypatch.setattr(
-        renderer, "draw", lambda order, *, timeout_s: draw(order, timeout_s=_PATIENCE_S)
+        renderer, "draw", lambda *order, timeout_s: draw(*order, timeout_s=_PATIENCE_S)
     )

@@ -11,6 +11,13 @@ class TestSandboxImage(ProviderContract):
     values = {"sandbox": True}  # noqa: RUF012 - read only
 
 
+class TestSandboxImageEdit(ProviderContract):
+    plugin = gateway_sandbox_image
+    api = None
+    slug = gateway_sandbox_image.EDIT.slug
+    values = {"sandbox": True}  # noqa: RUF012 - read only
+
+
 class TestDocuments(ProviderContract):
     plugin = gateway_documents
     api = None

@@ -106,7 +106,7 @@ def test_it_is_on_sale_only_where_the_operator_asked_for_it():
     gateway_sandbox_image.register_endpoints(registry, Settings())
     assert registry.slugs == []
     gateway_sandbox_image.register_endpoints(registry, Settings(sandbox=True))
-    assert registry.slugs == ["sandbox-image"]
+    assert registry.slugs == ["sandbox-image", "sandbox-image-edit"]
 
 
 def test_the_endpoint_says_plainly_that_it_is_no_ai_model():

@@ -7,7 +7,7 @@ import time
 import gateway.sandbox.pages_child  # noqa: F401 - to be seen in `modules`
 
 
-def sleep(kind, data):
+def sleep(*arguments):
     time.sleep(1000)
 
 

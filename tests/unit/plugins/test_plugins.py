@@ -161,6 +161,12 @@ def test_a_plugin_given_by_a_developer_fails_loudly():
 
 # -- what may be registered
 
+_EDITING = {
+    "capability": "image-editing",
+    "required_fields": ("prompt", "fileBase64", "fileName"),
+    "file_extensions": (".png", ".webp"),
+}
+
 
 @pytest.mark.parametrize(
     ("changes", "said"),
@@ -184,6 +190,11 @@ def test_a_plugin_given_by_a_developer_fails_loudly():
         ),
         ({"required_fields": ("prompts",)}, "required field 'prompts'"),
         ({"required_fields": ("fileBase64",)}, "file_extensions is empty"),
+        ({"capability": "image-editing", "required_fields": ()}, "needs a prompt"),
+        ({"capability": "image-editing"}, "file_extensions are .png and any of"),
+        (_EDITING | {"file_extensions": (".jpg",)}, "file_extensions are .png and any of"),
+        (_EDITING | {"file_extensions": (".png", ".gif")}, "file_extensions are .png and any of"),
+        (_EDITING | {"max_pages": 3}, "a picture has no pages"),
         ({"file_extensions": ("pdf",)}, "file extension 'pdf'"),
         ({"file_extensions": (".PDF",)}, "file extension '.PDF'"),
         ({"aspect_ratio": Choice(values=("2:1",))}, "aspect_ratio '2:1'"),
