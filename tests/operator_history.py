@@ -8,6 +8,8 @@ from gateway.domain import Authorization
 from gateway.store.rows import dump
 
 _VALID_S = 600
+# A refund's transaction is numbered as its payment is, from here on.
+_REFUNDS_FROM = 2**40
 _WALLET = "0x" + "cd" * 20
 
 
@@ -52,9 +54,13 @@ def add_sale(db: sqlite3.Connection, sale: Sale) -> str:
     task_id = _add_task(db, number, sale)
     if state.startswith("refund"):
         db.execute(
-            """INSERT INTO refunds (payment_id, amount_units, recipient, reason, decision,
-                   created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)""",
-            (number, sale.units, sale.payer, sale.reason, sale.decision, sale.at, sale.at),
+            """INSERT INTO refunds (payment_id, amount_units, recipient, reason, decision, tx_hash,
+                   created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+            (
+                *(number, sale.units, sale.payer, sale.reason, sale.decision),
+                f"0x{number + _REFUNDS_FROM:064x}" if state == "refunded" else None,
+                *(sale.at, sale.at),
+            ),
         )
     if sale.gas_wei is not None:
         db.execute(

@@ -14,7 +14,6 @@ from gateway.admin.running import Check
 from gateway.chain.smart_wallets import KEY_GAS
 from gateway.domain import Block
 from gateway.domain.eip3009 import BALANCE_OF, word
-from gateway.errors import AccountProblem
 from gateway.plugins.catalog import Registered
 from gateway.store.operators import standing, sums
 from gateway.store.operators.standing import Override, OwedNow, Waiting
@@ -173,7 +172,7 @@ def _describe_endpoint(
         price_units=endpoint.price_units,
         cost_micros=endpoint.cost_micros,
         problem=_without_kind(circuit.problem),
-        is_account=(circuit.problem or "").startswith(AccountProblem.__name__),
+        is_account=circuit.is_account,
         off_since=now - circuit.open_s if circuit.is_open else None,
         next_try_at=circuit.probe_at if circuit.is_open else None,
         is_switched_off=not _is_switched_on(desk, slug),

@@ -34,5 +34,6 @@ def join(words: Iterable[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text with the full stop that it may lack."""
+    """Return a text with the capital and the full stop that it may lack."""
+    text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."

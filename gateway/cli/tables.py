@@ -70,6 +70,8 @@ def print_rows(
 def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if value is None:
+        return ""
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 

@@ -38,6 +38,8 @@ class CircuitBreaker:
         self._probe_at = 0.0
         # For the operator; None while the provider sells.
         self.problem: str | None = None
+        # Whether the problem is of the operator's account: key, bill or quota.
+        self.is_account = False
 
     @property
     def is_open(self) -> bool:
@@ -84,7 +86,7 @@ class CircuitBreaker:
         if is_repeated or (self._openings and is_new):
             self.trip(reason)
 
-    def trip(self, reason: str, *, pause_s: float = 0.0) -> None:
+    def trip(self, reason: str, *, pause_s: float = 0.0, is_account: bool = False) -> None:
         """Open the circuit at once, for `pause_s` seconds at least."""
         if self.is_open:
             return
@@ -92,12 +94,12 @@ class CircuitBreaker:
             self._opened_at = self._now()
         pause_s = max(pause_s, self._next_pause_s())
         self._probe_at = self._now() + pause_s
-        self._set_problem(reason)
+        self._set_problem(reason, is_account=is_account)
         _log.error("provider.off_sale", provider=self._provider, reason=reason, pause_s=pause_s)
 
-    def stay_open(self, reason: str) -> None:
+    def stay_open(self, reason: str, *, is_account: bool = False) -> None:
         """Note that a probe has failed; the next probe comes after a longer pause."""
-        self._set_problem(reason)
+        self._set_problem(reason, is_account=is_account)
         self._probe_at = self._now() + self._next_pause_s()
 
     def _next_pause_s(self) -> float:
@@ -112,6 +114,6 @@ class CircuitBreaker:
         self._failures = 0
         _log.warning("provider.on_sale", provider=self._provider)
 
-    def _set_problem(self, problem: str | None) -> None:
-        self.problem = problem
+    def _set_problem(self, problem: str | None, *, is_account: bool = False) -> None:
+        self.problem, self.is_account = problem, is_account
         self._on_change()

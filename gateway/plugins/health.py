@@ -8,11 +8,14 @@ from gateway.contracts import Probing
 from gateway.errors import AccountProblem
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.upstream import Upstream
+from gateway.vendors.refusals import begin_notes, newest_refusal, summarize
 
 # Between two looks for circuits that are due.
 _LOOK_S = 2.0
 # Of one probe.
 _TIMEOUT_S = 15.0
+# Of what the vendor said, for the operator.
+_MAX_SAID_CHARS = 200
 _log = structlog.get_logger()
 
 
@@ -50,6 +53,7 @@ async def probe_now(upstream: Upstream, *, timeout_s: float = _TIMEOUT_S) -> str
 
 async def _probe_error(upstream: Upstream, timeout_s: float) -> Exception | None:
     """Probe a provider and return the error that the probe raised."""
+    begin_notes()
     try:
         async with asyncio.timeout(timeout_s):
             await upstream.probe()
@@ -67,7 +71,7 @@ async def _probe_at_start(upstream: Upstream, timeout_s: float) -> None:
         return
     description = _describe_error(error, upstream)
     if isinstance(error, AccountProblem):
-        upstream.circuit.trip(description)
+        upstream.circuit.trip(description, is_account=True)
     else:
         _log.warning("provider.unwell", provider=upstream.provider.name, error=description)
 
@@ -81,9 +85,15 @@ async def _probe_open_circuit(upstream: Upstream, timeout_s: float) -> None:
     if error is None:
         upstream.circuit.try_again()
     else:
-        upstream.circuit.stay_open(_describe_error(error, upstream))
+        is_account = isinstance(error, AccountProblem)
+        upstream.circuit.stay_open(_describe_error(error, upstream), is_account=is_account)
 
 
 def _describe_error(error: Exception, upstream: Upstream) -> str:
-    """Return an error's kind and text; many errors have no text."""
-    return f"{type(error).__name__}: {upstream.error_text(error)}".removesuffix(": ")
+    """Return what the vendor said, else the error's kind and text; many errors have no text."""
+    refusal, text = newest_refusal(), upstream.error_text(error)
+    if refusal is None:
+        return summarize(type(error).__name__, "", text)
+    said = upstream.redactor.clean(refusal.said)[:_MAX_SAID_CHARS]
+    code = upstream.redactor.clean(refusal.vendor_code)
+    return summarize(f"status {refusal.status}", code, said or text)

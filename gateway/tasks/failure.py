@@ -6,7 +6,7 @@ from gateway.domain import GenerationRequest
 from gateway.errors import ProviderError
 from gateway.plugins.calls import place_in
 from gateway.plugins.upstream import Upstream
-from gateway.vendors.refusals import newest_refusal
+from gateway.vendors.refusals import newest_refusal, summarize
 
 _MAX_SAID_CHARS = 200
 # An error whose text repeats so much of the prompt or the file name is not quoted.
@@ -32,10 +32,9 @@ class Failure:
 
     @property
     def summary(self) -> str:
-        """One line: `status 401 invalid_api_key: Incorrect API key provided.`."""
-        status = f"status {self.status}" if self.status is not None else ""
-        head = " ".join(filter(None, (status or self.error, self.vendor_code)))
-        return f"{head}: {self.said}" if self.said else head
+        """One line, such as `status 401 invalid_api_key: Incorrect API key provided.`."""
+        head = f"status {self.status}" if self.status is not None else self.error
+        return summarize(head, self.vendor_code, self.said)
 
     def fields(self) -> dict[str, object]:
         """Return the fields of a log line; empty ones are left out."""

@@ -77,7 +77,7 @@ class Outcome:
                 upstream.circuit.succeeded()
                 await self.fail("content_policy", upstream.error_text(error))
             case AccountProblem():
-                upstream.circuit.trip(upstream.error_text(error))
+                upstream.circuit.trip(failure.summary, is_account=True)
                 await self.fail("provider_error", _OFF_SALE)
             case RateLimited():
                 await self._wait_as_asked(getattr(error, "retry_after_s", None), upstream)

@@ -91,7 +91,8 @@ class JobPoller:
             most_s = self.timing.poll_after_s[1]
             return clamp(getattr(error, "retry_after_s", None), self._next_pause_s(), most_s)
         except AccountProblem as error:
-            self.upstream.circuit.trip(self.upstream.error_text(error))
+            failure = describe_failure(error, self.upstream, self.job.lease.request)
+            self.upstream.circuit.trip(failure.summary, is_account=True)
         except (Transient, SubmitUncertain, TimeoutError, OSError):
             # The vendor's API is away for a moment. That says nothing about the job.
             pass

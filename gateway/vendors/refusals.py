@@ -35,6 +35,12 @@ class Refusal:
     """The vendor's sentence, as it came: it may quote a prompt or a key."""
 
 
+def summarize(head: str, vendor_code: str, said: str) -> str:
+    """Return one line: `status 401 invalid_api_key: Incorrect API key provided.`."""
+    head = " ".join(filter(None, (head, vendor_code)))
+    return f"{head}: {said}" if said else head
+
+
 @attrs.define
 class Heard:
     """What the vendor said last in one attempt."""

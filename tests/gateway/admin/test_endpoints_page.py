@@ -60,7 +60,7 @@ async def test_a_cost_that_nobody_told_is_unknown_and_not_nothing(gateway):
 
 async def test_an_endpoint_that_is_off_sale_says_why_and_when_it_is_tried_next(gateway):
     catalog = gateway.services.catalog
-    catalog["picture"].upstream.circuit.trip("AccountProblem: The key is refused.")
+    catalog["picture"].upstream.circuit.trip("AccountProblem: The key is refused.", is_account=True)
     page = await show(gateway, "/admin/endpoints")
     assert "off by itself" in page
     assert "The key is refused." in page

@@ -3,20 +3,50 @@
 import io
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import NamedTuple
 
 from PIL import Image
 
-from tests.proof.pages.browser import Browser, open_browser
+from tests.conftest import Payer
+from tests.proof.pages.browser import Browser, Shop, open_browser
 from tests.proof.pages.operator_desk import log_in, open_desk
 
-# Name, path, width, height, and whether it is dark.
+# What came to the wallet and bought nothing, in units of 10⁻⁶ USDC.
+_STRAY_UNITS = (250_000, 500)
+_WIDE, _PHONE = 1280, 500
+
+
+class Shot(NamedTuple):
+    """One picture: a page, or what a button on it leads to."""
+
+    name: str
+    path: str
+    width: int
+    height: int
+    is_dark: bool = False
+    # The selector of the button that is pressed first.
+    pressed: str = ""
+
+
+_APPROVE = "button[value^='approve:']"
+_FAILED = "/admin/tasks?state=failed"
+_A_TASK = "th a[href^='/admin/tasks/']"
 SHOTS = (
-    ("overview-wide", "/admin?range=24h", 1280, 1560, False),
-    ("overview-dark", "/admin?range=24h", 1280, 1560, True),
-    ("overview-phone", "/admin?range=24h", 500, 2300, False),
-    ("endpoints-wide", "/admin/endpoints", 1280, 900, False),
-    ("endpoints-phone", "/admin/endpoints", 500, 1500, True),
+    Shot("overview-wide", "/admin?range=24h", _WIDE, 1560),
+    Shot("overview-dark", "/admin?range=24h", _WIDE, 1560, is_dark=True),
+    Shot("overview-phone", "/admin?range=24h", _PHONE, 2300),
+    Shot("refunds-wide", "/admin/refunds", _WIDE, 760),
+    Shot("refund-phone", "/admin/refunds", _PHONE, 900, is_dark=True, pressed=_APPROVE),
+    Shot("task-wide", _FAILED, _WIDE, 900, pressed=_A_TASK),
+    Shot("payments-wide", "/admin/payments", _WIDE, 620),
+    Shot("endpoints-wide", "/admin/endpoints", _WIDE, 900),
+    Shot("endpoints-phone", "/admin/endpoints", _PHONE, 1300, is_dark=True),
+    Shot("books-wide", "/admin/books", _WIDE, 1000),
+    Shot("system-wide", "/admin/system", _WIDE, 1300, is_dark=True),
+    Shot("alarms-phone", "/admin/alarms", _PHONE, 900),
+    Shot("access-phone", "/admin/access", _PHONE, 1100, is_dark=True),
 )
 
 
@@ -25,19 +55,47 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as elsewhere,
-        open_desk(Path(elsewhere)) as shop,
+        open_desk(Path(elsewhere), backup_url=_make_folder(Path(elsewhere))) as shop,
         open_browser() as browser,
     ):
+        buyer = Payer(shop.chain)
+        for units in _STRAY_UNITS:
+            buyer.transfer(units, to=shop.place.wallet)
         log_in(browser, shop)
         # The vendor's refusal takes it off sale at the first probe.
         browser.until("document.querySelector('.needs .bad')")
-        for name, path, width, height, is_dark in SHOTS:
-            browser.reset()
-            browser.resize(width, height)
-            if is_dark:
-                browser.darken()
-            browser.driver.get(f"{shop.base_url}{path}")
-            _keep(browser, folder / f"operators-{name}.png")
+        _wait_for(browser, shop, "/admin/payments", f"{_STRAY_UNITS[0] / 10**6:.2f}")
+        _wait_for(browser, shop, "/admin/alarms", "Mute")
+        for shot in SHOTS:
+            _draw(browser, shop, folder, shot)
+
+
+def _make_folder(parent: Path) -> str:
+    folder = parent / "copies"
+    folder.mkdir()
+    return f"file://{folder}"
+
+
+def _wait_for(browser: Browser, shop: Shop, path: str, words: str) -> None:
+    """Open a page again and again until it shows what the gateway finds out by and by."""
+    while True:
+        browser.driver.get(f"{shop.base_url}{path}")
+        browser.find("main h1")
+        if words in browser.text("main"):
+            return
+        time.sleep(1)
+
+
+def _draw(browser: Browser, shop: Shop, folder: Path, shot: Shot) -> None:
+    browser.reset()
+    browser.resize(shot.width, shot.height)
+    if shot.is_dark:
+        browser.darken()
+    browser.driver.get(f"{shop.base_url}{shot.path}")
+    if shot.pressed:
+        browser.click(shot.pressed)
+        browser.find("#timeline, .ask")
+    _keep(browser, folder / f"operators-{shot.name}.png")
 
 
 def _keep(browser: Browser, path: Path) -> None:

@@ -2,13 +2,16 @@
 
 import asyncio
 import contextlib
+import json
 
 import pytest
 
 from gateway import AccountProblem, Transient
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.health import probe_forever, problem_of
+from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
+from gateway.vendors.refusals import note_answer
 from tests.unit.tasks.engine_shop import PAPER, PATIENCE_S, PlainApi, said, until
 
 
@@ -61,6 +64,25 @@ async def test_a_wrong_key_takes_the_provider_off_sale_at_the_start(api, clock):
     async with probing(catalog):
         await until(lambda: list(catalog) == [])
     assert "401: wrong key" in catalog.everything()[0].upstream.circuit.problem
+
+
+async def test_the_operator_reads_what_the_vendor_said_without_secrets(api, clock):
+    refused = {"error": {"code": "invalid_api_key", "message": "Incorrect key sk-of-mine."}}
+
+    class Refusing(Probed):
+        async def health(self):
+            note_answer(401, json.dumps(refused).encode())
+            raise AccountProblem("The provider answers with status 401.")
+
+    catalog = catalog_of(Refusing(), clock)
+    upstream = catalog.everything()[0].upstream
+    upstream.redactor = Redactor(["sk-of-mine"])
+    async with probing(catalog):
+        await until(lambda: upstream.circuit.is_open)
+    said = upstream.circuit.problem
+    assert said.startswith("status 401 invalid_api_key: Incorrect key ")
+    assert "sk-of-mine" not in said
+    assert upstream.circuit.is_account
 
 
 @pytest.mark.parametrize("error", [Transient("502"), KeyError("x"), TimeoutError()], ids=repr)

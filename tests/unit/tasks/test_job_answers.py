@@ -124,7 +124,7 @@ async def test_an_account_problem_in_a_poll_stops_sales_and_leaves_the_job_alone
     api.to_poll = [AccountProblem("402: top up"), AccountProblem("402: top up"), TEXT]
     task = await jobs.ended(await jobs.accept(PAPER))
     assert (task.status, task.attempt, len(api.submits)) == ("completed", 1, 1)
-    assert jobs.circuit.problem == "402: top up"
+    assert jobs.circuit.problem == "AccountProblem: 402: top up"
     assert list(jobs.catalog) == []
 
 

@@ -147,7 +147,7 @@ async def test_what_may_have_been_billed_or_cannot_work_is_asked_once_and_owed_b
     assert len(provider.submits) == 1
     told = [line for line in lines if line["log_level"] == "error"]
     assert [line.get("reason") for line in told] == (
-        ["402: no credit left"] if isinstance(error, AccountProblem) else []
+        ["AccountProblem: 402: no credit left"] if isinstance(error, AccountProblem) else []
     )
 
 
