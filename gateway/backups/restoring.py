@@ -77,7 +77,7 @@ def _fetch(settings: Settings, named: str) -> tuple[Path, float | None, str]:
     if named.startswith("file://"):
         named = named.removeprefix("file://")
     path = Path(named)
-    if path.is_file():
+    if _is_file(path):
         return _fetch_file(settings, path)
     if named.startswith("s3:"):
         return _fetch_from_bucket(settings, named)
@@ -88,6 +88,14 @@ def _fetch(settings: Settings, named: str) -> tuple[Path, float | None, str]:
         return _download(settings, place_of(settings), named)
     # `store.backup` says in one sentence that there is no such file.
     return path, None, named
+
+
+def _is_file(path: Path) -> bool:
+    """Tell whether a file is there; not so where this user may not look."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return False
 
 
 def _fetch_from_bucket(settings: Settings, address: str) -> tuple[Path, float | None, str]:
