@@ -5,7 +5,6 @@ attempt from a known browser counts by itself instead, so strangers cannot lock 
 """
 
 import hashlib
-import secrets
 
 from itsdangerous import BadSignature, TimestampSigner
 from quart import Response, current_app, request
@@ -29,9 +28,13 @@ def known_device(password: str) -> str | None:
     return name if known_by == password else None
 
 
-def remember_device(response: Response, password: str) -> None:
-    """Make the current request's browser known for a month from now."""
-    name = known_device(password) or secrets.token_hex(8)
+def remember_device(response: Response, password: str, session_id: str) -> None:
+    """Make the current request's browser known for a month from now, for its session.
+
+    A browser that is new is named after the session: whoever has stolen one could else have
+    himself named anew for each attempt at the password.
+    """
+    name = known_device(password) or session_id[:16]
     response.set_cookie(
         _COOKIE,
         _cookie_signer().sign(f"{name}.{password}").decode(),

@@ -66,6 +66,20 @@ async def test_a_wrong_password_does_nothing_and_counts(gateway, clock):
     assert await actions_of(gateway, "token.new") == []
 
 
+async def test_a_stolen_session_gets_no_new_name_for_more_guesses_of_the_password(gateway, clock):
+    """A browser that is known counts by itself, so it must not become another one at will."""
+    await log_in(gateway)
+    clock.offset_s += TEN_MINUTES_S + 1
+    statuses = []
+    for _ in range(7):
+        cookies = gateway.client.cookie_jar
+        (device,) = [one for one in cookies if one.name == "gateway_device"]
+        cookies.clear(device.domain, device.path, device.name)
+        assert (await gateway.client.get("/admin")).status_code == 200
+        statuses.append((await _make_token(gateway, password="wrong")).status_code)
+    assert statuses == [403] * 5 + [429] * 2
+
+
 async def test_a_page_repeats_every_value_of_a_form_and_no_markup(gateway, clock):
     await log_in(gateway)
     clock.offset_s += TEN_MINUTES_S + 1

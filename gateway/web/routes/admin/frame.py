@@ -52,7 +52,7 @@ async def complete_answer(response: Response) -> Response:
     caller = g.get("caller")
     is_new_page = wants_page() and "X-Live" not in request.headers
     if caller is not None and caller.session is not None and is_new_page:
-        remember_device(response, await password_fingerprint())
+        remember_device(response, await password_fingerprint(), caller.session.id)
     return response
 
 

@@ -58,7 +58,7 @@ async def begin_session(answer: Response, by: str, *, is_known: bool) -> None:
     login = sessions.NewLogin(
         address=address(), device=request.headers.get("User-Agent", ""), by=by, is_known=is_known
     )
-    secret, _ = await sessions.open_session(gateway.desk, login, fingerprint)
+    secret, session = await sessions.open_session(gateway.desk, login, fingerprint)
     answer.set_cookie(
         cookie_name(),
         secret,
@@ -68,7 +68,7 @@ async def begin_session(answer: Response, by: str, *, is_known: bool) -> None:
         httponly=True,
         samesite="Strict",
     )
-    remember_device(answer, fingerprint)
+    remember_device(answer, fingerprint, session.id)
 
 
 @blueprint.post("/admin/logout")
