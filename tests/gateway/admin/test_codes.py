@@ -116,6 +116,16 @@ async def test_what_is_fresh_needs_the_code_as_well(gateway, clock):
     assert (await log_in(gateway)).status_code == 200
 
 
+async def test_the_secret_is_shown_to_who_gave_the_password_a_moment_ago(gateway, clock):
+    await log_in(gateway)
+    await post(gateway, "/admin/access/codes/begin")
+    assert "type the secret" in await text_of(await gateway.client.get("/admin/access"))
+    clock.offset_s += 601
+    page = await text_of(await gateway.client.get("/admin/access"))
+    assert "type the secret" not in page
+    assert "Set codes up" in page
+
+
 async def test_a_set_up_does_not_replace_codes_that_are_on(gateway, clock):
     phone = await set_up(gateway)
     clock.offset_s += 60

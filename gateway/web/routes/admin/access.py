@@ -40,7 +40,8 @@ async def _render_access(new_token: tokens.NewToken | None = None) -> Response:
         current=current_session(),
         sessions=await sessions.list_sessions(desk, await password_fingerprint()),
         codes_are_on=await codes.are_on(desk),
-        set_up=await codes.read_set_up(desk),
+        # Who holds a stolen session would else read the secret, and wait until it is in use.
+        set_up=await codes.read_set_up(desk) if is_fresh() else None,
         passkeys=await passkeys.list_passkeys(desk),
         passkeys_are_installed=passkeys.are_installed(),
         how_to_install=passkeys.HOW_TO_INSTALL,
