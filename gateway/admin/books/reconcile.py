@@ -58,7 +58,7 @@ class Reconciliation:
     # Transfers to the wallet against sales. What is unbooked is unclaimed.
     sales: Side
 
-    # Transfers of the refund key against refunds; None without a key.
+    # Transfers of the refund key, and of earlier ones, against refunds; None without a key.
     refunds: Side | None
 
     @property
@@ -93,10 +93,13 @@ async def _compare_sales(desk: Desk, span: Span, first: int, last: int) -> Side:
 
 
 async def _compare_refunds(desk: Desk, key: str, span: Span, first: int, last: int) -> Side:
-    transfers = await _transfers(desk, first, last, sender=key)
-    booked = await desk.store.operators.sum(
-        ledger.booked_refunds, span.since, span.until + _SEEN_AFTER_S
-    )
+    until = span.until + _SEEN_AFTER_S
+    booked = await desk.store.operators.sum(ledger.booked_refunds, span.since, until)
+    # Another key may have sent them: keys are changed.
+    senders = await desk.store.operators.sum(ledger.refund_senders, span.since, until)
+    transfers: list[MinedTransfer] = []
+    for sender in sorted({key.lower(), *senders}):
+        transfers += await _transfers(desk, first, last, sender=sender)
     return await _compare(desk, transfers, booked, first, last)
 
 

@@ -215,6 +215,17 @@ def booked_refunds(db: sqlite3.Connection, since: float, until: float) -> list[B
     )
 
 
+def refund_senders(db: sqlite3.Connection, since: float, until: float) -> set[str]:
+    """Return the keys, in lower case, that sent the refunds which were seen in a period."""
+    found = db.execute(
+        """SELECT DISTINCT lower(r.sender) FROM refunds r
+               JOIN payment_events e ON e.payment_id = r.payment_id AND e.new_state = 'refunded'
+           WHERE r.sender IS NOT NULL AND e.at >= ? AND e.at < ?""",
+        (since, until),
+    )
+    return {row[0] for row in found}
+
+
 def _booked(db: sqlite3.Connection, sql: str, values: dict[str, float]) -> list[Booked]:
     return [
         Booked(tx_hash=tx_hash, other=other, units=units, task_id=task_id, block=block)

@@ -4,7 +4,9 @@ import csv
 import io
 import random
 from decimal import Decimal
+from types import SimpleNamespace
 
+import attrs
 import pytest
 
 from gateway.admin.books.export import quote
@@ -160,6 +162,26 @@ async def test_a_sale_that_the_chain_does_not_hold_is_listed(gateway, chain):
     assert answer.status_code == 200, page
     assert "In the books, not on the chain: 0.02" in page
     assert "the books hold what the chain does not" in page
+
+
+async def test_refunds_of_a_key_that_was_changed_since_are_found_on_the_chain(
+    gateway, payer, chain
+):
+    now = gateway.services.now()
+    await remember(gateway, Sale(at=now, units=20_000, status="failed", state="refunded"))
+    sent = payer.transfer(20_000, to="0x" + "ab" * 20)
+    chain.mine(3)
+
+    def note(db) -> None:
+        sender = payer.account.address.lower()
+        db.execute("UPDATE refunds SET tx_hash = ?, sender = ?", (sent, sender))
+
+    await gateway.services.store.operators.write(note)
+    new_key = SimpleNamespace(address="0x" + "1" * 40)
+    desk = attrs.evolve(gateway.services.desk, refunds=new_key)
+    found = await reconcile(desk, read_span(None, None, now))
+    assert (found.refunds.transfers_units, found.refunds.booked_units) == (20_000, 20_000)
+    assert (list(found.refunds.missing), list(found.refunds.unbooked)) == ([], [])
 
 
 async def test_a_silent_chain_is_a_sentence(gateway, chain):
