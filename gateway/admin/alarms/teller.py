@@ -85,6 +85,11 @@ class Teller:
         """Return what a channel is told now."""
         now = self.now()
         told = self._told.setdefault(channel, deque(maxlen=_HOURLY))
+        if told and told[-1] > now:
+            # The clock was put back: a channel must not be silent until it has caught up.
+            told.clear()
+        if self._rests_until.get(channel, 0.0) > now + _PAUSES_S[-1]:
+            del self._rests_until[channel]
         is_pressed = len(told) == _HOURLY and now - told[0] < _HOUR_S
         if now < self._rests_until.get(channel, 0.0) or (is_pressed and now - told[-1] < _SLOW_S):
             return []

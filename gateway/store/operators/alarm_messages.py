@@ -24,8 +24,12 @@ def add(db: sqlite3.Connection, alarm: Alarm, channels: Sequence[str], now: floa
 
 
 def due(db: sqlite3.Connection, now: float, limit: int) -> list[AlarmMessage]:
-    """Return messages that are to be told now, oldest first."""
-    return _select(db, "WHERE due_at <= ? ORDER BY id LIMIT ?", now, limit)
+    """Return messages that are to be told now, oldest first.
+
+    One from the future is due, too: the clock was put back after it was written.
+    """
+    where = "WHERE due_at IS NOT NULL AND (due_at <= ?1 OR created_at > ?1) ORDER BY id LIMIT ?2"
+    return _select(db, where, now, limit)
 
 
 def untold(db: sqlite3.Connection, since: float, limit: int) -> list[AlarmMessage]:

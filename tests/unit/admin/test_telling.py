@@ -134,3 +134,12 @@ def test_a_letter_says_what_since_when_what_to_do_and_where():
         "What to do: Show the address.",
         "https://gateway.example.com/admin/system#keys",
     ]
+
+
+async def test_a_clock_that_is_put_back_silences_no_channel(desk):
+    desk.inbox.problem = "Status 500."
+    desk.holds = [condition()]
+    await desk.step()
+    desk.inbox.problem = None
+    await desk.step(-86_400)
+    assert desk.inbox.events == [("raised", "margin:picture", "urgent")]
