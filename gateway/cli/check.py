@@ -18,6 +18,7 @@ from gateway.chain.keys import address_of, check_plain_keys, load_key, load_sett
 from gateway.chain.wallet_check import contract_problem
 from gateway.cli.catalog import silence_logs
 from gateway.cli.listing import check_listed, find_listing, listing_option, validator_option
+from gateway.cli.live import evidence_option, live_option, run_live, yes_option
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing, Settler
@@ -50,9 +51,26 @@ _STALE_S = 60
 @wide_option
 @listing_option
 @validator_option
+@live_option
+@yes_option
+@evidence_option
 @one_sentence
-def check(*, as_json: bool, wide: bool, listing: bool, validator: str | None) -> None:
+def check(
+    *,
+    as_json: bool,
+    wide: bool,
+    listing: bool,
+    validator: str | None,
+    live: str | None,
+    is_agreed: bool,
+    evidence: Path,
+) -> None:
     """Check settings, chain, wallet, gas, plugins and disk. Exits with 1 if a check fails."""
+    if live is not None:
+        silence_logs()
+        made = run_live(load_settings(), live, evidence, is_agreed=is_agreed)
+        print_rows([one.as_dict() for one in made], as_json=as_json, wide=wide)
+        sys.exit(0 if all(one.ok for one in made) else 1)
     rows = run_checks(listing=listing or validator is not None, validator=validator)
     marks = {True: "ok", False: "wrong"}
     shown = [

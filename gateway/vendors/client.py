@@ -19,6 +19,7 @@ from gateway.errors import AccountProblem, LinkDead, ResultUnusable, SubmitUncer
 from gateway.vendors.answer import REDIRECTS, Answer
 from gateway.vendors.links import check_link
 from gateway.vendors.refusals import note_answer, note_no_answer
+from gateway.vendors.shapes import note_shape
 from gateway.vendors.transport import (
     SendTrace,
     TooLarge,
@@ -106,6 +107,7 @@ class Outbound:
         async with asyncio.timeout(timeout_s), sent as response:
             answer = await read_answer(response, max_bytes=self.max_bytes)
             note_answer(answer.status, answer.body)
+            note_shape(options["method"], answer.status, answer.body)
             return attrs.evolve(answer, may_be_billed=trace.may_be_billed)
 
     async def download(self, url: str, *, timeout_s: float = 60.0) -> bytes:
