@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         job_urls,
         json_object,
     )
-    from gateway.vendors.models import Model, models_on_sale, picture_endpoint
+    from gateway.vendors.models import Model, edit_endpoint, models_on_sale, picture_endpoint
     from gateway.vendors.settings import base_url, limit_or_none
 
 _PLACES = {
@@ -70,6 +70,7 @@ _PLACES = {
     "blamed_fields": "json_fields",
     "check_job": "documents",
     "document_endpoint": "documents",
+    "edit_endpoint": "models",
     "job_urls": "json_fields",
     "json_object": "json_fields",
     "limit_or_none": "settings",
@@ -94,6 +95,7 @@ __all__ = [
     "blamed_fields",
     "check_job",
     "document_endpoint",
+    "edit_endpoint",
     "job_urls",
     "json_object",
     "limit_or_none",

@@ -20,8 +20,10 @@ import attrs
 from gateway.domain import Choice, Endpoint, PriceStep, usdc
 from gateway.domain.offers import (
     ASPECT_RATIOS,
+    IMAGE_EDITING,
     MAX_PROMPT_CHARS,
     OUTPUT_FORMATS,
+    PICTURE_FORMATS,
     TEXT_TO_IMAGE,
 )
 from gateway.errors import SettingsError
@@ -99,6 +101,21 @@ def picture_endpoint(model: Model, *, provider: str) -> Endpoint:
         resolution=Choice(values=model.resolutions, default=next(iter(model.resolutions), None)),
         max_prompt_chars=model.max_prompt_chars,
         timeout_s=model.timeout_s,
+    )
+
+
+def edit_endpoint(model: Model, *, provider: str) -> Endpoint:
+    """Return the endpoint that sells edits of a buyer's picture by a model.
+
+    A buyer who names no aspect ratio keeps the picture's own: `request.aspect_ratio` is None then.
+    """
+    made = picture_endpoint(model, provider=provider)
+    return attrs.evolve(
+        made,
+        capability=IMAGE_EDITING,
+        required_fields=("prompt", "fileBase64", "fileName"),
+        file_extensions=tuple(PICTURE_FORMATS),
+        aspect_ratio=attrs.evolve(made.aspect_ratio, default=None),
     )
 
 

@@ -1,4 +1,4 @@
-"""Pictures by an OpenAI-compatible images API: OpenAI's own, or a server of the operator's.
+"""Pictures and edits by an OpenAI-compatible API: OpenAI's own, or a server of the operator's.
 
 On sale once `GATEWAY_OPENAI_API_KEY` is set, or `GATEWAY_OPENAI_BASE_URL` names another server.
 """
@@ -6,9 +6,15 @@ On sale once `GATEWAY_OPENAI_API_KEY` is set, or `GATEWAY_OPENAI_BASE_URL` names
 from collections.abc import Callable
 
 from gateway import Endpoint, Outbound, Provider, Settings, hookimpl
-from gateway.vendors import base_url, picture_endpoint
+from gateway.vendors import base_url, edit_endpoint, picture_endpoint
 from gateway_openai.painter import Painter
-from gateway_openai.settings import OpenAISettings, is_openai, model_on_sale, traits
+from gateway_openai.settings import (
+    OpenAISettings,
+    edit_on_sale,
+    is_openai,
+    model_on_sale,
+    traits,
+)
 
 
 @hookimpl
@@ -33,6 +39,14 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         traits=traits(section),
         response_format=None if is_own else "b64_json",
     )
-    override = settings.endpoints.get("openai-image")
-    asked = override.model if override is not None and override.model else ""
+    asked = _model_named_for("openai-image", settings)
     register(picture_endpoint(model_on_sale(section, asked=asked), provider="openai"), painter)
+    editing = edit_on_sale(section, asked=_model_named_for("openai-image-edit", settings))
+    if editing is not None:
+        register(edit_endpoint(editing, provider="openai"), painter)
+
+
+def _model_named_for(slug: str, settings: Settings) -> str:
+    """Return the model that the operator's table of an endpoint names; empty if it names none."""
+    override = settings.endpoints.get(slug)
+    return override.model if override is not None and override.model else ""

@@ -6,6 +6,7 @@ import attrs
 
 from gateway import (
     Answer,
+    Attachment,
     ContentPolicy,
     GenerationRequest,
     Job,
@@ -15,6 +16,7 @@ from gateway import (
     Result,
     Traits,
 )
+from gateway.vendors import media_type
 from gateway_openai.refusals import check
 from gateway_openai.sizes import SIZES
 
@@ -27,7 +29,10 @@ _NO_ROUTE = (404, 405)
 
 @attrs.define
 class Painter:
-    """Submits by `POST {base}/images/generations`; the gateway itself checks the picture."""
+    """Submits by `POST {base}/images/generations`, or `…/images/edits` for a buyer's picture.
+
+    The gateway itself checks what comes back.
+    """
 
     outbound: Outbound
     quality: str | None = attrs.field(kw_only=True)
@@ -42,16 +47,19 @@ class Painter:
 
         Raises `SubmitUncertain` if a picture was made, or may have been, and cannot be reached.
         """
-        answer = await self.outbound.request(
-            "POST",
-            "/images/generations",
-            json=self._request_body(request, job.endpoint.model),
-            timeout_s=self.timeout_s,
-        )
+        order, sent = self._request_body(request, job.endpoint.model), request.attachment
+        if sent is None:
+            answer = await self.outbound.request(
+                "POST", "/images/generations", json=order, timeout_s=self.timeout_s
+            )
+        else:
+            answer = await self.outbound.request(
+                "POST", "/images/edits", files=_form(order, sent), timeout_s=self.timeout_s
+            )
         body = await answer.submit_json()
         check(answer, body)
-        media_type = f"image/{_FORMATS[request.output_format or 'png']}"
-        return Result(outputs=(await _picture(body, media_type),))
+        kind = f"image/{_FORMATS[request.output_format or 'png']}"
+        return Result(outputs=(await _picture(body, kind),))
 
     async def health(self) -> None:
         """Ask for the list of models, which is free; a server without the list counts as up."""
@@ -60,11 +68,13 @@ class Painter:
             answer.check()
 
     def _request_body(self, request: GenerationRequest, model: str) -> dict[str, Any]:
+        # An edit for which the buyer names no ratio keeps that of the picture.
+        ratio = request.aspect_ratio or ("1:1" if request.attachment is None else None)
         order = {
             "model": model,
             "prompt": request.prompt,
             "n": 1,
-            "size": SIZES[request.aspect_ratio or "1:1", request.resolution or "1K"],
+            "size": SIZES[ratio, request.resolution or "1K"] if ratio is not None else "auto",
             "output_format": _FORMATS[request.output_format or "png"],
             "quality": self.quality,
             "response_format": self.response_format,
@@ -76,7 +86,15 @@ class Painter:
         await self.outbound.close()
 
 
-async def _picture(body: Any, media_type: str) -> Output | Link:
+def _form(order: dict[str, Any], sent: Attachment) -> dict[str, tuple[str, bytes, str]]:
+    """Return an order as fields of a form, with the buyer's picture as its file."""
+    # Without a name, this is a field of the form and not a file.
+    fields = {name: ("", str(value).encode(), "text/plain") for name, value in order.items()}
+    # The buyer's name of the file may say who he is.
+    return fields | {"image": (f"picture{sent.extension}", sent.data, media_type(sent))}
+
+
+async def _picture(body: Any, kind: str) -> Output | Link:
     """Return the first picture of an answer; one was requested and paid.
 
     Raises `ContentPolicy` for an answer without a picture, because a filter removed it.
@@ -87,7 +105,7 @@ async def _picture(body: Any, media_type: str) -> Output | Link:
             continue
         encoded, url = entry.get("b64_json"), entry.get("url")
         if isinstance(encoded, str) and encoded:
-            return Output(data=await Answer.decoded(encoded), media_type=media_type)
+            return Output(data=await Answer.decoded(encoded), media_type=kind)
         if isinstance(url, str) and url:
-            return Link(url=url, media_type=media_type)
+            return Link(url=url, media_type=kind)
     raise ContentPolicy("The provider returned no picture for this prompt.")

@@ -14,6 +14,9 @@ OPENAI = "https://api.openai.com/v1"
 # that a square of gpt-image-2 costs 0.006, 0.053 and 0.211 US dollars from low to high; `auto` may
 # be high. What `xhigh` and `max` cost was found nowhere, so the operator has to say their price.
 _PRICES = {"low": "0.08", "medium": "0.08", "high": "0.32", "auto": "0.32", "xhigh": "", "max": ""}
+# What an edit costs more. A picture that is sent to gpt-image-2 counts as 1,536 tokens at most, as
+# a developer found by measuring (community.openai.com, 2026-06), at 8 US dollars a million: 0.0123.
+_SENT_PICTURE_UNITS = usdc("0.02")
 # The price of another server's picture, which has no quality.
 _PLAIN_PRICE = "0.08"
 # openai 3.54.0 documents `xhigh` and `max` for gpt-image-2.5 and later.
@@ -61,6 +64,17 @@ class OpenAISettings:
     image_resolutions: tuple[str, ...] = setting(
         ("1K",), "Resolutions on sale, of 1K, 2K and 4K.", example="1K,2K,4K"
     )
+    edit_model: str = setting(
+        "",
+        "Model that edits pictures; it puts `openai-image-edit` on sale. Empty: at OpenAI the "
+        "model above, at another server none.",
+        example="gpt-image-2",
+    )
+    edit_price: str = setting(
+        "",
+        "USDC for one edit; see what it costs you. Empty: 0.02 more than a picture at 1K.",
+        example="0.10",
+    )
     max_concurrency: int = setting(
         0, "Pictures that are asked for at the same time; 0: as many as there are workers."
     )
@@ -86,6 +100,30 @@ def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:
         price=prices[resolutions[0]],
         prices={resolution: prices[resolution] for resolution in resolutions[1:]},
         resolutions=resolutions,
+        timeout_s=_TIMEOUT_S,
+    )
+
+
+def edit_on_sale(section: OpenAISettings, *, asked: str = "") -> Model | None:
+    """Return the model that edits pictures, if one does.
+
+    `asked` is the model that the table of the endpoint names in its place. Raises `SettingsError`.
+    """
+    model = section.edit_model or (section.image_model if is_openai(section) else "")
+    if not model:
+        return None
+    _check_quality(section, asked or model)
+    if section.edit_price:
+        price = section.edit_price
+        _checked_price("openai_edit_price", price)
+    else:
+        price = f"{(usdc(_prices(section)['1K']) + _SENT_PICTURE_UNITS) / 1_000_000:f}"
+    return Model(
+        slug="openai-image-edit",
+        id=model,
+        title=f"Image edit by {model}",
+        description="Changes a picture as a prompt says.",
+        price=price,
         timeout_s=_TIMEOUT_S,
     )
 

@@ -33,3 +33,18 @@ class OpenAIApi(FakeApi):
 class TestOpenAI(ProviderContract):
     plugin = gateway_openai
     api = OpenAIApi
+
+
+class OpenAIEditsApi(OpenAIApi):
+    """`POST /images/edits`, which answers in the same way."""
+
+    submit = "POST /v1/images/edits"
+
+    def settings(self, url):
+        return super().settings(url) | {"openai_edit_model": "gpt-image-2"}
+
+
+class TestOpenAIEdits(ProviderContract):
+    plugin = gateway_openai
+    api = OpenAIEditsApi
+    slug = "openai-image-edit"
