@@ -1,4 +1,4 @@
-"""Pictures by the Gemini models of Google, through the Gemini API.
+"""Pictures and edits by the Gemini models of Google, through the Gemini API.
 
 On sale once `GATEWAY_GEMINI_API_KEY` is set.
 """
@@ -20,8 +20,15 @@ from gateway import (
     secret,
     setting,
 )
-from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
-from gateway_gemini.models import MODELS, ON_SALE
+from gateway.vendors import (
+    Model,
+    base_url,
+    edit_endpoint,
+    limit_or_none,
+    models_on_sale,
+    picture_endpoint,
+)
+from gateway_gemini.models import MODELS, ON_SALE, editing
 from gateway_gemini.painter import Painter
 
 # A 4K PNG has 45 MB in Base64. Beside each picture stands a signature of the model's thoughts that
@@ -68,7 +75,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key.
+    """Put the chosen models on sale where there is a key, each for pictures and for edits.
 
     Each model is a provider of its own, because Google counts requests by model and retires models
     one by one.
@@ -89,10 +96,19 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     )
     version = _version(section)
     for model in models_on_sale(MODELS, section.models, prefix="gemini"):
-        override = settings.endpoints.get(model.slug)
-        asked = override.model if override is not None and override.model else model.id
+        edits = editing(model)
+        asked, asked_to_edit = (_model_asked(one, settings) for one in (model, edits))
         painter = Painter(outbound, model=asked, version=version, traits=traits)
         register(picture_endpoint(model, provider="gemini"), painter)
+        if asked_to_edit != asked:
+            painter = Painter(outbound, model=asked_to_edit, version=version, traits=traits)
+        register(edit_endpoint(edits, provider="gemini"), painter)
+
+
+def _model_asked(model: Model, settings: Settings) -> str:
+    """Return the vendor's name of the model; the operator's table of the endpoint may name one."""
+    override = settings.endpoints.get(model.slug)
+    return override.model if override is not None and override.model else model.id
 
 
 def _version(section: GeminiSettings) -> str:

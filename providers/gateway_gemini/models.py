@@ -1,10 +1,14 @@
-"""The Gemini API's picture models and their prices.
+"""The Gemini API's picture models, which edit pictures too, and their prices.
 
 Google's prices of one picture, in US dollars (2026-11): Nano Banana 2.1 0.034 at 1K; 3.1 Flash Lite
 0.034; 3.1 Flash 0.067 at 1K, 0.101 at 2K, 0.151 at 4K; 3 Pro 0.134 at 1K and 2K, 0.24 at 4K. The
 prompt costs little more. Those of Nano Banana 2.1 are of third parties: LiteLLM's table names 1K,
-and fal's page of the model puts 4K at about 0.11; 2K lies between.
+and fal's page of the model puts 4K at about 0.11; 2K lies between. A picture that is sent counts as
+1,120 tokens (Google's guide to Gemini 3). They cost 0.0023 at 3 Pro and less elsewhere, so an edit
+has the price of a picture.
 """
+
+import attrs
 
 from gateway.vendors import Model
 
@@ -54,4 +58,17 @@ MODELS = (
 # Google's changelog of 2026-10-06 calls 3.1 Flash Image deprecated and names Nano Banana 2.1 in its
 # place; two third parties say that it was shut down on 2026-10-29. An operator may still name it.
 _RETIRED = ("gemini-3-1-flash-image",)
+# Of a picture that is sent; and US dollars of a million tokens at the dearest model.
+SENT_PICTURE_TOKENS = 1_120
+SENT_DOLLARS = 2.0
 ON_SALE = tuple(model.slug for model in MODELS if model.slug not in _RETIRED)
+
+
+def editing(model: Model) -> Model:
+    """Return the offer of edits by a model."""
+    return attrs.evolve(
+        model,
+        slug=f"{model.slug}-edit",
+        title=f"{model.title}, edit",
+        description="Changes a picture as a prompt says.",
+    )

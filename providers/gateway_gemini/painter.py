@@ -9,6 +9,7 @@ from gateway import (
     Answer,
     Endpoint,
     GenerationRequest,
+    InvalidInput,
     Job,
     Outbound,
     Output,
@@ -16,13 +17,15 @@ from gateway import (
     SubmitUncertain,
     Traits,
 )
-from gateway.vendors import as_object, json_object, read_json
+from gateway.vendors import as_object, base64_text, json_object, media_type, read_json
 from gateway_gemini.answers import Generation, first_picture
 from gateway_gemini.refusals import check, no_picture
 
 # The time-out of one request.
 TIMEOUT_S = 220.0
 _PROBE_S = 15.0
+# Of a picture in a request, before Base64; Google documents it for Vertex AI.
+_MAX_SENT_BYTES = 7_000_000
 
 
 @attrs.define
@@ -38,15 +41,24 @@ class Painter:
     name: str = "gemini"
     timeout_s: float = TIMEOUT_S
 
+    async def validate(
+        self,
+        request: GenerationRequest,
+        endpoint: Endpoint,  # noqa: ARG002 - of the protocol
+    ) -> None:
+        """Refuse a picture that is larger than what Google takes in a request."""
+        if request.attachment is not None and len(request.attachment.data) > _MAX_SENT_BYTES:
+            raise InvalidInput("The picture is larger than 7 MB, which is the most here.")
+
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Ask for one picture.
+        """Ask for one picture, or for an edit of the buyer's.
 
         Raises `SubmitUncertain` if a picture was made, or may have been, and cannot be reached.
         """
         answer = await self.outbound.request(
             "POST",
             f"{self._path(job.endpoint.model)}:generateContent",
-            json=_request_body(request, job.endpoint),
+            json=await _request_body(request, job.endpoint),
             timeout_s=self.timeout_s,
         )
         generation = await _read_generation(answer)
@@ -54,8 +66,8 @@ class Painter:
         if picture is None:
             raise no_picture(generation)
         data = await Answer.decoded(picture.data)
-        media_type = picture.media_type or "image/png"
-        return Result(outputs=(Output(data=data, media_type=media_type),))
+        output = Output(data=data, media_type=picture.media_type or "image/png")
+        return Result(outputs=(output,))
 
     async def health(self) -> None:
         """Ask for the model's description, which is free and fails for a wrong key or model."""
@@ -84,13 +96,17 @@ async def _read_generation(answer: Answer) -> Generation:
     return generation
 
 
-def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
+async def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
     """Return the request; it names a size only for a model that has several."""
+    parts: list[dict[str, Any]] = [{"text": request.prompt}]
+    if (sent := request.attachment) is not None:
+        data = await base64_text(sent)
+        parts.append({"inlineData": {"mimeType": media_type(sent), "data": data}})
     picture = {"aspectRatio": request.aspect_ratio}
     if len(endpoint.resolution.values) > 1:
         picture["imageSize"] = request.resolution
     return {
-        "contents": [{"role": "user", "parts": [{"text": request.prompt}]}],
+        "contents": [{"role": "user", "parts": parts}],
         "generationConfig": {
             "responseModalities": ["IMAGE"],
             "imageConfig": {name: value for name, value in picture.items() if value is not None},

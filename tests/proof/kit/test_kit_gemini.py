@@ -44,3 +44,9 @@ class TestGemini(ProviderContract):
     plugin = gateway_gemini
     api = GeminiApi
     slug = "gemini-nano-banana-2-1"
+
+
+class TestGeminiEdits(ProviderContract):
+    plugin = gateway_gemini
+    api = GeminiApi
+    slug = "gemini-nano-banana-2-1-edit"

@@ -45,7 +45,9 @@ def google():
 def on_sale(**values):
     """Return what a gateway sells that no test asks for a picture."""
     here = {"gemini_api_key": KEY, "gemini_base_url": "http://x"}
-    return vendor_site.on_sale(gateway_gemini, **(here | values))
+    found = vendor_site.on_sale(gateway_gemini, **(here | values))
+    # Edits have a file of their own: test_gemini_edits.py.
+    return {slug: one for slug, one in found.items() if not one[0].edits_pictures}
 
 
 # -- what is asked
@@ -92,7 +94,7 @@ async def test_a_model_that_the_operator_added_is_asked_by_its_name(google):
 async def test_a_name_of_a_model_cannot_lead_elsewhere(google):
     google.server.expect_request("/evil").respond_with_json(PICTURE)
     added = ("../../evil?=0.12 like gemini-nano-banana-2-1",)
-    (slug,) = google.on_sale(gemini_models=added)
+    slug, _ = google.on_sale(gemini_models=added)
     with pytest.raises((AccountProblem, SubmitUncertain, Transient)):
         await google.submit(slug=slug, gemini_models=added)
 
