@@ -1,0 +1,107 @@
+"""Each adapter against answers of its vendor that were re-typed, with where each comes from.
+
+`answers/<vendor>.toml` holds shapes: fields and words of the API, no pictures, ids or texts. Each
+says its source, version, licence, the date on which it was read, and what kind of evidence it is:
+
+- `recorded`: a real answer, in a public recording;
+- `issue`: a real answer, quoted in a public issue;
+- `sdk-type`: what the vendor's own client or server declares;
+- `docs`: what the vendor's documentation says;
+- `third-party`: what others' code and pages say.
+
+No vendor was called. `{url}` stands for the fake's address, `{picture}` for a picture in Base64.
+"""
+
+import base64
+import datetime as dt
+import importlib
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+import vendor_site
+from document_sales import document
+from vendor_site import BOAT, PlainJob
+
+import gateway
+from gateway import Handle, Pending, Result
+from gateway.plugins.manager import BUNDLED
+from tests.conftest import PNG
+
+FILES = sorted((Path(__file__).parent / "answers").glob("*.toml"))
+KINDS = {"recorded", "issue", "sdk-type", "docs", "third-party"}
+SAID = ("name", "source", "version", "licence", "seen", "kind", "expected")
+RETURNED = (Result, Pending, Handle)
+# These ask no vendor.
+EMBEDDED = {"gateway_documents", "gateway_sandbox_image"}
+
+
+def _cases():
+    for file in FILES:
+        vendor = tomllib.loads(file.read_text())
+        for answer in vendor["answer"]:
+            yield pytest.param(vendor, answer, id=f"{file.stem}: {answer['name']}")
+
+
+CASES = tuple(_cases())
+
+
+@pytest.mark.parametrize(("vendor", "answer"), CASES)
+async def test_an_adapter_reads_what_its_vendor_says(httpserver, vendor, answer):
+    httpserver.no_handler_status_code = 404
+    url = httpserver.url_for("").rstrip("/")
+    is_submit = "post" in answer
+    others = [vendor.get("upload"), None if is_submit else vendor["begin"], answer.get("then")]
+    for reply in [answer, *filter(None, others)]:
+        serve(httpserver, url, reply)
+    values = {name: filled(text, url) for name, text in vendor["settings"].items()}
+    found = vendor_site.on_sale(importlib.import_module(vendor["plugin"]), **values)
+    endpoint, provider = found[vendor["slug"]]
+    job = PlainJob(endpoint)
+    try:
+        came = await provider.submit(document() if endpoint.takes_file else BOAT, job)
+        if not is_submit:
+            came = await provider.poll(came, job)
+    except gateway.errors.ProviderError as error:
+        came = error
+    finally:
+        await provider.close()
+    assert type(came).__name__ == answer["expected"], came
+    if "cost_micros" in answer:
+        assert came.cost_micros == answer["cost_micros"]
+    httpserver.check_assertions()
+
+
+@pytest.mark.parametrize(("vendor", "answer"), CASES)
+def test_every_answer_says_where_it_comes_from(vendor, answer):
+    assert all(answer.get(name) for name in SAID)
+    assert answer["kind"] in KINDS
+    assert isinstance(answer["seen"], dt.date)
+    returned = {kind.__name__ for kind in RETURNED}
+    assert answer["expected"] in returned | set(dir(gateway))
+    assert len(answer["body"]) < 1_000
+
+
+def test_every_adapter_of_a_vendor_has_answers():
+    told = {tomllib.loads(file.read_text())["plugin"] for file in FILES}
+    payments = {"gateway_x402", "gateway_usdc_direct"}
+    settlers = {name for name in BUNDLED if name.endswith("_settler")}
+    assert told == set(BUNDLED) - EMBEDDED - payments - settlers
+
+
+def serve(server, url, reply):
+    method, path = ("POST", reply["post"]) if "post" in reply else ("GET", reply["get"])
+    body = filled(reply["body"], url)
+    if body:
+        json.loads(body)
+    server.expect_request(path, method=method).respond_with_data(
+        body,
+        reply.get("status", 200),
+        {name: filled(text, url) for name, text in reply.get("headers", {}).items()},
+        content_type="application/json",
+    )
+
+
+def filled(text, url):
+    return text.replace("{url}", url).replace("{picture}", base64.b64encode(PNG).decode())
