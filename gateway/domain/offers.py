@@ -265,6 +265,9 @@ class Handle:
     # The addresses that the API gave, by use.
     urls: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
+    # What only the answer to the submit told and a later poll needs, such as the job's cost.
+    facts: Mapping[str, str] = attrs.field(factory=dict)
+
 
 @attrs.frozen(kw_only=True)
 class Pending:

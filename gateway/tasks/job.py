@@ -10,7 +10,7 @@ from gateway.errors import SubmitUncertain
 from gateway.tasks.resources import Resources
 
 _MAX_NOTE_CHARS = 200
-# The id and the addresses together. Signed addresses have 2,000.
+# The id, the addresses and the facts together. Signed addresses have 2,000.
 _MAX_HANDLE_CHARS = 20_000
 
 
@@ -97,13 +97,17 @@ def storable_handle(handle: Handle) -> Handle:
 
     Raises `SubmitUncertain` if that is impossible: a job was begun, and it cannot be polled.
     """
-    is_whole = isinstance(handle, Handle) and isinstance(handle.urls, Mapping)
+    is_whole = isinstance(handle, Handle) and all(
+        isinstance(named, Mapping) for named in (handle.urls, handle.facts)
+    )
     if not is_whole or not isinstance(handle.id, str | int):
         raise SubmitUncertain("The provider returned a handle without an id.")
     urls = {str(use): str(url) for use, url in handle.urls.items()}
-    if sum(map(len, (str(handle.id), *urls, *urls.values()))) > _MAX_HANDLE_CHARS:
+    facts = {str(name): str(value) for name, value in handle.facts.items()}
+    texts = (str(handle.id), *urls, *urls.values(), *facts, *facts.values())
+    if sum(map(len, texts)) > _MAX_HANDLE_CHARS:
         raise SubmitUncertain("The provider returned a handle that is too long.")
-    return Handle(id=str(handle.id), urls=urls)
+    return Handle(id=str(handle.id), urls=urls, facts=facts)
 
 
 def clamp(asked: object, least: float, most: float) -> float:

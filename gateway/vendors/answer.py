@@ -23,8 +23,10 @@ REDIRECTS = range(300, 400)
 _PIECE = 1 << 20
 # The wait for a 429 whose Retry-After is missing or unreadable.
 _RETRY_AFTER_S = 10.0
-# A 404 means that the model or the address in the settings is wrong.
-_ACCOUNT = (401, 402, 403, 404, 405)
+_ACCOUNT = (401, 402, 403, 405)
+_FORBIDDEN = 403
+# The model does not exist (any more), or the address in the settings is wrong.
+_NOT_FOUND = 404
 _INPUT = (400, 413, 415, 422)
 _TOO_MANY = 429
 # 99,999,999 seconds are three years.
@@ -111,15 +113,31 @@ def _status_error(answer: Answer) -> ProviderError | None:
     status = answer.status
     if status in range(200, 300):
         return None
-    if status in _ACCOUNT or status in REDIRECTS:
-        return AccountProblem(f"The provider answers with status {status}.")
+    said = f"The provider answers with status {status}."
+    if status == _NOT_FOUND:
+        return AccountProblem(said, scope="model")
+    if (status in _ACCOUNT and not _is_a_wall(answer)) or status in REDIRECTS:
+        return AccountProblem(said)
     if status in _INPUT:
         return InvalidInput("The provider cannot work with this input.")
     if status == _TOO_MANY:
         wait_s = _retry_after_s(answer.headers.get("retry-after", ""))
         return RateLimited("The provider asks to wait.", retry_after_s=wait_s)
-    kind = SubmitUncertain if answer.may_be_billed else Transient
-    return kind(f"The provider answers with status {status}.")
+    return SubmitUncertain(said) if answer.may_be_billed else Transient(said)
+
+
+def _is_a_wall(answer: Answer) -> bool:
+    """Whether a 403 is that of a firewall before the vendor's API, which says nothing of the key.
+
+    The APIs themselves answer with JSON, or with nothing.
+    """
+    if answer.status != _FORBIDDEN or not answer.body.strip():
+        return False
+    try:
+        json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def _retry_after_s(text: str) -> float:

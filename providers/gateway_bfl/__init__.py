@@ -25,7 +25,7 @@ class BflSettings:
         tuple(model.slug for model in MODELS),
         "Models of Black Forest Labs on sale: slugs of ours, or others with their price in USDC "
         "and the one that is asked the same way.",
-        example="bfl-flux-2-pro,flux-3-pro=0.10 like bfl-flux-2-pro",
+        example="bfl-flux-2-pro,flux-3-fast=0.05 like bfl-flux-3-image",
     )
     base_url: str = setting(
         "https://api.bfl.ai",

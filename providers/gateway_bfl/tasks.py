@@ -41,7 +41,7 @@ _LOST = "Task not found"
 _NOT_FOUND = 404
 _TOO_MANY = 429
 # Fields that the adapter fills in, not the buyer.
-_ADAPTER_FIELDS = {"width", "height", "output_format"}
+_ADAPTER_FIELDS = {"width", "height", "output_format", "aspect_ratio", "resolution"}
 # 10⁻⁶ US dollars of one credit, which is a cent.
 _CREDIT_MICROS = 10_000
 
@@ -65,7 +65,10 @@ class Tasks:
         urls = job_urls(body, poll="polling_url")
         if not as_text(body.get("id")) or "poll" not in urls:
             raise SubmitUncertain("The provider took the job and did not say where to ask for it.")
-        return Handle(id=body["id"], urls=urls)
+        # Not every answer to a poll names the cost again.
+        cost = as_number(body.get("cost"))
+        facts = {} if cost is None else {"cost": str(cost)}
+        return Handle(id=body["id"], urls=urls, facts=facts)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
         """Get the task; its picture can be fetched for ten minutes."""
@@ -84,7 +87,7 @@ class Tasks:
         if status in _FAILED:
             raise _task_error(task)
         if status == "Ready":
-            return Result(outputs=(_picture(task),), cost_micros=_cost_micros(task))
+            return Result(outputs=(_picture(task),), cost_micros=_cost_micros(task, handle))
         return Pending(progress=as_number(task.get("progress")), note=status)
 
     async def health(self) -> None:
@@ -104,7 +107,9 @@ class Tasks:
 def _check(answer: Answer, body: dict[str, Any]) -> None:
     """Raise the error that a status stands for; the body may say how long to wait."""
     for name in sorted(_ADAPTER_FIELDS & blamed_fields(body)):
-        raise AccountProblem(f"The model does not take our {name}: change the settings.")
+        raise AccountProblem(
+            f"The model does not take our {name}: change the settings.", scope="model"
+        )
     wait_s = as_number(body.get("retry_after"))
     if answer.status == _TOO_MANY and wait_s is not None and "retry-after" not in answer.headers:
         raise RateLimited("The provider asks to wait.", retry_after_s=wait_s)
@@ -128,7 +133,9 @@ def _picture(task: dict[str, Any]) -> Link:
     return Link(url=url, media_type="image/png")
 
 
-def _cost_micros(task: dict[str, Any]) -> int | None:
-    """Return the task's cost from the answer, in 10⁻⁶ US dollars; None if it names none."""
+def _cost_micros(task: dict[str, Any], handle: Handle) -> int | None:
+    """Return the task's cost in 10⁻⁶ US dollars, else that of the submit; None if none is told."""
     credits_spent = as_number(task.get("cost"))
+    if credits_spent is None and "cost" in handle.facts:
+        credits_spent = float(handle.facts["cost"])
     return None if credits_spent is None else round(credits_spent * _CREDIT_MICROS)

@@ -33,6 +33,7 @@ from gateway import (
 from gateway.vendors import (
     DocumentParser,
     as_object,
+    as_text,
     attached_file,
     base64_text,
     base_url,
@@ -53,6 +54,12 @@ _DONE = ("success", "partial_success")
 _NOT_FOUND = 404
 # Fields that the adapter fills in, not the buyer.
 _ADAPTER_FIELDS = {"options", "sources", "target", "kind"}
+# A 422 whose detail is a sentence with one of these is about the server's policy of targets and
+# sources (docling-serve 1.22 and later), which the buyer cannot know.
+_POLICY_WORDS = ("target", "presigned", "too many sources", "not allowed")
+# docling-serve's ErrorItem has these for a file that no reader of its kind can open (1.38).
+_FILE_FAULTS = {"policy", "backend_failure"}
+_FILE_READERS = {"user_input", "document_backend"}
 _UNKNOWN_JOB = "00000000-0000-0000-0000-000000000000"
 _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 _ENDINGS = (".pdf", ".docx", ".pptx", ".xlsx", ".html", ".htm", ".md", ".csv", *_PICTURES)
@@ -138,13 +145,16 @@ class _Document:
 @attrs.frozen
 class _Fault:
     component_type: str = ""
+    category: str | None = None
 
 
 @attrs.frozen
 class _Conversion:
-    document: _Document
-    status: str
+    status: str = ""
+    document: _Document | None = None
     errors: list[_Fault] = attrs.field(factory=list)
+    failure: Any = None
+    """Instead of a document: why the task failed as a whole."""
 
 
 @attrs.define
@@ -164,8 +174,7 @@ class Converter:
             timeout_s=_SUBMIT_S,
         )
         if answer.status not in range(200, 300):
-            if blamed_fields(json_object(answer)) & _ADAPTER_FIELDS:
-                raise AccountProblem("This version of docling-serve wants other fields.")
+            _check_fields(json_object(answer))
             answer.check()
         task = await read_json(answer, _Task)
         if task is None or not task.task_id:
@@ -191,13 +200,12 @@ class Converter:
         answer = await self.outbound.request("GET", f"/v1/result/{where}", timeout_s=_SUBMIT_S)
         check_job(answer)
         found = await read_json(answer, _Conversion)
-        if found is None:
+        if found is None or (found.document is None and found.failure is None):
             raise Transient("The answer is no result.")
-        if found.status == "success" and found.document.md_content is not None:
-            return Result(text=found.document.md_content)
-        if found.status == "skipped" or any(
-            fault.component_type == "user_input" for fault in found.errors
-        ):
+        text = found.document.md_content if found.document is not None else None
+        if found.status == "success" and text is not None:
+            return Result(text=text)
+        if found.status == "skipped" or _is_the_files(found):
             raise InvalidInput("The document cannot be read: is it what its name says?")
         # A document of which a part is missing is not sold.
         raise JobFailed(f"The conversion ended as {found.status[:40]!r}.")
@@ -218,9 +226,24 @@ class Converter:
         await self.outbound.close()
 
 
+def _check_fields(body: dict[str, Any]) -> None:
+    """Raise `AccountProblem` for a refusal of what the adapter fills in, and not the buyer."""
+    told = as_text(body.get("detail")).lower()
+    if blamed_fields(body) & _ADAPTER_FIELDS or any(word in told for word in _POLICY_WORDS):
+        raise AccountProblem("This docling-serve wants other fields, or allows less than we ask.")
+
+
+def _is_the_files(found: _Conversion) -> bool:
+    """Whether a conversion failed because of the file, which another try would not change."""
+    return as_object(found.failure).get("category") in _FILE_FAULTS or any(
+        fault.category in _FILE_FAULTS or fault.component_type in _FILE_READERS
+        for fault in found.errors
+    )
+
+
 def _job_error(task: _Task) -> Exception:
     """Return the error of a task that failed or is in an unknown state."""
-    if task.task_status == "skipped" or as_object(task.failure).get("category") == "policy":
+    if task.task_status == "skipped" or as_object(task.failure).get("category") in _FILE_FAULTS:
         return InvalidInput("The document is not of a kind, or a size, that is converted.")
     if task.task_status == "failure":
         return JobFailed("The conversion failed.")
@@ -239,4 +262,6 @@ async def _request_body(request: GenerationRequest) -> dict[str, Any]:
                 "filename": f"document{attachment.extension}",
             }
         ],
+        # Without it, a server with a store of its own for results answers with an address.
+        "target": {"kind": "inbody"},
     }

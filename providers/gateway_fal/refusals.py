@@ -97,6 +97,8 @@ def _check_details(body: dict[str, Any]) -> None:
     if kinds & _FAILED:
         raise JobFailed("fal's model failed.")
     for name in sorted(_ADAPTER_FIELDS & blamed_fields(body)):
-        raise AccountProblem(f"fal's model does not take our {name}: change the settings.")
+        raise AccountProblem(
+            f"fal's model does not take our {name}: change the settings.", scope="model"
+        )
     if kinds:
         raise InvalidInput("The provider cannot work with this input.")

@@ -39,7 +39,8 @@ def check(answer: Answer, body: dict[str, Any]) -> None:
     error = as_object(body.get("error"))
     status = as_text(error.get("status"))
     if status in _ACCOUNT:
-        raise AccountProblem(f"The provider answers {answer.status} {status}.")
+        said = f"The provider answers {answer.status} {status}."
+        raise AccountProblem(said, scope="model" if status == "NOT_FOUND" else "vendor")
     if status == "INVALID_ARGUMENT":
         _check_argument(error)
     if status == "RESOURCE_EXHAUSTED":
@@ -75,7 +76,8 @@ def _check_argument(error: dict[str, Any]) -> None:
             raise AccountProblem("The provider does not take the API key.")
     for violation in _violations(error, "BadRequest", "fieldViolations"):
         if as_text(violation.get("field")).lower().startswith(_ADAPTER_FIELDS):
-            raise AccountProblem("The model does not take our ratio or size: change the settings.")
+            said = "The model does not take our ratio or size: change the settings."
+            raise AccountProblem(said, scope="model")
     if as_text(error.get("message")).lower().startswith(_ADAPTER_MESSAGES):
         raise AccountProblem("The provider does not take the API key, our ratio or our size.")
     raise InvalidInput("The provider cannot work with this input.")

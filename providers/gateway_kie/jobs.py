@@ -26,6 +26,8 @@ from gateway_kie.models import request_body
 from gateway_kie.refusals import UNPROCESSABLE, check_poll, check_submit, task_error
 
 _PERCENT = 100
+# 10⁻⁶ US dollars of one credit: 200 cost a dollar.
+_CREDIT_MICROS = 5_000
 
 
 @attrs.define
@@ -69,7 +71,7 @@ class Jobs:
         if state == "fail":
             raise task_error(task)
         if state == "success":
-            return Result(outputs=(_picture(task),))
+            return Result(outputs=(_picture(task),), cost_micros=_cost_micros(task))
         done = as_number(task.get("progress"))
         return Pending(progress=None if done is None else done / _PERCENT, note=state)
 
@@ -95,6 +97,15 @@ def _is_not_recorded_yet(body: dict[str, Any]) -> bool:
     kie.ai says the same of a task that does not exist; there, the attempt's deadline ends the wait.
     """
     return body.get("code") == UNPROCESSABLE and body.get("msg") == "recordInfo is null"
+
+
+def _cost_micros(task: dict[str, Any]) -> int | None:
+    """Return the task's cost in 10⁻⁶ US dollars; None if the record names none.
+
+    kie.ai's own pages do not document the field; third parties read it.
+    """
+    spent = as_number(task.get("creditsConsumed"))
+    return None if spent is None or spent < 0 else round(spent * _CREDIT_MICROS)
 
 
 def _picture(task: dict[str, Any]) -> Link:

@@ -24,6 +24,7 @@ OK = 200
 NOT_FOUND = 404
 UNPROCESSABLE = 422
 _MAINTENANCE = 455
+_NO_MODEL = 505
 # The window in which kie.ai counts submits.
 _WAIT_S = 10.0
 _ACCOUNT = {
@@ -31,7 +32,7 @@ _ACCOUNT = {
     402: "kie.ai has no credits left",
     403: "kie.ai does not take the key",
     433: "the key's own limit at kie.ai is reached",
-    505: "kie.ai has switched the model off",
+    _NO_MODEL: "kie.ai has switched the model off",
 }
 _INPUT = (400, 413, UNPROCESSABLE)
 # Words of a failMsg in lower case, where "_" is a space; kie.ai has no code for refused content. A
@@ -55,7 +56,9 @@ def check_submit(answer: Answer, body: dict[str, Any]) -> None:
     """Raise the error that a submit's answer stands for; do nothing for a task that was begun."""
     code = body.get("code")
     if code == NOT_FOUND:
-        raise AccountProblem("kie.ai does not know the model, or the address is wrong.")
+        raise AccountProblem(
+            "kie.ai does not know the model, or the address is wrong.", scope="model"
+        )
     if isinstance(code, int) and code != OK:
         raise _refusal(code, as_text(body.get("msg")))
     answer.check()
@@ -91,7 +94,8 @@ def _is_policy(told: str) -> bool:
 
 def _refusal(code: int, message: str) -> ProviderError:
     if code in _ACCOUNT:
-        return AccountProblem(f"{_ACCOUNT[code].capitalize()} (code {code}).")
+        said = f"{_ACCOUNT[code].capitalize()} (code {code})."
+        return AccountProblem(said, scope="model" if code == _NO_MODEL else "vendor")
     if code in _INPUT:
         policy = ContentPolicy("The provider's filter refused the prompt.")
         invalid = InvalidInput("The provider cannot work with this input.")

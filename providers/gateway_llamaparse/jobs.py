@@ -20,6 +20,8 @@ from gateway import (
     Transient,
 )
 from gateway.vendors import (
+    as_number,
+    as_object,
     attached_file,
     blamed_fields,
     check_job,
@@ -40,6 +42,8 @@ _FILE_FAULTS = (
     "DOCUMENT_TOO_LARGE",
     "TOO_MANY_PAGES",
 )
+# 10⁻⁶ US dollars of one credit: 1,000 cost 1.25.
+_CREDIT_MICROS = 1_250
 
 
 @attrs.frozen
@@ -54,6 +58,8 @@ class _Job:
     status: str
     error_message: Any = None
     error_code: Any = None
+    usage: Any = None
+    """What the job has used, once it is done; `credits` are what is billed."""
 
 
 @attrs.frozen
@@ -138,16 +144,25 @@ class Jobs:
             raise _job_error(state.job)
         if state.markdown is None:
             raise Transient("The job is done, and its Markdown is not there.")
-        return self._result(state.markdown.pages)
+        return self._result(state.markdown.pages, state.job)
 
-    def _result(self, pages: list[_Page]) -> Result:
+    def _result(self, pages: list[_Page], job: _Job) -> Result:
         texts = [page.markdown for page in pages if page.success and page.markdown is not None]
         if not texts or len(texts) < len(pages):
             # LlamaParse bills this job, so it is not repeated. An incomplete document is not sold:
             # the task fails and a refund is due.
             raise InvalidInput("The provider could not read every page of this document.")
+        text = "\n\n".join(texts)
+        if (spent := as_number(as_object(job.usage).get("credits"))) is not None:
+            return Result(text=text, cost_micros=round(spent * _CREDIT_MICROS))
         cost = None if self.page_cost_micros is None else self.page_cost_micros * len(texts)
-        return Result(text="\n\n".join(texts), cost_micros=cost, is_cost_told=False)
+        return Result(text=text, cost_micros=cost, is_cost_told=False)
+
+    async def cancel(self, handle: Handle) -> None:
+        """Ask LlamaParse to stop a job; whether it bills a job that was stopped is not known."""
+        where = f"/api/v2/parse/{quote(handle.id, safe='')}/cancel"
+        answer = await self.outbound.request("POST", where, timeout_s=_REQUEST_S, bills=False)
+        check_job(answer)
 
     async def health(self) -> None:
         """Check the key by asking for the list of jobs, which is free."""

@@ -201,7 +201,9 @@ def _check(answer: Answer) -> None:
     error = json_object(answer)
     kind = as_text(error.get("type"))
     if kind == "invalid_model" or "model" in blamed_fields(error):
-        raise AccountProblem("The provider does not know the model: change the settings.")
+        raise AccountProblem(
+            "The provider does not know the model: change the settings.", scope="model"
+        )
     if kind == "document_parser_too_many_pages":
         raise InvalidInput("The document has more pages than the provider takes.")
     answer.check()

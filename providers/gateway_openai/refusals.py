@@ -1,6 +1,6 @@
 """What an OpenAI-compatible API's errors mean: for buyer or operator, or to retry later."""
 
-from typing import Any
+from typing import Any, Literal
 
 from gateway import AccountProblem, Answer, ContentPolicy
 from gateway.vendors import as_object
@@ -17,6 +17,8 @@ _ACCOUNT = (
     "model_not_found",
     "unknown_parameter",
 )
+# Of these, what is wrong with this model alone.
+_MODEL = ("model_not_found", "unknown_parameter")
 # Fields that the adapter fills in, not the buyer.
 _ADAPTER_FIELDS = (
     "model",
@@ -48,9 +50,11 @@ def _check_error(status: int, error: dict[str, Any]) -> None:
     if is_flagged or codes.intersection(_POLICY):
         raise ContentPolicy("The provider's filter refused the prompt or its picture.")
     for code in codes.intersection(_ACCOUNT):
-        raise AccountProblem(f"The provider answers {status} {code}.")
+        scope: Literal["vendor", "model"] = "model" if code in _MODEL else "vendor"
+        raise AccountProblem(f"The provider answers {status} {code}.", scope=scope)
     if status == _BAD_REQUEST and error.get("param") in _ADAPTER_FIELDS:
-        raise AccountProblem(f"The model does not take our {error['param']}: change the settings.")
+        said = f"The model does not take our {error['param']}: change the settings."
+        raise AccountProblem(said, scope="model")
 
 
 def _is_plain(error: dict[str, Any]) -> bool:

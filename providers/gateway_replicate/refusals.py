@@ -63,7 +63,9 @@ def _unprocessable_error(body: dict[str, Any]) -> ProviderError:
     names = [as_text(as_object(entry).get("field")) for entry in entries]
     ours = [name for name in names if name not in ("", "input.prompt")]
     if ours:
-        return AccountProblem(f"Replicate's model does not take our {ours[0][:60]}.")
+        said = f"Replicate's model does not take our {ours[0][:60]}."
+        return AccountProblem(said, scope="model")
     if "version" in as_text(body.get("title")).lower():
-        return AccountProblem("Replicate does not know the model's version, or keeps it private.")
+        said = "Replicate does not know the model's version, or keeps it private."
+        return AccountProblem(said, scope="model")
     return InvalidInput("The provider cannot work with this input.")

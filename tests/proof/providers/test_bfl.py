@@ -80,9 +80,13 @@ def test_a_key_puts_our_models_on_sale_and_never_shows(bfl):
 
 @pytest.mark.parametrize("model", gateway_bfl.MODELS, ids=lambda model: model.slug)
 def test_every_model_of_ours_earns_more_than_it_costs(model):
-    first, more = {"flux-2-pro": (3, 1.5), "flux-2-max": (7, 3), "flux-2-klein-9b": (1.5, 0.2)}[
-        model.id
-    ]
+    first, more = {
+        "flux-2-pro": (3, 1.5),
+        "flux-2-max": (7, 3),
+        "flux-2-klein-9b": (1.5, 0.2),
+        # Not by the megapixel: 4.8 cents at 1K, 10 at 2K.
+        "flux-3-image": (4.8, 1.8),
+    }[model.id]
     assert float(model.price) > (first + more) / 100  # 1024² is a little more than a megapixel
     assert float(model.prices["2K"]) > (first + 3 * more) / 100
 
@@ -113,7 +117,16 @@ async def test_one_task_is_begun_in_pixels(bfl, ratio, resolution):
         "height": height,
         "output_format": "jpeg",
     }
-    assert handle == Handle(id="d5ba37dc", urls={"poll": f"{bfl.url}{RESULT}?id=d5ba37dc"})
+    urls = {"poll": f"{bfl.url}{RESULT}?id=d5ba37dc"}
+    assert handle == Handle(id="d5ba37dc", urls=urls, facts={"cost": "3.0"})
+
+
+# Kind of evidence: a third party's client of POST /v1/flux-3-image (GitHub, read 2026-11-22): a
+# ratio and a resolution in lower case, "and nothing else".
+async def test_flux_3_is_asked_by_ratio_and_resolution(bfl):
+    bfl.answers("POST", "/v1/flux-3-image", (200, accepted(bfl)))
+    await bfl.submit(attrs.evolve(BOAT, resolution="2K"), slug="bfl-flux-3-image")
+    assert bfl.seen[0].json == {"prompt": "a boat", "aspect_ratio": "16:9", "resolution": "2k"}
 
 
 async def test_webp_is_asked_as_png_which_the_gateway_converts(bfl):
@@ -187,9 +200,19 @@ async def test_a_finished_task_is_a_link_and_what_it_cost(bfl):
     assert asked.headers["x-key"] == KEY
 
 
-async def test_a_cost_that_is_not_told_is_none(bfl):
+async def test_the_cost_that_only_the_submit_told_is_kept(bfl):
     result = await bfl.poll(task("Ready", result={"sample": URL}))
-    assert result.cost_micros is None
+    assert result.cost_micros == 30_000
+
+
+async def test_a_cost_that_is_not_told_is_none(bfl):
+    bfl.answers("POST", PRO, (200, accepted(bfl) | {"cost": None}))
+    bfl.answers("GET", RESULT, task("Ready", result={"sample": URL}))
+    seller = bfl.seller()
+    seller.handle = await seller.submit()
+    assert seller.handle.facts == {}
+    assert (await seller.poll()).cost_micros is None
+    await seller.provider.close()
 
 
 @pytest.mark.parametrize(

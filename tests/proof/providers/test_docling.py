@@ -123,6 +123,7 @@ async def test_a_document_is_sent_once_under_a_name_that_tells_nothing(api, sell
                 "filename": "document.pdf",
             }
         ],
+        "target": {"kind": "inbody"},
     }
 
 
@@ -142,6 +143,10 @@ SUBMIT_ERRORS = {
     "older server": (404, {"detail": "Not Found"}, AccountProblem),
     "other fields": (422, blamed("options", "image_export_mode"), AccountProblem),
     "refused": (422, {"detail": "no"}, InvalidInput),
+    # The server's policy, read from docling-serve's own source (1.22 to 1.38).
+    "other target": (422, {"detail": "Presigned URL targets need storage."}, AccountProblem),
+    "forbidden target": (422, {"detail": "Target kind inbody is not allowed."}, AccountProblem),
+    "sources": (422, {"detail": "Too many sources in one request."}, AccountProblem),
     "too large": (413, "<html>", InvalidInput),
     "queue full": (429, {"detail": "full"}, RateLimited),
     "starting": (503, {"detail": "not ready"}, SubmitUncertain),
@@ -218,6 +223,7 @@ POLL_ERRORS = {
     "failure inside": (200, failure("internal"), JobFailed),
     "failure in time": (200, failure("timeout"), JobFailed),
     "failure by policy": (200, failure("policy"), InvalidInput),
+    "a broken file": (200, failure("backend_failure"), InvalidInput),
     "skipped": (200, task("skipped"), InvalidInput),
 }
 
@@ -231,8 +237,11 @@ async def test_an_error_of_the_poll_has_its_class(api, seller, name):
     assert type(raised.value) is kind
 
 
-def ended(status, *components, text=None):
-    errors = [{"component_type": c, "module_name": "", "error_message": "?"} for c in components]
+def ended(status, *components, text=None, category=None):
+    errors = [
+        {"component_type": c, "module_name": "", "error_message": "?", "category": category}
+        for c in components
+    ]
     return CONVERSION | {"status": status, "errors": errors, "document": {"md_content": text}}
 
 
@@ -245,6 +254,15 @@ RESULT_ERRORS = {
     "in part": (200, ended("partial_success", "model", text="half of it"), JobFailed),
     "failed": (200, ended("failure", "model"), JobFailed),
     "a file of another kind": (200, ended("failure", "user_input"), InvalidInput),
+    "a broken file": (200, ended("failure", "document_backend"), InvalidInput),
+    # Recorded from docling-serve 1.38.2 with a stub behind it (2026-11): task and HTTP succeed.
+    "a broken file, by category": (
+        200,
+        ended("failure", "pipeline", category="backend_failure"),
+        InvalidInput,
+    ),
+    "the task's failure": (200, {"failure": {"category": "internal"}}, JobFailed),
+    "the file's failure": (200, {"failure": {"category": "backend_failure"}}, InvalidInput),
     "not converted": (200, ended("skipped"), InvalidInput),
 }
 

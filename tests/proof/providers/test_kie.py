@@ -172,10 +172,18 @@ async def test_a_finished_task_is_a_link_to_its_picture(kie):
     made = json.dumps({"resultUrls": [URL, "https://example.com/second.png"]})
     result = await kie.poll(record("success", resultJson=made))
     assert result.outputs == (Link(url=URL, media_type="image/png"),)
+    assert result.cost_micros is None
     assert len(kie.asked("POST")) == 1
     (asked,) = kie.asked("GET")
     assert asked.args["taskId"] == TASK
     assert asked.headers["Authorization"] == f"Bearer {KEY}"
+
+
+# Kind of evidence: third parties' clients (found 2026-11); kie.ai's own pages lack the field.
+async def test_the_credits_that_a_task_consumed_are_its_cost(kie):
+    made = json.dumps({"resultUrls": [URL]})
+    result = await kie.poll(record("success", resultJson=made, creditsConsumed=8))
+    assert (result.cost_micros, result.is_cost_told) == (40_000, True)
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,30 @@ async def test_a_job_that_is_done_gives_its_pages_and_their_cost(api, seller):
     assert result.cost_micros == 7_500
 
 
+# Kind of evidence: the official SDK's type of a job (llama-cloud 2.19, read 2026-11-22).
+async def test_the_credits_that_a_job_has_used_are_its_cost(api, seller):
+    api.answers("GET", JOB, (200, job("COMPLETED", PAGES, usage={"credits": 6.0, "pages": 2})))
+    result = await seller.poll()
+    assert (result.cost_micros, result.is_cost_told) == (7_500, True)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"credits": None}, {"credits": "6"}, []])
+async def test_without_credits_the_pages_are_counted(api, seller, usage):
+    api.answers("GET", JOB, (200, job("COMPLETED", PAGES, usage=usage)))
+    result = await seller.poll()
+    assert (result.cost_micros, result.is_cost_told) == (7_500, False)
+
+
+@pytest.mark.parametrize(("status", "kind"), [(200, None), (404, HandleLost), (503, Transient)])
+async def test_a_job_that_takes_too_long_is_stopped(api, seller, status, kind):
+    api.answers("POST", f"{JOB}/cancel", (status, {}))
+    with contextlib.nullcontext() if kind is None else pytest.raises(kind):
+        await seller.provider.cancel(Handle(id=ID))
+    # Whether LlamaParse bills it is not known, so it is not parsed anew.
+    assert not seller.provider.traits.cancellable
+    assert count(api, "POST", f"{JOB}/cancel") == 1
+
+
 async def test_a_blank_page_is_an_empty_text(api, seller):
     api.answers("GET", JOB, (200, job("COMPLETED", PAGES[1:])))
     assert (await seller.poll()).text == ""

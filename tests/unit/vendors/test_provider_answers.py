@@ -30,9 +30,31 @@ from gateway.vendors import base_url
 )
 def test_a_status_stands_for_an_error(status, error):
     with pytest.raises(error) as raised:
-        Answer(status=status, headers={}, body=b"SECRET").check()
+        Answer(status=status, headers={}, body=b'"SECRET"').check()
     assert type(raised.value) is error
     assert "SECRET" not in str(raised.value)
+
+
+@pytest.mark.parametrize("body", [b"<html>Attention Required!</html>", b"error code: 1020"])
+def test_a_firewalls_403_says_nothing_about_the_key(body):
+    with pytest.raises(Transient):
+        Answer(status=403, headers={}, body=body).check()
+    with pytest.raises(SubmitUncertain):
+        Answer(status=403, headers={}, body=body, may_be_billed=True).check()
+
+
+@pytest.mark.parametrize("body", [b"", b" \n", b"{}", b'{"detail": "User is locked."}', b"null"])
+def test_the_apis_own_403_is_about_the_account(body):
+    with pytest.raises(AccountProblem) as raised:
+        Answer(status=403, headers={}, body=body, may_be_billed=True).check()
+    assert raised.value.scope == "vendor"
+
+
+@pytest.mark.parametrize(("status", "scope"), [(401, "vendor"), (402, "vendor"), (404, "model")])
+def test_what_does_not_exist_is_the_models_problem_and_a_key_the_vendors(status, scope):
+    with pytest.raises(AccountProblem) as raised:
+        Answer(status=status, headers={}, body=b"{}").check()
+    assert raised.value.scope == scope
 
 
 @pytest.mark.parametrize(
