@@ -40,6 +40,12 @@ EVENTS: dict[str, str] = {
     ),
     "drill.done": "The newest copy was restored for a try; what a restore now would forget.",
     "drill.failed": "The newest copy could not be restored: look at it before you need it.",
+    "endpoint.off_sale": (
+        "The vendor does not serve an endpoint's model, as `reason` says: it is not sold for "
+        "`pause_s` seconds at least, and the vendor's other models are. A model that is gone needs "
+        "you: name another one in the settings, or switch the endpoint off."
+    ),
+    "endpoint.on_sale": "An endpoint whose model was not served is sold again, to be tried.",
     "endpoint.paused": "The operator took an endpoint off sale; what runs is finished.",
     "endpoint.priced": "The operator set an endpoint's price, or took it back to the file's.",
     "endpoint.resumed": "The operator put an endpoint on sale again.",

@@ -35,7 +35,7 @@ async def read_badges(desk: Desk) -> Badges:
 async def _read_badges(desk: Desk) -> Badges:
     owed = await desk.store.operators.sum(standing.owed_now, desk.settings.refunds)
     off = sum(
-        one.upstream.circuit.is_open
+        one.open_circuit is not None
         for one in desk.catalog.everything()
         if desk.catalog.is_enabled(one.endpoint.slug)
     )

@@ -27,7 +27,11 @@ Look = Callable[[Facts, Thresholds], Iterator[Condition]]
 def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
     """Tell what stops sales; providers and draining have their own words."""
     for check in facts.checks or ():
-        if check.ok or check.name == "draining" or check.name.startswith("provider "):
+        if (
+            check.ok
+            or check.name == "draining"
+            or check.name.startswith(("provider ", "endpoint "))
+        ):
             continue
         stopped = "Nothing is sold" if check.stops_everything else f"{check.stops} stopped"
         yield Condition(

@@ -161,7 +161,7 @@ async def _ask_checks(desk: Desk) -> Sequence[Check] | None:
 def _describe_endpoint(
     desk: Desk, one: Registered, stored: Mapping[str, Any], now: float
 ) -> EndpointFacts:
-    endpoint, circuit = one.endpoint, one.upstream.circuit
+    endpoint, circuit = one.endpoint, one.open_circuit or one.upstream.circuit
     slug, overrides = endpoint.slug, stored["overrides"]
     day = stored["day"].get(slug)
     failed, looked_at = stored["failures"].get(slug, (0, 0))

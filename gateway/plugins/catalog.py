@@ -9,12 +9,15 @@ import attrs
 from gateway.contracts import Clock, Provider
 from gateway.contracts.operators import EndpointChange
 from gateway.domain import Endpoint, PriceStep, dollars, usdc
-from gateway.errors import NotFound, SettingsError
+from gateway.errors import AccountProblem, NotFound, SettingsError
+from gateway.plugins.circuit_breaker import CircuitBreaker
 from gateway.plugins.upstream import CLOSE_S, Upstream
 from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
 
 _Kept = TypeVar("_Kept")
+# The rest of a model that its vendor does not serve: after that, one buyer's task tries it.
+_MODEL_PAUSE_S = 6 * 3600.0
 
 
 @attrs.frozen
@@ -23,6 +26,9 @@ class Registered:
 
     endpoint: Endpoint
     upstream: Upstream
+
+    # Open while the vendor does not serve this endpoint's model; `upstream` has the vendor's own.
+    circuit: CircuitBreaker
 
     # Whether the operator has set what one generation costs.
     is_cost_set: bool = False
@@ -42,7 +48,47 @@ class Registered:
     @property
     def sells_now(self) -> bool:
         """Whether it can be bought now: neither paused, nor off sale because it does not work."""
-        return not self.is_paused and not self.upstream.circuit.is_open
+        return not self.is_paused and self.open_circuit is None
+
+    @property
+    def open_circuit(self) -> CircuitBreaker | None:
+        """The circuit that takes it off sale, the vendor's first; None while it works."""
+        both = (self.upstream.circuit, self.circuit)
+        return next((circuit for circuit in both if circuit.is_open), None)
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds until a submit may go out; infinite if that depends on something else."""
+        return float("inf") if self.circuit.is_open else self.upstream.wait_s
+
+    def find_hopeless(self, patience_s: float) -> CircuitBreaker | None:
+        """Return the circuit for which a task that was paid before need not wait, if there is one.
+
+        Only the operator can close it, or it has been open for longer than the endpoint's own
+        time-out or `patience_s`.
+        """
+        most_s = min(patience_s, self.endpoint.timeout_s)
+        for circuit in (self.upstream.circuit, self.circuit):
+            if circuit.is_open and (circuit.is_account or circuit.open_s > most_s):
+                return circuit
+        return None
+
+    def note_account_problem(self, error: AccountProblem, said: str, *, pause_s: float) -> None:
+        """Take the provider, or only this endpoint where the model alone is refused, off sale.
+
+        `said` is for the operator. `pause_s` are the least seconds until a provider is tried again. A probe of the account does
+        not see that a model is back, so a model rests longer.
+        """
+        if error.scope == "model":
+            pause_s = max(pause_s, _MODEL_PAUSE_S)
+            self.circuit.trip(said, pause_s=pause_s, is_account=True)
+        else:
+            self.upstream.circuit.trip(said, pause_s=pause_s, is_account=True)
+
+    def succeeded(self) -> None:
+        """Note that the vendor did its work, or refused one request as it should."""
+        self.upstream.circuit.succeeded()
+        self.circuit.succeeded()
 
 
 class Catalog:
@@ -96,7 +142,8 @@ class Catalog:
         )
         override = self._overrides.get(endpoint.slug)
         is_cost_set = override is not None and override.cost is not None
-        registered = Registered(changed, upstream, is_cost_set)
+        circuit = CircuitBreaker(provider.name, self._now, self._kept.clear, slug=endpoint.slug)
+        registered = Registered(changed, upstream, circuit, is_cost_set)
         self._registered[endpoint.slug] = self._filed[endpoint.slug] = registered
         self._kept.clear()
 
@@ -198,13 +245,13 @@ class Catalog:
     def resting(self, patience_s: float) -> list[str]:
         """Return the slugs of which no task should be begun now.
 
-        Slugs whose provider has been off sale longer than `patience_s` are left out: their tasks
-        fail now instead of waiting.
+        Slugs that only the operator can put on sale again, or that have been off sale for longer
+        than their time-out or `patience_s`, are left out: their tasks fail now instead of waiting.
         """
         return [
             slug
             for slug, one in self._registered.items()
-            if one.upstream.wait_s > 0 and one.upstream.circuit.open_s <= patience_s
+            if one.wait_s > 0 and one.find_hopeless(patience_s) is None
         ]
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:

@@ -1,4 +1,7 @@
-"""A circuit breaker: takes a provider that does not work off sale, so that no buyer pays for it."""
+"""A circuit breaker: takes what does not work off sale, so that no buyer pays for it.
+
+Each provider has one, for the vendor's account and service, and each endpoint one for its model.
+"""
 
 from collections.abc import Callable
 
@@ -22,9 +25,16 @@ class CircuitBreaker:
     """Closed: sells. Open: sells nothing until a probe. On trial: sells, one failure opens it."""
 
     def __init__(
-        self, provider: str, now: Clock, on_change: Callable[[], None] = lambda: None
+        self,
+        provider: str,
+        now: Clock,
+        on_change: Callable[[], None] = lambda: None,
+        *,
+        slug: str | None = None,
     ) -> None:
         self._provider = provider
+        # The endpoint, where the circuit is that of its model alone.
+        self._slug = slug
         self._now = now
         # Called each time after `problem` was set.
         self._on_change = on_change
@@ -38,7 +48,7 @@ class CircuitBreaker:
         self._probe_at = 0.0
         # For the operator; None while the provider sells.
         self.problem: str | None = None
-        # Whether the problem is of the operator's account: key, bill or quota.
+        # Whether only the operator can help: a wrong key, no credit, a model that is gone.
         self.is_account = False
 
     @property
@@ -87,19 +97,26 @@ class CircuitBreaker:
             self.trip(reason)
 
     def trip(self, reason: str, *, pause_s: float = 0.0, is_account: bool = False) -> None:
-        """Open the circuit at once, for `pause_s` seconds at least."""
-        if self.is_open:
+        """Open the circuit at once, for `pause_s` seconds at least.
+
+        An open circuit stays as it is, unless `is_account` is news: then its reason and its pause
+        are replaced.
+        """
+        if self.is_open and (self.is_account or not is_account):
             return
         if not self._openings:
             self._opened_at = self._now()
         pause_s = max(pause_s, self._next_pause_s())
         self._probe_at = self._now() + pause_s
         self._set_problem(reason, is_account=is_account)
-        _log.error("provider.off_sale", provider=self._provider, reason=reason, pause_s=pause_s)
+        if self._slug is None:
+            _log.error("provider.off_sale", provider=self._provider, reason=reason, pause_s=pause_s)
+        else:
+            _log.error("endpoint.off_sale", slug=self._slug, reason=reason, pause_s=pause_s)
 
     def stay_open(self, reason: str, *, is_account: bool = False) -> None:
         """Note that a probe has failed; the next probe comes after a longer pause."""
-        self._set_problem(reason, is_account=is_account)
+        self._set_problem(reason, is_account=self.is_account or is_account)
         self._probe_at = self._now() + self._next_pause_s()
 
     def _next_pause_s(self) -> float:
@@ -112,7 +129,10 @@ class CircuitBreaker:
         """Sell again, on trial: a probe has passed, or the provider cannot be probed."""
         self._set_problem(None)
         self._failures = 0
-        _log.warning("provider.on_sale", provider=self._provider)
+        if self._slug is None:
+            _log.warning("provider.on_sale", provider=self._provider)
+        else:
+            _log.warning("endpoint.on_sale", slug=self._slug)
 
     def _set_problem(self, problem: str | None, *, is_account: bool = False) -> None:
         self.problem, self.is_account = problem, is_account

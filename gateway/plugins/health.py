@@ -6,7 +6,7 @@ import structlog
 
 from gateway.contracts import Probing
 from gateway.errors import AccountProblem
-from gateway.plugins.catalog import Catalog
+from gateway.plugins.catalog import Catalog, Registered
 from gateway.plugins.upstream import Upstream
 from gateway.vendors.refusals import begin_notes, newest_refusal, summarize
 
@@ -30,7 +30,11 @@ async def probe_forever(
     await asyncio.gather(*(_probe_at_start(one, timeout_s) for one in catalog.on_sale()))
     while True:
         due = [upstream for upstream in catalog.on_sale() if upstream.circuit.is_due]
-        await asyncio.gather(*(_probe_open_circuit(one, timeout_s) for one in due))
+        models = [one for one in catalog.everything() if one.circuit.is_due]
+        await asyncio.gather(
+            *(_probe_open_circuit(one, timeout_s) for one in due),
+            *(_probe_for_model(one, timeout_s) for one in models),
+        )
         await asyncio.sleep(look_s)
 
 
@@ -40,15 +44,20 @@ async def problem_of(upstream: Upstream, *, timeout_s: float = _TIMEOUT_S) -> st
     return _describe_error(error, upstream) if error is not None else None
 
 
-async def probe_now(upstream: Upstream, *, timeout_s: float = _TIMEOUT_S) -> str | None:
+async def probe_now(registered: Registered, *, timeout_s: float = _TIMEOUT_S) -> str | None:
     """Probe a provider because the operator asks; one that is off sale and works sells again.
 
-    Returns what is wrong, or None.
+    So does the endpoint, if its model was off sale. Returns what is wrong, or None.
     """
-    if not upstream.circuit.is_open:
-        return await problem_of(upstream, timeout_s=timeout_s)
-    await _probe_open_circuit(upstream, timeout_s)
-    return upstream.circuit.problem
+    upstream = registered.upstream
+    if upstream.circuit.is_open:
+        await _probe_open_circuit(upstream, timeout_s)
+        problem = upstream.circuit.problem
+    else:
+        problem = await problem_of(upstream, timeout_s=timeout_s)
+    if problem is None and registered.circuit.is_open:
+        registered.circuit.try_again()
+    return problem
 
 
 async def _probe_error(upstream: Upstream, timeout_s: float) -> Exception | None:
@@ -87,6 +96,15 @@ async def _probe_open_circuit(upstream: Upstream, timeout_s: float) -> None:
     else:
         is_account = isinstance(error, AccountProblem)
         upstream.circuit.stay_open(_describe_error(error, upstream), is_account=is_account)
+
+
+async def _probe_for_model(registered: Registered, timeout_s: float) -> None:
+    """Let the next buyer's task try a model again, if its provider works."""
+    error = await _probe_error(registered.upstream, timeout_s)
+    if error is None:
+        registered.circuit.try_again()
+    else:
+        registered.circuit.stay_open(_describe_error(error, registered.upstream))
 
 
 def _describe_error(error: Exception, upstream: Upstream) -> str:

@@ -145,8 +145,8 @@ class Attempt:
             await outcome.give_up()
         elif registered is None:
             await outcome.fail("provider_error", "The endpoint is not on sale any more.")
-        elif not is_begun and registered.upstream.wait_s > 0:
-            await outcome.wait_for_provider(registered.upstream)
+        elif not is_begun and registered.wait_s > 0:
+            await outcome.wait_for_provider(registered)
         else:
             with registered.upstream.pace.slot():
                 await self._generate(registered, outcome)
@@ -172,9 +172,9 @@ class Attempt:
         except LeaseLost:
             raise
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            await outcome.record(error, upstream, self._job)
+            await outcome.record(error, registered, self._job)
         else:
-            upstream.circuit.succeeded()
+            registered.succeeded()
             tell(signals.attempt_ended, provider=upstream.provider.name, result="completed")
 
     async def _make_and_store(self, registered: Registered) -> None:
@@ -192,7 +192,7 @@ class Attempt:
         delivery = Delivery(self.resources, self.lease)
         if isinstance(begun, Handle):
             poller = JobPoller(
-                upstream=registered.upstream,
+                registered=registered,
                 handle=begun,
                 job=job,
                 deadline=job.sent_at + registered.endpoint.timeout_s,

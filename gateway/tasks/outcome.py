@@ -21,6 +21,7 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
+from gateway.plugins.catalog import Registered
 from gateway.plugins.upstream import Upstream
 from gateway.signals import tell
 from gateway.tasks.failure import Failure, describe_failure
@@ -31,7 +32,12 @@ from gateway.tasks.resources import Resources, WriteFailed
 # A status, a code and 200 characters of the vendor's words fit.
 _MAX_REASON_CHARS = 300
 _GAVE_UP = "The provider failed after all retries."
-_OFF_SALE = "The provider does not serve this gateway now."
+# An account's trouble is the operator's business; the buyer reads that it is not the request's.
+_OFF_SALE = (
+    "The provider does not serve this gateway's account now. Nothing was made; a refund is due."
+)
+_NO_MODEL = "The provider does not serve this model now. Nothing was made; a refund is due."
+_AWAY = "The provider has not worked for too long. Nothing was made; a refund is due."
 _UNCERTAIN = "The provider did not say whether it has accepted the request."
 _UNUSABLE = "The result was made, but is not what the endpoint sells."
 # Errors with which a vendor says that it bills nothing.
@@ -52,8 +58,11 @@ class Outcome:
     # Why the attempt failed, for the operator.
     _reason: str | None = attrs.field(default=None, init=False)
 
-    async def record(self, raised: Exception, upstream: Upstream, job: AttemptJob | None) -> None:
+    async def record(
+        self, raised: Exception, registered: Registered, job: AttemptJob | None
+    ) -> None:
         """Write down what an error means."""
+        upstream = registered.upstream
         failure = describe_failure(raised, upstream, self.lease.request)
         _log.warning(
             "task.attempt_failed",
@@ -64,21 +73,23 @@ class Outcome:
         self._reason = failure.summary
         error = error_that_counts(raised, upstream.traits, job)
         tell(signals.attempt_ended, provider=upstream.provider.name, result=_name_error(error))
-        await self._act_on(error, failure, upstream)
+        await self._act_on(error, failure, registered)
 
-    async def _act_on(self, error: Exception, failure: Failure, upstream: Upstream) -> None:  # noqa: C901 - one case an error
+    async def _act_on(self, error: Exception, failure: Failure, registered: Registered) -> None:  # noqa: C901 - one case an error
         """Fail or delay the task; the cases are the rows of docs/providers.md, in order."""
+        upstream = registered.upstream
         is_idempotent = upstream.traits.idempotent_submit
         match error:
             case InvalidInput():
-                upstream.circuit.succeeded()
+                registered.succeeded()
                 await self.fail("invalid_input", upstream.error_text(error))
             case ContentPolicy():
-                upstream.circuit.succeeded()
+                registered.succeeded()
                 await self.fail("content_policy", upstream.error_text(error))
             case AccountProblem():
-                upstream.circuit.trip(failure.summary, is_account=True)
-                await self.fail("provider_error", _OFF_SALE)
+                pause_s = self.resources.timing.account_rest_s
+                registered.note_account_problem(error, failure.summary, pause_s=pause_s)
+                await self.fail("provider_error", _refused_sentence(error))
             case RateLimited():
                 await self._wait_as_asked(getattr(error, "retry_after_s", None), upstream)
             case HandleLost() if not is_idempotent:
@@ -115,13 +126,17 @@ class Outcome:
         self._reason = self._reason or "The gateway stopped before the vendor's answer was kept."
         await self.fail("uncertain_submit", _UNCERTAIN)
 
-    async def wait_for_provider(self, upstream: Upstream) -> None:
-        """Give the lease back; fail the task if the provider has been off sale for too long."""
-        if upstream.circuit.open_s > self.resources.timing.patience_s:
-            self._reason = upstream.circuit.problem
-            await self.fail("provider_error", _OFF_SALE)
-        else:
+    async def wait_for_provider(self, registered: Registered) -> None:
+        """Give the lease back; fail the task if waiting for the provider is of no use."""
+        hopeless = registered.find_hopeless(self.resources.timing.patience_s)
+        if hopeless is None:
             await self.resources.queue.give_back(self.lease)
+            return
+        self._reason = hopeless.problem
+        said = _OFF_SALE if hopeless.is_account else _AWAY
+        if hopeless is registered.circuit:
+            said = _NO_MODEL
+        await self.fail("provider_error", said)
 
     async def _wait_as_asked(self, asked_s: object, upstream: Upstream) -> None:
         """Try again after the pause that the provider asked for; no task submits to it before."""
@@ -166,6 +181,10 @@ class Outcome:
 
     def _count_failure(self, failure: Failure, upstream: Upstream) -> None:
         upstream.circuit.failed(failure.summary, self.lease.task_id)
+
+
+def _refused_sentence(error: AccountProblem) -> str:
+    return _NO_MODEL if error.scope == "model" else _OFF_SALE
 
 
 def _name_error(error: Exception) -> str:

@@ -19,6 +19,7 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
+from gateway.plugins.catalog import Registered
 from gateway.plugins.upstream import Upstream
 from gateway.tasks.delivery import check_shape
 from gateway.tasks.failure import describe_failure
@@ -42,7 +43,7 @@ class JobTimedOut(Exception):
 class JobPoller:
     """Waits for one job."""
 
-    upstream: Upstream
+    registered: Registered
     handle: Handle
     job: AttemptJob
     # Unix seconds.
@@ -52,6 +53,11 @@ class JobPoller:
     _oddities: int = attrs.field(default=0, init=False)
     _dead_links: list[LinkDead] = attrs.field(factory=list, init=False)
     _pause_s: float = attrs.field(init=False)
+
+    @property
+    def upstream(self) -> Upstream:
+        """The job's provider."""
+        return self.registered.upstream
 
     @_pause_s.default
     def _first_pause_s(self) -> float:
@@ -92,7 +98,7 @@ class JobPoller:
             return clamp(getattr(error, "retry_after_s", None), self._next_pause_s(), most_s)
         except AccountProblem as error:
             failure = describe_failure(error, self.upstream, self.job.lease.request)
-            self.upstream.circuit.trip(failure.summary, is_account=True)
+            self.registered.note_account_problem(error, failure.summary, pause_s=0.0)
         except (Transient, SubmitUncertain, TimeoutError, OSError):
             # The vendor's API is away for a moment. That says nothing about the job.
             pass

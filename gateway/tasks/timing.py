@@ -25,8 +25,12 @@ class TaskTiming:
     # jitter.
     backoff_s: float = 2.0
     max_backoff_s: float = 60.0
-    # How long a paid task waits for a provider that is off sale.
+    # The most that a paid task waits for a provider that is off sale, where the endpoint's own
+    # time-out is not shorter.
     patience_s: float = 1800.0
+    # How long a provider rests after a submit that its account cannot pay, or may not send: probes
+    # are free, so they pass although the credit is used up.
+    account_rest_s: float = 900.0
     # The least and the most that a task waits if the provider asks for a pause.
     rate_limit_s: tuple[float, float] = (1.0, 3600.0)
     # A provider that asks for a longer pause is taken off sale: no buyer should pay for that wait.

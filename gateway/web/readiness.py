@@ -42,7 +42,7 @@ class Readiness:
         registered = self.catalog[slug]
         if registered.is_paused:
             raise ExecutionError("This endpoint is paused; nothing was charged. Try again later.")
-        if registered.upstream.circuit.is_open:
+        if registered.open_circuit is not None:
             raise ExecutionError(
                 "This endpoint's provider does not work now; nothing was charged. Try again later."
             )

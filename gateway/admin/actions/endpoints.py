@@ -169,14 +169,15 @@ async def try_vendor_now(desk: Desk, actor: Actor, slug: str) -> str | None:
 
     Returns what is wrong, or None. Raises `ActionRefused` within ten seconds of the last look.
     """
-    upstream = find_endpoint(desk, slug).upstream
+    registered = find_endpoint(desk, slug)
+    upstream = registered.upstream
     waited_s = desk.now() - upstream.tried_at
     if 0 <= waited_s < _PROBE_PAUSE_S:
         raise ActionRefused(
             f"The vendor was asked a moment ago. Try again in {_PROBE_PAUSE_S - waited_s:.0f} s."
         )
     upstream.tried_at = desk.now()
-    problem = await probe_now(upstream)
+    problem = await probe_now(registered)
     await desk.store.operators.note(
         NewAction(
             actor=actor, at=desk.now(), action="vendor.try", subject=slug, after={"found": problem}

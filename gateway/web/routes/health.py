@@ -65,6 +65,7 @@ async def checks(gateway: Services) -> list[Check]:
         _check_wallet(gateway),
         *shared,
         *_check_providers(gateway),
+        *_check_models(gateway),
     ]
 
 
@@ -146,6 +147,21 @@ def _check_providers(gateway: Services) -> list[Check]:
         )
         for upstream in gateway.catalog.on_sale()
         if upstream.circuit.problem is not None
+    ]
+
+
+def _check_models(gateway: Services) -> list[Check]:
+    """Return a failed check for each endpoint whose model its vendor does not serve."""
+    return [
+        Check(
+            name=f"endpoint {one.endpoint.slug}",
+            ok=False,
+            stops=one.endpoint.slug,
+            summary="off sale",
+            problem=f"off sale: {one.circuit.problem}",
+        )
+        for one in gateway.catalog.everything()
+        if one.circuit.is_open and gateway.catalog.is_enabled(one.endpoint.slug)
     ]
 
 

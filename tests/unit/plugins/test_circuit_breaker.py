@@ -120,3 +120,19 @@ def test_a_second_problem_does_not_prolong_it(circuit, clock):
     circuit.trip("403", pause_s=5000)
     clock.offset_s += 10
     assert (circuit.is_due, circuit.problem) == (True, "402")
+
+
+def test_an_account_problem_told_while_an_outage_lasts_prolongs_the_rest(circuit, clock):
+    circuit.trip("502")
+    assert not circuit.is_account
+    circuit.trip("402", pause_s=900, is_account=True)
+    assert (circuit.problem, circuit.is_account) == ("402", True)
+    clock.offset_s += 899
+    assert not circuit.is_due
+    circuit.trip("401", pause_s=9000, is_account=True)
+    clock.offset_s += 1
+    assert (circuit.is_due, circuit.problem) == (True, "402")
+    circuit.stay_open("502")
+    assert circuit.is_account
+    circuit.try_again()
+    assert not circuit.is_account

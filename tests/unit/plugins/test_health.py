@@ -8,7 +8,7 @@ import pytest
 
 from gateway import AccountProblem, Transient
 from gateway.plugins.catalog import Catalog
-from gateway.plugins.health import probe_forever, problem_of
+from gateway.plugins.health import probe_forever, probe_now, problem_of
 from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
 from gateway.vendors.refusals import note_answer
@@ -116,6 +116,33 @@ async def test_who_works_again_is_on_sale_again_and_who_does_not_is_asked_less_o
         clock.offset_s += 1
         await until(lambda: not circuit.is_open)
     assert api.asked == 3
+
+
+async def test_a_model_that_was_off_sale_is_tried_once_its_rest_is_over(api, clock):
+    clock.frozen_at = clock()
+    catalog = catalog_of(api, clock)
+    circuit = catalog["paper"].circuit
+    circuit.trip("404", pause_s=100, is_account=True)
+    api.usual = Transient("502")
+    async with probing(catalog):
+        await until(lambda: api.asked)
+        clock.offset_s += 100
+        await until(lambda: "502" in (circuit.problem or ""))
+        assert circuit.is_account  # the vendor's trouble has not brought the model back
+        api.usual = None
+        clock.offset_s += 1800
+        await until(lambda: len(catalog) == 1)
+
+
+async def test_an_operator_puts_a_model_on_sale_again(api, clock):
+    catalog = catalog_of(api, clock)
+    catalog["paper"].circuit.trip("404", is_account=True)
+    api.usual = AccountProblem("401")
+    assert await probe_now(catalog["paper"]) == "AccountProblem: 401"
+    assert len(catalog) == 0
+    api.usual = None
+    assert await probe_now(catalog["paper"]) is None
+    assert len(catalog) == 1
 
 
 async def test_who_cannot_be_asked_is_tried_by_the_next_buyer(clock):

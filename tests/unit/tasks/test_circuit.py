@@ -6,16 +6,18 @@ import pytest
 
 from gateway import AccountProblem, ContentPolicy, Transient
 from gateway.errors import ExecutionError
+from gateway.testing.store.facts import ENDPOINT
 from gateway.web.readiness import Readiness
-from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened, until
+from tests.unit.tasks.engine_shop import PAPER, PICTURE, TEXT, Gate, PlainApi, opened, passed, until
 
 MINUTE_S = 60
+HOUR_S = 3600
 
 
 async def test_repeated_failures_stop_sales_and_let_who_waits_rest(tmp_path, clock, settings):
     clock.frozen_at = clock()
     api = PlainApi(*[Transient("500")] * 8, idempotent_submit=True)
-    async with opened(tmp_path, api, clock, workers=1) as shop:
+    async with opened(tmp_path, api, clock, workers=1, timeout_s=HOUR_S) as shop:
         tasks = await shop.sold(4)
         while not shop.circuit.is_open:
             clock.offset_s += 0.02  # what a retry waits
@@ -44,24 +46,97 @@ async def test_repeated_failures_stop_sales_and_let_who_waits_rest(tmp_path, clo
         assert len(list(shop.catalog)) == 2
 
 
-async def test_who_waits_for_half_an_hour_is_told_so_and_owed_back(tmp_path, clock):
+async def test_who_paid_just_before_a_spent_account_was_known_is_told_at_once(tmp_path, clock):
     clock.frozen_at = clock()
-    api = PlainApi(AccountProblem("402: top up"))
-    async with opened(tmp_path, api, clock, idle_s=0.05) as shop:
-        first = await shop.ended(await shop.accept(PAPER))
-        assert first.details == "provider_error"
-        tasks = await shop.sold(20)  # paid just before it was known
-        clock.offset_s += 30 * MINUTE_S
+    held = Gate(result=AccountProblem("402: top up"))
+
+    async def refused(request, job):
+        raise await held(request, job)
+
+    api = PlainApi(refused)
+    async with opened(tmp_path, api, clock, workers=1, timeout_s=HOUR_S) as shop:
+        first = await shop.accept(PAPER)
+        await passed(held.entered)
+        tasks = await shop.sold(5)  # paid while the first was asked for
+        held.open.set()
+        ended = [await shop.ended(one) for one in [first, *tasks]]
+        rows = [await shop.row(one) for one in tasks]
+    assert {(task.details, task.refund.amount_units) for task in ended} == {
+        ("provider_error", 20_000)
+    }
+    assert {task.error for task in ended} == {
+        "The provider does not serve this gateway's account now. Nothing was made; a refund is due."
+    }
+    assert {row["reason"] for row in rows} == {"402: top up"}
+    assert len(api.submits) == 1
+
+
+async def test_an_outage_is_waited_for_no_longer_than_the_endpoints_time_out(tmp_path, clock):
+    clock.frozen_at = clock()
+    async with opened(tmp_path, PlainApi(), clock, idle_s=0.05, timeout_s=60) as shop:
+        shop.circuit.trip("500: overloaded")
+        tasks = await shop.sold(5)
+        clock.offset_s += 60
         shop.pool.wake()
         await asyncio.sleep(0.1)
         assert not any([(await shop.store.task(one)).is_done for one in tasks])
         clock.offset_s += 1
         shop.pool.wake()
         ended = [await shop.ended(one) for one in tasks]
-    assert {(task.details, task.refund.amount_units) for task in ended} == {
-        ("provider_error", 20_000)
+    assert {(task.error, task.refund.amount_units) for task in ended} == {
+        ("The provider has not worked for too long. Nothing was made; a refund is due.", 20_000)
     }
-    assert len(api.submits) == 1
+    assert shop.provider.submits == []
+
+
+async def test_no_outage_is_waited_for_longer_than_half_an_hour(tmp_path, clock):
+    clock.frozen_at = clock()
+    async with opened(tmp_path, PlainApi(), clock, idle_s=0.05, timeout_s=HOUR_S) as shop:
+        shop.circuit.trip("500: overloaded")
+        task_id = await shop.accept(PAPER)
+        clock.offset_s += 30 * MINUTE_S + 1
+        shop.pool.wake()
+        assert (await shop.ended(task_id)).details == "provider_error"
+
+
+async def test_a_spent_account_rests_for_a_quarter_of_an_hour(tmp_path, clock):
+    clock.frozen_at = clock()
+    async with opened(tmp_path, PlainApi(AccountProblem("402: top up")), clock) as shop:
+        await shop.ended(await shop.accept(PAPER))
+        clock.offset_s += 15 * MINUTE_S - 1
+        assert not shop.circuit.is_due
+        clock.offset_s += 1
+        assert shop.circuit.is_due
+
+
+async def test_a_model_that_is_gone_stops_no_other(tmp_path, clock, settings):
+    clock.frozen_at = clock()
+    api = PlainApi(AccountProblem("404: no such model", scope="model"))
+    async with opened(tmp_path, api, clock, workers=1) as shop:
+        gone = await shop.ended(await shop.accept(PAPER))
+        assert gone.error == (
+            "The provider does not serve this model now. Nothing was made; a refund is due."
+        )
+        assert [one.slug for one in shop.catalog] == [ENDPOINT.slug]
+        settings.data_dir.mkdir(parents=True)
+        ready = Readiness(settings, shop.catalog)
+        with pytest.raises(ExecutionError, match="nothing was charged"):
+            ready.check_serving("paper")
+        ready.check_serving(ENDPOINT.slug)
+        late = await shop.ended(await shop.accept(PAPER))  # paid just before
+        assert (late.details, late.refund.amount_units) == ("provider_error", 20_000)
+        api.script.append(PICTURE)
+        assert (await shop.ended(await shop.accept())).status == "completed"
+        assert len(api.submits) == 2
+        circuit = shop.catalog["paper"].circuit
+        assert not shop.circuit.is_open
+        clock.offset_s += 6 * 60 * MINUTE_S - 1
+        assert not circuit.is_due
+        clock.offset_s += 1
+        assert circuit.is_due
+        circuit.try_again()
+        assert (await shop.ended(await shop.accept(PAPER))).status == "completed"
+        assert not circuit.is_on_trial
 
 
 async def test_refusals_of_content_are_no_failures_of_the_provider(tmp_path, clock):
