@@ -40,6 +40,10 @@ EVENTS: dict[str, str] = {
     ),
     "drill.done": "The newest copy was restored for a try; what a restore now would forget.",
     "drill.failed": "The newest copy could not be restored: look at it before you need it.",
+    "endpoint.below_cost": (
+        "An endpoint is sold for less than it costs, as `sold` says: its table in the settings "
+        "file has allow_loss = true, or its cost has changed while the gateway runs."
+    ),
     "endpoint.off_sale": (
         "The vendor does not serve an endpoint's model, as `reason` says: it is not sold for "
         "`pause_s` seconds at least, and the vendor's other models are. A model that is gone needs "

@@ -19,6 +19,7 @@ from gateway.chain.wallet_check import contract_problem
 from gateway.cli.catalog import silence_logs
 from gateway.cli.listing import check_listed, find_listing, listing_option, validator_option
 from gateway.cli.live import evidence_option, live_option, run_live, yes_option
+from gateway.cli.price_check import check_prices
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing, Settler
@@ -126,6 +127,7 @@ async def _check_all(settings: Settings) -> list[Row]:
             await _make_row("outputs", open_outputs(settings, "gateway check").probe),
             await _make_row("copies", lambda: _check_copies(settings)),
             await _make_row("plugins", lambda: _check_plugins(settings)),
+            await _make_row("prices", lambda: check_prices(settings)),
             await _make_row("sandbox", _check_sandbox),
             *await _check_providers(settings),
             *[

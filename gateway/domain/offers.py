@@ -100,6 +100,9 @@ class PriceStep:
     # Pages of the document, as counted before payment.
     min_pages: int | None = None
 
+    # What such a generation costs the operator, in 10⁻⁶ US dollars. None: as the endpoint's.
+    cost_micros: int | None = None
+
     def holds_for(self, request: "GenerationRequest") -> bool:
         """Whether a request meets every condition."""
         if self.resolution is not None and request.resolution != self.resolution:
@@ -124,6 +127,13 @@ class Endpoint:
 
     # What one generation costs the operator, in 10⁻⁶ US dollars, if that is known.
     cost_micros: int | None = None
+
+    # The same of one page of a document, where the vendor bills pages.
+    page_cost_micros: int | None = None
+
+    # When these costs were last compared with the vendor's prices, such as "2026-11-22". None: they
+    # are of no table.
+    cost_checked: str | None = None
     required_fields: tuple[str, ...] = ("prompt",)
     aspect_ratio: Choice = Choice()
     output_format: Choice = Choice()
@@ -143,6 +153,16 @@ class Endpoint:
         """Return the price of one request, in units of 10⁻⁶ USDC."""
         steps = [step.price_units for step in self.price_steps if step.holds_for(request)]
         return steps[-1] if steps else self.price_units
+
+    def cost_of(self, request: "GenerationRequest") -> int | None:
+        """Return what one request costs the operator, in 10⁻⁶ US dollars; None: not known.
+
+        A document whose pages are not counted counts as one page.
+        """
+        if self.page_cost_micros is not None:
+            return self.page_cost_micros * (request.pages or 1)
+        steps = [step.cost_micros for step in self.price_steps if step.holds_for(request)]
+        return steps[-1] if steps and steps[-1] is not None else self.cost_micros
 
     @property
     def counts_pages(self) -> bool:

@@ -1,14 +1,16 @@
 """What is on sale: slug to endpoint, with the operator's changes, its provider and its plugin."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 import attrs
+import structlog
 
 from gateway.contracts import Clock, Provider
 from gateway.contracts.operators import EndpointChange
 from gateway.domain import Endpoint, PriceStep, dollars, usdc
+from gateway.domain.costs import Sale, find_losses
 from gateway.errors import AccountProblem, NotFound, SettingsError
 from gateway.plugins.circuit_breaker import CircuitBreaker
 from gateway.plugins.upstream import CLOSE_S, Upstream
@@ -16,6 +18,7 @@ from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
 
 _Kept = TypeVar("_Kept")
+_log = structlog.get_logger()
 # The rest of a model that its vendor does not serve: after that, one buyer's task tries it.
 _MODEL_PAUSE_S = 6 * 3600.0
 
@@ -76,8 +79,8 @@ class Registered:
     def note_account_problem(self, error: AccountProblem, said: str, *, pause_s: float) -> None:
         """Take the provider, or only this endpoint where the model alone is refused, off sale.
 
-        `said` is for the operator. `pause_s` are the least seconds until a provider is tried again. A probe of the account does
-        not see that a model is back, so a model rests longer.
+        `said` is for the operator. `pause_s` are the least seconds until a provider is tried again.
+        A probe of the account does not see that a model is back, so a model rests longer.
         """
         if error.scope == "model":
             pause_s = max(pause_s, _MODEL_PAUSE_S)
@@ -141,6 +144,7 @@ class Catalog:
             ),
         )
         override = self._overrides.get(endpoint.slug)
+        _check_losses(changed, is_allowed=override is not None and override.allow_loss)
         is_cost_set = override is not None and override.cost is not None
         circuit = CircuitBreaker(provider.name, self._now, self._kept.clear, slug=endpoint.slug)
         registered = Registered(changed, upstream, circuit, is_cost_set)
@@ -164,6 +168,11 @@ class Catalog:
             self._registered[slug] = filed if change is None else _apply_change(filed, change)
         self.changed_at = max((one.changed_at for one in changes.values()), default=None)
         self._kept.clear()
+
+    def allows_loss(self, slug: str) -> bool:
+        """Whether the operator's file says that an endpoint may be sold below its cost."""
+        override = self._overrides.get(slug)
+        return override is not None and override.allow_loss
 
     def filed(self, slug: str) -> Endpoint:
         """Return an endpoint as the settings file has it; raises `NotFound`."""
@@ -282,8 +291,52 @@ def _apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
         units = _read_price(endpoint.slug, f"prices.{resolution}", price)
         changed = _set_price_step(changed, resolution, units)
     if override.cost is not None:
-        changed = attrs.evolve(changed, cost_micros=_read_cost(endpoint.slug, override.cost))
+        changed = set_cost(changed, _read_cost(endpoint.slug, override.cost))
     return changed
+
+
+def _check_losses(endpoint: Endpoint, *, is_allowed: bool) -> None:
+    """Raise `SettingsError` for an endpoint that is sold below its cost, unless that is meant."""
+    losses = find_losses(endpoint)
+    if not losses:
+        return
+    if not is_allowed:
+        raise SettingsError(describe_loss(endpoint.slug, losses))
+    _log.warning("endpoint.below_cost", slug=endpoint.slug, sold=str(losses[0]))
+
+
+def describe_loss(slug: str, losses: Sequence[Sale]) -> str:
+    """Return the sentence about sales below cost, with the ways out."""
+    more = f"; and {len(losses) - 1} more" if len(losses) > 1 else ""
+    return (
+        f"{slug} would be sold below its cost ({losses[0]}{more}). Raise the "
+        f'price, correct the cost ([endpoints.{slug}] cost = "..."), or write allow_loss = true '
+        f"into [endpoints.{slug}]."
+    )
+
+
+def set_cost(endpoint: Endpoint, cost_micros: int) -> Endpoint:
+    """Return an endpoint at the cost that the operator says, its steps' costs in proportion.
+
+    Where the cost was not known before, all steps cost the same.
+    """
+    before = endpoint.cost_micros
+    steps = tuple(
+        attrs.evolve(
+            step,
+            cost_micros=-(-step.cost_micros * cost_micros // before)
+            if before and step.cost_micros is not None
+            else None,
+        )
+        for step in endpoint.price_steps
+    )
+    return attrs.evolve(
+        endpoint,
+        cost_micros=cost_micros,
+        price_steps=steps,
+        page_cost_micros=None,
+        cost_checked=None,
+    )
 
 
 def _apply_change(filed: Registered, change: EndpointChange) -> Registered:
@@ -293,7 +346,7 @@ def _apply_change(filed: Registered, change: EndpointChange) -> Registered:
     """
     endpoint = _at_price(filed.endpoint, change.price_units)
     if change.cost_micros is not None:
-        endpoint = attrs.evolve(endpoint, cost_micros=change.cost_micros)
+        endpoint = set_cost(endpoint, change.cost_micros)
     return attrs.evolve(
         filed,
         endpoint=endpoint,
@@ -332,7 +385,10 @@ def _set_price_step(endpoint: Endpoint, resolution: str, price_units: int) -> En
             'Write price = "..." instead.'
         )
     others = tuple(step for step in endpoint.price_steps if step.resolution != resolution)
-    step = PriceStep(price_units=price_units, resolution=resolution)
+    old = [step.cost_micros for step in endpoint.price_steps if step.resolution == resolution]
+    step = PriceStep(
+        price_units=price_units, resolution=resolution, cost_micros=old[-1] if old else None
+    )
     return attrs.evolve(endpoint, price_steps=(*others, step))
 
 

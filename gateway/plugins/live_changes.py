@@ -6,6 +6,7 @@ A page changes them in this process, and the command line in another: the databa
 import structlog
 
 from gateway.contracts import Clock, Store
+from gateway.domain.costs import find_losses
 from gateway.plugins.catalog import Catalog, Registered
 
 _log = structlog.get_logger()
@@ -41,3 +42,6 @@ def _log_change(before: Registered, after: Registered) -> None:
         _log.warning(event, slug=slug)
     if after.endpoint.price_units != before.endpoint.price_units:
         _log.warning("endpoint.priced", slug=slug, price_units=after.endpoint.price_units)
+    losses = find_losses(after.endpoint)
+    if losses and after.endpoint != before.endpoint:
+        _log.warning("endpoint.below_cost", slug=slug, sold=str(losses[0]))

@@ -12,6 +12,8 @@ class EndpointOverride:
     price: str | None = None
     # What one generation costs you, in US dollars, such as "0.04".
     cost: str | None = None
+    # Whether a price below the cost is meant.
+    allow_loss: bool = False
     title: str | None = None
     description: str | None = None
     model: str | None = None

@@ -9,7 +9,14 @@ import structlog
 from gateway import signals
 from gateway.contracts import Cost, Lease, OutputStoreUnavailable
 from gateway.contracts.task_queue import CostSource
-from gateway.domain import Endpoint, Link, Output, Result, StoredResult
+from gateway.domain import (
+    Endpoint,
+    GenerationRequest,
+    Link,
+    Output,
+    Result,
+    StoredResult,
+)
 from gateway.errors import LinkDead, ResultUnusable
 from gateway.plugins.catalog import Registered
 from gateway.sandbox import SandboxLost
@@ -94,7 +101,7 @@ class Delivery:
             lambda: self.resources.output_store.save(folder, result), self.lease.task_id
         )
         provider = registered.upstream.provider.name
-        if await self._complete(stored, cost_of(result, registered), provider):
+        if await self._complete(stored, cost_of(result, registered, self.lease.request), provider):
             seconds = max(0.0, self.resources.now() - self.lease.started_at)
             tell(signals.task_ended, slug=self.lease.slug, seconds=seconds)
             _log.info("task.completed", task=self.lease.task_id, attempt=self.lease.attempt)
@@ -156,13 +163,13 @@ def _count_text_bytes(text: object) -> int:
     return len(text.encode())
 
 
-def cost_of(result: Result, registered: Registered) -> Cost | None:
+def cost_of(result: Result, registered: Registered, request: GenerationRequest) -> Cost | None:
     """Return what the operator paid; None if it is not known, or the figure is impossible.
 
     What the provider says about this result counts before what is known about the endpoint. An
     impossible figure does not fail the task: the buyer's result is worth more than the figure.
     """
-    micros: object = registered.endpoint.cost_micros
+    micros: object = registered.endpoint.cost_of(request)
     source: CostSource = "set" if registered.is_cost_set else "table"
     if result.cost_micros is not None:
         micros, source = result.cost_micros, "told" if result.is_cost_told else "set"

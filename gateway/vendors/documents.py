@@ -91,9 +91,18 @@ class DocumentParser:
     """Seconds of one attempt."""
 
 
-def document_endpoint(parser: DocumentParser, section: DocumentSettings, *, model: str) -> Endpoint:
+def document_endpoint(
+    parser: DocumentParser,
+    section: DocumentSettings,
+    *,
+    model: str,
+    page_cost_micros: int | None = None,
+    checked: str | None = None,
+) -> Endpoint:
     """Return the endpoint that sells a document parser; `model` is the vendor's name of it.
 
+    `page_cost_micros` is what a page costs the operator, in 10⁻⁶ US dollars. `checked` is the day
+    on which it was last compared with the vendor's prices, where it is of the adapter's own table.
     Raises `SettingsError` for a price, an ending or a number of pages that cannot be right.
     """
     name = parser.name
@@ -108,6 +117,8 @@ def document_endpoint(parser: DocumentParser, section: DocumentSettings, *, mode
         capability=DOCUMENT_PARSING,
         price_units=_price_units(f"{name}_price", section.price, example="0.02"),
         price_steps=_price_steps(f"{name}_page_prices", section),
+        page_cost_micros=page_cost_micros,
+        cost_checked=checked if page_cost_micros is not None else None,
         required_fields=("fileBase64", "fileName"),
         file_extensions=_chosen_extensions(parser, section.extensions),
         max_pages=section.max_pages,

@@ -53,6 +53,8 @@ class Model:
     max_prompt_chars: int = MAX_PROMPT_CHARS
     cost_micros: int | None = None
     """What one picture costs the operator, in 10⁻⁶ US dollars. None: not known."""
+    costs: Mapping[str, int] = attrs.field(factory=dict)
+    """The same by resolution, for the resolutions that cost more."""
     timeout_s: float = 300.0
     """Seconds of one attempt."""
     details: Mapping[str, Any] = attrs.field(factory=dict)
@@ -78,10 +80,12 @@ def models_on_sale(
     return tuple({model.slug: model for model in models}.values())
 
 
-def picture_endpoint(model: Model, *, provider: str) -> Endpoint:
+def picture_endpoint(model: Model, *, provider: str, checked: str | None = None) -> Endpoint:
     """Return the endpoint that sells a model; `provider` is the provider's name.
 
-    It offers every output format, because the gateway converts pictures.
+    It offers every output format, because the gateway converts pictures. `checked` is the day on
+    which the table's costs were last compared with the vendor's prices, such as "2026-11-22":
+    `gateway check` says when that is long ago.
     """
     return Endpoint(
         slug=model.slug,
@@ -92,10 +96,15 @@ def picture_endpoint(model: Model, *, provider: str) -> Endpoint:
         capability=TEXT_TO_IMAGE,
         price_units=usdc(model.price),
         price_steps=tuple(
-            PriceStep(price_units=usdc(price), resolution=resolution)
+            PriceStep(
+                price_units=usdc(price),
+                resolution=resolution,
+                cost_micros=model.costs.get(resolution),
+            )
             for resolution, price in model.prices.items()
         ),
         cost_micros=model.cost_micros,
+        cost_checked=checked if model.cost_micros is not None else None,
         aspect_ratio=Choice(values=model.aspect_ratios, default=model.aspect_ratios[0]),
         output_format=Choice(values=OUTPUT_FORMATS, default=OUTPUT_FORMATS[0]),
         resolution=Choice(values=model.resolutions, default=next(iter(model.resolutions), None)),
@@ -147,6 +156,7 @@ def _added_model(entry: str, table: Sequence[Model], prefix: str) -> Model:
         title=parts["id"],
         price=parts["price"],
         prices={},
+        costs={},
         # The operator named one price, so only the default size is sold.
         resolutions=pattern.resolutions[:1],
         cost_micros=None,

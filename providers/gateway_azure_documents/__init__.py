@@ -8,7 +8,13 @@ from collections.abc import Callable
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
 from gateway.vendors import base_url, document_endpoint, limit_or_none, page_cost_micros
 from gateway_azure_documents.analyzer import Analyzer
-from gateway_azure_documents.settings import PARSER, AzureDocumentsSettings, is_on_sale
+from gateway_azure_documents.settings import (
+    CHECKED,
+    PAGE_COSTS,
+    PARSER,
+    AzureDocumentsSettings,
+    is_on_sale,
+)
 
 # An answer has a polygon for every word: half a megabyte a page.
 _MAX_BYTES = 200_000_000
@@ -27,17 +33,27 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     if not is_on_sale(section):
         return
     address = base_url(section.endpoint, name="azure_documents_endpoint")
+    cost = page_cost_micros(PARSER, section.page_cost)
     analyzer = Analyzer(
         Outbound(
             address,
             headers={"Ocp-Apim-Subscription-Key": str(section.key)},
             max_bytes=_MAX_BYTES,
         ),
-        page_cost_micros=page_cost_micros(PARSER, section.page_cost),
+        page_cost_micros=cost,
         traits=Traits(
             max_concurrency=limit_or_none(
                 section.max_concurrency, name="azure_documents_max_concurrency"
             )
         ),
     )
-    register(document_endpoint(PARSER, section, model=section.model), analyzer)
+    override = settings.endpoints.get(PARSER.slug)
+    model = override.model if override is not None and override.model else section.model
+    endpoint = document_endpoint(
+        PARSER,
+        section,
+        model=section.model,
+        page_cost_micros=PAGE_COSTS.get(model) if cost is None else cost,
+        checked=CHECKED if cost is None else None,
+    )
+    register(endpoint, analyzer)

@@ -8,6 +8,9 @@ from gateway.vendors import DocumentParser
 
 _PAGED = (".pdf", ".pptx", ".tif", ".tiff", ".png", ".jpg", ".jpeg", ".bmp", ".heif")
 _OTHERS = (".docx", ".xlsx", ".html")
+# 10⁻⁶ US dollars of one page by model, and when that was last compared with the vendor's prices.
+PAGE_COSTS = {"prebuilt-layout": 10_000, "prebuilt-read": 1_500}
+CHECKED = "2026-11-22"
 PARSER = DocumentParser(
     name="azure_documents",
     slug="azure-documents",
@@ -38,7 +41,9 @@ class AzureDocumentsSettings:
         example="6:0.30,21:0.75,51:1.50",
     )
     page_cost: str = setting(
-        "", "US dollars that a page costs you, for your books; empty: not known.", example="0.01"
+        "",
+        "US dollars that a page costs you; empty: 0.01, as `prebuilt-layout` does.",
+        example="0.01",
     )
     max_pages: int = setting(100, "Pages of the longest file that is taken; the free tier reads 2.")
     extensions: tuple[str, ...] = setting(

@@ -8,6 +8,9 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model
 
+# When these costs were last compared with the vendor's prices.
+CHECKED = "2026-11-22"
+
 MODELS = (
     Model(
         slug="bfl-flux-2-pro",
@@ -17,6 +20,7 @@ MODELS = (
         prices={"2K": "0.12"},
         resolutions=("1K", "2K"),
         cost_micros=30_000,
+        costs={"2K": 75_000},
     ),
     Model(
         slug="bfl-flux-2-max",
@@ -26,6 +30,7 @@ MODELS = (
         prices={"2K": "0.24"},
         resolutions=("1K", "2K"),
         cost_micros=70_000,
+        costs={"2K": 160_000},
     ),
     Model(
         slug="bfl-flux-2-klein-9b",
@@ -35,6 +40,7 @@ MODELS = (
         prices={"2K": "0.04"},
         resolutions=("1K", "2K"),
         cost_micros=15_000,
+        costs={"2K": 21_000},
     ),
     # POST /v1/flux-3-image takes a ratio and a resolution instead of pixels, and no format. Prices
     # of 2026-10 as three third parties name them: 0.048 at 1K, 0.10 at 2K. 4K, at 0.607, is left
@@ -47,6 +53,7 @@ MODELS = (
         prices={"2K": "0.16"},
         resolutions=("1K", "2K"),
         cost_micros=48_000,
+        costs={"2K": 100_000},
         details={"ask": "ratio"},
     ),
 )

@@ -125,7 +125,9 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
             idempotent_submit=True,
         ),
     )
-    register(document_endpoint(PARSER, section, model="docling"), converter)
+    # The operator's own server bills nothing.
+    endpoint = document_endpoint(PARSER, section, model="docling", page_cost_micros=0)
+    register(endpoint, converter)
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
 from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
-from gateway_fal.models import MODELS
+from gateway_fal.models import CHECKED, MODELS
 from gateway_fal.queue import Queue
 
 
@@ -65,4 +65,4 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
     )
     for model in models:
-        register(picture_endpoint(model, provider="fal"), provider)
+        register(picture_endpoint(model, provider="fal", checked=CHECKED), provider)

@@ -9,6 +9,9 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model
 
+# When these costs were last compared with the vendor's prices.
+CHECKED = "2026-11-22"
+
 MODELS = (
     Model(
         slug="fal-nano-banana-2",
@@ -18,6 +21,7 @@ MODELS = (
         prices={"2K": "0.18", "4K": "0.24"},
         resolutions=("1K", "2K", "4K"),
         cost_micros=80_000,
+        costs={"2K": 120_000, "4K": 160_000},
         details={"ratio": "aspect_ratio", "formats": ("png", "jpeg", "webp")},
     ),
     Model(

@@ -28,7 +28,7 @@ from gateway.vendors import (
     models_on_sale,
     picture_endpoint,
 )
-from gateway_gemini.models import MODELS, ON_SALE, editing
+from gateway_gemini.models import CHECKED, MODELS, ON_SALE, editing
 from gateway_gemini.painter import Painter
 
 # A 4K PNG has 45 MB in Base64. Beside each picture stands a signature of the model's thoughts that
@@ -99,7 +99,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         edits = editing(model)
         asked, asked_to_edit = (_model_asked(one, settings) for one in (model, edits))
         painter = Painter(outbound, model=asked, version=version, traits=traits)
-        register(picture_endpoint(model, provider="gemini"), painter)
+        register(picture_endpoint(model, provider="gemini", checked=CHECKED), painter)
         if asked_to_edit != asked:
             painter = Painter(outbound, model=asked_to_edit, version=version, traits=traits)
         register(edit_endpoint(edits, provider="gemini"), painter)

@@ -3,7 +3,7 @@
 Google's prices of one picture, in US dollars (2026-11): Nano Banana 2.1 0.034 at 1K; 3.1 Flash Lite
 0.034; 3.1 Flash 0.067 at 1K, 0.101 at 2K, 0.151 at 4K; 3 Pro 0.134 at 1K and 2K, 0.24 at 4K. The
 prompt costs little more. Those of Nano Banana 2.1 are of third parties: LiteLLM's table names 1K,
-and fal's page of the model puts 4K at about 0.11; 2K lies between. A picture that is sent counts as
+and fal's page of the model puts 4K at about 0.11; 2K lies between, and 0.06 is a guess. A picture that is sent counts as
 1,120 tokens (Google's guide to Gemini 3). They cost 0.0023 at 3 Pro and less elsewhere, so an edit
 has the price of a picture.
 """
@@ -14,6 +14,9 @@ from gateway.vendors import Model
 
 _TIMEOUT_S = 240.0
 
+# When these costs were last compared with the vendor's prices.
+CHECKED = "2026-11-22"
+
 MODELS = (
     Model(
         slug="gemini-nano-banana-2-1",
@@ -23,6 +26,7 @@ MODELS = (
         prices={"2K": "0.08", "4K": "0.17"},
         resolutions=("1K", "2K", "4K"),
         cost_micros=33_600,
+        costs={"2K": 60_000, "4K": 114_000},
         timeout_s=_TIMEOUT_S,
     ),
     Model(
@@ -33,6 +37,7 @@ MODELS = (
         prices={"4K": "0.34"},
         resolutions=("1K", "2K", "4K"),
         cost_micros=134_000,
+        costs={"4K": 240_000},
         timeout_s=_TIMEOUT_S,
     ),
     Model(
@@ -52,6 +57,7 @@ MODELS = (
         prices={"2K": "0.15", "4K": "0.22"},
         resolutions=("1K", "2K", "4K"),
         cost_micros=67_000,
+        costs={"2K": 101_000, "4K": 151_000},
         timeout_s=_TIMEOUT_S,
     ),
 )

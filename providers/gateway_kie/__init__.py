@@ -11,7 +11,7 @@ import typed_settings as ts
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
 from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
 from gateway_kie.jobs import Jobs
-from gateway_kie.models import MODELS
+from gateway_kie.models import CHECKED, MODELS
 
 
 @attrs.frozen(kw_only=True)
@@ -61,4 +61,4 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
     )
     for model in models:
-        register(picture_endpoint(model, provider="kie"), provider)
+        register(picture_endpoint(model, provider="kie", checked=CHECKED), provider)

@@ -1,12 +1,16 @@
 """The models of kie.ai on sale, and the request that each takes.
 
 kie.ai bills credits, of which 200 cost a dollar. Its prices change often: see kie.ai/pricing.
+The costs here are those of third parties; kie.ai's own page could not be read.
 """
 
 from typing import Any
 
 from gateway import GenerationRequest
 from gateway.vendors import Model
+
+# When these costs were last compared with the vendor's prices.
+CHECKED = "2026-11-22"
 
 MODELS = (
     Model(
@@ -17,6 +21,7 @@ MODELS = (
         prices={"2K": "0.12", "4K": "0.18"},
         resolutions=("1K", "2K", "4K"),
         cost_micros=40_000,
+        costs={"2K": 60_000, "4K": 90_000},
         details={"fields": ("resolution", "output_format")},
     ),
     Model(
@@ -35,6 +40,7 @@ MODELS = (
         prices={"2K": "0.07"},
         resolutions=("1K", "2K"),
         cost_micros=25_000,
+        costs={"2K": 35_000},
         max_prompt_chars=5_000,
         details={"fields": ("resolution",)},
     ),

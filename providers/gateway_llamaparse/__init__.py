@@ -8,7 +8,13 @@ from collections.abc import Callable
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
 from gateway.vendors import base_url, document_endpoint, limit_or_none, page_cost_micros
 from gateway_llamaparse.jobs import Jobs
-from gateway_llamaparse.settings import PARSER, LlamaParseSettings, with_prices
+from gateway_llamaparse.settings import (
+    CHECKED,
+    PARSER,
+    TIERS,
+    LlamaParseSettings,
+    with_prices,
+)
 
 
 @hookimpl
@@ -23,13 +29,14 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     section = settings.section(PARSER.name, LlamaParseSettings)
     if not (key := str(section.api_key)):
         return
+    cost = page_cost_micros(PARSER, section.page_cost)
     jobs = Jobs(
         Outbound(
             base_url(section.base_url, name="llamaparse_base_url"),
             headers={"Authorization": f"Bearer {key}"},
         ),
         version=section.version,
-        page_cost_micros=page_cost_micros(PARSER, section.page_cost),
+        page_cost_micros=cost,
         traits=Traits(
             max_concurrency=limit_or_none(
                 section.max_concurrency, name="llamaparse_max_concurrency"
@@ -39,4 +46,11 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     override = settings.endpoints.get(PARSER.slug)
     # The tier decides what a page costs, so the prices follow the tier of the endpoint's table too.
     tier = override.model if override is not None and override.model else section.tier
-    register(document_endpoint(PARSER, with_prices(section, tier), model=tier), jobs)
+    endpoint = document_endpoint(
+        PARSER,
+        with_prices(section, tier),
+        model=tier,
+        page_cost_micros=TIERS[tier].page_cost_micros if cost is None else cost,
+        checked=CHECKED if cost is None else None,
+    )
+    register(endpoint, jobs)

@@ -15,15 +15,19 @@ class TierPrices:
 
     price: str
     page_prices: tuple[str, ...]
+    page_cost_micros: int
+    """What a page costs the operator, in 10⁻⁶ US dollars."""
 
 
+# When these costs were last compared with the vendor's prices.
+CHECKED = "2026-11-22"
 # LlamaIndex's glossary (read 2026-11) bills 3, 10 and 45 credits a page; 1,000 credits cost 1.25 US
 # dollars. Each step is about 1.5 times the cost of its longest document. The tier `fast` is left
 # out, because it makes no Markdown.
 TIERS: Mapping[str, TierPrices] = {
-    "cost_effective": TierPrices("0.03", ("6:0.12", "21:0.30", "51:0.60")),
-    "agentic": TierPrices("0.10", ("6:0.38", "21:0.95", "51:1.90")),
-    "agentic_plus": TierPrices("0.45", ("6:1.70", "21:4.25", "51:8.50")),
+    "cost_effective": TierPrices("0.03", ("6:0.12", "21:0.30", "51:0.60"), 3_750),
+    "agentic": TierPrices("0.10", ("6:0.38", "21:0.95", "51:1.90"), 12_500),
+    "agentic_plus": TierPrices("0.45", ("6:1.70", "21:4.25", "51:8.50"), 56_250),
 }
 # Files whose pages the gateway counts, or that have one page.
 _PAGED = (".pdf", ".pptx", ".tiff", ".png", ".jpg", ".jpeg", ".webp", ".bmp")
@@ -71,7 +75,9 @@ class LlamaParseSettings:
         example="6:0.12,21:0.30,51:0.60",
     )
     page_cost: str = setting(
-        "", "US dollars that a page costs you, for your books; empty: not known.", example="0.004"
+        "",
+        "US dollars that a page costs you; empty: 0.00375, 0.0125 or 0.05625, by the tier.",
+        example="0.004",
     )
     max_pages: int = setting(
         100, "Pages of the longest file that is taken; one not counted is read up to there."

@@ -49,6 +49,10 @@ _TIMEOUT_S = 240.0
 _PICTURES = (".png", ".jpg", ".jpeg", ".avif")
 # Only these models are known to take the field (mistralai 3.7.0).
 _MODELS_WITH_BLOCKS = "mistral-ocr-4"
+# 10⁻⁶ US dollars of one page by the beginning of the model's name, and when that was last compared
+# with the vendor's prices. What `latest` means may change; now it is OCR 4.
+_PAGE_COSTS = {"mistral-ocr-4": 4_000, "mistral-ocr-latest": 4_000}
+CHECKED = "2026-11-22"
 PARSER = DocumentParser(
     name="mistral",
     slug="mistral-ocr",
@@ -83,7 +87,7 @@ class MistralSettings:
         example="6:0.12,21:0.30,51:0.60",
     )
     page_cost: str = setting(
-        "", "US dollars that a page costs you, for your books; empty: not known.", example="0.004"
+        "", "US dollars that a page costs you; empty: 0.004, as OCR 4 does.", example="0.004"
     )
     max_pages: int = setting(100, "Pages of the longest PDF that is taken.")
     extensions: tuple[str, ...] = setting(
@@ -108,14 +112,29 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     if not (key := str(section.api_key)):
         return
     address = base_url(section.base_url, name="mistral_base_url")
+    cost = page_cost_micros(PARSER, section.page_cost)
     reader = Reader(
         Outbound(address, headers={"Authorization": f"Bearer {key}"}),
-        page_cost_micros=page_cost_micros(PARSER, section.page_cost),
+        page_cost_micros=cost,
         traits=Traits(
             max_concurrency=limit_or_none(section.max_concurrency, name="mistral_max_concurrency")
         ),
     )
-    register(document_endpoint(PARSER, section, model=section.model), reader)
+    override = settings.endpoints.get(PARSER.slug)
+    model = override.model if override is not None and override.model else section.model
+    endpoint = document_endpoint(
+        PARSER,
+        section,
+        model=section.model,
+        page_cost_micros=_usual_page_cost(model) if cost is None else cost,
+        checked=CHECKED if cost is None else None,
+    )
+    register(endpoint, reader)
+
+
+def _usual_page_cost(model: str) -> int | None:
+    """Return the 10⁻⁶ US dollars that a page of a model costs; None for a model not known."""
+    return next((cost for name, cost in _PAGE_COSTS.items() if model.startswith(name)), None)
 
 
 @attrs.frozen

@@ -9,6 +9,7 @@ from gateway import Endpoint, Outbound, Provider, Settings, hookimpl
 from gateway.vendors import base_url, edit_endpoint, picture_endpoint
 from gateway_openai.painter import Painter
 from gateway_openai.settings import (
+    CHECKED,
     OpenAISettings,
     edit_on_sale,
     is_openai,
@@ -40,7 +41,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         response_format=None if is_own else "b64_json",
     )
     asked = _model_named_for("openai-image", settings)
-    register(picture_endpoint(model_on_sale(section, asked=asked), provider="openai"), painter)
+    model = model_on_sale(section, asked=asked)
+    register(picture_endpoint(model, provider="openai", checked=CHECKED), painter)
     editing = edit_on_sale(section, asked=_model_named_for("openai-image-edit", settings))
     if editing is not None:
         register(edit_endpoint(editing, provider="openai"), painter)

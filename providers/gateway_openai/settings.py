@@ -17,6 +17,11 @@ _PRICES = {"low": "0.08", "medium": "0.08", "high": "0.32", "auto": "0.32", "xhi
 # What an edit costs more. A picture that is sent to gpt-image-2 counts as 1,536 tokens at most, as
 # a developer found by measuring (community.openai.com, 2026-06), at 8 US dollars a million: 0.0123.
 _SENT_PICTURE_UNITS = usdc("0.02")
+# 10⁻⁶ US dollars of a picture at 1K by quality, of the same guide. Nobody names those of 2K and 4K.
+_COSTS = {"low": 6_000, "medium": 53_000, "high": 211_000, "auto": 211_000}
+_COSTED_MODEL = "gpt-image-2"
+# When these costs were last compared with the vendor's prices.
+CHECKED = "2026-11-22"
 # The price of another server's picture, which has no quality.
 _PLAIN_PRICE = "0.08"
 # openai 3.54.0 documents `xhigh` and `max` for gpt-image-2.5 and later.
@@ -100,6 +105,7 @@ def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:
         price=prices[resolutions[0]],
         prices={resolution: prices[resolution] for resolution in resolutions[1:]},
         resolutions=resolutions,
+        cost_micros=_cost_micros(section, asked or section.image_model),
         timeout_s=_TIMEOUT_S,
     )
 
@@ -138,6 +144,12 @@ def traits(section: OpenAISettings) -> Traits:
     return Traits(
         max_concurrency=limit_or_none(section.max_concurrency, name="openai_max_concurrency")
     )
+
+
+def _cost_micros(section: OpenAISettings, model: str) -> int | None:
+    """Return what a picture at 1K costs, in 10⁻⁶ US dollars; None where that is not known."""
+    is_known = is_openai(section) and model == _COSTED_MODEL
+    return _COSTS.get(section.image_quality) if is_known else None
 
 
 def _check_quality(section: OpenAISettings, model: str) -> None:

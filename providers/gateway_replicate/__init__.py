@@ -10,7 +10,7 @@ import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
 from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
-from gateway_replicate.models import MODELS
+from gateway_replicate.models import CHECKED, MODELS
 from gateway_replicate.predictions import Predictions
 
 
@@ -64,4 +64,4 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
     )
     for model in models:
-        register(picture_endpoint(model, provider="replicate"), provider)
+        register(picture_endpoint(model, provider="replicate", checked=CHECKED), provider)

@@ -9,6 +9,9 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model
 
+# When these costs were last compared with the vendor's prices.
+CHECKED = "2026-11-22"
+
 MODELS = (
     Model(
         slug="replicate-flux-2-pro",
@@ -18,6 +21,7 @@ MODELS = (
         prices={"2K": "0.12"},
         resolutions=("1K", "2K"),
         cost_micros=30_000,
+        costs={"2K": 75_000},
         details={"megapixels": {"1K": "1 MP", "2K": "4 MP"}},
     ),
     Model(

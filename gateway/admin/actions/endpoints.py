@@ -8,8 +8,9 @@ import attrs
 from gateway.admin.desk import Desk
 from gateway.contracts.operators import Actor, AlreadyDone, Field, NewAction
 from gateway.domain import Endpoint, PriceStep
+from gateway.domain.costs import Sale, find_losses
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
-from gateway.plugins.catalog import Registered, scale_prices
+from gateway.plugins.catalog import Registered, describe_loss, scale_prices, set_cost
 from gateway.plugins.health import probe_now
 from gateway.store.operators import overrides
 
@@ -111,7 +112,7 @@ async def preview_price(desk: Desk, slug: str, price_units: int | None) -> Price
         new_steps=new.price_steps,
         cost_micros=cost,
         margin_units=None if cost is None else new.price_units - cost,
-        is_below_cost=_is_below_cost(new, cost),
+        is_below_cost=bool(_find_losses(new, registered)),
         sales=sales,
         sold_units=units,
     )
@@ -131,7 +132,8 @@ async def change_price(
 
     Prices by resolution or pages change by the same factor. A 402 that was given before stays good
     for its lifetime. Raises `StaleForm` where the price is not `seen_units` any more, `WrongValue`,
-    and `NeedsFresh` for a price below the cost.
+    `ActionRefused` for a price below the cost unless the settings file allows losses, and then
+    `NeedsFresh`.
     """
     _check_reason(reason)
     newest = await _find_newest(desk, slug, "price")
@@ -142,7 +144,10 @@ async def change_price(
             f"{slug} costs {registered.endpoint.price_units / 10**6:g} USDC by now. Nothing was "
             "changed; look at it again."
         )
-    if not is_fresh and _is_below_cost(new, registered.endpoint.cost_micros):
+    losses = _find_losses(new, registered)
+    if losses and not desk.catalog.allows_loss(slug):
+        raise ActionRefused(describe_loss(slug, losses))
+    if losses and not is_fresh:
         raise NeedsFresh("This price is below the cost: enter the password again.")
     value = None if price_units is None else str(price_units)
     return await _override(desk, actor, slug, "price", value, reason, newest, refusal)
@@ -208,8 +213,12 @@ def _priced(desk: Desk, slug: str, price_units: int | None) -> Endpoint:
     return scale_prices(filed, price_units)
 
 
-def _is_below_cost(endpoint: Endpoint, cost_micros: int | None) -> bool:
-    return cost_micros is not None and endpoint.price_units < cost_micros
+def _find_losses(priced: Endpoint, registered: Registered) -> list[Sale]:
+    """Return what would be sold below the cost that operators have set, or else the adapter's."""
+    change = registered.change
+    if change is not None and change.cost_micros is not None:
+        priced = set_cost(priced, change.cost_micros)
+    return find_losses(priced)
 
 
 def _check_reason(reason: str) -> None:

@@ -10,6 +10,7 @@ from gateway.admin.actions import endpoints as actions
 from gateway.contracts.operators import Actor
 from gateway.domain import QUOTE_LIFE_S
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
+from gateway.settings import EndpointOverride
 from gateway.store import SqliteStore
 from gateway.store.operators import overrides
 from gateway.testing.store.operators import new_action
@@ -171,14 +172,27 @@ async def test_a_price_that_changed_meanwhile_is_not_changed_again(gateway, desk
     assert await price_of(gateway) == 50_000
 
 
-async def test_below_the_cost_a_fresh_password_is_needed(gateway, desk):
+async def test_a_price_below_the_cost_is_refused(gateway, desk):
     await actions.change_cost(desk, ACTOR, "picture", 30_000)
     preview = await actions.preview_price(desk, "picture", 25_000)
     assert (preview.margin_units, preview.is_below_cost) == (-5_000, True)
-    with pytest.raises(NeedsFresh, match="below the cost"):
-        await change_price(desk, 25_000)
-    await change_price(desk, 25_000, is_fresh=True)
-    assert await price_of(gateway) == 25_000
+    for is_fresh in (False, True):
+        with pytest.raises(ActionRefused, match="allow_loss = true"):
+            await change_price(desk, 25_000, is_fresh=is_fresh)
+    assert await price_of(gateway) == 20_000
+    await change_price(desk, 30_000)
+    assert await price_of(gateway) == 30_000
+
+
+async def test_a_loss_that_the_file_allows_needs_a_fresh_password(settings, provider, clock):
+    allowing = {"picture": EndpointOverride(allow_loss=True)}
+    async with running(attrs.evolve(settings, endpoints=allowing), provider, now=clock) as gateway:
+        desk = gateway.services.desk
+        await actions.change_cost(desk, ACTOR, "picture", 30_000)
+        with pytest.raises(NeedsFresh, match="below the cost"):
+            await change_price(desk, 25_000)
+        await change_price(desk, 25_000, is_fresh=True)
+        assert await price_of(gateway) == 25_000
 
 
 async def test_the_preview_says_what_is_sold_and_that_a_cost_is_unknown(gateway, desk, payer):

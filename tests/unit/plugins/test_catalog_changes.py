@@ -64,7 +64,7 @@ def test_a_change_of_a_slug_that_no_plugin_registers_is_left_out():
         catalog.filed("gone")
 
 
-@pytest.mark.parametrize(("cost", "micros"), [("0.04", 40_000), ("0", 0), ("0.00", 0)])
+@pytest.mark.parametrize(("cost", "micros"), [("0.02", 20_000), ("0", 0), ("0.00", 0)])
 def test_a_cost_of_the_settings_counts_until_the_operator_changes_it(cost, micros):
     catalog = catalog_of(picture={"cost": cost})
     registered = catalog[ENDPOINT.slug]

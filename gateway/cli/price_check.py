@@ -1,0 +1,75 @@
+"""The row `prices` of `gateway check`: whether what is on sale brings more than it costs."""
+
+import datetime as dt
+import time
+
+from gateway.domain import Endpoint
+from gateway.domain.costs import worst_sales
+from gateway.plugins.catalog import Catalog, describe_loss
+from gateway.plugins.manager import PluginManager
+from gateway.settings import Settings
+from gateway.store import SqliteStore
+
+# Vendors change their prices a few times a year.
+_OLD_DAYS = 90
+
+
+async def check_prices(settings: Settings) -> str:
+    """Return what is to be known of the prices on sale, those that operators changed included.
+
+    Raises `ValueError` for an endpoint that is sold below its cost where that is not allowed.
+    """
+    catalog = PluginManager().catalog(settings)
+    try:
+        async with SqliteStore(settings.data_dir / "gateway.db") as store:
+            found = await store.operators.changes_after(-1, now=time.time())
+        if found is not None:
+            catalog.change(found[1])
+        return describe_prices(catalog, dt.datetime.now(dt.UTC).date())
+    finally:
+        await catalog.close()
+
+
+def describe_prices(catalog: Catalog, today: dt.date) -> str:
+    """Return one line about all prices on sale; raises `ValueError` for a loss not allowed."""
+    said = []
+    for endpoint in catalog:
+        losses = [sale for sale in worst_sales(endpoint) if sale.is_loss]
+        if losses and not catalog.allows_loss(endpoint.slug):
+            raise ValueError(describe_loss(endpoint.slug, losses))
+        said += [f"{endpoint.slug} below its cost, as you allow: {sale}" for sale in losses]
+    said += _list_thin(catalog)
+    unknown = [
+        endpoint.slug
+        for endpoint in catalog
+        if any(sale.cost_micros is None for sale in worst_sales(endpoint))
+    ]
+    if unknown:
+        said.append(f"the cost is not known of {', '.join(unknown)}")
+    said += [_describe_age(endpoint, today) for endpoint in catalog if is_old(endpoint, today)]
+    return "; ".join(said) or "every price is 1.2 times its cost or more"
+
+
+def is_old(endpoint: Endpoint, today: dt.date) -> bool:
+    """Whether the costs of an endpoint's table were compared with the vendor's long ago."""
+    if endpoint.cost_checked is None:
+        return False
+    checked = dt.date.fromisoformat(endpoint.cost_checked)
+    return (today - checked).days > _OLD_DAYS
+
+
+def _list_thin(catalog: Catalog) -> list[str]:
+    """Return a clause for each endpoint that brings little more than it costs."""
+    said = []
+    for endpoint in catalog:
+        sales = [sale for sale in worst_sales(endpoint) if sale.cost_micros is not None]
+        thin = [sale for sale in sales if not sale.is_enough and not sale.is_loss]
+        said += [f"{endpoint.slug} at less than 1.2 times its cost: {sale}" for sale in thin[:1]]
+    return said
+
+
+def _describe_age(endpoint: Endpoint, today: dt.date) -> str:
+    return (
+        f"what {endpoint.slug} costs was last looked up on {endpoint.cost_checked}, more than "
+        f"{_OLD_DAYS} days before {today.isoformat()}: compare it with the vendor's prices"
+    )

@@ -1,0 +1,66 @@
+"""Whether an endpoint is sold above its cost: both, for the worst request of each price."""
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from gateway.domain.offers import Endpoint, GenerationRequest
+
+# A price of 1.2 times the cost pays for gas and for what fails.
+_ENOUGH = (12, 10)
+
+
+@attrs.frozen(kw_only=True)
+class Sale:
+    """The request of one price that costs the operator most."""
+
+    price_units: int
+
+    # None: not known.
+    cost_micros: int | None
+    resolution: str | None = None
+    pages: int | None = None
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is sold for less than it costs."""
+        return self.cost_micros is not None and self.price_units < self.cost_micros
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it is sold for 1.2 times its cost or more; a cost that is not known is not."""
+        over, under = _ENOUGH
+        return self.cost_micros is not None and self.price_units * under >= self.cost_micros * over
+
+    def __str__(self) -> str:
+        counted = {None: "", 1: "1 page"}.get(self.pages, f"{self.pages} pages")
+        what = ", ".join(filter(None, (self.resolution, counted))) or "one generation"
+        cost = "an unknown sum" if self.cost_micros is None else f"{self.cost_micros / 10**6:g} USD"
+        return f"{what}: sold for {self.price_units / 10**6:g} USDC, costs {cost}"
+
+
+def worst_sales(endpoint: Endpoint) -> Iterator[Sale]:
+    """Yield the most expensive request of each price that the endpoint has."""
+    for resolution in endpoint.resolution.values or (None,):
+        for pages in _worst_pages(endpoint):
+            request = GenerationRequest(resolution=resolution, pages=pages)
+            yield Sale(
+                price_units=endpoint.price_of(request),
+                cost_micros=endpoint.cost_of(request),
+                resolution=resolution,
+                pages=pages,
+            )
+
+
+def find_losses(endpoint: Endpoint) -> list[Sale]:
+    """Return the sales for which the operator pays more than the buyer does."""
+    return [sale for sale in worst_sales(endpoint) if sale.is_loss]
+
+
+def _worst_pages(endpoint: Endpoint) -> Sequence[int | None]:
+    """Return the last number of pages before each step, and the most that are taken."""
+    if not endpoint.counts_pages:
+        return [None]
+    begins = {step.min_pages for step in endpoint.price_steps if step.min_pages}
+    last = endpoint.max_pages or max(begins, default=1)
+    return sorted({begin - 1 for begin in begins if 1 < begin <= last} | {last})
