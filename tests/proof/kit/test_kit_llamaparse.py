@@ -8,6 +8,7 @@ class LlamaParseApi(FakeApi):
     """A file is uploaded, which bills nothing; then a job is begun, and polled with its text."""
 
     submit = "POST /api/v2/parse"
+    cancel = r"POST /api/v2/parse/[^/]+/cancel"
     lacks = ("moderated", "nothing")
 
     def settings(self, url):
