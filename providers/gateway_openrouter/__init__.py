@@ -10,7 +10,7 @@ import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
 from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
-from gateway_openrouter.models import MODELS
+from gateway_openrouter.models import CHECKED, MODELS
 from gateway_openrouter.painter import Painter
 
 
@@ -61,4 +61,4 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
     )
     for model in models:
-        register(picture_endpoint(model, provider="openrouter"), provider)
+        register(picture_endpoint(model, provider="openrouter", checked=CHECKED), provider)

@@ -13,6 +13,8 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model
 
+# When these costs were last compared with the vendor's prices.
+CHECKED = "2026-11-22"
 MODELS = (
     Model(
         slug="openrouter-flux-3-image",

@@ -67,7 +67,7 @@ async def test_who_paid_just_before_a_spent_account_was_known_is_told_at_once(tm
     assert {task.error for task in ended} == {
         "The provider does not serve this gateway's account now. Nothing was made; a refund is due."
     }
-    assert {row["reason"] for row in rows} == {"402: top up"}
+    assert {row["reason"] for row in rows} == {"AccountProblem: 402: top up"}
     assert len(api.submits) == 1
 
 
