@@ -113,12 +113,12 @@ def picture_endpoint(model: Model, *, provider: str, checked: str | None = None)
     )
 
 
-def edit_endpoint(model: Model, *, provider: str) -> Endpoint:
+def edit_endpoint(model: Model, *, provider: str, checked: str | None = None) -> Endpoint:
     """Return the endpoint that sells edits of a buyer's picture by a model.
 
     A buyer who names no aspect ratio keeps the picture's own: `request.aspect_ratio` is None then.
     """
-    made = picture_endpoint(model, provider=provider)
+    made = picture_endpoint(model, provider=provider, checked=checked)
     return attrs.evolve(
         made,
         capability=IMAGE_EDITING,

@@ -102,7 +102,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         register(picture_endpoint(model, provider="gemini", checked=CHECKED), painter)
         if asked_to_edit != asked:
             painter = Painter(outbound, model=asked_to_edit, version=version, traits=traits)
-        register(edit_endpoint(edits, provider="gemini"), painter)
+        register(edit_endpoint(edits, provider="gemini", checked=CHECKED), painter)
 
 
 def _model_asked(model: Model, settings: Settings) -> str:

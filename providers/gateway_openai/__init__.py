@@ -45,7 +45,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     register(picture_endpoint(model, provider="openai", checked=CHECKED), painter)
     editing = edit_on_sale(section, asked=_model_named_for("openai-image-edit", settings))
     if editing is not None:
-        register(edit_endpoint(editing, provider="openai"), painter)
+        register(edit_endpoint(editing, provider="openai", checked=CHECKED), painter)
 
 
 def _model_named_for(slug: str, settings: Settings) -> str:

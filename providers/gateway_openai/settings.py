@@ -17,6 +17,7 @@ _PRICES = {"low": "0.08", "medium": "0.08", "high": "0.32", "auto": "0.32", "xhi
 # What an edit costs more. A picture that is sent to gpt-image-2 counts as 1,536 tokens at most, as
 # a developer found by measuring (community.openai.com, 2026-06), at 8 US dollars a million: 0.0123.
 _SENT_PICTURE_UNITS = usdc("0.02")
+_SENT_PICTURE_MICROS = 12_300
 # 10⁻⁶ US dollars of a picture at 1K by quality, of the same guide. Nobody names those of 2K and 4K.
 _COSTS = {"low": 6_000, "medium": 53_000, "high": 211_000, "auto": 211_000}
 _COSTED_MODEL = "gpt-image-2"
@@ -124,12 +125,14 @@ def edit_on_sale(section: OpenAISettings, *, asked: str = "") -> Model | None:
         _checked_price("openai_edit_price", price)
     else:
         price = f"{(usdc(_prices(section)['1K']) + _SENT_PICTURE_UNITS) / 1_000_000:f}"
+    cost = _cost_micros(section, asked or model)
     return Model(
         slug="openai-image-edit",
         id=model,
         title=f"Image edit by {model}",
         description="Changes a picture as a prompt says.",
         price=price,
+        cost_micros=None if cost is None else cost + _SENT_PICTURE_MICROS,
         timeout_s=_TIMEOUT_S,
     )
 
