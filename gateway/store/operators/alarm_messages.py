@@ -28,8 +28,13 @@ def due(db: sqlite3.Connection, now: float, limit: int) -> list[AlarmMessage]:
 
     One from the future is due, too: the clock was put back after it was written.
     """
-    where = "WHERE due_at IS NOT NULL AND (due_at <= ?1 OR created_at > ?1) ORDER BY id LIMIT ?2"
-    return _select(db, where, now, limit)
+    return _select(
+        db,
+        """INDEXED BY alarm_messages_due
+           WHERE due_at IS NOT NULL AND (due_at <= ?1 OR created_at > ?1) ORDER BY id LIMIT ?2""",
+        now,
+        limit,
+    )
 
 
 def untold(db: sqlite3.Connection, since: float, limit: int) -> list[AlarmMessage]:
