@@ -28,6 +28,8 @@ EXAMPLES = (
     ACME / "src" / "gateway_acme.py",
     ACME / "tests" / "test_acme.py",
     OTEL / "src" / "gateway_otel.py",
+    ROOT / "tests" / "proof" / "distribution" / "pager_plugin.py",
+    ROOT / "tests" / "proof" / "distribution" / "test_plugin_snippets.py",
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PIP = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}

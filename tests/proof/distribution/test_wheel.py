@@ -84,7 +84,11 @@ def test_it_runs_from_the_wheel(installed) -> None:
     assert {row["plugin"] for row in rows} == set(BUNDLED)
     assert not [row for row in rows if "left out" in row["note"]]
     endpoints = json.loads(installed("-m", "gateway", "endpoints", "--json").stdout)
-    assert {row["slug"] for row in endpoints} == {"document-parser", "sandbox-image"}
+    assert {row["slug"] for row in endpoints} == {
+        "document-parser",
+        "sandbox-image",
+        "sandbox-image-edit",
+    }
 
 
 def test_the_pages_are_in_the_wheel(installed) -> None:

@@ -1,0 +1,56 @@
+"""The snippets of docs/plugins.md that stand in no package of docs/examples."""
+
+import io
+import urllib.request
+
+from gateway import Alarm, Choice, Endpoint, usdc
+from gateway.plugins.manager import PluginManager
+from gateway.plugins.registration import endpoint_offer
+from tests.conftest import ScriptedProvider
+from tests.proof.distribution import pager_plugin
+
+edit = Endpoint(
+    slug="acme-edit",
+    title="Acme Edit",
+    description="Changes a picture as a prompt says.",
+    model="edit-1",
+    provider="acme",
+    capability="image-editing",
+    price_units=usdc("0.08"),
+    required_fields=("prompt", "fileBase64", "fileName"),
+    file_extensions=(".png", ".jpg", ".jpeg", ".webp"),
+    output_format=Choice(values=("png", "jpg", "webp"), default="png"),
+)
+
+
+def test_the_endpoint_that_edits_pictures_may_be_registered():
+    endpoint_offer(edit, ScriptedProvider())
+
+
+def test_the_pager_is_told_of_an_alarm(monkeypatch):
+    sent = []
+
+    def answer(request, timeout):
+        sent.append((request.method, request.full_url, request.data))
+        return io.BytesIO()
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    alarm = Alarm(
+        event="raised",
+        key="gas",
+        urgency="soon",
+        title="The key is low",
+        text="It pays for 3 more sales.",
+        todo="",
+        link="https://gateway.example.com/admin",
+        since=0.0,
+    )
+    (tell,) = PluginManager([pager_plugin]).notifiers().values()
+    tell(alarm)
+    assert sent == [
+        (
+            "POST",
+            "http://pager.internal/say",
+            b"soon: The key is low. It pays for 3 more sales. https://gateway.example.com/admin",
+        )
+    ]
