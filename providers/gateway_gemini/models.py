@@ -3,9 +3,9 @@
 Google's prices of one picture, in US dollars (2026-11): Nano Banana 2.1 0.034 at 1K; 3.1 Flash Lite
 0.034; 3.1 Flash 0.067 at 1K, 0.101 at 2K, 0.151 at 4K; 3 Pro 0.134 at 1K and 2K, 0.24 at 4K. The
 prompt costs little more. Those of Nano Banana 2.1 are of third parties: LiteLLM's table names 1K,
-and fal's page of the model puts 4K at about 0.11; 2K lies between, and
-0.06 is a guess. A picture that is sent counts as 1,120 tokens (Google's guide to Gemini 3). They cost 0.0023 at 3 Pro and less elsewhere, so an edit
-has the price of a picture.
+and fal's page of the model puts 4K at about 0.11; 2K lies between, and 0.06 is a guess. A picture
+that is sent counts as 1,120 tokens (Google's guide to Gemini 3). They cost 0.0023 at 3 Pro and less
+elsewhere, so an edit has the price of a picture.
 """
 
 import attrs
