@@ -15,7 +15,6 @@ import click
 from gateway.cli.live_files import smallest_file
 from gateway.contracts import Cancelling, Polling
 from gateway.domain import (
-    TEXT_TO_IMAGE,
     Endpoint,
     GenerationRequest,
     Handle,
@@ -259,7 +258,7 @@ async def _look_at(
         for one in result.outputs
     ]
     whole = attrs.evolve(result, outputs=tuple(outputs))
-    if endpoint.capability == TEXT_TO_IMAGE:
+    if endpoint.sells_pictures:
         whole = await pictures.check(whole, request.output_format)
     found = [_describe(one) for one in whole.outputs if isinstance(one, Output)]
     if whole.text is not None:

@@ -71,10 +71,13 @@ ON_SALE = tuple(model.slug for model in MODELS if model.slug not in _RETIRED)
 
 
 def editing(model: Model) -> Model:
-    """Return the offer of edits by a model."""
+    """Return the offer of edits by a model; each costs the tokens of the picture that is sent."""
+    sent = round(SENT_PICTURE_TOKENS * SENT_DOLLARS)
     return attrs.evolve(
         model,
         slug=f"{model.slug}-edit",
         title=f"{model.title}, edit",
         description="Changes a picture as a prompt says.",
+        cost_micros=None if model.cost_micros is None else model.cost_micros + sent,
+        costs={resolution: cost + sent for resolution, cost in model.costs.items()},
     )

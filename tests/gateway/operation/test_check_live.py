@@ -59,6 +59,22 @@ def check(settings, vendor, tmp_path):
     return run
 
 
+@pytest.mark.parametrize(("made", "result"), [(PNG, "ok"), (b"<html>", "wrong")])
+def test_an_edit_is_made_of_a_sample_and_what_comes_must_be_a_picture(
+    check, vendor, monkeypatch, made, result
+):
+    monkeypatch.setenv("GATEWAY_OPENAI_BASE_URL", vendor.url_for("").rstrip("/"))
+    monkeypatch.setenv("GATEWAY_OPENAI_EDIT_MODEL", "edit-1")
+    answer = {"data": [{"b64_json": base64.b64encode(made).decode()}]}
+    said, _ = check(
+        "--live", "openai-image-edit", "--yes", answers={"/images/edits": (200, answer)}
+    )
+    (row,) = json.loads(said.stdout)
+    assert row["result"] == result
+    ((request, _),) = vendor.log
+    request.close()
+
+
 def test_it_generates_once_and_says_what_came_and_what_was_billed(check, vendor):
     said, told = check("--live", SLUG, "--yes")
     assert said.exit_code == 0, said.output
