@@ -362,7 +362,7 @@ def test_a_stop_answers_the_long_poll_and_closes_what_waits_for_nothing(gateway,
         answer = heard(waiting)
         assert heard(idle) == b""
         assert heard(begun) == b""
-        assert is_refused(gateway)
+        until(lambda: is_refused(gateway))
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["done"] is False
     gateway.let_go()
