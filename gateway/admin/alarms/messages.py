@@ -4,6 +4,7 @@ Titles and texts are written for the operator's page and hold no key. A vendor's
 them, and addresses of the gateway's own keys.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -14,6 +15,8 @@ from gateway.contracts.alarms import Alarm, AlarmRecord, Event
 # A vendor's text may be long; a phone shows a few lines.
 _MAX_TEXT_CHARS = 1_000
 _MAX_TITLE_CHARS = 200
+# What Discord, Slack and Telegram read as a call to people; a vendor's words may hold one.
+_MENTION = re.compile(r"@(?=everyone|here|channel|all)|<(?=[@!#])", re.IGNORECASE)
 _WORDS = {"raised": "", "again": "Still: ", "ended": "Over: ", "digest": "", "test": ""}
 _URGENCY_WORDS = {"urgent": "Urgent", "soon": "Soon", "notice": "Notice"}
 
@@ -65,7 +68,17 @@ class Letter:
 
 
 def write_letter(alarms: Sequence[Alarm]) -> Letter:
-    """Return one letter about one or more messages of one gateway."""
+    """Return one letter about one or more messages of one gateway; it calls nobody by a mention."""
+    letter = _write_letter(alarms)
+    return Letter(title=_mute_mentions(letter.title), body=_mute_mentions(letter.body))
+
+
+def _mute_mentions(text: str) -> str:
+    # A zero-width space: people read the same.
+    return _MENTION.sub("\\g<0>\u200b", text)
+
+
+def _write_letter(alarms: Sequence[Alarm]) -> Letter:
     if len(alarms) == 1:
         return Letter(title=_write_title(alarms[0]), body=_write_body(alarms[0]))
     urgent = sum(one.urgency == "urgent" and one.event != "ended" for one in alarms)

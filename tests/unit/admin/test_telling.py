@@ -136,6 +136,30 @@ def test_a_letter_says_what_since_when_what_to_do_and_where():
     ]
 
 
+def test_a_vendors_words_call_nobody_in_a_chat():
+    words = "@everyone <!channel> <@U1>: write to support@vendor.example"
+    alarm = Alarm(
+        event="raised",
+        key="off_sale:acme",
+        urgency="urgent",
+        title="@here",
+        text=words,
+        todo="",
+        link="https://gateway.example.com/admin",
+        since=NOW,
+        gateway="Shop",
+    )
+    letter = write_letter([alarm])
+    assert "@here" not in letter.title
+    first = letter.body.splitlines()[0]
+    assert "@everyone" not in first
+    assert "<!" not in first
+    assert "<@" not in first
+    # To people it reads the same, and an address stays one.
+    assert first.replace("\u200b", "") == words
+    assert "support@vendor.example" in first
+
+
 async def test_a_clock_that_is_put_back_silences_no_channel(desk):
     desk.inbox.problem = "Status 500."
     desk.holds = [condition()]
