@@ -1,7 +1,10 @@
 """Endpoints by the JSON API: pause, price and cost, each once for one key."""
 
+import attrs
 import pytest
 
+from gateway.settings import EndpointOverride
+from tests.conftest import running
 from tests.gateway.admin.operator import actions_of
 from tests.gateway.admin.test_api import get, post, token_of
 
@@ -58,8 +61,22 @@ async def test_a_token_sets_no_price_below_the_cost(gateway):
     assert (found["costMicros"], found["isCostSet"]) == (15_000, True)
     body = {"priceUnits": 10_000, "seenUnits": 20_000, "reason": "a sale"}
     answer = await post(gateway, f"{PATH}/price", headers, "k2", **body)
-    assert (answer.status_code, (await answer.get_json())["code"]) == (403, "NEEDS_FRESH_LOGIN")
+    refused = await answer.get_json()
+    assert (answer.status_code, refused["code"]) == (409, "REFUSED")
+    assert "allow_loss = true" in refused["error"]
     assert await _price(gateway) == 20_000
+
+
+async def test_a_loss_that_is_allowed_wants_the_password_all_the_same(settings, provider):
+    allowing = attrs.evolve(settings, endpoints={"picture": EndpointOverride(allow_loss=True)})
+    async with running(allowing, provider) as gateway:
+        headers = await token_of(gateway)
+        await post(gateway, f"{PATH}/cost", headers, costMicros=15_000)
+        body = {"priceUnits": 10_000, "seenUnits": 20_000, "reason": "a sale"}
+        answer = await post(gateway, f"{PATH}/price", headers, "k2", **body)
+        found = (answer.status_code, (await answer.get_json())["code"])
+        assert found == (403, "NEEDS_FRESH_LOGIN")
+        assert await _price(gateway) == 20_000
 
 
 @pytest.mark.parametrize("what", ["pause", "resume", "price", "cost", "try"])
