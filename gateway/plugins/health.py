@@ -38,9 +38,20 @@ async def probe_forever(
         await asyncio.sleep(look_s)
 
 
+async def error_of(upstream: Upstream, timeout_s: float = _TIMEOUT_S) -> Exception | None:
+    """Probe a provider and return the error that the probe raised; None if it works."""
+    begin_notes()
+    try:
+        async with asyncio.timeout(timeout_s):
+            await upstream.probe()
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+        return error
+    return None
+
+
 async def problem_of(upstream: Upstream, *, timeout_s: float = _TIMEOUT_S) -> str | None:
     """Return what a provider's `health` says is wrong; None if it works or has no `health`."""
-    error = await _probe_error(upstream, timeout_s)
+    error = await error_of(upstream, timeout_s)
     return _describe_error(error, upstream) if error is not None else None
 
 
@@ -60,22 +71,11 @@ async def probe_now(registered: Registered, *, timeout_s: float = _TIMEOUT_S) ->
     return problem
 
 
-async def _probe_error(upstream: Upstream, timeout_s: float) -> Exception | None:
-    """Probe a provider and return the error that the probe raised."""
-    begin_notes()
-    try:
-        async with asyncio.timeout(timeout_s):
-            await upstream.probe()
-    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-        return error
-    return None
-
-
 async def _probe_at_start(upstream: Upstream, timeout_s: float) -> None:
     """Take a provider with a bad account off sale before a buyer pays for it."""
     if not isinstance(upstream.provider, Probing):
         return
-    error = await _probe_error(upstream, timeout_s)
+    error = await error_of(upstream, timeout_s)
     if error is None:
         return
     description = _describe_error(error, upstream)
@@ -90,7 +90,7 @@ async def _probe_open_circuit(upstream: Upstream, timeout_s: float) -> None:
 
     A provider without `health` is put back as well: the next buyer's task tries it.
     """
-    error = await _probe_error(upstream, timeout_s)
+    error = await error_of(upstream, timeout_s)
     if error is None:
         upstream.circuit.try_again()
     else:
@@ -100,7 +100,7 @@ async def _probe_open_circuit(upstream: Upstream, timeout_s: float) -> None:
 
 async def _probe_for_model(registered: Registered, timeout_s: float) -> None:
     """Let the next buyer's task try a model again, if its provider works."""
-    error = await _probe_error(registered.upstream, timeout_s)
+    error = await error_of(registered.upstream, timeout_s)
     if error is None:
         registered.circuit.try_again()
     else:

@@ -8,7 +8,8 @@ import pytest
 
 from gateway.contracts import Probing
 from gateway.domain import DOCUMENT_PARSING, MAX_ATTEMPTS
-from gateway.plugins.health import probe_forever, problem_of
+from gateway.errors import AccountProblem
+from gateway.plugins.health import error_of, probe_forever, problem_of
 from gateway.testing.fakes.api import FakeApi
 from gateway.testing.fakes.server import FakeServer
 from gateway.testing.provider.checks import (
@@ -109,11 +110,13 @@ class RefusalScenes:
         if not isinstance(gateway.sold.upstream.provider, Probing):
             pytest.skip("the provider has no `health`")
         server.set_answers(others="account")
-        problem = await problem_of(gateway.sold.upstream) or "nothing"
-        assert problem.startswith("AccountProblem"), (
-            f"`health` raises {problem} for a refused key; AccountProblem would take the endpoint "
+        error = await error_of(gateway.sold.upstream)
+        raised = "nothing" if error is None else type(error).__name__
+        assert isinstance(error, AccountProblem), (
+            f"`health` raises {raised} for a refused key; AccountProblem would take the endpoint "
             "off sale before anybody pays."
         )
+        problem = await problem_of(gateway.sold.upstream) or ""
         assert not any(secret in problem for secret in secrets), (
             "`health` says the key, and the operator's log and `gateway plugins` show what it says."
         )
