@@ -45,7 +45,7 @@ class Desk:
     last_seen: LastSeen = attrs.field(init=False)
 
     # Which endpoints of the chain only fail, and how fast the disk fills.
-    rpc_watch: RpcWatch = attrs.field(init=False)
+    rpc_watch: RpcWatch = attrs.field(init=False, factory=RpcWatch)
     disk_pace: DiskPace = attrs.field(init=False, factory=DiskPace)
 
     # What several pages want at the same time, by name.
@@ -61,10 +61,6 @@ class Desk:
     @last_seen.default
     def _make_last_seen(self) -> LastSeen:
         return LastSeen(self.now)
-
-    @rpc_watch.default
-    def _make_rpc_watch(self) -> RpcWatch:
-        return RpcWatch(self.now)
 
     @shared.default
     def _make_shared(self) -> SharedAnswers[Any]:

@@ -1,12 +1,12 @@
 """Remembers of each RPC endpoint since when all its answers were refusals or silence."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
 from gateway import signals
-from gateway.contracts import Clock
 
 # An endpoint that nobody has asked for so long says nothing about now.
 _STALE_S = 600.0
@@ -15,7 +15,7 @@ _FAILURES = ("silent", "refused")
 
 @attrs.frozen
 class _Failing:
-    """Unix seconds of the first and the newest failure without an answer between them."""
+    """The first and the newest failure without an answer between them, in the clock's seconds."""
 
     first: float
     newest: float
@@ -24,7 +24,8 @@ class _Failing:
 class RpcWatch:
     """Listens to the calls of the chain for as long as it is kept."""
 
-    def __init__(self, now: Clock) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        # Only differences count: a wall clock that is put back would make them wrong.
         self._now = now
         self._failing: dict[int, _Failing] = {}
         signals.rpc_answered.connect(self._note)
