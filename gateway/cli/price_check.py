@@ -5,8 +5,9 @@ import time
 
 from gateway.domain import Endpoint
 from gateway.domain.costs import worst_sales
-from gateway.plugins.catalog import Catalog, describe_loss
+from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
+from gateway.plugins.pricing import describe_loss
 from gateway.settings import Settings
 from gateway.store import SqliteStore
 

@@ -10,8 +10,9 @@ from gateway.contracts.operators import Actor, AlreadyDone, Field, NewAction
 from gateway.domain import Endpoint, PriceStep
 from gateway.domain.costs import Sale, find_losses
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
-from gateway.plugins.catalog import Registered, describe_loss, scale_prices, set_cost
+from gateway.plugins.catalog import Registered
 from gateway.plugins.health import probe_now
+from gateway.plugins.pricing import describe_loss, scale_prices, set_cost
 from gateway.store.operators import overrides
 
 _DAY_S = 86_400

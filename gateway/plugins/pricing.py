@@ -1,0 +1,124 @@
+"""What the operator's file and later changes make of an endpoint's prices and costs."""
+
+from collections.abc import Sequence
+
+import attrs
+import structlog
+
+from gateway.domain import Endpoint, PriceStep, dollars, usdc
+from gateway.domain.costs import Sale, find_losses
+from gateway.errors import SettingsError
+from gateway.settings import EndpointOverride
+
+_log = structlog.get_logger()
+
+
+def apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
+    """Return an endpoint with the operator's changes of the table `[endpoints.<slug>]`.
+
+    A changed `price` raises or lowers every price step by the same factor; `prices` names steps by
+    their resolution. Raises `SettingsError` for an impossible price or resolution.
+    """
+    changes = {
+        name: value
+        for name in ("title", "description", "model")
+        if (value := getattr(override, name)) is not None
+    }
+    changed = attrs.evolve(endpoint, **changes)
+    if override.price is not None:
+        changed = scale_prices(changed, _read_price(endpoint.slug, "price", override.price))
+    for resolution, price in override.prices.items():
+        units = _read_price(endpoint.slug, f"prices.{resolution}", price)
+        changed = _set_price_step(changed, resolution, units)
+    if override.cost is not None:
+        changed = set_cost(changed, _read_cost(endpoint.slug, override.cost))
+    return changed
+
+
+def check_losses(endpoint: Endpoint, *, is_allowed: bool) -> None:
+    """Raise `SettingsError` for an endpoint that is sold below its cost, unless that is allowed."""
+    losses = find_losses(endpoint)
+    if not losses:
+        return
+    if not is_allowed:
+        raise SettingsError(describe_loss(endpoint.slug, losses))
+    _log.warning("endpoint.below_cost", slug=endpoint.slug, sold=str(losses[0]))
+
+
+def describe_loss(slug: str, losses: Sequence[Sale]) -> str:
+    """Return the sentence about sales below cost, with the ways out."""
+    more = f"; and {len(losses) - 1} more" if len(losses) > 1 else ""
+    return (
+        f"{slug} would be sold below its cost ({losses[0]}{more}). Raise the "
+        f'price, correct the cost ([endpoints.{slug}] cost = "..."), or write allow_loss = true '
+        f"into [endpoints.{slug}]."
+    )
+
+
+def set_cost(endpoint: Endpoint, cost_micros: int) -> Endpoint:
+    """Return an endpoint at the cost that the operator says, its steps' costs in proportion.
+
+    Where the cost was not known before, all steps cost the same.
+    """
+    before = endpoint.cost_micros
+    steps = tuple(
+        attrs.evolve(
+            step,
+            cost_micros=-(-step.cost_micros * cost_micros // before)
+            if before and step.cost_micros is not None
+            else None,
+        )
+        for step in endpoint.price_steps
+    )
+    return attrs.evolve(
+        endpoint,
+        cost_micros=cost_micros,
+        price_steps=steps,
+        page_cost_micros=None,
+        cost_checked=None,
+    )
+
+
+def scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
+    """Return an endpoint at another price, its steps in proportion, rounded up."""
+    steps = tuple(
+        attrs.evolve(step, price_units=-(-step.price_units * price_units // endpoint.price_units))
+        for step in endpoint.price_steps
+    )
+    return attrs.evolve(endpoint, price_units=price_units, price_steps=steps)
+
+
+def _set_price_step(endpoint: Endpoint, resolution: str, price_units: int) -> Endpoint:
+    """Return an endpoint with another price for one resolution."""
+    setting = f"[endpoints.{endpoint.slug}] prices.{resolution}"
+    if resolution not in endpoint.resolution.values:
+        known = ", ".join(endpoint.resolution.values) or "none"
+        raise SettingsError(f"{setting}: the endpoint's resolutions are {known}.")
+    # The manifest names `price_units` as the price of the default resolution.
+    if resolution == endpoint.resolution.default:
+        raise SettingsError(
+            f"{setting}: this is the resolution of a request that names none. "
+            'Write price = "..." instead.'
+        )
+    others = tuple(step for step in endpoint.price_steps if step.resolution != resolution)
+    old = [step.cost_micros for step in endpoint.price_steps if step.resolution == resolution]
+    step = PriceStep(
+        price_units=price_units, resolution=resolution, cost_micros=old[-1] if old else None
+    )
+    return attrs.evolve(endpoint, price_steps=(*others, step))
+
+
+def _read_price(slug: str, name: str, amount: str) -> int:
+    """Return an amount of USDC in units; raises `SettingsError` that names the setting."""
+    try:
+        return usdc(amount)
+    except ValueError as error:
+        raise SettingsError(f"[endpoints.{slug}] {name}: {error}.") from None
+
+
+def _read_cost(slug: str, amount: str) -> int:
+    """Return US dollars in units of 10⁻⁶; raises `SettingsError` that names the setting."""
+    try:
+        return dollars(amount)
+    except ValueError as error:
+        raise SettingsError(f"[endpoints.{slug}] cost: {error}.") from None
