@@ -23,6 +23,7 @@ from gateway.payments import (
     Exposure,
     FailedSettlements,
     Obstacles,
+    PaymentMethods,
     Payments,
     Reconciler,
     Refunds,
@@ -341,7 +342,7 @@ def _make_payments(
     return Payments(
         store=store,
         chain=context.chain,
-        authorizations=parts.manager.authorization_verifier(context),
+        methods=PaymentMethods(parts.manager.authorization_verifiers(context)),
         transfers=parts.manager.transfer_verifier(context),
         settlements=settlements,
         check_serving=readiness.check_serving,

@@ -51,17 +51,11 @@ class Challenge:
 
 @attrs.frozen(kw_only=True)
 class Proof:
-    """A decoded, unchecked payment header: what the client says it signed, and the signature."""
+    """A decoded, unchecked payment header: what the client says it signed, and the signature.
 
-    # The version of x402: 1 or 2.
-    version: int
-    scheme: str
-    network: str
+    A verifier that needs more of the header returns a subclass of its own.
+    """
 
-    # The next three are None in version 1.
-    asset: str | None
-    amount: str | None
-    pay_to: str | None
     authorization: Authorization
 
     # What the header itself says that makes a repeat the same purchase, like an Idempotency-Key.
@@ -69,9 +63,14 @@ class Proof:
 
 
 class AuthorizationVerifier(Protocol):
-    """The x402 flow: challenges, and the signed authorizations that answer them."""
+    """One protocol of signed authorizations: its challenges, and the headers that answer them.
 
-    # In order of preference.
+    A gateway has one or more, in an order. The first makes the 402. Every further one adds the
+    headers of its challenge to that 402 and, if its own payment was refused, its body's members.
+    """
+
+    # In order of preference. `Authorization: Payment` is the header Authorization where its scheme
+    # is Payment; `read` gets what follows the scheme. No two verifiers may have the same header.
     header_names: Sequence[str]
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
@@ -86,10 +85,12 @@ class AuthorizationVerifier(Protocol):
         """
         ...
 
-    def check_terms(self, proof: Proof, quote: Quote, now: float) -> None:
-        """Compare scheme, network, asset, amount, recipient and time window. Pure.
+    def check_terms(self, proof: Any, quote: Quote, now: float) -> None:
+        """Compare what was signed, and for what, with the quote. Pure.
 
-        Raises `PaymentRequired` with the standard reason.
+        Gets what `read` returned. It holds amount, recipient and time window of the authorization,
+        and whatever else the header names, against the quote. Raises `PaymentRequired` with the
+        standard reason.
         """
         ...
 
@@ -101,9 +102,15 @@ class AuthorizationVerifier(Protocol):
         """
         ...
 
-    def receipt_headers(self, proof: Proof, payment: Payment) -> Mapping[str, str]:
+    def receipt_headers(self, proof: Any, payment: Payment) -> Mapping[str, str]:
         """Return the headers of the 200 that describe the settlement to the client."""
         ...
+
+
+def split_header_name(name: str) -> tuple[str, str]:
+    """Return header and scheme of one of `header_names`; an empty scheme stands for any value."""
+    header, _, scheme = name.partition(":")
+    return header.strip(), scheme.strip()
 
 
 class TransferVerifier(Protocol):

@@ -9,6 +9,7 @@ from gateway.payments.accept import Accepted
 from gateway.payments.direct import DirectPayments
 from gateway.payments.exposure import Exposure
 from gateway.payments.failed_settlements import FailedSettlements
+from gateway.payments.methods import PaymentMethods
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.payments.refunds import Refunds
@@ -20,6 +21,7 @@ __all__ = [
     "Exposure",
     "FailedSettlements",
     "Obstacles",
+    "PaymentMethods",
     "Payments",
     "Reconciler",
     "Refunds",

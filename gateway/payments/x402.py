@@ -25,6 +25,7 @@ from gateway.payments.idempotency import (
     require_same_payment,
     require_same_request,
 )
+from gateway.payments.methods import PaymentMethods
 from gateway.payments.settlement import Settlements
 from gateway.payments.spent_nonces import EventSearch, find_payment
 from gateway.shared_answers import SharedAnswer
@@ -39,11 +40,35 @@ _UNSPENT_MARGIN = 5_000
 _HEAD_KEPT_S = 2.0
 
 
+@attrs.frozen(kw_only=True)
+class _Purchase:
+    """One request, and the signed authorization that is to pay for it."""
+
+    verifier: AuthorizationVerifier
+    quote: Quote
+    proof: Proof
+
+    # The authorization's `auth:` claim.
+    claim: str
+
+    new: NewTask
+    key_hash: str | None
+
+    @property
+    def signed(self) -> Authorization:
+        """What the payer signed."""
+        return self.proof.authorization
+
+    def check_terms(self, now: float) -> None:
+        """Compare what the payer signed with the quote."""
+        self.verifier.check_terms(self.proof, self.quote, now)
+
+
 @attrs.define(kw_only=True, slots=False)
 class X402Payments(Acceptance):
-    """The x402 flow, up to the point where a task waits for its payment or in the queue."""
+    """The flow of signed authorizations, up to the point where a task waits or is in the queue."""
 
-    authorizations: AuthorizationVerifier
+    methods: PaymentMethods
     settlements: Settlements
     exposure: Exposure
 
@@ -64,12 +89,14 @@ class X402Payments(Acceptance):
         request: GenerationRequest,
         header: str,
         idempotency_key: str | None = None,
+        verifier: AuthorizationVerifier | None = None,
     ) -> Accepted:
         """Take a signed authorization as the payment of one request.
 
-        The same authorization with the same request returns the same task. A new authorization
-        under the same Idempotency-Key of the same payer returns that task too, and is not used.
-        The payment header may carry the key instead.
+        `verifier` is the one that the request's headers chose; None means the first. The same
+        authorization with the same request returns the same task, whichever verifier reads it. A
+        new authorization under the same Idempotency-Key of the same payer returns that task too,
+        and is not used. The payment header may carry the key instead.
 
         An unknown outcome is no error: the task waits, held, until the chain shows the outcome.
 
@@ -77,80 +104,97 @@ class X402Payments(Acceptance):
         for a key in the header that is wrong or another one, and `ExecutionError` if settling
         cannot work now.
         """
+        verifier = verifier or self.methods.first
         with self._counted(quote.endpoint.slug, Flow.X402):
-            return await self._accept(quote, request, header, idempotency_key)
+            return await self._accept(verifier, quote, request, header, idempotency_key)
 
     async def _accept(
-        self, quote: Quote, request: GenerationRequest, header: str, idempotency_key: str | None
+        self,
+        verifier: AuthorizationVerifier,
+        quote: Quote,
+        request: GenerationRequest,
+        header: str,
+        idempotency_key: str | None,
     ) -> Accepted:
-        proof = await self._read_header(header, quote.endpoint.slug)
+        proof = await self._read_header(verifier, header, quote.endpoint.slug)
         if proof.authorization.value_units in quote.earlier_units:
             # Signed for a 402 that was given before the operator changed the price.
             quote = attrs.evolve(quote, price_units=proof.authorization.value_units)
         key = choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
         while True:
-            found = await self._find_or_reserve(quote, request, proof, key_hash)
-            task = await self._wait_for_outcome(found)
+            purchase = self._begin(verifier, quote, request, proof, key_hash)
+            task = await self._wait_for_outcome(await self._find_or_reserve(purchase))
             if task.payment.state is not PaymentState.RELEASED:
-                headers = self.authorizations.receipt_headers(proof, task.payment)
+                headers = verifier.receipt_headers(proof, task.payment)
                 return Accepted(task=task, headers=headers)
             if task.payment.authorization == proof.authorization:
                 raise PaymentRequired(SPENT)
             # Another authorization had the Idempotency-Key and took nothing. Its release freed
             # the key for this authorization.
 
-    async def _read_header(self, header: str, slug: str) -> Proof:
+    async def _read_header(self, verifier: AuthorizationVerifier, header: str, slug: str) -> Proof:
         """Decode the header. Raises the reason why nothing can be sold first, if there is one."""
         try:
-            return self.authorizations.read(header)
+            return verifier.read(header)
         except PaymentRequired:
             await self._check_can_settle(slug)
             raise
 
-    async def _find_or_reserve(
-        self, quote: Quote, request: GenerationRequest, proof: Proof, key_hash: str | None
-    ) -> Task:
-        """Return the task of this authorization, else the task of its key, else a new task."""
-        fingerprint = request.fingerprint(quote.endpoint.slug)
+    def _begin(
+        self,
+        verifier: AuthorizationVerifier,
+        quote: Quote,
+        request: GenerationRequest,
+        proof: Proof,
+        key_hash: str | None,
+    ) -> _Purchase:
+        signed = proof.authorization
         new = new_task(
             quote.endpoint,
             request,
             price_units=quote.price_units,
-            fingerprint=fingerprint,
+            fingerprint=request.fingerprint(quote.endpoint.slug),
             now=self.now(),
         )
-        claim = quote.network.authorization_key(
-            proof.authorization.sender, proof.authorization.nonce
+        return _Purchase(
+            verifier=verifier,
+            quote=quote,
+            proof=proof,
+            claim=quote.network.authorization_key(signed.sender, signed.nonce),
+            new=new,
+            key_hash=key_hash,
         )
+
+    async def _find_or_reserve(self, purchase: _Purchase) -> Task:
+        """Return the task of this authorization, else the task of its key, else a new task."""
         # Look for the claim before checking price and time window: a client that lost its 200 may
         # come back after the authorization has expired.
-        if known := await self._find_known(quote, proof, claim, new, key_hash):
+        if known := await self._find_known(purchase):
             return known
-        await self._check_can_settle(quote.endpoint.slug)
+        await self._check_can_settle(purchase.quote.endpoint.slug)
         try:
-            return await self._reserve(quote, proof, claim, new, key_hash)
+            return await self._reserve(purchase)
         except PaymentRequired:
             # A buyer that hung up may have reserved it: that write may still be on its way to the
             # disk, and the buyer would be charged after a 402.
             await self.store.ping()
-            if known := await self._find_known(quote, proof, claim, new, key_hash):
+            if known := await self._find_known(purchase):
                 return known
             raise
 
-    async def _find_known(
-        self, quote: Quote, proof: Proof, claim: str, new: NewTask, key_hash: str | None
-    ) -> Task | None:
+    async def _find_known(self, purchase: _Purchase) -> Task | None:
         """Return the task of this authorization, else the task of its key, else None.
 
         Raises `PaymentRequired` if the authorization paid for something else, and
         `IdempotencyConflict` if the key was used with another request.
         """
-        if task := await self.store.find_claim(claim):
-            return require_same_payment(task, proof, new)
+        new, key_hash = purchase.new, purchase.key_hash
+        if task := await self.store.find_claim(purchase.claim):
+            return require_same_payment(task, purchase.proof, new)
         if key_hash is not None and (task := await self.store.find_idempotent(key_hash)):
             # Only the payer may learn what was bought under the payer's key.
-            await self._check_signed(quote, proof)
+            await self._check_signed(purchase)
             return require_same_request(task, new.request_hash)
         return None
 
@@ -159,42 +203,38 @@ class X402Payments(Acceptance):
         await self.settlements.check_can_settle()
         await self.check_wallet()
 
-    async def _check_signed(self, quote: Quote, proof: Proof) -> None:
+    async def _check_signed(self, purchase: _Purchase) -> None:
         """Raise `PaymentRequired` if the payer did not sign this authorization for us now.
 
         The payer's balance does not count: nothing more is taken.
         """
-        signed = proof.authorization
-        self.authorizations.check_terms(proof, quote, self.now())
-        digest = authorization_digest(signed, quote.network)
+        signed = purchase.signed
+        purchase.check_terms(self.now())
+        digest = authorization_digest(signed, purchase.quote.network)
         signature = unwrap_authorization(signed).signature
         if await is_signed_by(self.chain, signed.sender, digest, signature):
             return
         # A wallet that is not deployed yet cannot be asked, but its settlement can be simulated.
-        if not await self.authorizations.check_chain(signed):
+        if not await purchase.verifier.check_chain(signed):
             raise PaymentRequired(SPENT)
 
-    async def _reserve(
-        self, quote: Quote, proof: Proof, claim: str, new: NewTask, key_hash: str | None
-    ) -> Task:
+    async def _reserve(self, purchase: _Purchase) -> Task:
         """Check the authorization, then reserve the payment.
 
         Of two requests with one claim, the first creates the task, and both return that task.
         """
-        signed = proof.authorization
-        self.authorizations.check_terms(proof, quote, self.now())
-        if not is_signed_by_key(signed, quote.network):
+        signed = purchase.signed
+        purchase.check_terms(self.now())
+        if not is_signed_by_key(signed, purchase.quote.network):
             # Otherwise a stranger's forged signature would take a place among this payer's turns.
-            await self.authorizations.check_chain(signed)
-        async with self.exposure.turn(signed.sender, claim, key_hash) as turn:
+            await purchase.verifier.check_chain(signed)
+        async with self.exposure.turn(signed.sender, purchase.claim, purchase.key_hash) as turn:
             while True:
-                if known := await self._find_known(quote, proof, claim, new, key_hash):
+                if known := await self._find_known(purchase):
                     return known
-                self.authorizations.check_terms(proof, quote, self.now())
-                search_from, limits = await self._check_settlement(quote, signed)
-                reserving = self._reserve_and_settle(
-                    new, signed, claim, search_from, key_hash, limits
-                )
+                purchase.check_terms(self.now())
+                search_from, limits = await self._check_settlement(purchase)
+                reserving = self._reserve_and_settle(purchase, search_from, limits)
                 try:
                     reserved = await self._run_to_end(reserving)
                 except PayerBusy:
@@ -203,18 +243,17 @@ class X402Payments(Acceptance):
                     if reserved is not None:
                         return reserved
 
-    async def _check_settlement(
-        self, quote: Quote, signed: Authorization
-    ) -> tuple[int, ReserveLimits]:
+    async def _check_settlement(self, purchase: _Purchase) -> tuple[int, ReserveLimits]:
         """Return (first block that can hold the transfer, what `reserve` must still check).
 
         Raises if this authorization would not be settled, or paid for something else.
         """
+        quote, signed = purchase.quote, purchase.signed
         # Transfers up to the cutoff block may have paid for a task that a restored database does
         # not know.
         cutoff = await self.cutoff_block()
         is_unspent, head, limits = await asyncio.gather(
-            self.authorizations.check_chain(signed),
+            purchase.verifier.check_chain(signed),
             self._recent_head.get(self.chain.head),
             self.exposure.limits(signed.sender),
         )
@@ -233,17 +272,13 @@ class X402Payments(Acceptance):
         return search_from, attrs.evolve(limits, most_open=None)
 
     async def _reserve_and_settle(
-        self,
-        new: NewTask,
-        signed: Authorization,
-        claim: str,
-        search_from: int,
-        key_hash: str | None,
-        limits: ReserveLimits,
+        self, purchase: _Purchase, search_from: int, limits: ReserveLimits
     ) -> Task | None:
         """Write payment and task down, then start to settle; None if the claim was taken."""
-        bind_new_task(new)
-        reserved = await self.store.reserve(new, signed, claim, search_from, key_hash, limits)
+        bind_new_task(purchase.new)
+        reserved = await self.store.reserve(
+            purchase.new, purchase.signed, purchase.claim, search_from, purchase.key_hash, limits
+        )
         if reserved is not None and reserved.payment.state is PaymentState.RESERVED:
             await self.settlements.drive(reserved.payment, wait_s=0)
         return reserved

@@ -52,9 +52,12 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
 def register_authorization_verifier(
     register: Callable[[AuthorizationVerifier], None], context: PluginContext
 ) -> None:
-    """Accept payments that the buyer signs and the gateway settles (the X402 flow): one per app.
+    """Accept payments that the buyer signs and the gateway settles (the X402 flow).
 
-    The gateway leaves out a second plugin that registers a verifier.
+    There may be several, side by side: a request's payment header chooses one by its name. Bundled
+    plugins come first, then the others by name; the first verifier makes the 402, and every further
+    one adds headers to it. The gateway leaves out a plugin whose verifier has a header that another
+    plugin's has.
     """
 
 

@@ -26,6 +26,7 @@ from gateway.contracts import (
     Settler,
     TransferVerifier,
 )
+from gateway.contracts.payments import split_header_name
 from gateway.errors import SettingsError
 from gateway.plugins import hookspecs
 from gateway.plugins.calls import place_in
@@ -35,8 +36,9 @@ from gateway.plugins.registration import (
     endpoint_offer,
     section_offer,
     settler_offer,
+    signed_offer,
     span_offer,
-    verifier_offer,
+    transfer_offer,
 )
 from gateway.plugins.unknown_settings import refuse_unknown_settings, warn_of_unknown_settings
 from gateway.redaction import Redactor, secrets_of
@@ -269,22 +271,31 @@ class PluginManager:
             catalog.check_overrides()
         return catalog
 
-    def authorization_verifier(self, context: PluginContext) -> AuthorizationVerifier:
-        """Return the one verifier of the X402 flow."""
-        verifier: AuthorizationVerifier = self._load_verifier(
-            "register_authorization_verifier", context
-        )
-        return verifier
+    def authorization_verifiers(self, context: PluginContext) -> list[AuthorizationVerifier]:
+        """Return the verifiers of signed payments, in the order of their plugins; at least one."""
+        found: list[AuthorizationVerifier] = []
+        owners: dict[str, LoadedPlugin] = {}
+        hook = "register_authorization_verifier"
+        for plugin, offers in self._call_hook(hook, signed_offer, context=context):
+            names = [name for one in offers.values() for name in one.header_names]
+            clash = next(
+                ((name, other) for name in names for other in owners if _is_same(name, other)), None
+            )
+            if clash is not None:
+                what, owner = f"Payment header {clash[0]}", owners[clash[1]]
+                self._leave_out(plugin.name, _duplicate_error(what, owner, plugin))
+                continue
+            owners |= dict.fromkeys(names, plugin)
+            found += offers.values()
+        if not found:
+            raise SettingsError(f"No plugin implements {hook}. `gateway plugins` lists them.")
+        return found
 
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
-        """Return the one verifier of the direct flow."""
-        verifier: TransferVerifier = self._load_verifier("register_transfer_verifier", context)
-        return verifier
-
-    def _load_verifier(self, hook: str, context: PluginContext) -> Any:
-        """Return the verifier of the first plugin that registers one; leave out the others."""
-        found: list[tuple[LoadedPlugin, Any]] = []
-        for plugin, offers in self._call_hook(hook, verifier_offer, context=context):
+        """Return the verifier of the direct flow: the first plugin's; leave out the others."""
+        found: list[tuple[LoadedPlugin, TransferVerifier]] = []
+        hook = "register_transfer_verifier"
+        for plugin, offers in self._call_hook(hook, transfer_offer, context=context):
             if offers and found:
                 self._leave_out(plugin.name, _duplicate_error(f"Hook {hook}", found[0][0], plugin))
                 continue
@@ -325,6 +336,12 @@ class PluginManager:
                 f"GATEWAY_SETTLEMENT is {name!r}, but must be one of {', '.join(sorted(offered))}."
             )
         return offered[name][1]()
+
+
+def _is_same(name: str, other: str) -> bool:
+    """Whether one payment header's value may be read under either of two names."""
+    (header, scheme), (header_2, scheme_2) = map(split_header_name, (name.lower(), other.lower()))
+    return header == header_2 and (scheme == scheme_2 or "" in (scheme, scheme_2))
 
 
 def _duplicate_error(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:

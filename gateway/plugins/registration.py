@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts import Provider, Settler
+from gateway.contracts import AuthorizationVerifier, Provider, Settler, TransferVerifier
 from gateway.domain import (
     ASPECT_RATIOS,
     IMAGE_EDITING,
@@ -24,6 +24,8 @@ from gateway.settings import Settings, names_of
 _SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 _CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
+# A header, or a header and the scheme that its value begins with.
+_HEADER = re.compile(r"[A-Za-z0-9-]+(: [A-Za-z0-9-]+)?")
 _EXTENSION = re.compile(r"\.[a-z0-9]+")
 _MAX_SLUG_CHARS = 100
 _FIELDS = ("prompt", "aspect_ratio", "output_format", "resolution", "fileBase64", "fileName")
@@ -78,8 +80,22 @@ def section_offer(prefix: str, kind: type) -> tuple[str, tuple[str, type]]:
     return prefix, (prefix, kind)
 
 
-def verifier_offer(verifier: Any) -> tuple[str, Any]:
-    """Return the verifier; its constant name lets a plugin register only one."""
+def signed_offer(verifier: AuthorizationVerifier) -> tuple[str, AuthorizationVerifier]:
+    """Return the verifier of signed payments; its constant name lets a plugin register only one.
+
+    Raises `ValueError` for a verifier without the names of its headers.
+    """
+    names = getattr(verifier, "header_names", ())
+    if isinstance(names, str) or not names or not all(map(_HEADER.fullmatch, names)):
+        raise ValueError(
+            f"{type(verifier).__name__}.header_names is no list of names such as X-PAYMENT or "
+            "Authorization: Payment"
+        )
+    return "verifier", verifier
+
+
+def transfer_offer(verifier: TransferVerifier) -> tuple[str, TransferVerifier]:
+    """Return the verifier of transfers; its constant name lets a plugin register only one."""
     return "verifier", verifier
 
 

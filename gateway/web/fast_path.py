@@ -155,7 +155,7 @@ class FastPath:
     def _read_price(
         self, gateway: Services, slug: str, query: bytes, headers: _Headers
     ) -> _Price | None:
-        payments = {name.lower().encode() for name in gateway.payments.authorizations.header_names}
+        payments = gateway.payments.methods.header_names
         if not payments.isdisjoint(headers) or headers.get(b"content-type") not in _JSON:
             return None
         version, length = _X402_VERSIONS.get(query), headers.get(b"content-length", b"0")

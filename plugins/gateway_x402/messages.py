@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from gateway import Authorization, Challenge, Payment, PaymentRequired, Proof, Quote
 from gateway.domain.eip3009 import checksum_address
 from gateway.domain.listing import BAZAAR, bazaar_of, resource_of
@@ -46,6 +48,21 @@ _IDENTIFIER_EXTENSION = {
         "required": ["required"],
     },
 }
+
+
+@attrs.frozen(kw_only=True)
+class X402Proof(Proof):
+    """A payment header of x402, decoded and unchecked."""
+
+    # 1 or 2.
+    version: int
+    scheme: str
+    network: str
+
+    # The next three are None in version 1.
+    asset: str | None
+    amount: str | None
+    pay_to: str | None
 
 
 def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "") -> Challenge:
@@ -107,7 +124,7 @@ def _build_domain(quote: Quote) -> dict[str, str]:
     return {"name": quote.network.token_name, "version": quote.network.token_version}
 
 
-def receipt(proof: Proof, payment: Payment, network: str) -> Mapping[str, str]:
+def receipt(proof: X402Proof, payment: Payment, network: str) -> Mapping[str, str]:
     """Return the header that names the transaction of the settlement."""
     name = "X-PAYMENT-RESPONSE" if proof.version == 1 else "PAYMENT-RESPONSE"
     answer = {
@@ -125,7 +142,7 @@ def encode(value: Mapping[str, Any]) -> str:
     return base64.b64encode(json.dumps(value, separators=(",", ":")).encode()).decode()
 
 
-def decode(header: str) -> Proof:
+def decode(header: str) -> X402Proof:
     """Decode a payment header of either version.
 
     Raises `PaymentRequired`: `invalid_payload`, `invalid_x402_version`; and `ValidationError` for
@@ -137,7 +154,7 @@ def decode(header: str) -> Proof:
         raise PaymentRequired("invalid_x402_version")
     terms = envelope if version == 1 else _read_object(envelope.get("accepted"))
     payload = _read_object(envelope.get("payload"))
-    return Proof(
+    return X402Proof(
         version=version,
         scheme=_read_text(terms.get("scheme")),
         network=_read_text(terms.get("network")),

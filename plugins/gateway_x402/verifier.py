@@ -10,7 +10,6 @@ from gateway import (
     Challenge,
     Payment,
     PaymentRequired,
-    Proof,
     Quote,
 )
 from gateway.chain.signatures import is_signed_by
@@ -86,16 +85,16 @@ class X402Verifier:
             kept = self._kept[key] = (quote, made)
         return kept[1]
 
-    def read(self, header: str) -> Proof:
+    def read(self, header: str) -> messages.X402Proof:
         """Decode a payment header."""
         return messages.decode(header)
 
-    def receipt_headers(self, proof: Proof, payment: Payment) -> Mapping[str, str]:
+    def receipt_headers(self, proof: messages.X402Proof, payment: Payment) -> Mapping[str, str]:
         """Return the header of the 200 that describes the settlement."""
         name = self._network.name if proof.version == 1 else self._network.caip2
         return messages.receipt(proof, payment, name)
 
-    def check_terms(self, proof: Proof, quote: Quote, now: float) -> None:
+    def check_terms(self, proof: messages.X402Proof, quote: Quote, now: float) -> None:
         """Compare what the payer signed with the quote. Asks the chain nothing."""
         signed, wallet = proof.authorization, quote.wallet.lower()
         expected_network = self._network.name if proof.version == 1 else self._network.caip2

@@ -57,7 +57,7 @@ class OfferScenes:
             journal=gateway.store,
             now=gateway.clock,
         )
-        verifier = manager_with(gateway.plugin).authorization_verifier(context)
+        verifier = manager_with(gateway.plugin).authorization_verifiers(context)[0]
         for endpoint in offered(gateway):
             for request in requests_of(endpoint):
                 price = endpoint.price_of(request)

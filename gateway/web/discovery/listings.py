@@ -46,7 +46,7 @@ def _describe_resource(gateway: Services, endpoint: Endpoint) -> dict[str, Any]:
 
 def _read_challenge(gateway: Services, endpoint: Endpoint) -> Any:
     """Return the x402 v2 challenge of an endpoint, as its 402 has it."""
-    challenge = gateway.payments.authorizations.challenge(gateway.quote(endpoint), None, 2)
+    challenge = gateway.payments.methods.first.challenge(gateway.quote(endpoint), None, 2)
     header = challenge.headers.get("PAYMENT-REQUIRED")
     if header is None:
         raise NotFound("This gateway's way to pay has no x402 v2 challenge.")

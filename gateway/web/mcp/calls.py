@@ -97,7 +97,7 @@ async def _sell(gateway: Services, registered: Registered, call: ToolCall) -> di
                 registered.endpoint, wire.request_without_file(asked.body, registered.endpoint)
             )
             if header is not None:
-                gateway.payments.authorizations.read(header)
+                gateway.payments.methods.first.read(header)
             elif not _costs_by_pages(registered.endpoint):
                 # The price is known, so the file can wait until somebody pays.
                 return _ask(gateway, quote, None)

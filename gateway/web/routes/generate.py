@@ -5,7 +5,7 @@ from typing import cast
 from quart import Blueprint, Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
-from gateway.contracts import Challenge, Quote
+from gateway.contracts import AuthorizationVerifier, Challenge, Quote
 from gateway.domain import GenerationRequest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments import Accepted
@@ -38,7 +38,7 @@ _BY_READER = {"Vary": "Accept, User-Agent"}
 
 def _name_limit() -> str:
     """Return the name of the request's limit: without a payment it only asks for the price."""
-    return PRICE_LIMIT if _read_payment_header() is None else "x402"
+    return "x402" if _is_paid() else PRICE_LIMIT
 
 
 @blueprint.post(X402_RULE)
@@ -47,19 +47,21 @@ async def generate_x402(slug: str) -> Response:
     """Start a generation paid for by a signed authorization (spec §4.1)."""
     gateway = services()
     registered = gateway.catalog[slug]
-    header, key = _read_payment_header(), request.headers.get("Idempotency-Key")
-    version = _read_version()
+    chosen = gateway.payments.methods.choose(request.headers.get)
+    key, version = request.headers.get("Idempotency-Key"), _read_version()
     # The body's bytes have no name here: settling takes seconds, and a file would be in memory
     # twice for as long.
-    if header is None:
+    if chosen is None:
         unpaid = await answer_unpaid(gateway, registered, await _read_data(), key, version)
         return unpaid.to_response()
     body = await decode_generation(gateway, registered.endpoint, await _read_data())
     quote, generation = await _quote_request(gateway, registered, body, key)
+    verifier, payment = chosen
     try:
-        accepted = await gateway.payments.accept_x402(quote, generation, header, key)
+        accepted = await gateway.payments.accept_x402(quote, generation, payment, key, verifier)
     except PaymentRequired as refusal:
-        return _answer_challenge(gateway, quote, refusal.reason, version).to_response()
+        refused = make_challenge(gateway, quote, refusal.reason, version, verifier)
+        return _answer_challenge(refused).to_response()
     return _answer_started(gateway, accepted, generation)
 
 
@@ -72,13 +74,13 @@ async def show_price(slug: str) -> Response:
     """
     gateway = services()
     registered = gateway.catalog[slug]
-    if _read_payment_header() is not None:
+    if _is_paid():
         raise MethodNotAllowed(valid_methods=["POST"])
     if _is_browser():
         return Response(b"", 303, {"Location": f"/play/{slug}", **_BY_READER, **NOT_STORED})
     version = _read_version()
-    quote = gateway.quote(registered.endpoint)
-    answer = _answer_challenge(gateway, quote, None, version).to_response()
+    challenge = make_challenge(gateway, gateway.quote(registered.endpoint), None, version)
+    answer = _answer_challenge(challenge).to_response()
     answer.headers.extend(_BY_READER)
     return answer
 
@@ -104,12 +106,13 @@ async def answer_unpaid(
     """
     # Crawlers and programs that compare prices send no body.
     if not data:
-        return _answer_challenge(gateway, gateway.quote(registered.endpoint), None, version)
+        quote = gateway.quote(registered.endpoint)
+        return _answer_challenge(make_challenge(gateway, quote, None, version))
     body = await decode_generation(gateway, registered.endpoint, data)
     # A file would be in memory twice while its pages are counted.
     del data
     quote, _ = await _quote_request(gateway, registered, body, key)
-    return _answer_challenge(gateway, quote, None, version)
+    return _answer_challenge(make_challenge(gateway, quote, None, version))
 
 
 async def _quote_request(
@@ -122,21 +125,26 @@ async def _quote_request(
 
 
 def make_challenge(
-    gateway: Services, quote: Quote, reason: str | None, version: int = 2
+    gateway: Services,
+    quote: Quote,
+    reason: str | None,
+    version: int = 2,
+    refused: AuthorizationVerifier | None = None,
 ) -> Challenge:
-    """Return the 402 for a quote; raises `ExecutionError` where the wallet must not be paid."""
+    """Return the 402 for a quote; raises `ExecutionError` where the wallet must not be paid.
+
+    `refused` is the verifier whose payment was refused for the reason.
+    """
     # A buyer that reads the price may also pay by a direct transfer, which the gateway cannot stop.
     gateway.wallet.check_known()
     if reason is None:
         # The sentence of the last look: an unpaid request causes no call to the chain.
         reason = gateway.settlements.obstacles.said
-    return gateway.payments.authorizations.challenge(quote, reason, version)
+    return gateway.payments.methods.challenge(quote, reason, version, refused)
 
 
-def _answer_challenge(gateway: Services, quote: Quote, reason: str | None, version: int) -> Answer:
-    challenge = make_challenge(gateway, quote, reason, version)
-    headers = {**challenge.headers, **JSON, **NOT_STORED}
-    return Answer(402, challenge.encoded, headers)
+def _answer_challenge(challenge: Challenge) -> Answer:
+    return Answer(402, challenge.encoded, {**JSON, **challenge.headers, **NOT_STORED})
 
 
 @blueprint.post("/api/proxy-generate")
@@ -178,10 +186,8 @@ async def _read_payer_proof(
     )
 
 
-def _read_payment_header() -> str | None:
-    """Return the payment header's value; the client may use any of its names."""
-    names = services().payments.authorizations.header_names
-    return next((value for name in names if (value := request.headers.get(name))), None)
+def _is_paid() -> bool:
+    return services().payments.methods.is_paid(request.headers.get)
 
 
 async def _read_data() -> bytes:

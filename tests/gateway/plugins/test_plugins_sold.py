@@ -62,7 +62,12 @@ async def test_a_plugin_that_fails_is_left_out_with_one_line(
 @pytest.mark.parametrize(
     ("hook", "argument", "said"),
     [
-        ("register_authorization_verifier", "object()", "Hook register_authorization_verifier is"),
+        (
+            "register_authorization_verifier",
+            "object()",
+            "ValueError: object.header_names is no list",
+        ),
+        ("register_authorization_verifier", "taking('x-payment')", "Payment header x-payment is"),
         ("register_transfer_verifier", "object()", "Hook register_transfer_verifier is registered"),
         ("register_settlers", "'local', object", "Settler local is registered by"),
     ],
@@ -70,7 +75,9 @@ async def test_a_plugin_that_fails_is_left_out_with_one_line(
 async def test_a_second_way_to_pay_is_left_out_and_the_shop_sells(
     install, lines, settings, hook, argument, said
 ):
-    install(SELLS + f"\n@hookimpl\ndef {hook}(register, context):\n    register({argument})\n")
+    taking = "\ndef taking(name):\n    return type('Verifier', (), {'header_names': (name,)})()\n"
+    hooked = f"\n@hookimpl\ndef {hook}(register, context):\n    register({argument})\n"
+    install(SELLS + taking + hooked)
     async with running(settings) as gateway:
         answer = await gateway.client.get(MANIFEST)
         slugs = [one["slug"] for one in (await answer.get_json())["availableEndpoints"]]
@@ -78,7 +85,7 @@ async def test_a_second_way_to_pay_is_left_out_and_the_shop_sells(
     assert "acme-picture" not in slugs  # nothing of it is half there
     (line,) = [line for line in lines if line["event"] == "plugin.left_out"]
     assert line["error"].startswith(said)
-    assert "acme_plugin (gateway-acme 1.2)" in line["error"]
+    assert (line["plugin"], line["source"]) == ("acme_plugin", "gateway-acme 1.2")
 
 
 # -- gateway check

@@ -52,7 +52,7 @@ def settings(settings, proxy, chain):
 
 def calldata(gateway, header) -> bytes:
     """Return the call of the token that takes the authorization in a header."""
-    proof = gateway.services.payments.authorizations.read(header)
+    proof = gateway.services.payments.methods.first.read(header)
     return transfer_calldata(proof.authorization)
 
 

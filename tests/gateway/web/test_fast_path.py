@@ -198,7 +198,7 @@ def payment_plugin_fails(gateway, chain, provider):
     def challenge(quote, reason, version):
         raise RuntimeError("broken")
 
-    gateway.services.payments.authorizations.challenge = challenge
+    gateway.services.payments.methods.first.challenge = challenge
 
 
 SCENES = {

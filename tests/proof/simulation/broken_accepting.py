@@ -32,11 +32,11 @@ def direct_ignores_claims() -> Mutant:
 def broadcast_before_claim() -> Mutant:
     original = Payments._reserve
 
-    async def _reserve(self: Any, quote: Any, proof: Any, *rest: Any) -> Any:
-        self.authorizations.check_terms(proof, quote, self.now())
-        if await self.authorizations.check_chain(proof.authorization):
-            await _broadcast(self, quote, proof.authorization)
-        return await original(self, quote, proof, *rest)
+    async def _reserve(self: Any, purchase: Any) -> Any:
+        purchase.check_terms(self.now())
+        if await purchase.verifier.check_chain(purchase.signed):
+            await _broadcast(self, purchase.quote, purchase.signed)
+        return await original(self, purchase)
 
     return Mutant("broadcast before the claim (T1)", ((Payments, "_reserve", _reserve),))
 
@@ -102,9 +102,9 @@ def _claim_or_ignore(db: Any, key: str, payment_id: int) -> None:
 def window_first() -> Mutant:
     original = Payments._find_or_reserve
 
-    async def _find_or_reserve(self: Any, quote: Any, request: Any, proof: Any, *rest: Any) -> Any:
-        self.authorizations.check_terms(proof, quote, self.now())
-        return await original(self, quote, request, proof, *rest)
+    async def _find_or_reserve(self: Any, purchase: Any) -> Any:
+        purchase.check_terms(self.now())
+        return await original(self, purchase)
 
     return Mutant(
         "validity check before the claim lookup",

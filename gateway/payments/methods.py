@@ -1,0 +1,86 @@
+"""The ways to pay with a signed authorization, side by side: which one a request's headers choose.
+
+The first verifier makes the 402; every further one adds its headers to it.
+"""
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from gateway.contracts import AuthorizationVerifier, Challenge, Quote
+from gateway.contracts.payments import split_header_name
+from gateway.errors import ValidationError
+
+# Returns the value of a request's header; None where it has none.
+HeaderReader = Callable[[str], str | None]
+
+
+class PaymentMethods:
+    """The verifiers of one app, in their order."""
+
+    def __init__(self, verifiers: Sequence[AuthorizationVerifier]) -> None:
+        self.first = verifiers[0]
+        self._further = tuple(verifiers[1:])
+        self._headers = [
+            (*split_header_name(name), verifier)
+            for verifier in verifiers
+            for name in verifier.header_names
+        ]
+        # In lower case, as ASGI has them. A request without any of them carries no payment.
+        self.header_names = frozenset(name.lower().encode() for name, _, _ in self._headers)
+
+    def is_paid(self, read: HeaderReader) -> bool:
+        """Whether a request carries a payment, be it a good one or not."""
+        return any(_value_of(read, name, scheme) for name, scheme, _ in self._headers)
+
+    def choose(self, read: HeaderReader) -> tuple[AuthorizationVerifier, str] | None:
+        """Return the verifier that a request's headers choose, and the payment; None without one.
+
+        Of two names of one verifier the first counts. Raises `ValidationError` for payments of two
+        verifiers: it is unclear which of them to take.
+        """
+        chosen: tuple[str, AuthorizationVerifier, str] | None = None
+        for name, scheme, verifier in self._headers:
+            value = _value_of(read, name, scheme)
+            if not value:
+                continue
+            if chosen is None:
+                chosen = name, verifier, value
+            elif chosen[1] is not verifier:
+                raise ValidationError(
+                    f"The request has two payments, in the headers {chosen[0]} and {name}. Send "
+                    "one of them; nothing was charged."
+                )
+        return None if chosen is None else chosen[1:]
+
+    def challenge(
+        self,
+        quote: Quote,
+        reason: str | None,
+        version: int,
+        refused: AuthorizationVerifier | None = None,
+    ) -> Challenge:
+        """Return the 402 for a quote: the first verifier's, with the headers of the others.
+
+        `refused` is the verifier whose payment was refused for `reason`. If it is a further one,
+        the members of its body are added, too.
+        """
+        made = self.first.challenge(quote, reason, version)
+        for verifier in self._further:
+            is_refused = verifier is refused
+            added = verifier.challenge(quote, reason if is_refused else None, version)
+            headers = dict(made.headers)
+            for name, value in added.headers.items():
+                headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            body = {**made.body, **added.body} if is_refused else made.body
+            made = attrs.evolve(made, body=body, headers=headers)
+        return made
+
+
+def _value_of(read: HeaderReader, name: str, scheme: str) -> str | None:
+    """Return what a header holds after its scheme; None where the header or scheme is missing."""
+    value = read(name)
+    if value is None or not scheme:
+        return value
+    given, _, rest = value.strip().partition(" ")
+    return rest.strip() if given.lower() == scheme.lower() else None
