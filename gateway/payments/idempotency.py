@@ -2,11 +2,10 @@
 
 import hashlib
 
+from gateway.chain.authorization_checks import SPENT
 from gateway.contracts import NewTask, Proof
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.errors import IdempotencyConflict, PaymentRequired, ValidationError
-
-SPENT = "invalid_exact_evm_nonce_already_used"
 
 
 def require_same_request(task: Task, fingerprint: str) -> Task:

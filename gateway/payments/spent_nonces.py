@@ -8,12 +8,12 @@ import asyncio
 
 import attrs
 
+from gateway.chain.authorization_checks import SPENT
 from gateway.contracts import Chain
 from gateway.domain import Authorization, Block
 from gateway.domain.eip3009 import Network
 from gateway.errors import ExecutionError, PaymentRequired
 from gateway.payments.authorizations import find_events, find_transfer, is_spent, uses
-from gateway.payments.idempotency import SPENT
 
 # A reorganisation may move an event to an earlier block, by no more than this many blocks.
 _REORGANISED_BLOCKS = 100

@@ -9,6 +9,7 @@ import asyncio
 
 import attrs
 
+from gateway.chain.authorization_checks import SPENT
 from gateway.chain.signatures import is_signed_by
 from gateway.chain.smart_wallets import is_signed_by_key, unwrap_authorization
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
@@ -19,7 +20,6 @@ from gateway.errors import PaymentRequired
 from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task
 from gateway.payments.exposure import Exposure
 from gateway.payments.idempotency import (
-    SPENT,
     choose_key,
     payer_key_hash,
     require_same_payment,

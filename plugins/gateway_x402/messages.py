@@ -4,7 +4,6 @@ Source: x402 specification v1 and v2, scheme `exact` on EVM.
 """
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Mapping
@@ -12,21 +11,19 @@ from typing import Any
 
 import attrs
 
-from gateway import Authorization, Challenge, Payment, PaymentRequired, Proof, Quote
+from gateway import Challenge, Payment, PaymentRequired, Proof, Quote
 from gateway.domain.eip3009 import checksum_address
 from gateway.domain.listing import BAZAAR, bazaar_of, resource_of
+from gateway.domain.signed_header import (
+    load_json,
+    read_authorization,
+    read_integer,
+    read_object,
+    read_text,
+)
 from gateway.errors import ValidationError
 
-# After Base64 decoding. A header has about 700 bytes, and 3 KB where the client sends the
-# challenge's extensions back; clients may add extensions of their own.
-MAX_HEADER_BYTES = 32 * 1024
-# Opening ones. A real header has 60; the decoder recurses into each.
-_MAX_BRACKETS = 1_000
 MAX_TIMEOUT_S = 300
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
-_BYTES32 = re.compile(r"0x[0-9a-fA-F]{64}")
-_HEX = re.compile(r"0x([0-9a-fA-F]{2})*")
-_UINT256 = 2**256
 _IDENTIFIER = "payment-identifier"
 _MIN_ID_CHARS, _MAX_ID_CHARS = 16, 128
 _ID = re.compile(rf"[A-Za-z0-9_-]{{{_MIN_ID_CHARS},{_MAX_ID_CHARS}}}")
@@ -148,20 +145,22 @@ def decode(header: str) -> X402Proof:
     Raises `PaymentRequired`: `invalid_payload`, `invalid_x402_version`; and `ValidationError` for
     an identifier that breaks its specification.
     """
-    envelope = _read_object(_load_json(header))
+    envelope = read_object(load_json(header))
     version = envelope.get("x402Version")
     if type(version) is not int or version not in (1, 2):
         raise PaymentRequired("invalid_x402_version")
-    terms = envelope if version == 1 else _read_object(envelope.get("accepted"))
-    payload = _read_object(envelope.get("payload"))
+    terms = envelope if version == 1 else read_object(envelope.get("accepted"))
+    payload = read_object(envelope.get("payload"))
     return X402Proof(
         version=version,
-        scheme=_read_text(terms.get("scheme")),
-        network=_read_text(terms.get("network")),
-        asset=_read_text(terms.get("asset")) if version == 2 else None,  # noqa: PLR2004 - x402 v2
-        amount=str(_read_integer(terms.get("amount"))) if version == 2 else None,  # noqa: PLR2004
-        pay_to=_read_text(terms.get("payTo")) if version == 2 else None,  # noqa: PLR2004
-        authorization=_read_authorization(payload),
+        scheme=read_text(terms.get("scheme")),
+        network=read_text(terms.get("network")),
+        asset=read_text(terms.get("asset")) if version == 2 else None,  # noqa: PLR2004 - x402 v2
+        amount=str(read_integer(terms.get("amount"))) if version == 2 else None,  # noqa: PLR2004
+        pay_to=read_text(terms.get("payTo")) if version == 2 else None,  # noqa: PLR2004
+        authorization=read_authorization(
+            read_object(payload.get("authorization")), payload.get("signature")
+        ),
         idempotency_key=_read_identifier(envelope) if version == 2 else None,  # noqa: PLR2004
     )
 
@@ -182,63 +181,3 @@ def _read_identifier(envelope: Mapping[str, Any]) -> str | None:
             "letters, digits, hyphens and underscores."
         )
     return found
-
-
-def _load_json(header: str) -> Any:
-    """Return the JSON in standard or URL-safe Base64, with or without padding."""
-    compact = header.strip().rstrip("=").replace("-", "+").replace("_", "/")
-    if len(compact) > MAX_HEADER_BYTES * 4 // 3 + 4:
-        raise PaymentRequired("invalid_payload")
-    try:
-        raw = base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
-        if raw.count(b"[") + raw.count(b"{") > _MAX_BRACKETS:
-            raise PaymentRequired("invalid_payload")
-        return json.loads(raw, parse_constant=_refuse_constant)
-    except (ValueError, binascii.Error, RecursionError):
-        raise PaymentRequired("invalid_payload") from None
-
-
-def _refuse_constant(constant: str) -> None:
-    # NaN and Infinity are not JSON.
-    raise ValueError(constant)
-
-
-def _read_authorization(payload: Mapping[str, Any]) -> Authorization:
-    signed = _read_object(payload.get("authorization"))
-    return Authorization(
-        sender=_read_hex(signed.get("from"), _ADDRESS),
-        recipient=_read_hex(signed.get("to"), _ADDRESS),
-        value_units=_read_integer(signed.get("value")),
-        valid_after=_read_integer(signed.get("validAfter")),
-        valid_before=_read_integer(signed.get("validBefore")),
-        nonce=_read_hex(signed.get("nonce"), _BYTES32),
-        signature=bytes.fromhex(_read_hex(payload.get("signature"), _HEX)[2:]),
-    )
-
-
-def _read_object(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise PaymentRequired("invalid_payload")
-    return value
-
-
-def _read_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise PaymentRequired("invalid_payload")
-    return value
-
-
-def _read_hex(value: Any, pattern: re.Pattern[str]) -> str:
-    """Return a hex string in lower case, with `0x` in front."""
-    if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise PaymentRequired("invalid_payload")
-    return value.lower()
-
-
-def _read_integer(value: Any) -> int:
-    """Return a uint256 from a JSON number, or from decimal digits in a string."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 78:  # noqa: PLR2004 - digits of 2²⁵⁶
-        value = int(value)
-    if type(value) is not int or not 0 <= value < _UINT256:
-        raise PaymentRequired("invalid_payload")
-    return value

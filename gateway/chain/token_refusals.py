@@ -1,7 +1,8 @@
 """Why the USDC contract refuses a transfer: it is paused, or it blacklists an account."""
 
-from gateway import Chain, ExecutionError, PaymentRequired
+from gateway.contracts.chain import Chain
 from gateway.domain.eip3009 import IS_BLACKLISTED, word
+from gateway.errors import ExecutionError, PaymentRequired
 
 # Both are USDC's own words, in lower case.
 _PAUSED = "pausable: paused"

@@ -1,0 +1,137 @@
+"""Checks a signed authorization for whichever protocol brought it: its terms, and on the chain.
+
+First pure comparisons with the quote, then one simulated call.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from gateway.chain.signatures import is_signed_by
+from gateway.chain.signer import Call
+from gateway.chain.smart_wallets import (
+    deployment_call,
+    is_signed_by_key,
+    key_call,
+    unwrap_authorization,
+    unwrap_signature,
+    wallet_call,
+)
+from gateway.chain.token_refusals import explain_by_token
+from gateway.contracts.chain import CallReverted, Chain
+from gateway.contracts.payments import Quote
+from gateway.domain import Authorization
+from gateway.domain.eip3009 import (
+    AUTHORIZATION_STATE,
+    BALANCE_OF,
+    Network,
+    authorization_digest,
+    word,
+)
+from gateway.errors import PaymentRequired
+
+# The time to settle before the authorization expires.
+MIN_REMAINING_S = 20
+
+# A longer authorization would keep an unknown outcome open for as long.
+MAX_REMAINING_S = 600
+SPENT = "invalid_exact_evm_nonce_already_used"
+_SIGNATURE = "invalid_exact_evm_payload_signature"
+
+# USDC's own words.
+_IS_SPENT = "authorization is used or canceled"
+_NOT_YET = "invalid_exact_evm_payload_authorization_valid_after"
+
+
+def check_signed_terms(signed: Authorization, quote: Quote, now: float) -> None:
+    """Compare recipient, amount and time window with the quote. Asks the chain nothing.
+
+    Raises `PaymentRequired` with x402's standard reason.
+    """
+    checks = {
+        "invalid_exact_evm_payload_recipient_mismatch": signed.recipient == quote.wallet.lower(),
+        "invalid_exact_evm_payload_authorization_value_mismatch": signed.value_units
+        == quote.price_units,
+        _NOT_YET: signed.valid_after <= now,
+        "invalid_exact_evm_payload_authorization_valid_before": now + MIN_REMAINING_S
+        <= signed.valid_before
+        <= now + MAX_REMAINING_S,
+    }
+    for reason, holds in checks.items():
+        if not holds:
+            raise PaymentRequired(reason)
+
+
+class AuthorizationChecks:
+    """Asks the chain of one network about signed authorizations. Writes nothing."""
+
+    def __init__(self, network: Network, chain: Chain, factories: Sequence[str] = ()) -> None:
+        """`factories` are those that may deploy a wallet before its payment."""
+        self._network = network
+        self._chain = chain
+        self._factories = {factory.lower() for factory in factories}
+
+    async def check(self, authorization: Authorization) -> bool:
+        """Find out whose signature it is, then simulate the exact call.
+
+        Returns True if the call succeeds, and False if the nonce is spent. Raises
+        `PaymentRequired` if the call fails for another reason, `ExecutionError` if no payment at
+        all would succeed, and `ChainUnavailable`.
+        """
+        is_by_key = is_signed_by_key(authorization, self._network)
+        if is_by_key:
+            call = key_call(authorization, self._network)
+        else:
+            call = await self._build_wallet_call(authorization)
+        try:
+            await self._chain.call(call.data, to=call.to, gas=call.gas)
+        except CallReverted as refusal:
+            # If the refusal names the nonce, it counts: the state of the nonce would be read from
+            # another endpoint, which may lag behind.
+            if _IS_SPENT not in str(refusal):
+                await self._explain_unless_spent(authorization, str(refusal))
+            if not is_by_key:
+                await self._check_wallet_signed(authorization)
+            return False
+        return True
+
+    async def _build_wallet_call(self, authorization: Authorization) -> Call:
+        """Return the call for a signature that is not by the sender's own key.
+
+        If the account has no code, it must be a wallet that an allowed factory deploys. Raises
+        `PaymentRequired` otherwise.
+        """
+        if await self._chain.code(authorization.sender):
+            return wallet_call(authorization, self._network)
+        deployment = unwrap_signature(authorization.signature)
+        if deployment is None or deployment.factory not in self._factories:
+            raise PaymentRequired(_SIGNATURE)
+        return deployment_call(authorization, self._network, deployment)
+
+    async def _explain_unless_spent(self, authorization: Authorization, refusal: str) -> None:
+        """Raise why the token refused the call, or return if the nonce is spent."""
+        sender = word(authorization.sender)
+        spent, balance, head = await asyncio.gather(
+            self._chain.call_uint(AUTHORIZATION_STATE + sender + word(authorization.nonce)),
+            self._chain.call_uint(BALANCE_OF + sender),
+            self._chain.head(),
+        )
+        if spent:
+            return
+        await explain_by_token(self._chain, refusal, authorization.sender)
+        if balance < authorization.value_units:
+            raise PaymentRequired("invalid_exact_evm_insufficient_balance")
+        # The contract demands that `validAfter` is in the past.
+        if head.timestamp <= authorization.valid_after:
+            raise PaymentRequired(_NOT_YET)
+        # The token or the account's code refuses the signature.
+        raise PaymentRequired(_SIGNATURE)
+
+    async def _check_wallet_signed(self, authorization: Authorization) -> None:
+        """Ask the wallet itself, because the token refuses a spent nonce before it asks the wallet.
+
+        The nonce is public. Without this check a stranger could claim the wallet's payment.
+        """
+        digest = authorization_digest(authorization, self._network)
+        signature = unwrap_authorization(authorization).signature
+        if not await is_signed_by(self._chain, authorization.sender, digest, signature):
+            raise PaymentRequired(SPENT)
