@@ -76,12 +76,14 @@ def _pause_reason(change: EndpointChange | None) -> str | None:
 
 
 def _format_price_steps(endpoint: Endpoint) -> list[str]:
-    """Return each price in USDC that another resolution or number of pages has, after its name."""
+    """Return each price in USDC for another resolution or by pages, after its name."""
     formatted = []
     for step in endpoint.price_steps:
         pages = f"{step.min_pages} pages" if step.min_pages is not None else None
         condition = " ".join(text for text in (step.resolution, pages) if text)
         formatted.append(f"{condition}: {step.price_units / 10**6:g}")
+    if endpoint.price_per_page is not None:
+        formatted.append(f"each page: {endpoint.price_per_page / 10**6:g}")
     return formatted
 
 

@@ -63,4 +63,7 @@ def _worst_pages(endpoint: Endpoint) -> Sequence[int | None]:
         return [None]
     begins = {step.min_pages for step in endpoint.price_steps if step.min_pages}
     last = endpoint.max_pages or max(begins, default=1)
+    # A price per page grows with the document, so the shortest may be the one that costs more.
+    if endpoint.price_per_page is not None:
+        begins.add(2)
     return sorted({begin - 1 for begin in begins if 1 < begin <= last} | {last})

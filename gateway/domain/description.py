@@ -68,6 +68,8 @@ def required_fields(endpoint: Endpoint) -> list[str]:
 def price_range(endpoint: Endpoint) -> tuple[int, int]:
     """Return the lowest and the highest price of a request, in units of 10⁻⁶ USDC."""
     prices = [endpoint.price_units, *(step.price_units for step in endpoint.price_steps)]
+    if endpoint.price_per_page is not None and endpoint.max_pages is not None:
+        prices.append(max(prices[0], endpoint.price_per_page * endpoint.max_pages))
     return min(prices), max(prices)
 
 

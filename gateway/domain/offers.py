@@ -125,6 +125,10 @@ class Endpoint:
     # The last step that holds for a request sets its price.
     price_steps: tuple[PriceStep, ...] = ()
 
+    # Units for each page of a document. `price_units` is then the least that a document costs, and
+    # the price of a file whose pages cannot be counted. Needs `max_pages`.
+    price_per_page: int | None = None
+
     # What one generation costs the operator, in 10⁻⁶ US dollars, if that is known.
     cost_micros: int | None = None
 
@@ -152,7 +156,8 @@ class Endpoint:
     def price_of(self, request: "GenerationRequest") -> int:
         """Return the price of one request, in units of 10⁻⁶ USDC."""
         steps = [step.price_units for step in self.price_steps if step.holds_for(request)]
-        return steps[-1] if steps else self.price_units
+        price_units = steps[-1] if steps else self.price_units
+        return max(price_units, (self.price_per_page or 0) * (request.pages or 0))
 
     def cost_of(self, request: "GenerationRequest") -> int | None:
         """Return what one request costs the operator, in 10⁻⁶ US dollars; None: not known.
@@ -167,9 +172,13 @@ class Endpoint:
     @property
     def counts_pages(self) -> bool:
         """Whether a document's pages must be known before payment."""
-        return self.max_pages is not None or any(
-            step.min_pages is not None for step in self.price_steps
-        )
+        return self.max_pages is not None or self.prices_pages
+
+    @property
+    def prices_pages(self) -> bool:
+        """Whether the price of a document depends on its pages."""
+        by_steps = any(step.min_pages is not None for step in self.price_steps)
+        return by_steps or self.price_per_page is not None
 
     @property
     def edits_pictures(self) -> bool:

@@ -16,7 +16,7 @@ _log = structlog.get_logger()
 def apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
     """Return an endpoint with the operator's changes of the table `[endpoints.<slug>]`.
 
-    A changed `price` raises or lowers every price step by the same factor; `prices` names steps by
+    A changed `price` raises or lowers every other price by the same factor; `prices` names steps by
     their resolution. Raises `SettingsError` for an impossible price or resolution.
     """
     changes = {
@@ -80,12 +80,17 @@ def set_cost(endpoint: Endpoint, cost_micros: int) -> Endpoint:
 
 
 def scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
-    """Return an endpoint at another price, its steps in proportion, rounded up."""
+    """Return an endpoint at another price, its other prices in proportion, rounded up."""
     steps = tuple(
         attrs.evolve(step, price_units=-(-step.price_units * price_units // endpoint.price_units))
         for step in endpoint.price_steps
     )
-    return attrs.evolve(endpoint, price_units=price_units, price_steps=steps)
+    per_page = endpoint.price_per_page
+    if per_page is not None:
+        per_page = -(-per_page * price_units // endpoint.price_units)
+    return attrs.evolve(
+        endpoint, price_units=price_units, price_steps=steps, price_per_page=per_page
+    )
 
 
 def _set_price_step(endpoint: Endpoint, resolution: str, price_units: int) -> Endpoint:

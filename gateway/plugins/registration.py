@@ -127,8 +127,8 @@ def _mistake_in(endpoint: Endpoint) -> str | None:
     if not _CAPABILITY.fullmatch(endpoint.capability):
         return f"capability {endpoint.capability!r} is not spelled like text-to-image"
     return (
-        _mistake_in_prices(endpoint)
-        or _mistake_in_fields(endpoint)
+        _mistake_in_fields(endpoint)
+        or _mistake_in_prices(endpoint)
         or _mistake_in_choices(endpoint)
         or _mistake_in_limits(endpoint)
     )
@@ -138,10 +138,28 @@ def _mistake_in_prices(endpoint: Endpoint) -> str | None:
     for price in (endpoint.price_units, *(step.price_units for step in endpoint.price_steps)):
         if not _is_whole(price):
             return f"price_units {price!r} is no whole number; write gateway.usdc('0.02')"
+    mistake = _mistake_in_page_price(endpoint)
+    if mistake is not None:
+        return mistake
     for step in endpoint.price_steps:
         mistake = _mistake_in_step(step, endpoint)
         if mistake is not None:
             return mistake
+    return None
+
+
+def _mistake_in_page_price(endpoint: Endpoint) -> str | None:
+    price = endpoint.price_per_page
+    if price is None:
+        return None
+    if not _is_whole(price) or price < 1:
+        return f"price_per_page {price!r} is not more than 0; write gateway.usdc('0.01')"
+    if not endpoint.takes_file:
+        return "price_per_page counts pages, but no file is taken"
+    if endpoint.max_pages is None:
+        return "price_per_page needs max_pages, which bounds the price"
+    if any(step.min_pages is not None for step in endpoint.price_steps):
+        return "price_per_page and price steps with min_pages: choose one of the two"
     return None
 
 
@@ -179,7 +197,7 @@ def _mistake_in_editing(endpoint: Endpoint) -> str | None:
         known = ", ".join(PICTURE_FORMATS)
         return f"{IMAGE_EDITING} takes pictures: file_extensions are .png and any of {known}"
     if endpoint.counts_pages:
-        return "a picture has no pages: leave max_pages and min_pages out"
+        return "a picture has no pages: leave max_pages, min_pages and price_per_page out"
     return None
 
 

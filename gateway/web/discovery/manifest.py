@@ -99,6 +99,7 @@ def _describe_more(endpoint: Endpoint) -> dict[str, Any]:
     limit = endpoint.max_prompt_chars
     more = {
         "priceSteps": [_describe_price_step(step) for step in endpoint.price_steps],
+        "pricePerPage": wire.number(endpoint.price_per_page) if endpoint.price_per_page else None,
         "optionalFields": {
             name: {"values": list(choice.values), "default": choice.default}
             for name, choice in choices_of(endpoint).items()

@@ -98,7 +98,7 @@ async def _sell(gateway: Services, registered: Registered, call: ToolCall) -> di
             )
             if header is not None:
                 gateway.payments.methods.first.read(header)
-            elif not _costs_by_pages(registered.endpoint):
+            elif not registered.endpoint.prices_pages:
                 # The price is known, so the file can wait until somebody pays.
                 return _ask(gateway, quote, None)
         body = await _fetch(gateway, asked, call.incoming)
@@ -205,7 +205,3 @@ async def _fetch(gateway: Services, asked: _Asked, incoming: Incoming) -> wire.G
     incoming.admit(MAX_FILE_BYTES)
     file = await gateway.linked_files.fetch(url, incoming.address)
     return wire.with_file(body, file, body.file_name)
-
-
-def _costs_by_pages(endpoint: Endpoint) -> bool:
-    return any(step.min_pages is not None for step in endpoint.price_steps)

@@ -5,6 +5,7 @@ from xml.etree import ElementTree as ET
 
 import attrs
 import pytest
+from document_sales import buy_parsing, pdf_of
 
 from gateway import Choice, PriceStep, hookimpl, usdc
 from gateway.errors import SettingsError
@@ -212,6 +213,8 @@ class Priced:
             max_pages=1200,
         )
         register(document, provider)
+        by_page = {"slug": "each-page", "price_steps": (), "price_per_page": usdc("0.03")}
+        register(attrs.evolve(document, **by_page), provider)
 
 
 @pytest.fixture
@@ -230,6 +233,16 @@ async def section_of(gateway, slug) -> str:
     """Return what /llms.txt says about an endpoint."""
     text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
     return re.search(rf"### {slug}: .*?(?=\n\n|\n###|\nWhere)", text, re.DOTALL)[0]
+
+
+async def test_a_price_per_page_is_told_and_quoted(priced):
+    entry = await entry_of(priced, "each-page")
+    assert (entry["price"], entry["pricePerPage"]) == (0.02, 0.03)
+    said = await section_of(priced, "each-page")
+    assert "- 0.03 USDC for each page of the document, and 0.02 USDC at least" in said
+    for pages, amount in ((1, "30000"), (7, "210000")):
+        answer = await buy_parsing(priced, None, "each-page", pdf_of(pages))
+        assert (await answer.get_json())["accepts"][0]["amount"] == amount
 
 
 async def test_the_manifest_tells_price_steps_and_limits(priced):

@@ -3,7 +3,7 @@
 import io
 import urllib.request
 
-from gateway import Alarm, Choice, Endpoint, usdc
+from gateway import Alarm, Choice, Endpoint, GenerationRequest, usdc
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.registration import endpoint_offer
 from tests.conftest import ScriptedProvider
@@ -21,6 +21,26 @@ edit = Endpoint(
     file_extensions=(".png", ".jpg", ".jpeg", ".webp"),
     output_format=Choice(values=("png", "jpg", "webp"), default="png"),
 )
+
+parse = Endpoint(
+    slug="acme-parse",
+    title="Acme Parse",
+    description="Turns a PDF into Markdown.",
+    model="parse-1",
+    provider="acme",
+    capability="document-parsing",
+    price_units=usdc("0.02"),
+    price_per_page=usdc("0.01"),
+    max_pages=200,
+    required_fields=("fileBase64", "fileName"),
+    file_extensions=(".pdf", ".docx"),
+)
+
+
+def test_the_document_costs_what_the_page_says():
+    endpoint_offer(parse, ScriptedProvider())
+    prices = [parse.price_of(GenerationRequest(pages=pages)) for pages in (7, 1, None)]
+    assert prices == [usdc("0.07"), usdc("0.02"), usdc("0.02")]
 
 
 def test_the_endpoint_that_edits_pictures_may_be_registered():

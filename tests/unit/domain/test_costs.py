@@ -51,6 +51,17 @@ def test_a_step_that_no_document_reaches_is_not_sold():
     assert [one.pages for one in worst_sales(short)] == [5, 20]
 
 
+def test_a_price_per_page_grows_with_the_document_from_the_least_price_on():
+    by_page = attrs.evolve(PAPER, price_steps=(), price_per_page=20_000)
+    prices = [by_page.price_of(GenerationRequest(pages=pages)) for pages in (None, 1, 2, 50)]
+    assert prices == [30_000, 30_000, 40_000, 1_000_000]
+    assert [(one.pages, one.is_loss) for one in worst_sales(by_page)] == [(1, False), (50, False)]
+    cheap = attrs.evolve(by_page, price_per_page=3_000)
+    assert [(one.pages, one.price_units) for one in find_losses(cheap)] == [(50, 150_000)]
+    dear = attrs.evolve(by_page, page_cost_micros=None, cost_micros=40_000)
+    assert [one.pages for one in find_losses(dear)] == [1]
+
+
 def test_without_a_cost_nothing_is_known_to_be_a_loss_and_nothing_to_be_enough():
     (sale,) = worst_sales(attrs.evolve(ENDPOINT, cost_micros=None))
     assert (sale.is_loss, sale.is_enough) == (False, False)

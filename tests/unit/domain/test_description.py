@@ -247,6 +247,9 @@ def test_the_range_of_prices_takes_in_every_step():
     steps = (PriceStep(price_units=5, resolution="2K"), PriceStep(price_units=120, min_pages=9))
     assert price_range(attrs.evolve(PICTURE, price_units=50, price_steps=steps)) == (5, 120)
     assert price_range(attrs.evolve(PICTURE, price_units=50)) == (50, 50)
+    by_page = attrs.evolve(PAPER, price_units=50, price_steps=(), price_per_page=20, max_pages=9)
+    assert price_range(by_page) == (50, 180)
+    assert price_range(attrs.evolve(by_page, max_pages=2)) == (50, 50)
 
 
 def test_the_example_of_an_answer_fits_the_answers_schema():

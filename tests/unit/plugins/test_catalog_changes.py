@@ -49,6 +49,14 @@ def test_all_prices_of_an_endpoint_change_by_the_same_factor_above_the_settings(
     assert prices(catalog[ENDPOINT.slug].endpoint) == (40_000, 120_000)
 
 
+def test_a_price_per_page_changes_by_the_factor_of_the_price():
+    by_page = attrs.evolve(
+        ENDPOINT, price_units=20_000, price_per_page=5_001, max_pages=9, file_extensions=(".pdf",)
+    )
+    catalog = catalog_of(by_page, picture={"price": "0.01"})
+    assert catalog[ENDPOINT.slug].endpoint.price_per_page == 2_501
+
+
 def test_what_is_kept_about_endpoints_is_made_anew_after_a_change():
     catalog = catalog_of()
     assert catalog.keep("prices", lambda: [one.price_units for one in catalog]) == [20_000]
