@@ -4,12 +4,13 @@ import ast
 import inspect
 import textwrap
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import StringIO
 from typing import Any
 
 import gateway
 from gateway import errors, testing, vendors
+from gateway.domain.capabilities import CAPABILITIES
 from gateway.errors import ProviderError
 from gateway.plugins import hookspecs
 
@@ -20,6 +21,14 @@ _HEAD = """# Reference for plugins
 
 How they are used: [plugins.md](plugins.md). Everything here is imported from `gateway`, what an
 adapter of a vendor's API needs from `gateway.vendors`, the kit from `gateway.testing`.
+"""
+
+
+_CAPABILITIES = """## Capabilities
+
+What `Endpoint.capability` may be; a plugin with any other is left out. Each request has the
+required fields at least; an endpoint may name more in `required_fields`. `fileBase64` and
+`fileName` are required wherever `file_extensions` names an ending.
 """
 
 
@@ -38,6 +47,8 @@ def page() -> str:
         *(_function(name, hook) for name, hook in hooks().items()),
         "## Types\n",
         *(_class(name, kind) for name, kind in kinds.items() if name not in raised),
+        _CAPABILITIES,
+        _capabilities(),
         "## Functions\n",
         *(_function(name, thing) for name, thing in names.items() if name not in kinds),
         "## Errors\n",
@@ -81,6 +92,19 @@ def _doc(name: str, thing: Any) -> str:
 def _table(kinds: dict[str, Any]) -> str:
     rows = [f"| `{name}` | {' '.join(_doc(name, kind).split())} |" for name, kind in kinds.items()]
     return "\n".join(("| class | what it says |", "|---|---|", *rows, ""))
+
+
+def _capabilities() -> str:
+    rows = [
+        f"| `{one.name}` | {one.about} | {_names(one.required_fields)} | {one.result} |"
+        for one in CAPABILITIES.values()
+    ]
+    head = ("| capability | what is sold | required fields | what the provider returns |",)
+    return "\n".join((*head, "|---|---|---|---|", *rows, ""))
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _function(name: str, function: Any) -> str:

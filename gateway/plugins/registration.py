@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -19,10 +19,11 @@ from gateway.domain import (
     PriceStep,
     Traits,
 )
+from gateway.domain.capabilities import CAPABILITIES
+from gateway.domain.description import required_fields
 from gateway.settings import Settings, names_of
 
 _SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
-_CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
 # A header, or a header and the scheme that its value begins with.
 _HEADER = re.compile(r"[A-Za-z0-9-]+(: [A-Za-z0-9-]+)?")
@@ -124,8 +125,8 @@ def _mistake_in(endpoint: Endpoint) -> str | None:
         text = getattr(endpoint, name)
         if not isinstance(text, str) or not text.strip():
             return f"{name} is empty"
-    if not _CAPABILITY.fullmatch(endpoint.capability):
-        return f"capability {endpoint.capability!r} is not spelled like text-to-image"
+    if endpoint.capability not in CAPABILITIES:
+        return f"capability {endpoint.capability!r} is none of {', '.join(CAPABILITIES)}"
     return (
         _mistake_in_fields(endpoint)
         or _mistake_in_prices(endpoint)
@@ -186,12 +187,21 @@ def _mistake_in_fields(endpoint: Endpoint) -> str | None:
             return f"file extension {ending!r} is not spelled like .pdf"
     if "fileBase64" in endpoint.required_fields and not endpoint.takes_file:
         return "it requires a file, but file_extensions is empty"
+    needed = CAPABILITIES[endpoint.capability].required_fields
+    missing = [name for name in needed if name not in required_fields(endpoint)]
+    if missing:
+        return f"{endpoint.capability} needs {' and '.join(missing)}: {_way_to(missing)}"
     return _mistake_in_editing(endpoint) if endpoint.edits_pictures else None
 
 
+def _way_to(missing: Sequence[str]) -> str:
+    """Return how an author has requests carry these fields."""
+    if missing == ["prompt"]:
+        return "name it in required_fields"
+    return "name them in required_fields, and the endings of the files in file_extensions"
+
+
 def _mistake_in_editing(endpoint: Endpoint) -> str | None:
-    if "prompt" not in endpoint.required_fields:
-        return f"{IMAGE_EDITING} needs a prompt: name it in required_fields"
     endings = endpoint.file_extensions
     if ".png" not in endings or not set(endings) <= set(PICTURE_FORMATS):
         known = ", ".join(PICTURE_FORMATS)

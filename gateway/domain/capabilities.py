@@ -1,0 +1,51 @@
+"""The capabilities that are sold: what a request to each one needs, and what comes of it.
+
+Registration, the test kit and docs/plugin-reference.md read this table, so a new capability is a
+row here.
+"""
+
+import attrs
+
+from gateway.domain.offers import DOCUMENT_PARSING, IMAGE_EDITING, TEXT_TO_IMAGE
+
+
+@attrs.frozen(kw_only=True)
+class Capability:
+    """What an endpoint does for a buyer, by the name that agents look for."""
+
+    name: str
+
+    # The fields that each request has, at least.
+    required_fields: tuple[str, ...]
+
+    # What a request asks for.
+    about: str
+
+    # What the provider returns, and what the gateway does with it.
+    result: str
+
+
+_ALL = (
+    Capability(
+        name=TEXT_TO_IMAGE,
+        required_fields=("prompt",),
+        about="A picture of what the prompt describes.",
+        result="Pictures as `outputs`; the gateway checks them and converts them to the format "
+        "that the buyer chose.",
+    ),
+    Capability(
+        name=IMAGE_EDITING,
+        required_fields=("prompt", "fileBase64", "fileName"),
+        about="The buyer's picture, changed as the prompt says.",
+        result="As for `text-to-image`.",
+    ),
+    Capability(
+        name=DOCUMENT_PARSING,
+        required_fields=("fileBase64", "fileName"),
+        about="What the buyer's document says.",
+        result="Markdown as `text`; pictures of the document as `outputs`, if there are any.",
+    ),
+)
+
+CAPABILITIES = {one.name: one for one in _ALL}
+"""Every capability by its name."""
