@@ -310,6 +310,7 @@ def _make_workers(
         now=parts.context.now,
         workers=settings.workers,
         retention_s=settings.retention_days * 86400,
+        follows_loopback=settings.allow_loopback_links,
         on_done=on_done,
         spans=parts.spans,
     )

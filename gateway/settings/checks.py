@@ -133,6 +133,7 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "brand_color": not settings.brand_color or bool(_COLOR.fullmatch(settings.brand_color)),
         **{name: _is_link(getattr(settings, name)) for name in _LINKS},
         "play_key": _is_play_key(settings),
+        "allow_loopback_links": not settings.allow_loopback_links or _is_for_play(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
         "contact_email": bool(_EMAIL.fullmatch(settings.contact_email)),
@@ -179,10 +180,18 @@ def _is_link(text: str) -> bool:
 
 def _is_play_key(settings: Settings) -> bool:
     """Whether this is empty, or a key on a gateway and a chain that only this machine reaches."""
-    is_local = _is_for_this_machine(settings) and all(
-        urlsplit(rpc).hostname in _THIS_MACHINE for rpc in settings.rpc_urls
-    )
+    is_local = _is_for_this_machine(settings) and _is_chain_here(settings)
     return not settings.play_key or (is_key(settings.play_key) and is_local)
+
+
+def _is_for_play(settings: Settings) -> bool:
+    """Whether only this machine reaches the gateway, and no real money pays it."""
+    has_play_money = settings.network == "base-sepolia" or _is_chain_here(settings)
+    return _is_for_this_machine(settings) and has_play_money
+
+
+def _is_chain_here(settings: Settings) -> bool:
+    return all(urlsplit(rpc).hostname in _THIS_MACHINE for rpc in settings.rpc_urls)
 
 
 def _is_for_this_machine(settings: Settings) -> bool:

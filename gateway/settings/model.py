@@ -315,6 +315,14 @@ class Settings(AlarmSettings, BackupSettings, IdentitySettings):
         example="0x followed by 64 hexadecimal digits",
         shown=False,
     )
+    allow_loopback_links: bool = setting(
+        False,
+        "Whether a vendor's result may be fetched from this machine (127.0.0.1, ::1 or localhost, "
+        "by http as well), for the author of a plugin whose vendor is a program beside the "
+        "gateway. It is refused unless base_url and bind are on this machine, and all of rpc_urls "
+        "too or the network is base-sepolia: a gateway that strangers reach, or that sells for "
+        "real money, never fetches from its own network.",
+    )
     log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")
     endpoints: dict[str, EndpointOverride] = attrs.field(
         factory=dict,

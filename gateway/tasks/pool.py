@@ -14,7 +14,7 @@ import structlog
 from gateway.contracts import Clock, Lease, OutputStore, Store
 from gateway.plugins.catalog import Catalog
 from gateway.tasks.attempt import Attempt
-from gateway.tasks.resources import Resources
+from gateway.tasks.resources import Resources, make_downloader
 from gateway.tasks.slots import Slots
 from gateway.tasks.timing import TaskTiming
 from gateway.tracing import Spans
@@ -35,6 +35,8 @@ class WorkerPool:
     # Called with the id of a task whose attempt has ended.
     on_done: Callable[[str], None]
     spans: Spans = attrs.field(factory=Spans)
+    # Whether results may link to this machine: `GATEWAY_ALLOW_LOOPBACK_LINKS`.
+    follows_loopback: bool = False
     _timing: TaskTiming = attrs.field(factory=TaskTiming, alias="timing")
     resources: Resources = attrs.field(init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -54,6 +56,7 @@ class WorkerPool:
             slots=Slots(self.workers, on_free=self.wake),
             timing=self._timing,
             spans=self.spans,
+            links=make_downloader(follows_loopback=self.follows_loopback),
         )
 
     def start(self) -> None:

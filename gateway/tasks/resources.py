@@ -24,9 +24,12 @@ _FETCHES = 4
 _log = structlog.get_logger()
 
 
-def _make_downloader() -> Outbound:
+def make_downloader(*, follows_loopback: bool = False) -> Outbound:
+    """Return the client that fetches the links in results."""
     # It follows links only, so its base address is never used.
-    return Outbound("https://outputs.invalid", max_bytes=MAX_DOWNLOAD_BYTES)
+    return Outbound(
+        "https://outputs.invalid", max_bytes=MAX_DOWNLOAD_BYTES, follows_loopback=follows_loopback
+    )
 
 
 class WriteFailed(Exception):
@@ -49,7 +52,7 @@ class Resources:
     fetching: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(_FETCHES))
     pictures: Pictures = attrs.field(factory=Pictures)
     # Downloads the outputs that providers return as links.
-    links: Outbound = attrs.field(factory=_make_downloader)
+    links: Outbound = attrs.field(factory=make_downloader)
 
     async def close(self) -> None:
         """Close the connections and end the process that checks pictures."""

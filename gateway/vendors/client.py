@@ -17,7 +17,7 @@ import attrs
 
 from gateway.errors import AccountProblem, LinkDead, ResultUnusable, SubmitUncertain, Transient
 from gateway.vendors.answer import REDIRECTS, Answer
-from gateway.vendors.links import check_link
+from gateway.vendors.links import check_link, loopback_addresses
 from gateway.vendors.refusals import note_answer, note_no_answer
 from gateway.vendors.shapes import note_shape
 from gateway.vendors.transport import (
@@ -50,6 +50,8 @@ class Outbound:
     """Further hosts that may have the API's key, such as "*.example.com"."""
     max_bytes: int = attrs.field(default=64_000_000, kw_only=True)
     """The longest answer. A 4K PNG in Base64 has 45,000,000 bytes."""
+    follows_loopback: bool = attrs.field(default=False, kw_only=True)
+    """Whether `download` follows links to this machine, too: `GATEWAY_ALLOW_LOOPBACK_LINKS`."""
     tls: ssl.SSLContext | None = attrs.field(default=None, repr=False, kw_only=True)
     """The trusted certificates. None: those of the system."""
     _transport: Transport | None = attrs.field(default=None, init=False, repr=False)
@@ -140,8 +142,10 @@ class Outbound:
         host = link.host
         options = transport.request_options("GET", {}, timeout_s)
         for _ in range(1 + _MAX_REDIRECTS):
-            check_link(link, host)
-            async with transport.pinned(link, options, SendTrace()) as response:
+            addresses = loopback_addresses(link) if self.follows_loopback else None
+            if addresses is None or link.host != host:
+                check_link(link, host)
+            async with transport.pinned(link, options, SendTrace(), addresses) as response:
                 if response.status_code not in REDIRECTS:
                     return await read_answer(response, max_bytes=self.max_bytes)
                 try:

@@ -21,6 +21,11 @@ _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _TUNNELS = (ipaddress.IPv6Network("2001::/32"), ipaddress.IPv6Network("2002::/16"))
 # A network without IPv4 reaches IPv4 addresses under this prefix.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_THIS_MACHINE = {
+    "127.0.0.1": ["127.0.0.1"],
+    "::1": ["::1"],
+    "localhost": ["127.0.0.1", "::1"],
+}
 _SPECIAL_NETWORKS = (
     # Azure's internal service has a public number.
     ipaddress.IPv4Network("168.63.129.16/32"),
@@ -37,6 +42,17 @@ def check_link(link: Any, host: str) -> None:
         raise Transient("The link is not plain https.")
     if link.host != host:
         raise Transient("The link is redirected to another host.")
+
+
+def loopback_addresses(link: Any) -> list[str] | None:
+    """Return the addresses of a link to this machine by http or https; None for any other link.
+
+    Only the usual names of this machine count: whatever else a name server says leads here does
+    not.
+    """
+    if link.scheme not in ("http", "https") or link.userinfo:
+        return None
+    return _THIS_MACHINE.get(link.host)
 
 
 class LookUps:
