@@ -4,6 +4,8 @@ From top to bottom: `create_app` makes the parts that need no database, `_open_s
 others once the database is open, and `gateway.web.background` does the work beside the requests.
 """
 
+import hashlib
+import hmac
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -197,6 +199,11 @@ class _Installation:
     # Unix seconds.
     born_at: float
 
+    def derive_secret(self, purpose: str) -> str:
+        """Return a plugin's secret for a purpose, in hex."""
+        text = b"plugin:" + purpose.encode()
+        return hmac.new(self.file_secret.encode(), text, hashlib.sha256).hexdigest()
+
 
 async def _open_services(app: Quart, parts: _Parts) -> Services:
     """Make the parts that need the open database, and hand all parts to the app.
@@ -339,7 +346,8 @@ def _make_payments(
     *,
     on_queued: Callable[[], None],
 ) -> Payments:
-    context, store = parts.context, parts.store
+    store = parts.store
+    context = attrs.evolve(parts.context, derive_secret=installation.derive_secret)
     return Payments(
         store=store,
         chain=context.chain,

@@ -144,9 +144,9 @@ class _View:
         """Return why a plugin sells nothing: it failed, lacks a setting, or does other work."""
         if plugin.problem is not None:
             return f"left out: {plugin.problem}"
-        if _SELLS not in plugin.hooks:
-            return "; ".join(_OTHER_WORK[hook] for hook in plugin.hooks if hook in _OTHER_WORK)
         missing = self._missing_variables(plugin)
+        if _SELLS not in plugin.hooks and not missing:
+            return "; ".join(_OTHER_WORK[hook] for hook in plugin.hooks if hook in _OTHER_WORK)
         if not missing:
             return "off: it put nothing on sale"
         return f"off: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"

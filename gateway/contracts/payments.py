@@ -1,6 +1,7 @@
 """What payment verifiers and settlers promise, and what the gateway gives them."""
 
 import functools
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -35,6 +36,10 @@ class Quote:
     # moment ago.
     earlier_units: tuple[int, ...] = ()
 
+    # The digest of the request's body as RFC 9530 writes it, `sha-256=:…:`. Empty for a request
+    # without a body, and where no verifier has `binds_body`.
+    body_digest: str = ""
+
 
 @attrs.frozen(kw_only=True)
 class Challenge:
@@ -67,6 +72,12 @@ class AuthorizationVerifier(Protocol):
 
     A gateway has one or more, in an order. The first makes the 402. Every further one adds the
     headers of its challenge to that 402 and, if its own payment was refused, its body's members.
+
+    It may have four more attributes. `binds_body = True`: quotes have a `body_digest`. `guide`:
+    a paragraph in /llms.txt about how to pay.
+    `answer_headers`: the names of headers of its answers, which browsers let pages of other sites
+    read only if they are told. `payment_info(endpoint)`: members for the lists `protocols` and
+    `offers` of the endpoint's `x-payment-info` in /openapi.json, under these names.
     """
 
     # In order of preference. `Authorization: Payment` is the header Authorization where its scheme
@@ -289,3 +300,10 @@ class PluginContext:
 
     # Returns the endpoint under a slug, or None if the operator does not sell it any more.
     find_endpoint: Callable[[str], Endpoint | None] = lambda _slug: None
+
+    # Returns a secret of 64 hex digits for a purpose, made from the installation's own: the same
+    # after a restart and after a restore. Known once the database is open, so to verifiers; to
+    # settlers it is another one each time.
+    derive_secret: Callable[[str], str] = attrs.field(
+        default=lambda _purpose: secrets.token_hex(32), repr=False
+    )

@@ -3,12 +3,14 @@
 The first verifier makes the 402; every further one adds its headers to it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from gateway.contracts import AuthorizationVerifier, Challenge, Quote
 from gateway.contracts.payments import split_header_name
+from gateway.domain import Endpoint
 from gateway.errors import ValidationError
 
 # Returns the value of a request's header; None where it has none.
@@ -28,6 +30,25 @@ class PaymentMethods:
         ]
         # In lower case, as ASGI has them. A request without any of them carries no payment.
         self.header_names = frozenset(name.lower().encode() for name, _, _ in self._headers)
+        # Whether quotes need the digest of the request's body.
+        self.binds_body = any(getattr(one, "binds_body", False) for one in verifiers)
+        # What pages of other sites may send and read because of the further verifiers.
+        self.further_request_headers = tuple(
+            dict.fromkeys(name for name, _, one in self._headers if one is not self.first)
+        )
+        self.further_answer_headers = tuple(
+            name for one in self._further for name in getattr(one, "answer_headers", ())
+        )
+
+    @property
+    def guides(self) -> list[str]:
+        """What /llms.txt says about the further ways to pay."""
+        return [one.guide for one in self._further if hasattr(one, "guide")]
+
+    def payment_info(self, endpoint: Endpoint, name: str) -> list[Mapping[str, Any]]:
+        """Return what the further verifiers add to the list `protocols` or `offers` in OpenAPI."""
+        made = [one.payment_info(endpoint) for one in self._further if hasattr(one, "payment_info")]
+        return [member for info in made for member in info.get(name, ())]
 
     def is_paid(self, read: HeaderReader) -> bool:
         """Whether a request carries a payment, be it a good one or not."""

@@ -51,6 +51,7 @@ GIVEN_SOURCE = "given to create_app"
 # A source checkout that was never installed has no entry points, so the bundled plugins are listed.
 BUNDLED = (
     "gateway_x402",
+    "gateway_mpp",
     "gateway_usdc_direct",
     "gateway_local_settler",
     "gateway_facilitator_settler",

@@ -54,7 +54,7 @@ def missing_in(values: Mapping[str, Any], prefix: str, kind: type) -> list[str]:
     return [
         variable(name)
         for name, field in fields.items()
-        if name in (marked or secrets) and not str(getattr(section, field.name))
+        if name in (marked or secrets) and str(getattr(section, field.name)) in ("", "False")
     ]
 
 

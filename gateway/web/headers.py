@@ -43,6 +43,8 @@ _CORS = [
     ("Access-Control-Expose-Headers", _ANSWER_HEADERS),
     ("Access-Control-Max-Age", "86400"),
 ]
+# A browser takes a header of the same name twice as one list.
+_FURTHER = ("Access-Control-Allow-Headers", "Access-Control-Expose-Headers")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _log = structlog.get_logger()
 
@@ -100,7 +102,13 @@ def common_headers(gateway: Services, begun: Begun, path: str) -> list[tuple[str
     if path in _OPENED_FIRST:
         headers.append(("Link", _LINKS))
     if path.startswith(_PUBLIC):
+        methods = gateway.payments.methods
         headers += _CORS
+        for name, more in zip(
+            _FURTHER, (methods.further_request_headers, methods.further_answer_headers), strict=True
+        ):
+            if more:
+                headers.append((name, ", ".join(more)))
     return headers
 
 

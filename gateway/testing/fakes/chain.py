@@ -1,5 +1,6 @@
 """A chain for tests of payment plugins: it knows a few transactions and blocks."""
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -93,6 +94,7 @@ def context_of(chain: FakeChain, folder: Path, values: Mapping[str, Any]) -> Plu
         chain=cast(Chain, chain),
         journal=cast(SettlementJournal, None),  # verifiers do not write
         now=lambda: float(NOW),
+        derive_secret=lambda purpose: hashlib.sha256(purpose.encode()).hexdigest(),
     )
 
 

@@ -88,7 +88,7 @@ def _categories(endpoints: Iterable[Endpoint]) -> list[str]:
 def _paths(gateway: Services, endpoints: list[Endpoint]) -> dict[str, Any]:
     callbacks = _offers_callbacks(gateway.settings)
     paths = {
-        f"/api/x402/{one.slug}": {"post": _describe_endpoint(one, callbacks=callbacks)}
+        f"/api/x402/{one.slug}": {"post": _describe_endpoint(gateway, one, callbacks=callbacks)}
         for one in endpoints
     }
     # Its body names one of the slugs, and an empty list of them would be no schema.
@@ -102,7 +102,7 @@ def _offers_callbacks(settings: Settings) -> bool:
     return settings.sends_webhooks and settings.webhooks == "on"
 
 
-def _describe_endpoint(endpoint: Endpoint, *, callbacks: bool) -> dict[str, Any]:
+def _describe_endpoint(gateway: Services, endpoint: Endpoint, *, callbacks: bool) -> dict[str, Any]:
     return {
         "operationId": endpoint.slug,
         "summary": endpoint.title,
@@ -110,7 +110,7 @@ def _describe_endpoint(endpoint: Endpoint, *, callbacks: bool) -> dict[str, Any]
         "tags": [endpoint.capability],
         # Says that there is no API key, instead of leaving it open.
         "security": [],
-        "x-payment-info": {"price": _describe_price([endpoint]), "protocols": [{"x402": {}}]},
+        "x-payment-info": _describe_payment(gateway, endpoint),
         "parameters": [_IDEMPOTENCY_KEY],
         "requestBody": {
             "required": True,
@@ -127,6 +127,14 @@ def _describe_endpoint(endpoint: Endpoint, *, callbacks: bool) -> dict[str, Any]
             **_refusals(_PURCHASE_REFUSALS),
         },
     }
+
+
+def _describe_payment(gateway: Services, endpoint: Endpoint) -> dict[str, Any]:
+    methods = gateway.payments.methods
+    protocols = [{"x402": {}}, *methods.payment_info(endpoint, "protocols")]
+    offers = methods.payment_info(endpoint, "offers")
+    info = {"price": _describe_price([endpoint]), "protocols": protocols}
+    return info | ({"offers": offers} if offers else {})
 
 
 def _describe_direct(gateway: Services, endpoints: list[Endpoint]) -> dict[str, Any]:

@@ -104,6 +104,7 @@ async def llms() -> Response:
         "llms.txt",
         settings=settings,
         serves_mcp=gateway.serves_mcp,
+        guides=gateway.payments.methods.guides,
         network=settings.chain,
         endpoints=list(gateway.catalog),
         price=wire.number,

@@ -1,7 +1,10 @@
 """The two routes that sell: they take a request with its payment and return a task."""
 
+import base64
+import hashlib
 from typing import cast
 
+import attrs
 from quart import Blueprint, Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
@@ -54,8 +57,8 @@ async def generate_x402(slug: str) -> Response:
     if chosen is None:
         unpaid = await answer_unpaid(gateway, registered, await _read_data(), key, version)
         return unpaid.to_response()
-    body = await decode_generation(gateway, registered.endpoint, await _read_data())
-    quote, generation = await _quote_request(gateway, registered, body, key)
+    body, digest = await _read_body(gateway, registered, await _read_data())
+    quote, generation = await _quote_request(gateway, registered, body, key, digest)
     verifier, payment = chosen
     try:
         accepted = await gateway.payments.accept_x402(quote, generation, payment, key, verifier)
@@ -108,20 +111,41 @@ async def answer_unpaid(
     if not data:
         quote = gateway.quote(registered.endpoint)
         return _answer_challenge(make_challenge(gateway, quote, None, version))
-    body = await decode_generation(gateway, registered.endpoint, data)
+    body, digest = await _read_body(gateway, registered, data)
     # A file would be in memory twice while its pages are counted.
     del data
-    quote, _ = await _quote_request(gateway, registered, body, key)
+    quote, _ = await _quote_request(gateway, registered, body, key, digest)
     return _answer_challenge(make_challenge(gateway, quote, None, version))
 
 
+async def _read_body(
+    gateway: Services, registered: Registered, data: bytes
+) -> tuple[wire.GenerationBody, str]:
+    """Return the decoded body and its digest, which is empty where no way to pay binds to it."""
+    body, digest = await decode_generation(gateway, registered.endpoint, data), ""
+    if gateway.payments.methods.binds_body:
+        is_small = len(data) <= SMALL_BODY_BYTES
+        digest = _digest(data) if is_small else await gateway.bodies.run(_digest, data)
+    return body, digest
+
+
+def _digest(data: bytes) -> str:
+    """Return the SHA-256 of a body as RFC 9530 writes it."""
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
+
+
 async def _quote_request(
-    gateway: Services, registered: Registered, body: wire.GenerationBody, key: str | None
+    gateway: Services,
+    registered: Registered,
+    body: wire.GenerationBody,
+    key: str | None,
+    digest: str,
 ) -> tuple[Quote, GenerationRequest]:
     """Return the checked request and its price."""
     check_idempotency_key(key)
     generation = await check_request(gateway, body, registered)
-    return gateway.quote(registered.endpoint, generation), generation
+    quote = gateway.quote(registered.endpoint, generation)
+    return attrs.evolve(quote, body_digest=digest) if digest else quote, generation
 
 
 def make_challenge(
@@ -201,6 +225,6 @@ async def _read_data() -> bytes:
 def _answer_started(
     gateway: Services, accepted: Accepted, generation: GenerationRequest
 ) -> Response:
-    headers = {**accepted.headers, **JSON, **NOT_STORED}
+    headers = {**JSON, **NOT_STORED, **accepted.headers}
     body = wire.started(accepted.task, gateway.callback_secret(accepted.task, generation))
     return Answer(200, wire.dumps(body).encode(), headers).to_response()

@@ -14,7 +14,7 @@ from tests.proof.clients.purchase import Bought, Failed, buy
 from tests.proof.clients.rows import Row
 from tests.proof.clients.shop import Shop, open_shop
 
-_HEADINGS = ("client", "version", "x402", "header", "answers", "task", "settled", "seconds")
+_HEADINGS = ("client", "version", "speaks", "header", "answers", "task", "settled", "seconds")
 _WIDTHS = (18, 9, 6, 19, 11, 11, 27, 7)
 
 
@@ -26,7 +26,7 @@ _WIDTHS = (18, 9, 6, 19, 11, 11, 27, 7)
     help="Folder of installed clients; by default in the user's cache.",
 )
 def main(only: tuple[str, ...], cache: Path | None) -> None:
-    """Let real x402 clients buy from a real gateway on the embedded chain; one row for each."""
+    """Let real clients buy from a real gateway on the embedded chain; one row for each."""
     chosen = _chosen(only)
     place = (cache or default_cache()).resolve()
     try:
@@ -48,7 +48,8 @@ def _chosen(only: tuple[str, ...]) -> list[Row]:
 async def _run(chosen: list[Row], cache: Path, folder: Path) -> int:
     """Print the rows as they come, and their count; returns how many failed."""
     counts = {"bought": 0, "failed": 0, "skipped": 0}
-    async with open_shop(folder) as shop:
+    # Every client meets the challenges of both protocols.
+    async with open_shop(folder, mpp_enabled="true") as shop:
         _print(_HEADINGS)
         for row in chosen:
             counts[await _row(row, cache, shop)] += 1
@@ -74,7 +75,7 @@ async def _row(row: Row, cache: Path, shop: Shop) -> str:
 
 def _cells(bought: Bought) -> tuple[str, ...]:
     return (
-        f"v{bought.protocol}",
+        bought.protocol,
         bought.header,
         " → ".join(map(str, bought.statuses)),
         bought.task_status,

@@ -27,7 +27,8 @@ class Failed(Exception):
 class Bought:
     """What was seen of a purchase in which everything is right."""
 
-    protocol: int
+    # `v1` and `v2` of x402, or `mpp`.
+    protocol: str
     header: str
     statuses: tuple[int, ...]
     task_status: str
@@ -108,14 +109,16 @@ def _claims(said: str) -> dict:
         raise Failed("the client did not print what it bought") from None
 
 
-def _payment(asked: list[Exchange]) -> tuple[int, str]:
-    """Return version and name of the header that paid: none before the 402, one after it."""
+def _payment(asked: list[Exchange]) -> tuple[str, str]:
+    """Return protocol and name of the header that paid: none before the 402, one after it."""
     _expect("the answers", [one.status for one in asked], [402, 200])
     _expect("payments sent before the 402", list(asked[0].payments), [])
     if len(asked[1].payments) != 1:
         raise Failed(f"payment headers sent were {list(asked[1].payments)}")
     ((name, value),) = asked[1].payments.items()
-    return json.loads(base64.b64decode(value))["x402Version"], name.upper()
+    if value.startswith("Payment "):
+        return "mpp", name.upper()
+    return f"v{json.loads(base64.b64decode(value))['x402Version']}", name.upper()
 
 
 def check_chain(shop: Shop, customer: str, transaction: str) -> None:

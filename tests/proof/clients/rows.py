@@ -44,6 +44,12 @@ def _mcp(name: str, buyer: str, *packages: tuple[str, str], extras: str = "") ->
     return Row(name=name, buyer=BUYERS / buyer, packages=packages, extras=extras, by_mcp=True)
 
 
+def _mpp(name: str, version: str) -> Row:
+    """Return a row of the Python package `pympp`, which pays by another protocol."""
+    packages = (("pympp", version),)
+    return Row(name=name, buyer=BUYERS / "python_mpp.py", packages=packages, extras="[evm]")
+
+
 _AXIOS = ("axios", "1.13.2")
 _EXTRAS = "[evm,httpx,requests]"
 _MCP = (
@@ -66,6 +72,7 @@ ROWS: tuple[Row, ...] = (
     _python("v1-requests-1.0.0", "python_v1_requests.py", "1.0.0"),
     _node("v1-fetch-1.2.0", "v1_fetch.mjs", ("x402-fetch", "1.2.0")),
     _node("v1-axios-0.7.2", "v1_axios.mjs", ("x402-axios", "0.7.2"), _AXIOS),
+    _mpp("mpp-0.16.0", "0.16.0"),
     _mcp("mcp-sdk-1.32.2", "mcp.mjs", *_MCP),
     _mcp("mcp-cloudflare", "cloudflare.mjs", *_MCP),
     _mcp(

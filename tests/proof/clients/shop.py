@@ -51,8 +51,8 @@ class Shop:
 
 
 @contextlib.asynccontextmanager
-async def open_shop(folder: Path) -> AsyncIterator[Shop]:
-    """Start it all; the gateway's data and log are in `folder`."""
+async def open_shop(folder: Path, **more: str) -> AsyncIterator[Shop]:
+    """Start it all; the gateway's data and log are in `folder`, and `more` are settings of it."""
     port = choose_port(0, "--port")
     with PlayChain() as chain:
         async with tapping(port) as tap:
@@ -62,7 +62,8 @@ async def open_shop(folder: Path) -> AsyncIterator[Shop]:
             seen = {"base_url": tap.url, "rpc_urls": chain.rpc_url} | {
                 f"limit_{name}": limit for name, limit in limits.items()
             }
-            gateway = Child.start("gateway", ["serve"], folder, **(place.settings | seen))
+            settings = place.settings | seen | more
+            gateway = Child.start("gateway", ["serve"], folder, **settings)
             try:
                 _await(gateway, port)
                 yield Shop(chain=chain, tap=tap, wallet=place.wallet, gateway=gateway, port=port)

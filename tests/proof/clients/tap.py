@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import attrs
 import h11
 
-_PAYMENT_HEADERS = (b"x-payment", b"payment-signature")
+_PAYMENT_HEADERS = (b"x-payment", b"payment-signature", b"authorization")
 _CHUNK_BYTES = 65_536
 
 

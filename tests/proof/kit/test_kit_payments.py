@@ -2,13 +2,18 @@
 
 import base64
 import json
+import re
+
+import pytest
+from eth_utils.crypto import keccak
 
 import gateway_facilitator_settler
 import gateway_local_settler
+import gateway_mpp
 import gateway_usdc_direct
 import gateway_x402
 from gateway.testing import PaymentVerifierContract, SettlerContract, TransferVerifierContract
-from gateway.testing.fakes.chain import PAYER
+from gateway.testing.fakes.chain import PAYER, context_of, registered
 
 
 def payload(quote, now):
@@ -52,6 +57,27 @@ class TestX402Version2(PaymentVerifierContract):
         }
         whole = {"x402Version": 2, "payload": payload(quote, now), "accepted": accepted}
         return encoded(whole | {"resource": {}})
+
+
+class TestMpp(PaymentVerifierContract):
+    plugin = gateway_mpp
+    values = {"mpp_enabled": True}  # noqa: RUF012 - read only
+
+    @pytest.fixture(autouse=True)
+    def _same_gateway(self, chain, tmp_path):
+        context = context_of(chain, tmp_path, self.values)
+        self.verifier_of_challenges = registered(
+            gateway_mpp, "register_authorization_verifier", context
+        )
+
+    def header(self, quote, now):
+        challenge = self.verifier_of_challenges.challenge(quote, None, 2)
+        said = dict(re.findall(r'(\w+)="([^"]*)"', challenge.headers["WWW-Authenticate"]))
+        nonce = keccak(text=json.dumps([said["id"], said["realm"]], separators=(",", ":")))
+        paid = payload(quote, now)
+        signed = paid["authorization"] | {"nonce": "0x" + nonce.hex()}
+        whole = {"type": "authorization", "signature": paid["signature"], **signed}
+        return encoded({"challenge": said, "payload": whole})
 
 
 class TestUsdcDirect(TransferVerifierContract):

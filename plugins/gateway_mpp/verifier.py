@@ -1,0 +1,155 @@
+"""The charge of the method `evm`: challenges, credentials of the type `authorization`, receipts."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import attrs
+
+from gateway import (
+    Authorization,
+    Challenge,
+    Endpoint,
+    Payment,
+    PaymentRequired,
+    PluginContext,
+    Proof,
+    Quote,
+)
+from gateway.chain.authorization_checks import AuthorizationChecks, check_signed_terms
+from gateway.domain.description import price_range
+from gateway.domain.eip3009 import checksum_address
+from gateway.domain.signed_header import (
+    load_json,
+    read_authorization,
+    read_object,
+    read_text,
+)
+from gateway_mpp import problems
+from gateway_mpp.challenges import (
+    INTENT,
+    METHOD,
+    ChallengeEcho,
+    ChallengeMaker,
+    encode,
+    ends_at,
+    read_echo,
+)
+
+_ACCOUNT = re.compile(r"did:pkh:eip155:([0-9]{1,20}):(0x[0-9a-fA-F]{40})")
+
+
+@attrs.frozen(kw_only=True)
+class MppProof(Proof):
+    """A credential, decoded and unchecked."""
+
+    challenge: ChallengeEcho
+
+    # Who pays, as a DID. Empty where the client does not say.
+    source: str
+
+
+class MppVerifier:
+    """The scheme `Payment` on one network. Implements `gateway.AuthorizationVerifier`."""
+
+    header_names: Sequence[str] = ("Authorization: Payment",)
+    answer_headers: Sequence[str] = ("WWW-Authenticate", "Payment-Receipt")
+    binds_body = True
+    guide = (
+        "Or by the Machine Payments Protocol: the same 402 has the header `WWW-Authenticate: "
+        "Payment …` (method `evm`, intent `charge`, credential type `authorization`). Send the "
+        "same request again with `Authorization: Payment` and Base64url of "
+        '`{"challenge":{…},"payload":{"type":"authorization","from":"0x…",…,"nonce":"0x…",'
+        '"signature":"0x…"}}`: the nonce is keccak-256 of the JSON `["<id>","<realm>"]`, and '
+        "validBefore the end of the challenge. `Payment-Receipt` of the 200 names the transaction. "
+        "The Python package pympp does all of it."
+    )
+
+    def __init__(self, context: PluginContext) -> None:
+        settings = context.settings
+        self._network = settings.chain
+        self._now = context.now
+        self._checks = AuthorizationChecks(
+            settings.chain, context.chain, settings.erc6492_factories
+        )
+        realm = urlsplit(settings.base_url).netloc
+        self._challenges = ChallengeMaker(realm, context.derive_secret("mpp"))
+
+    def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:  # noqa: ARG002 - x402's
+        """Return a fresh challenge for a quote, and the problem if a credential was refused."""
+        made = self._challenges.make(quote, self._now())
+        headers = {"WWW-Authenticate": made.header}
+        if reason is None:
+            return Challenge(body={}, headers=headers)
+        headers["Content-Type"] = "application/problem+json"
+        return Challenge(body=problems.describe(reason, made.id), headers=headers)
+
+    def read(self, header: str) -> MppProof:
+        """Decode a credential."""
+        credential = read_object(load_json(header))
+        payload = read_object(credential.get("payload"))
+        if payload.get("type") != "authorization":
+            raise PaymentRequired("invalid_payload")
+        source = credential.get("source")
+        return MppProof(
+            challenge=read_echo(read_object(credential.get("challenge"))),
+            source="" if source is None else read_text(source),
+            authorization=read_authorization(payload, payload.get("signature")),
+        )
+
+    def check_terms(self, proof: MppProof, quote: Quote, now: float) -> None:
+        """Check that the challenge is ours and for this quote, then what was signed."""
+        echo, signed = proof.challenge, proof.authorization
+        if not self._challenges.is_ours(echo):
+            raise PaymentRequired(problems.UNKNOWN)
+        if not self._challenges.is_for(echo, quote):
+            raise PaymentRequired(problems.OTHER_REQUEST)
+        if now >= ends_at(echo):
+            raise PaymentRequired(problems.EXPIRED)
+        if signed.nonce not in echo.nonces:
+            raise PaymentRequired(problems.OTHER_NONCE)
+        if not self._is_source(proof.source, signed.sender):
+            raise PaymentRequired(problems.OTHER_SOURCE)
+        check_signed_terms(signed, quote, now)
+
+    def _is_source(self, source: str, sender: str) -> bool:
+        """Whether the account that a credential names is the sender; other DIDs name no account."""
+        if not source.startswith("did:pkh:"):
+            return True
+        named = _ACCOUNT.fullmatch(source)
+        return named is not None and (int(named[1]), named[2].lower()) == (
+            self._network.chain_id,
+            sender,
+        )
+
+    async def check_chain(self, authorization: Authorization) -> bool:
+        """Find out whose signature it is, then simulate the exact call; False: a spent nonce."""
+        return await self._checks.check(authorization)
+
+    def receipt_headers(self, proof: MppProof, payment: Payment) -> Mapping[str, str]:
+        """Return the receipt; none while the outcome is unknown, for it says success."""
+        if payment.paid_tx is None:
+            return {}
+        at = datetime.fromtimestamp(int(self._now()), UTC).isoformat().replace("+00:00", "Z")
+        receipt = {
+            "challengeId": proof.challenge.id,
+            "chainId": self._network.chain_id,
+            "method": METHOD,
+            "reference": payment.paid_tx,
+            "status": "success",
+            "timestamp": at,
+        }
+        return {"Payment-Receipt": encode(receipt), "Cache-Control": "private, no-store"}
+
+    def payment_info(self, endpoint: Endpoint) -> Mapping[str, Any]:
+        """Return what OpenAPI says of the offer (draft-payment-discovery-00)."""
+        lowest, highest = price_range(endpoint)
+        named = {
+            "intent": INTENT,
+            "method": METHOD,
+            "currency": checksum_address(self._network.token),
+        }
+        amount = str(lowest) if lowest == highest else None
+        return {"protocols": [{"mpp": named}], "offers": [named | {"amount": amount}]}
