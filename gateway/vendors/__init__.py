@@ -54,13 +54,21 @@ if TYPE_CHECKING:
         job_urls,
         json_object,
     )
-    from gateway.vendors.models import Model, edit_endpoint, models_on_sale, picture_endpoint
+    from gateway.vendors.models import (
+        Model,
+        edit_endpoint,
+        model_endpoint,
+        models_on_sale,
+        picture_endpoint,
+    )
+    from gateway.vendors.pictures import PictureLimits, data_uri, picture_size
     from gateway.vendors.settings import base_url, limit_or_none
 
 _PLACES = {
     "DocumentParser": "documents",
     "DocumentSettings": "documents",
     "Model": "models",
+    "PictureLimits": "pictures",
     "as_number": "json_fields",
     "as_object": "json_fields",
     "as_text": "json_fields",
@@ -69,15 +77,18 @@ _PLACES = {
     "base_url": "settings",
     "blamed_fields": "json_fields",
     "check_job": "documents",
+    "data_uri": "pictures",
     "document_endpoint": "documents",
     "edit_endpoint": "models",
     "job_urls": "json_fields",
     "json_object": "json_fields",
     "limit_or_none": "settings",
     "media_type": "documents",
+    "model_endpoint": "models",
     "models_on_sale": "models",
     "page_cost_micros": "documents",
     "picture_endpoint": "models",
+    "picture_size": "pictures",
     "read_json": "documents",
 }
 __all__ = [
@@ -86,6 +97,7 @@ __all__ = [
     "DocumentSettings",
     "Model",
     "Outbound",
+    "PictureLimits",
     "as_number",
     "as_object",
     "as_text",
@@ -94,15 +106,18 @@ __all__ = [
     "base_url",
     "blamed_fields",
     "check_job",
+    "data_uri",
     "document_endpoint",
     "edit_endpoint",
     "job_urls",
     "json_object",
     "limit_or_none",
     "media_type",
+    "model_endpoint",
     "models_on_sale",
     "page_cost_micros",
     "picture_endpoint",
+    "picture_size",
     "read_json",
 ]
 

@@ -6,6 +6,9 @@ that are on sale unless the operator says otherwise, and its hook registers the 
     for model in models_on_sale(TABLE, section.models, prefix="acme"):
         register(picture_endpoint(model, provider="acme"), provider)
 
+A table with models that edit a buyer's picture, too, says so by `Model.edits`, and the hook calls
+`model_endpoint`.
+
 The operator writes `GATEWAY_ACME_MODELS=acme-fast,acme/new-model=0.08 like acme-fast`: slugs of
 the table, and models that the table lacks, with their price in USDC and the model of the table
 that takes the same request. Prices and titles of one slug are changed in `[endpoints.<slug>]`.
@@ -28,6 +31,7 @@ from gateway.domain.offers import (
 )
 from gateway.errors import SettingsError
 from gateway.settings.sections import variable
+from gateway.vendors.pictures import PictureLimits
 
 _ADDED = re.compile(r"(?P<id>[^\s=]+)\s*=\s*(?P<price>\S+)(?:\s+like\s+(?P<like>\S+))?")
 
@@ -57,6 +61,9 @@ class Model:
     """The same by resolution, for the resolutions that cost more."""
     timeout_s: float = 300.0
     """Seconds of one attempt."""
+    edits: PictureLimits | None = None
+    """What the picture may be that the model changes as a prompt says. None: it makes pictures from
+    words alone."""
     details: Mapping[str, Any] = attrs.field(factory=dict)
     """What the adapter needs to write a request for this model; only the adapter reads it."""
 
@@ -111,6 +118,12 @@ def picture_endpoint(model: Model, *, provider: str, checked: str | None = None)
         max_prompt_chars=model.max_prompt_chars,
         timeout_s=model.timeout_s,
     )
+
+
+def model_endpoint(model: Model, *, provider: str, checked: str | None = None) -> Endpoint:
+    """Return the `edit_endpoint` of a model that edits, and the `picture_endpoint` of any other."""
+    make = picture_endpoint if model.edits is None else edit_endpoint
+    return make(model, provider=provider, checked=checked)
 
 
 def edit_endpoint(model: Model, *, provider: str, checked: str | None = None) -> Endpoint:
