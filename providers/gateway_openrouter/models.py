@@ -6,15 +6,21 @@ credits costs 5.5 % more, which `cost_micros` holds. The vendors' prices of a pi
 FLUX 3 0.048 at 1K, 0.10 at 2K; Nano Banana 2.1 0.034, 0.05 and 0.11; Seedream 5 Flash 0.018 at any
 size, Pro 0.045 and 0.09; Qwen-Image 3 0.03; Grok Imagine Quality 0.05; GPT Image 2.5 Flare at
 medium quality 0.013 at 1K, and no more than 0.03 for the other ratios.
+
+Three of them edit pictures, too; of the others nobody says what a picture that is sent costs, or
+which ratio its edit has. At FLUX 3 the output alone is billed (fal's page of its edits, 2026-10).
+At Nano Banana a picture counts as 1,120 tokens of at most 2 dollars a million, at GPT Image 2.5 as
+1,536 tokens of 8 dollars, which are measured of gpt-image-2.
 """
 
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors import Model
+from gateway.vendors import Model, PictureLimits, data_uri
 
 # When these costs were last compared with the vendor's prices.
 CHECKED = "2026-11-22"
+_EDITS = "Changes a picture as a prompt says."
 MODELS = (
     Model(
         slug="openrouter-flux-3-image",
@@ -24,6 +30,7 @@ MODELS = (
         prices={"2K": "0.16"},
         resolutions=("1K", "2K"),
         cost_micros=50_640,
+        costs={"2K": 105_500},
     ),
     Model(
         slug="openrouter-nano-banana-2-1",
@@ -33,6 +40,7 @@ MODELS = (
         prices={"2K": "0.09", "4K": "0.18"},
         resolutions=("1K", "2K", "4K"),
         cost_micros=35_450,
+        costs={"2K": 53_170, "4K": 120_270},
     ),
     Model(
         slug="openrouter-seedream-5-flash",
@@ -50,6 +58,7 @@ MODELS = (
         prices={"2K": "0.15"},
         resolutions=("1K", "2K"),
         cost_micros=47_480,
+        costs={"2K": 94_950},
     ),
     Model(
         slug="openrouter-qwen-image-3",
@@ -76,19 +85,60 @@ MODELS = (
         # Quality decides what it costs, and `auto` may be high.
         details={"quality": "medium"},
     ),
+    Model(
+        slug="openrouter-flux-3-image-edit",
+        id="black-forest-labs/flux-3-image",
+        title="FLUX 3 Image on OpenRouter, edit",
+        description=_EDITS,
+        price="0.08",
+        prices={"2K": "0.16"},
+        resolutions=("1K", "2K"),
+        cost_micros=50_640,
+        costs={"2K": 105_500},
+        # As its maker documents them.
+        edits=PictureLimits(least_side=256, most_pixels=16_000_000),
+    ),
+    Model(
+        slug="openrouter-nano-banana-2-1-edit",
+        id="google/gemini-nano-banana-2.1",
+        title="Nano Banana 2.1 on OpenRouter, edit",
+        description=_EDITS,
+        price="0.06",
+        prices={"2K": "0.09", "4K": "0.18"},
+        resolutions=("1K", "2K", "4K"),
+        cost_micros=37_820,
+        costs={"2K": 55_540, "4K": 122_640},
+        # Google documents it for Vertex AI.
+        edits=PictureLimits(most_bytes=7_000_000),
+    ),
+    Model(
+        slug="openrouter-gpt-image-2-5-flare-edit",
+        id="openai/gpt-image-2.5-flare",
+        title="GPT Image 2.5 Flare on OpenRouter, edit",
+        description=_EDITS,
+        price="0.07",
+        cost_micros=44_630,
+        edits=PictureLimits(),
+        details={"quality": "medium"},
+    ),
 )
 
 
-def request_body(model: Model, model_id: str, request: GenerationRequest) -> dict[str, Any]:
+async def request_body(model: Model, model_id: str, request: GenerationRequest) -> dict[str, Any]:
     """Return the request of a model; OpenRouter refuses fields that the model does not take.
 
-    It names no output format, which few models take: the gateway converts.
+    It names no output format, which few models take: the gateway converts. An edit for which the
+    buyer names no ratio names none either, so that the picture keeps its own.
     """
+    sent = request.attachment
     order = {
         "model": model_id,
         "prompt": request.prompt,
-        "aspect_ratio": request.aspect_ratio or "1:1",
+        "aspect_ratio": request.aspect_ratio or ("1:1" if sent is None else None),
         "resolution": (request.resolution or model.resolutions[0]) if model.resolutions else None,
         "quality": model.details.get("quality"),
     }
+    if sent is not None:
+        picture = {"type": "image_url", "image_url": {"url": await data_uri(sent)}}
+        order["input_references"] = [picture]
     return {name: value for name, value in order.items() if value is not None}

@@ -10,6 +10,7 @@ from gateway import (
     AccountProblem,
     Answer,
     ContentPolicy,
+    Endpoint,
     GenerationRequest,
     Job,
     Outbound,
@@ -40,8 +41,14 @@ class Painter:
     name: str = "openrouter"
     timeout_s: float = TIMEOUT_S
 
+    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
+        """Refuse a picture that the model would not take."""
+        limits = self.models[endpoint.slug].edits
+        if limits is not None and request.attachment is not None:
+            limits.check(request.attachment)
+
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Ask for one picture; the result names what OpenRouter billed.
+        """Ask for one picture, or for an edit of the buyer's; the result names what was billed.
 
         Raises `SubmitUncertain` if a picture was made, or may have been, and cannot be reached.
         """
@@ -49,12 +56,12 @@ class Painter:
         answer = await self.outbound.request(
             "POST",
             "/images",
-            json=request_body(model, job.endpoint.model, request),
+            json=await request_body(model, job.endpoint.model, request),
             timeout_s=self.timeout_s,
         )
         told = await answer.submit_json()
         body = as_object(told)
-        check(answer, body)
+        check(answer, body, is_edit=request.attachment is not None)
         if body is not told:
             raise SubmitUncertain("OpenRouter answered with success, but not as documented.")
         return Result(outputs=(await _picture(body),), cost_micros=cost_micros(body))

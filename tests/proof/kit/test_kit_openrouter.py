@@ -39,3 +39,9 @@ class OpenRouterApi(FakeApi):
 class TestOpenRouter(ProviderContract):
     plugin = gateway_openrouter
     api = OpenRouterApi
+
+
+class TestOpenRouterEdits(ProviderContract):
+    plugin = gateway_openrouter
+    api = OpenRouterApi
+    slug = "openrouter-nano-banana-2-1-edit"

@@ -8,6 +8,7 @@ import gateway_bfl.models
 import gateway_fal.models
 import gateway_gemini.models
 import gateway_kie.models
+import gateway_openrouter.models
 import gateway_replicate.models
 from gateway.domain.costs import worst_sales
 from gateway.vendors import picture_endpoint
@@ -23,6 +24,7 @@ TABLES = (
     gateway_fal.models,
     gateway_gemini.models,
     gateway_kie.models,
+    gateway_openrouter.models,
     gateway_replicate.models,
 )
 MODELS = {model.slug: model for table in TABLES for model in table.MODELS}

@@ -9,7 +9,8 @@ says its source, version, licence, the date on which it was read, and what kind 
 - `docs`: what the vendor's documentation says;
 - `third-party`: what others' code and pages say.
 
-No vendor was called. `{url}` stands for the fake's address, `{picture}` for a picture in Base64.
+No vendor was called. An answer may be to another slug than its file's, such as one that edits
+pictures. `{url}` stands for the fake's address, `{picture}` for a picture in Base64.
 """
 
 import base64
@@ -19,14 +20,16 @@ import json
 import tomllib
 from pathlib import Path
 
+import attrs
 import pytest
 import vendor_site
 from document_sales import document
 from vendor_site import BOAT, PlainJob
 
 import gateway
-from gateway import Handle, Pending, Result
+from gateway import Attachment, Handle, Pending, Result
 from gateway.plugins.manager import BUNDLED
+from gateway.testing.provider.samples import PICTURE
 from tests.conftest import PNG
 
 FILES = sorted((Path(__file__).parent / "answers").glob("*.toml"))
@@ -57,10 +60,10 @@ async def test_an_adapter_reads_what_its_vendor_says(httpserver, vendor, answer)
         serve(httpserver, url, reply)
     values = {name: filled(text, url) for name, text in vendor["settings"].items()}
     found = vendor_site.on_sale(importlib.import_module(vendor["plugin"]), **values)
-    endpoint, provider = found[vendor["slug"]]
+    endpoint, provider = found[answer.get("slug", vendor["slug"])]
     job = PlainJob(endpoint)
     try:
-        came = await provider.submit(document() if endpoint.takes_file else BOAT, job)
+        came = await provider.submit(_request_to(endpoint), job)
         if not is_submit:
             came = await provider.poll(came, job)
     except gateway.errors.ProviderError as error:
@@ -88,6 +91,12 @@ def test_every_adapter_of_a_vendor_has_answers():
     payments = {"gateway_x402", "gateway_mpp", "gateway_usdc_direct"}
     settlers = {name for name in BUNDLED if name.endswith("_settler")}
     assert told == set(BUNDLED) - EMBEDDED - payments - settlers
+
+
+def _request_to(endpoint):
+    if endpoint.edits_pictures:
+        return attrs.evolve(BOAT, attachment=Attachment(name="photo.png", data=PICTURE))
+    return document() if endpoint.takes_file else BOAT
 
 
 def serve(server, url, reply):
