@@ -17,7 +17,9 @@ export async function showResult(task: Task): Promise<HTMLElement[]> {
   const outputs = task.result?.outputs ?? [];
   const text = task.result?.text;
   const parts = outputs.filter((one) => one.url && one.mimeType.startsWith("image/")).map(picture);
-  if (text !== null && text !== undefined) parts.push(await markdown(text, outputs));
+  const file = outputs.at(-1);
+  if (text !== null && text !== undefined)
+    parts.push(file?.mimeType === "application/json" ? json(text, file) : await markdown(text, outputs));
   return [...parts, receipt(task)];
 }
 
@@ -38,14 +40,22 @@ function picture(output: Output): HTMLElement {
   );
 }
 
+function json(text: string, file: Output): HTMLElement {
+  const tools = h("p", { class: "tools" }, copyButton(() => text, "Copy JSON"), download(file));
+  return h("div", { class: "document" }, tools, h("pre", { class: "text", tabindex: "0" }, text));
+}
+
+function download(file: Output | undefined): HTMLElement | null {
+  return file?.url ? h("a", { href: reach(file.url), download: "", class: "button" }, "Download") : null;
+}
+
 async function markdown(text: string, outputs: Output[]): Promise<HTMLElement> {
   const plain = h("pre", { class: "text", tabindex: "0" }, text);
-  const file = outputs.find((one) => one.url);
   const tools = h(
     "p",
     { class: "tools" },
     copyButton(() => text, "Copy Markdown"),
-    file ? h("a", { href: reach(file.url!), download: "", class: "button" }, "Download") : null,
+    download(outputs.find((one) => one.url)),
   );
   if (text.length > MOST_RENDERED_CHARS) return h("div", { class: "document" }, tools, plain);
   const rendered = h("div", { class: "prose", tabindex: "0" });

@@ -27,11 +27,13 @@ from gateway.plugins.catalog import Catalog, Registered
 from gateway.plugins.manager import PluginManager
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
+from gateway.tasks.delivery import checked_json
 from gateway.vendors import Outbound
 from gateway.vendors.shapes import Shapes, record_shapes
 from gateway.version import VERSION
 
 # What is asked for; every vendor's filter lets it pass.
+_QUESTION = "What does the page say?"
 _PROMPT = "A small red boat on a calm sea"
 _POLL_S = 2.0
 _LONGEST_POLL_S = 30.0
@@ -196,7 +198,7 @@ def cheapest_request(endpoint: Endpoint) -> GenerationRequest:
     """Return the request with the lowest price that the endpoint takes."""
     resolutions = endpoint.resolution.values or (None,)
     plain = GenerationRequest(
-        prompt="" if endpoint.takes_file and endpoint.max_pages else _PROMPT,
+        prompt=_choose_prompt(endpoint),
         aspect_ratio=endpoint.aspect_ratio.default
         or next(iter(endpoint.aspect_ratio.values), None),
         output_format=endpoint.output_format.default,
@@ -205,6 +207,12 @@ def cheapest_request(endpoint: Endpoint) -> GenerationRequest:
     )
     requests = [attrs.evolve(plain, resolution=resolution) for resolution in resolutions]
     return min(requests, key=endpoint.price_of)
+
+
+def _choose_prompt(endpoint: Endpoint) -> str:
+    if endpoint.extracts_data:
+        return _QUESTION
+    return "" if endpoint.takes_file and endpoint.max_pages else _PROMPT
 
 
 async def _generate(registered: Registered, request: GenerationRequest) -> Result:
@@ -260,6 +268,8 @@ async def _look_at(
     whole = attrs.evolve(result, outputs=tuple(outputs))
     if endpoint.sells_pictures:
         whole = await pictures.check(whole, request.output_format)
+    if endpoint.extracts_data:
+        whole = checked_json(whole)
     found = [_describe(one) for one in whole.outputs if isinstance(one, Output)]
     if whole.text is not None:
         found.append(f"{len(whole.text):,} characters of text")

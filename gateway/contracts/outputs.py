@@ -30,7 +30,7 @@ class OutputStore(Protocol):
     """Keeps outputs, and makes links to them that expire."""
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs durably and hash them. Text becomes a Markdown output of its own.
+        """Write outputs durably and hash them. Text becomes an output of its own.
 
         `folder` is the task's id, a hyphen, and 16 characters of the lease's token. So no two
         attempts write the same file, and saving again replaces the files of the same attempt.

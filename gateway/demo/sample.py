@@ -1,4 +1,7 @@
-"""The sample document: the report and an invoice of a coffee roastery, as a PDF of two pages."""
+"""The sample document: the report and an invoice of a coffee roastery, as a PDF of two pages.
+
+`SCHEMA` says which data of the invoice a buyer wants.
+"""
 
 from collections.abc import Sequence
 
@@ -29,6 +32,24 @@ INVOICE = [
     ["Decaf Fog, 250 g", "96", "$ 10.25", "$ 984.00"],
     ["Freight to Rotterdam", "1", "$ 215.00", "$ 215.00"],
 ]
+
+# What a program may ask of the invoice.
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "billed_to": {"type": "string"},
+        "due_date": {"type": "string", "format": "date"},
+        "total": {"type": "number"},
+        "items": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"item": {"type": "string"}, "quantity": {"type": "integer"}},
+            },
+        },
+        "discount": {"type": ["number", "null"]},
+    },
+}
 
 
 def sample_pdf() -> bytes:

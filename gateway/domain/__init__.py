@@ -5,6 +5,7 @@ Nothing here asks the chain, the disk or a vendor.
 
 from gateway.domain.offers import (
     ASPECT_RATIOS,
+    DOCUMENT_EXTRACTION,
     DOCUMENT_PARSING,
     IMAGE_EDITING,
     MAX_ATTEMPTS,
@@ -59,6 +60,7 @@ from gateway.domain.records import (
 
 __all__ = [
     "ASPECT_RATIOS",
+    "DOCUMENT_EXTRACTION",
     "DOCUMENT_PARSING",
     "IMAGE_EDITING",
     "MAX_ATTEMPTS",

@@ -6,7 +6,12 @@ row here.
 
 import attrs
 
-from gateway.domain.offers import DOCUMENT_PARSING, IMAGE_EDITING, TEXT_TO_IMAGE
+from gateway.domain.offers import (
+    DOCUMENT_EXTRACTION,
+    DOCUMENT_PARSING,
+    IMAGE_EDITING,
+    TEXT_TO_IMAGE,
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -44,6 +49,12 @@ _ALL = (
         required_fields=("fileBase64", "fileName"),
         about="What the buyer's document says.",
         result="Markdown as `text`; pictures of the document as `outputs`, if there are any.",
+    ),
+    Capability(
+        name=DOCUMENT_EXTRACTION,
+        required_fields=("prompt", "fileBase64", "fileName"),
+        about="What the prompt, a question or a JSON Schema, asks of the buyer's document.",
+        result="A JSON object as `text`; the gateway checks that it is one.",
     ),
 )
 

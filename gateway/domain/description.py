@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.domain.offers import (
     ASPECT_RATIOS,
+    DOCUMENT_EXTRACTION,
     IMAGE_EDITING,
     MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
@@ -34,6 +35,10 @@ _MAX_BASE64_CHARS = -(-MAX_FILE_BYTES // 3) * 4
 _PROMPT = {
     TEXT_TO_IMAGE: "What to show in the picture.",
     IMAGE_EDITING: "What to change in the picture.",
+    DOCUMENT_EXTRACTION: (
+        "What to find in the document: a question in words, or a JSON Schema of type object that "
+        "the JSON of the result follows."
+    ),
 }
 _PICTURE_LIMIT = (
     f" A still picture, {MIN_PICTURE_SIDE} pixels or more a side, "
@@ -41,6 +46,7 @@ _PICTURE_LIMIT = (
 )
 _EXAMPLE_PROMPT = "a lighthouse above a stormy sea at night"
 _EXAMPLE_CHANGE = "make it winter, with falling snow"
+_EXAMPLE_QUESTION = "What is it about, and which dates and amounts does it name?"
 _TASK_ID = "6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"
 _EXAMPLE_TEXT = {"fileBase64": "IyBSZXBvcnQKCkhlbGxvLgo=", "fileName": "report.txt"}
 # A PNG of 64 by 64 pixels, half of them black.
@@ -80,8 +86,8 @@ def request_schema(endpoint: Endpoint, *, callbacks: bool = False) -> dict[str, 
 
     The schema accepts some bodies that are refused before payment. It does not say that Base64 must
     decode to at most 7.5 MB, how `fileName` ends, how many pages a document has, what a picture
-    must be, that an endpoint without files takes none, that text holds no lone surrogate, and what
-    the provider checks.
+    must be, which JSON Schema a prompt may hold, that an endpoint without files takes none, that
+    text holds no lone surrogate, and what the provider checks.
     """
     return {
         "type": "object",
@@ -187,8 +193,7 @@ def request_example(endpoint: Endpoint) -> dict[str, Any]:
     """Return a short body that the endpoint takes."""
     body: dict[str, Any] = {}
     if "prompt" in endpoint.required_fields:
-        prompt = _EXAMPLE_CHANGE if endpoint.edits_pictures else _EXAMPLE_PROMPT
-        body["prompt"] = prompt[: endpoint.max_prompt_chars]
+        body["prompt"] = _example_prompt(endpoint)[: endpoint.max_prompt_chars]
     for name, choice in choices_of(endpoint).items():
         if choice.default is not None:
             body[name] = choice.default
@@ -200,6 +205,12 @@ def request_example(endpoint: Endpoint) -> dict[str, Any]:
         name = f"report{endpoint.file_extensions[0]}"
         body |= {"fileBase64": _EXAMPLE_PDF, "fileName": name}
     return body
+
+
+def _example_prompt(endpoint: Endpoint) -> str:
+    if endpoint.edits_pictures:
+        return _EXAMPLE_CHANGE
+    return _EXAMPLE_QUESTION if endpoint.extracts_data else _EXAMPLE_PROMPT
 
 
 def started_example() -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ OUTPUT_FORMATS = ("png", "jpg", "webp")
 TEXT_TO_IMAGE = "text-to-image"
 IMAGE_EDITING = "image-editing"
 DOCUMENT_PARSING = "document-parsing"
+DOCUMENT_EXTRACTION = "document-extraction"
 
 # Of a picture that a buyer sends to have it edited. Vendors refuse smaller ones, and decoding
 # larger ones would take much memory before anybody has paid. A phone makes 12 or 24 million.
@@ -191,6 +192,11 @@ class Endpoint:
         return self.capability in (TEXT_TO_IMAGE, IMAGE_EDITING)
 
     @property
+    def extracts_data(self) -> bool:
+        """Whether a prompt asks a document for data, and the result is a JSON object."""
+        return self.capability == DOCUMENT_EXTRACTION
+
+    @property
     def takes_file(self) -> bool:
         """Whether a request may carry `fileBase64`."""
         return bool(self.file_extensions)
@@ -275,8 +281,11 @@ class Result:
 
     outputs: tuple[Output | Link, ...] = ()
 
-    # The Markdown of a parsed document.
+    # The Markdown of a parsed document, or the JSON that was extracted from one.
     text: str | None = attrs.field(default=None, repr=False)
+
+    # Of the output that the text becomes. The gateway sets it to JSON where JSON is sold.
+    text_media_type: str = "text/markdown"
 
     # What the result cost the operator, in 10⁻⁶ US dollars, if the API says.
     cost_micros: int | None = None

@@ -44,7 +44,7 @@ class BucketOutputs:
         self._store: Any = None
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs durably with their hashes; text becomes a Markdown output of its own."""
+        """Write outputs durably with their hashes; text becomes an output of its own."""
         stored = [
             await self._put(key_of(folder, number, output), output)
             for number, output in enumerate(outputs_of(result))

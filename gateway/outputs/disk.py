@@ -30,7 +30,7 @@ class DiskOutputs:
         self._signer = Signer(secret, salt="files", digest_method=hashlib.sha256)
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs durably with their hashes; text becomes a Markdown output of its own."""
+        """Write outputs durably with their hashes; text becomes an output of its own."""
         with _translate_errors("take outputs"):
             stored = [
                 await asyncio.to_thread(self._write, key_of(folder, number, output), output)

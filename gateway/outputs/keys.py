@@ -26,7 +26,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def outputs_of(result: Result) -> list[Output]:
-    """Return everything to keep of a result; text becomes a Markdown output of its own.
+    """Return everything to keep of a result; text becomes an output of its own, the last one.
 
     Raises `TypeError` for an output that is not an `Output` with bytes.
     """
@@ -36,7 +36,7 @@ def outputs_of(result: Result) -> list[Output]:
             raise TypeError("an output is not bytes")
         outputs.append(output)
     if result.text is not None:
-        outputs.append(Output(data=result.text.encode(), media_type="text/markdown"))
+        outputs.append(Output(data=result.text.encode(), media_type=result.text_media_type))
     return outputs
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 import attrs
+import msgspec
 import structlog
 
 from gateway import signals
@@ -27,6 +28,7 @@ _MAX_OUTPUTS = 16
 # Of all outputs of a task.
 _MAX_BYTES = 128_000_000
 _MAX_TEXT_CHARS = 20_000_000
+_MAX_JSON_CHARS = 5_000_000
 # A million dollars. A provider that names a higher cost counts wrongly.
 _MAX_COST_MICROS = 10**12
 _NOT_FETCHED = "The result was made, but cannot be fetched."
@@ -75,7 +77,7 @@ class Delivery:
         raise AssertionError
 
     async def check(self, result: Result, endpoint: Endpoint) -> Result:
-        """Return the result as it is sold; every picture is decoded and checked.
+        """Return the result as it is sold; pictures are decoded and checked, and JSON is read.
 
         Raises `WriteFailed` and what `Pictures.check` raises, but for `SandboxLost`.
         """
@@ -86,6 +88,8 @@ class Delivery:
                 self.lease.task_id,
                 on=SandboxLost,
             )
+        if endpoint.extracts_data:
+            return await asyncio.to_thread(checked_json, result)
         if not result.outputs and result.text is None:
             raise ResultUnusable("The provider returned nothing.")
         return result
@@ -138,6 +142,23 @@ def check_shape(result: Result) -> None:
         raise ValueError("the provider returned too many outputs")
     if size > _MAX_BYTES:
         raise ResultUnusable("The result was made, but is larger than what is sold.")
+
+
+def checked_json(result: Result) -> Result:
+    """Return the JSON of a result as it is sold; raises `ResultUnusable` if it is no JSON object.
+
+    It takes the length of the text and no more: the values are looked at, but not built.
+    """
+    text = result.text or ""
+    if not text or result.outputs:
+        raise ResultUnusable("The provider returned no JSON.")
+    if len(text) > _MAX_JSON_CHARS:
+        raise ResultUnusable("The JSON was made, but is longer than what is sold.")
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise ResultUnusable("The provider returned something else than a JSON object.") from None
+    return attrs.evolve(result, text_media_type="application/json")
 
 
 def _count_output_bytes(output: object) -> int:

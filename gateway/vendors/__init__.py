@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         media_type,
         page_cost_micros,
         read_json,
+        schema_of,
     )
     from gateway.vendors.json_fields import (
         as_number,
@@ -90,6 +91,7 @@ _PLACES = {
     "picture_endpoint": "models",
     "picture_size": "pictures",
     "read_json": "documents",
+    "schema_of": "documents",
 }
 __all__ = [
     "Answer",
@@ -119,6 +121,7 @@ __all__ = [
     "picture_endpoint",
     "picture_size",
     "read_json",
+    "schema_of",
 ]
 
 

@@ -12,12 +12,13 @@ import asyncio
 import base64
 import re
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import msgspec
 
 from gateway.domain import Attachment, Endpoint, GenerationRequest, PriceStep, usdc
+from gateway.domain.extraction import read_schema
 from gateway.domain.offers import DOCUMENT_PARSING
 from gateway.errors import HandleLost, InvalidInput, SettingsError
 from gateway.settings.sections import variable
@@ -145,6 +146,17 @@ def attached_file(request: GenerationRequest) -> Attachment:
     if request.attachment is None:
         raise InvalidInput("A file is needed.")
     return request.attachment
+
+
+def schema_of(request: GenerationRequest) -> dict[str, Any] | None:
+    """Return the JSON Schema that a buyer asks a document with; None for a question in words.
+
+    The gateway has checked it before the payment. Raises `InvalidInput` for a broken one.
+    """
+    try:
+        return read_schema(request.prompt)
+    except ValueError as error:
+        raise InvalidInput(str(error)) from None
 
 
 def media_type(attachment: Attachment) -> str:

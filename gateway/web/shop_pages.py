@@ -4,7 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.domain import DOCUMENT_PARSING, IMAGE_EDITING, TEXT_TO_IMAGE, Endpoint
+from gateway.domain import (
+    DOCUMENT_EXTRACTION,
+    DOCUMENT_PARSING,
+    IMAGE_EDITING,
+    TEXT_TO_IMAGE,
+    Endpoint,
+)
 from gateway.domain.description import price_range, request_schema
 from gateway.plugins.catalog import Registered
 from gateway.settings import Settings
@@ -18,6 +24,7 @@ _CAPABILITIES = {
     TEXT_TO_IMAGE: "Picture",
     IMAGE_EDITING: "Edited picture",
     DOCUMENT_PARSING: "Document",
+    DOCUMENT_EXTRACTION: "Data of a document",
 }
 _PICTURE_TO_EDIT = "sandbox.webp"
 _IDEAS = {
@@ -31,6 +38,10 @@ _IDEAS = {
         "a rainy night in neon light",
         "golden light of a late afternoon",
     ),
+    DOCUMENT_EXTRACTION: (
+        "Which dates and amounts does it name?",
+        '{"type":"object","properties":{"date":{"type":"string"},"total":{"type":"number"}}}',
+    ),
 }
 _NETWORKS = {"base": "Base", "base-sepolia": "Base Sepolia"}
 _EXPLORERS = {8453: "https://basescan.org", 84532: "https://sepolia.basescan.org"}
@@ -40,6 +51,7 @@ _SAMPLES = {
     "sandbox-image": "picture",
     "sandbox-image-edit": "edit",
     "document-parser": "text",
+    "sandbox-extract": "data",
 }
 
 
@@ -115,10 +127,11 @@ def _cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
 def _choose_sample(endpoint: Endpoint) -> str:
     """Return which sample a card shows.
 
-    `picture`, `edit` and `text` are real results of the bundled providers; `page` and `drawing`
-    only say what kind of thing is sold, because no result of a vendor is kept here.
+    `picture`, `edit`, `text` and `data` are real results of the bundled providers; `page` and
+    `drawing` only say what kind of thing is sold, because no result of a vendor is kept here.
     """
-    drawn = "page" if endpoint.capability == DOCUMENT_PARSING else "drawing"
+    is_document = endpoint.capability in (DOCUMENT_PARSING, DOCUMENT_EXTRACTION)
+    drawn = "page" if is_document else "drawing"
     return _SAMPLES.get(endpoint.slug, drawn)
 
 

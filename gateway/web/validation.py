@@ -8,6 +8,7 @@ import attrs
 import structlog
 
 from gateway.domain import Attachment, Endpoint, GenerationRequest
+from gateway.domain.extraction import read_schema
 from gateway.errors import (
     ExecutionError,
     GatewayError,
@@ -102,6 +103,8 @@ async def _check_by_provider(
 ) -> GenerationRequest:
     endpoint = registered.endpoint
     generation = await _make_request(gateway, body, endpoint)
+    if endpoint.extracts_data:
+        _check_schema(generation.prompt)
     if not (endpoint.counts_pages or endpoint.edits_pictures or registered.upstream.validating):
         return generation
     try:
@@ -119,6 +122,14 @@ async def _check_by_provider(
         raise ExecutionError(
             "The request cannot be checked now; nothing was charged. Try again later."
         ) from error
+
+
+def _check_schema(prompt: str) -> None:
+    """Raise `ValidationError` for a prompt that begins as JSON and is no JSON Schema to use."""
+    try:
+        read_schema(prompt)
+    except ValueError as error:
+        raise ValidationError(str(error)) from None
 
 
 async def _make_request(

@@ -1,9 +1,11 @@
 """The embedded document parser: PDF, Office, HTML, EPUB, CSV and text to Markdown, without a key.
 
+Where the operator has set `sandbox`, it also sells data from documents, found by fixed rules.
+
 `provider` is the provider. `kinds`, `archives` and `text` find out before payment what a file is.
 `sandboxes` makes the two sandboxes; one of them reads pictures of text, if the extra `ocr` is
-installed. `page_reader` puts that text into its pages. `child` runs inside the sandboxes and never
-imports the gateway.
+installed. `page_reader` puts that text into its pages. `extractor` has data found in the text.
+`child` runs inside the sandboxes and never imports the gateway.
 """
 
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from collections.abc import Callable
 import attrs
 
 import gateway
+from gateway_documents.extractor import DocumentExtractor
 from gateway_documents.kinds import KINDS, PICTURES
 from gateway_documents.provider import DocumentParser
 
@@ -42,12 +45,32 @@ READING_PICTURES = attrs.evolve(
     # A page takes 3 s of processor.
     timeout_s=600.0,
 )
+EXTRACT = gateway.Endpoint(
+    slug="sandbox-extract",
+    title="Sandbox extraction (fixed rules, not an AI model)",
+    description=(
+        "Finds title, headings, tables, dates, amounts and labelled values in a document, and "
+        "returns them as JSON. With a JSON Schema, its properties get the values of like labels, "
+        "and null otherwise. Fixed rules for trying out the gateway; not an AI model."
+    ),
+    model="rules-v1",
+    provider="gateway",
+    capability="document-extraction",
+    price_units=gateway.usdc("0.02"),
+    required_fields=("prompt", "fileBase64", "fileName"),
+    # Those whose text every installation reads.
+    file_extensions=tuple(KINDS),
+    max_pages=100,
+    timeout_s=60.0,
+)
 
 
 @gateway.hookimpl
 def register_endpoints(
-    register: Callable[[gateway.Endpoint, gateway.Provider], None],
+    register: Callable[[gateway.Endpoint, gateway.Provider], None], settings: gateway.Settings
 ) -> None:
-    """Put the parser on sale; it needs no key."""
+    """Put the parser on sale, which needs no key, and for the sandbox the extraction."""
     parser = DocumentParser()
     register(READING_PICTURES if parser.reads_pictures else ENDPOINT, parser)
+    if settings.sandbox:
+        register(EXTRACT, DocumentExtractor(parser))

@@ -80,6 +80,12 @@ class DocumentParser:
             raise gateway.InvalidInput("The file holds no text." if self._pictures else _NO_OCR)
         return gateway.Result(text=text)
 
+    async def extract(self, prompt: str, markdown: str) -> str:
+        """Return JSON from a document's Markdown, as `child.extraction.extract` does."""
+        with _errors_of_the_gateway():
+            found = await self._texts.call("extract", prompt, markdown.encode())
+        return found.decode()
+
     async def warm_up(self) -> None:
         """Start the parsing process early, which makes the first document 0.3 s faster."""
         await self._texts.start()

@@ -13,6 +13,8 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAFElEQVR42mOUi5rGAANMDEgANwcANUgBFjr6UDIAAAAASUVO"
     "RK5CYII="
 )
+# What was extracted from a document. The number is nowhere else.
+EXTRACTED = {"title": "A boat", "length": 20731}
 MARKDOWN = "# A boat\n\nIt floats, and this text proves that the answer was read."
 
 
@@ -63,6 +65,11 @@ class Made:
     def markdown(self) -> str:
         """The text of a document."""
         return MARKDOWN
+
+    @property
+    def extracted(self) -> dict[str, Any]:
+        """The data of a document, as an object; some vendors give its JSON as a text."""
+        return dict(EXTRACTED)
 
 
 @attrs.frozen(kw_only=True)

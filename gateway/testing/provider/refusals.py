@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.contracts import Probing
-from gateway.domain import DOCUMENT_PARSING, MAX_ATTEMPTS
+from gateway.domain import MAX_ATTEMPTS
 from gateway.errors import AccountProblem
 from gateway.plugins.health import error_of, probe_forever, problem_of
 from gateway.testing.fakes.api import FakeApi
@@ -71,7 +71,7 @@ class RefusalScenes:
     ) -> None:
         server = api_of(gateway, "nothing")
         server.set_answers(*_answers_ending_in(gateway, "nothing"), jobs=("waiting nothing",))
-        is_document = gateway.sold.endpoint.capability == DOCUMENT_PARSING
+        is_document = not gateway.sold.endpoint.sells_pictures
         reasons = ("uncertain_submit", "invalid_input") if is_document else ("content_policy",)
         advice = "Raise ContentPolicy for an answer without a picture: a filter removed it."
         if is_document:

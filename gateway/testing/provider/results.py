@@ -7,7 +7,7 @@ import pytest
 
 from gateway.domain import DOCUMENT_PARSING, Task
 from gateway.sandbox.pictures import MEDIA_TYPES
-from gateway.testing.fakes.api import MARKDOWN
+from gateway.testing.fakes.api import EXTRACTED, MARKDOWN
 from gateway.testing.fakes.server import FakeServer
 from gateway.testing.provider.checks import (
     accepting_answer,
@@ -67,9 +67,13 @@ class ResultScenes:
         _set_good_answers(gateway)
         await gateway.buy_and_wait()
         prompt = gateway.fields["prompt"]
-        sent = [ask.body.decode(errors="replace") for ask in server.submitted]
+        sent = [
+            text
+            for ask in server.submitted
+            for text in (ask.body.decode(errors="replace"), *ask.query.values())
+        ]
         assert any(prompt in body or json.dumps(prompt)[1:-1] in body for body in sent), (
-            "The prompt is not in the body that was submitted."
+            "The prompt is not in what was submitted."
         )
 
     async def test_the_buyers_picture_reaches_the_api(self, gateway: GatewayUnderTest) -> None:
@@ -143,7 +147,9 @@ async def _check_links(gateway: GatewayUnderTest, server: FakeServer) -> None:
 
 def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
     assert task.result is not None
-    if gateway.sold.endpoint.capability == DOCUMENT_PARSING:
+    if gateway.sold.endpoint.extracts_data:
+        _check_extracted(gateway, task)
+    elif gateway.sold.endpoint.capability == DOCUMENT_PARSING:
         text = task.result.text or ""
         assert text, "A document became no text: return it as `Result(text=…)`."
         assert gateway.server is None or MARKDOWN in text, (
@@ -152,3 +158,14 @@ def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
     else:
         (kept, *_) = task.result.outputs
         assert kept.media_type == MEDIA_TYPES[gateway.sold.endpoint.output_format.default or "png"]
+
+
+def _check_extracted(gateway: GatewayUnderTest, task: Task) -> None:
+    assert task.result is not None
+    (kept,) = task.result.outputs
+    assert kept.media_type == "application/json"
+    found = json.loads(task.result.text or "")
+    length = json.dumps(EXTRACTED["length"])
+    assert gateway.server is None or length in json.dumps(found), (
+        "The JSON is not what the API answered: is `ask.made.extracted` in your `made`?"
+    )

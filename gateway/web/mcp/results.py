@@ -17,7 +17,7 @@ from gateway.web.services import Services
 # Larger pictures, and those that come after so many bytes of pictures, are links only.
 _MAX_PICTURE_BYTES = 1_000_000
 _MAX_PICTURES_BYTES = 4_000_000
-# Of a document's Markdown: some 6,000 tokens.
+# Of a document's Markdown or JSON: some 6,000 tokens.
 _MAX_TEXT_CHARS = 25_000
 _log = structlog.get_logger()
 
@@ -27,8 +27,8 @@ async def show_task(
 ) -> dict[str, Any]:
     """Return a task as the result of a tool.
 
-    `structuredContent` is the body of `GET /api/task/{taskId}`, its Markdown cut. The first text
-    is the same without the Markdown, which has a text of its own. Where there are small pictures,
+    `structuredContent` is the body of `GET /api/task/{taskId}`, its text cut. The first text is
+    the same without a document's text, which comes second. Where there are small pictures,
     `admit_pictures` is asked once whether the result may hold them.
     """
     body = wire.task(task, network=gateway.settings.network, links=links)
@@ -49,12 +49,12 @@ def _write_without_text(body: dict[str, Any]) -> str:
 
 
 def _write_text(text: str | None, links: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a document's Markdown, and where to read on if it is cut."""
+    """Return a document's Markdown or JSON, and where to read on if it is cut."""
     if text is None:
         return []
     content = [_text(text[:_MAX_TEXT_CHARS])]
     if len(text) > _MAX_TEXT_CHARS:
-        # The outputs' last one is the Markdown itself.
+        # The outputs' last one is the text itself.
         rest = f" All of it: {links[-1]}" if links else ""
         content.append(
             _text(f"These are the first {_MAX_TEXT_CHARS:,} of {len(text):,} characters.{rest}")

@@ -10,6 +10,7 @@ from quart import Blueprint, Response, current_app, render_template, request
 
 from gateway.domain import MAX_PICTURE_PIXELS, MAX_PROMPT_CHARS, MIN_PICTURE_SIDE
 from gateway.domain.description import MAX_FILE_MB, choices_of, required_fields
+from gateway.domain.extraction import MAX_SCHEMA_DEPTH
 from gateway.settings import parse_limit
 from gateway.web import wire
 from gateway.web.discovery.listings import (
@@ -114,6 +115,7 @@ async def llms() -> Response:
         max_file_mb=MAX_FILE_MB,
         min_picture_side=MIN_PICTURE_SIDE,
         max_picture_pixels=MAX_PICTURE_PIXELS,
+        max_schema_depth=MAX_SCHEMA_DEPTH,
         limits={
             name: parse_limit(getattr(settings, f"limit_{name}"))
             for name in ("x402", "price", "direct", "task")

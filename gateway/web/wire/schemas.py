@@ -90,7 +90,7 @@ def _result_schema() -> dict[str, Any]:
         "type": ["object", "null"],
         "properties": {
             "outputs": {"type": "array", "items": output},
-            "text": {"type": ["string", "null"], "description": "Markdown of a document."},
+            "text": {"type": ["string", "null"], "description": "Markdown or JSON of a document."},
         },
         "required": ["outputs", "text"],
     }

@@ -13,6 +13,7 @@ from tests.bundled_endpoints import bundled_endpoints
 from tests.gateway.facilitator.facilitators import answer
 
 SLUG = "sandbox-image"
+_SLUGS = (SLUG, f"{SLUG}-edit", "document-parser", "sandbox-extract")
 ADDRESS = f"https://gateway.example.com/api/x402/{SLUG}"
 PASSED = {"check": "returns_402", "passed": True, "severity": "required", "detail": "402"}
 ACCEPTED = {"valid": True, "preflight": [PASSED], "simulation": {"outcome": "accepted"}}
@@ -70,7 +71,7 @@ def validator(facilitator_server: HTTPServer):
 
 def test_each_endpoint_has_a_row_where_the_facilitator_lists(said, bazaar):
     rows = said("--listing")
-    assert set(rows) == {f"listing {slug}" for slug in (SLUG, f"{SLUG}-edit", "document-parser")}
+    assert set(rows) == {f"listing {slug}" for slug in _SLUGS}
     assert all(ok for ok, _ in rows.values())
     assert ADDRESS in rows[f"listing {SLUG}"][1]
 

@@ -174,6 +174,13 @@ def test_a_parser_gets_a_page_with_a_line_to_read(check):
     assert told["generations"][0]["answers"] == []
 
 
+def test_an_extraction_gets_a_question_and_must_answer_with_json(check, monkeypatch):
+    monkeypatch.setenv("GATEWAY_SANDBOX", "true")
+    said, _ = check("--live", "sandbox-extract", "--yes")
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout)[0]["what came"].endswith("characters of text")
+
+
 @pytest.fixture
 def parser():
     return bundled_endpoints()["document-parser"]

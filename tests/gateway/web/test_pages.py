@@ -11,7 +11,7 @@ import pytest
 
 import gateway_documents
 import gateway_sandbox_image
-from gateway.demo.sample import sample_pdf
+from gateway.demo.sample import SCHEMA, sample_pdf
 from gateway.plugins.upstream import Upstream
 from gateway.settings import EndpointOverride
 from gateway.web.application import _static_folder
@@ -328,6 +328,7 @@ def test_the_sample_endpoints_are_those_of_the_bundled_providers():
         gateway_sandbox_image.ENDPOINT,
         gateway_sandbox_image.EDIT,
         gateway_documents.ENDPOINT,
+        gateway_documents.EXTRACT,
     )
     assert {endpoint.slug for endpoint in bundled} == set(shop_pages._SAMPLES)
 
@@ -345,6 +346,21 @@ async def test_the_shown_document_is_what_the_parser_makes_of_the_sample():
     sample = (_static_folder() / "pages" / "document-sample.md").read_text()
     for line in filter(None, sample.splitlines()):
         assert line in made
+
+
+async def test_the_shown_data_is_what_is_extracted_from_the_sample():
+    from gateway import GenerationRequest
+    from gateway.domain import Attachment
+
+    extractor = gateway_documents.DocumentExtractor(gateway_documents.DocumentParser())
+    try:
+        file = Attachment(name="document.pdf", data=sample_pdf())
+        request = GenerationRequest(prompt=json.dumps(SCHEMA), attachment=file)
+        made = json.loads((await extractor.submit(request, None)).text)
+    finally:
+        await extractor.close()
+    sample = json.loads((_static_folder() / "pages" / "extraction-sample.json").read_text())
+    assert sample == made
 
 
 async def test_another_endpoint_gets_a_drawing_that_says_so(settings, provider):

@@ -43,6 +43,25 @@ def test_the_document_costs_what_the_page_says():
     assert prices == [usdc("0.07"), usdc("0.02"), usdc("0.02")]
 
 
+extract = Endpoint(
+    slug="acme-extract",
+    title="Acme Extract",
+    description="Finds what you ask for in a document, and returns it as JSON.",
+    model="extract-1",
+    provider="acme",
+    capability="document-extraction",
+    price_units=usdc("0.06"),
+    price_per_page=usdc("0.03"),
+    required_fields=("prompt", "fileBase64", "fileName"),
+    file_extensions=(".pdf", ".png", ".jpg"),
+    max_pages=20,
+)
+
+
+def test_the_endpoint_that_extracts_data_may_be_registered():
+    endpoint_offer(extract, ScriptedProvider())
+
+
 def test_the_endpoint_that_edits_pictures_may_be_registered():
     endpoint_offer(edit, ScriptedProvider())
 

@@ -86,6 +86,7 @@ def test_it_runs_from_the_wheel(installed) -> None:
     endpoints = json.loads(installed("-m", "gateway", "endpoints", "--json").stdout)
     assert {row["slug"] for row in endpoints} == {
         "document-parser",
+        "sandbox-extract",
         "sandbox-image",
         "sandbox-image-edit",
     }

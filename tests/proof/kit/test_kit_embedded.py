@@ -18,6 +18,13 @@ class TestSandboxImageEdit(ProviderContract):
     values = {"sandbox": True}  # noqa: RUF012 - read only
 
 
+class TestSandboxExtract(ProviderContract):
+    plugin = gateway_documents
+    api = None
+    slug = gateway_documents.EXTRACT.slug
+    values = {"sandbox": True}  # noqa: RUF012 - read only
+
+
 class TestDocuments(ProviderContract):
     plugin = gateway_documents
     api = None

@@ -9,6 +9,7 @@ from documents_files import request
 
 import gateway
 import gateway_documents
+from gateway import Settings
 from gateway_documents.kinds import PICTURES
 from gateway_documents.provider import DocumentParser
 
@@ -29,7 +30,7 @@ async def refusal(parser, name, data):
 
 def test_it_is_always_on_sale():
     sold = []
-    gateway_documents.register_endpoints(lambda *pair: sold.append(pair))
+    gateway_documents.register_endpoints(lambda *pair: sold.append(pair), Settings())
     [(endpoint, provider)] = sold
     assert endpoint.max_pages == 1000
     assert (endpoint.slug, endpoint.price_units) == ("document-parser", 10_000)

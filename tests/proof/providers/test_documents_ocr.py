@@ -161,7 +161,9 @@ def test_with_the_extra_the_endpoint_says_so(monkeypatch):
         sold = []
         with monkeypatch.context() as patched:
             patched.setattr(importlib.util, "find_spec", lambda name, found=found: found)
-            gateway_documents.register_endpoints(lambda *pair, sold=sold: sold.extend(pair))
+            gateway_documents.register_endpoints(
+                lambda *pair, sold=sold: sold.extend(pair), gateway.Settings()
+            )
         assert ("scanned pages" in sold[0].description) is (found is not None)
 
 

@@ -17,7 +17,7 @@ from gateway_openai.settings import OpenAISettings, model_on_sale
 from tests.bundled_endpoints import bundled_endpoints
 
 # They run on the operator's own machine.
-LOCAL = {"document-parser", "sandbox-image", "sandbox-image-edit", "docling"}
+LOCAL = {"document-parser", "sandbox-image", "sandbox-image-edit", "sandbox-extract", "docling"}
 ENDPOINTS = bundled_endpoints()
 TABLES = (
     gateway_bfl.models,

@@ -168,6 +168,9 @@ _EDITING = {
 }
 
 
+_EXTRACTION = {"capability": "document-extraction", "file_extensions": (".pdf",)}
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -213,6 +216,8 @@ _EDITING = {
         (_EDITING | {"file_extensions": (".jpg",)}, "file_extensions are .png and any of"),
         (_EDITING | {"file_extensions": (".png", ".gif")}, "file_extensions are .png and any of"),
         (_EDITING | {"max_pages": 3}, "a picture has no pages"),
+        ({"capability": "document-extraction"}, "needs fileBase64 and fileName"),
+        (_EXTRACTION | {"required_fields": ()}, "document-extraction needs prompt: name it"),
         ({"file_extensions": ("pdf",)}, "file extension 'pdf'"),
         ({"file_extensions": (".PDF",)}, "file extension '.PDF'"),
         ({"aspect_ratio": Choice(values=("2:1",))}, "aspect_ratio '2:1'"),
