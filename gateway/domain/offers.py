@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -332,5 +333,29 @@ class Traits:
     # Whether sending the same submit again bills nothing and does no harm.
     idempotent_submit: bool = False
 
-    # Whether nothing is made or billed any more once `cancel` has returned.
-    cancellable: bool = False
+    # Whether a job that took too long is submitted anew once `cancel` has returned. Set it only
+    # where the vendor says that nothing is made or billed any more then.
+    resubmit_after_cancel: bool = False
+    _cancellable: bool | None = attrs.field(default=None, alias="cancellable", repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self._cancellable is None:
+            return
+        _warn_of_cancellable(stacklevel=4)
+        object.__setattr__(self, "resubmit_after_cancel", self._cancellable)
+        # So that `attrs.evolve` does not set the new name by the old one again.
+        object.__setattr__(self, "_cancellable", None)
+
+    @property
+    def cancellable(self) -> bool:
+        """The old name of `resubmit_after_cancel`. Deprecated."""
+        _warn_of_cancellable(stacklevel=3)
+        return self.resubmit_after_cancel
+
+
+def _warn_of_cancellable(*, stacklevel: int) -> None:
+    warnings.warn(
+        "Traits.cancellable is called resubmit_after_cancel",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )

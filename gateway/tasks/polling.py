@@ -161,6 +161,6 @@ class JobPoller:
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything
                 _log.warning("job.not_stopped", task=self.job.task_id, error=type(error).__name__)
                 raise JobTimedOut from None
-            if self.upstream.traits.cancellable:
+            if self.upstream.traits.resubmit_after_cancel:
                 raise TimeoutError
         raise JobTimedOut

@@ -78,7 +78,7 @@ class JobScenes:
             async for _ in gateway.wait_for("a request that matches `cancel` of your FakeApi"):
                 if server.cancelled:
                     break
-        if isinstance(provider, Cancelling) and traits.cancellable:
+        if isinstance(provider, Cancelling) and traits.resubmit_after_cancel:
             server.set_answers(jobs=("made",))
             check_completed(await gateway.wait_for_end(task_id))
             check_submits(server, 2, advice="A job that was certainly stopped is submitted again.")

@@ -76,7 +76,7 @@ def test_a_key_puts_our_models_on_sale_and_never_shows(fal):
     prices = {r: endpoint.price_of(attrs.evolve(BOAT, resolution=r)) for r in ("1K", "2K", "4K")}
     assert prices == {"1K": 120_000, "2K": 180_000, "4K": 240_000}
     assert isinstance(provider, Polling | Cancelling | Probing)
-    assert not provider.traits.cancellable  # a running job may still be made
+    assert not provider.traits.resubmit_after_cancel  # a running job may still be made
     assert KEY not in repr(provider)
 
 

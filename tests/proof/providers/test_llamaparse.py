@@ -265,7 +265,7 @@ async def test_a_job_that_takes_too_long_is_stopped(api, seller, status, kind):
     with contextlib.nullcontext() if kind is None else pytest.raises(kind):
         await seller.provider.cancel(Handle(id=ID))
     # Whether LlamaParse bills it is not known, so it is not parsed anew.
-    assert not seller.provider.traits.cancellable
+    assert not seller.provider.traits.resubmit_after_cancel
     assert count(api, "POST", f"{JOB}/cancel") == 1
 
 

@@ -72,7 +72,7 @@ def test_a_key_puts_our_models_on_sale_and_never_shows(replicate):
     prices = {r: endpoint.price_of(attrs.evolve(BOAT, resolution=r)) for r in ("1K", "2K")}
     assert prices == {"1K": 60_000, "2K": 120_000}
     assert isinstance(provider, Cancelling)
-    assert not provider.traits.cancellable  # a cancelled prediction is billed
+    assert not provider.traits.resubmit_after_cancel  # a cancelled prediction is billed
     assert KEY not in repr(provider)
 
 

@@ -25,7 +25,7 @@ async def test_a_job_that_cannot_be_stopped_fails(tmp_path, clock):
 
 
 async def test_a_job_that_was_stopped_for_certain_is_submitted_anew(tmp_path, clock):
-    api = StoppableApi(cancellable=True)
+    api = StoppableApi(resubmit_after_cancel=True)
     async with opened(tmp_path, api, clock, timeout_s=TIMEOUT_S) as shop:
         task_id = await slow(shop, api)
         await until(lambda: len(api.submits) == 2)
@@ -35,7 +35,7 @@ async def test_a_job_that_was_stopped_for_certain_is_submitted_anew(tmp_path, cl
 
 
 async def test_four_jobs_that_were_stopped_have_timed_out(tmp_path, clock):
-    api = StoppableApi(cancellable=True)
+    api = StoppableApi(resubmit_after_cancel=True)
     async with opened(tmp_path, api, clock, timeout_s=TIMEOUT_S) as shop:
         task_id = await slow(shop, api)
         for attempt in (2, 3, 4):
@@ -46,7 +46,7 @@ async def test_four_jobs_that_were_stopped_have_timed_out(tmp_path, clock):
 
 
 async def test_a_job_that_may_be_billed_although_it_was_stopped_fails(tmp_path, clock):
-    api = StoppableApi(cancellable=False)
+    api = StoppableApi(resubmit_after_cancel=False)
     async with opened(tmp_path, api, clock, timeout_s=TIMEOUT_S) as shop:
         task = await shop.ended(await slow(shop, api))
     assert (task.details, task.attempt, api.cancels) == ("timed_out", 1, ["job-1"])
@@ -54,7 +54,7 @@ async def test_a_job_that_may_be_billed_although_it_was_stopped_fails(tmp_path, 
 
 @pytest.mark.parametrize("refusal", [Transient("409"), KeyError("x"), SystemExit(1)], ids=repr)
 async def test_a_job_that_refuses_to_stop_fails(tmp_path, clock, refusal):
-    api = StoppableApi(cancellable=True)
+    api = StoppableApi(resubmit_after_cancel=True)
     api.refusal = refusal
     async with opened(tmp_path, api, clock, timeout_s=TIMEOUT_S) as shop:
         task = await shop.ended(await slow(shop, api))
@@ -62,7 +62,7 @@ async def test_a_job_that_refuses_to_stop_fails(tmp_path, clock, refusal):
 
 
 async def test_a_restart_past_the_deadline_asks_before_it_gives_up(tmp_path, clock):
-    api = StoppableApi(cancellable=True)
+    api = StoppableApi(resubmit_after_cancel=True)
     async with opened(tmp_path, api, clock, timeout_s=TIMEOUT_S) as shop:
         task_id = await shop.accept(PAPER)
         await until(lambda: api.polls)
