@@ -37,6 +37,7 @@ ProviderError                      ends or delays an attempt of a task
 ├── JobFailed                      costs a retry: the job ended without a result
 ├── HandleLost                     fails the task at once: the API lost its own job
 └── ResultUnusable                 fails the task at once: made, perhaps billed, not sellable
+    ├── ResultMissing              the same: done, and there is no result
     └── LinkDead                   the job is polled for a fresh link, three times; then the same
 
 ActionRefused                      what the operator wants cannot be carried out: 409
@@ -299,6 +300,17 @@ class ResultUnusable(ProviderError):
     It is not made anew: the task fails with the message, which the buyer reads. If the provider's
     submit is idempotent, it is made anew and costs a retry.
     """
+
+
+class ResultMissing(ResultUnusable):
+    """The vendor says that it is done, and gave no result.
+
+    It was perhaps billed, so it is not made anew, as with `ResultUnusable`. Where a filter has
+    removed a picture, raise `ContentPolicy` instead: that is no failure of the provider.
+    """
+
+    def __init__(self, message: str = "The provider was done, but gave no result.") -> None:
+        super().__init__(message)
 
 
 class LinkDead(ResultUnusable):

@@ -72,10 +72,11 @@ class RefusalScenes:
         server = api_of(gateway, "nothing")
         server.set_answers(*_answers_ending_in(gateway, "nothing"), jobs=("waiting nothing",))
         is_document = not gateway.sold.endpoint.sells_pictures
-        reasons = ("uncertain_submit", "invalid_input") if is_document else ("content_policy",)
+        reasons: tuple[str, ...] = ("content_policy",)
         advice = "Raise ContentPolicy for an answer without a picture: a filter removed it."
         if is_document:
-            advice = "Raise SubmitUncertain, HandleLost or InvalidInput for one without a text."
+            reasons = ("provider_error", "uncertain_submit", "invalid_input")
+            advice = "Raise ResultMissing for an answer without a text, or InvalidInput."
         check_failed(await gateway.buy_and_wait(), *reasons, advice=advice)
         check_submits(server, 1, advice=advice)
 

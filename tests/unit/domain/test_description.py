@@ -74,6 +74,7 @@ def test_every_bundled_provider_has_an_endpoint_here():
     selling = {registered.upstream.plugin for registered in bundled_catalog().everything()}
     ways_to_pay = {
         "gateway_x402",
+        "gateway_mpp",
         "gateway_usdc_direct",
         "gateway_local_settler",
         "gateway_facilitator_settler",

@@ -14,6 +14,7 @@ from gateway import (
     Pending,
     RateLimited,
     Result,
+    ResultMissing,
     SubmitUncertain,
     Transient,
 )
@@ -111,6 +112,7 @@ async def test_odd_numbers_in_an_answer_do_no_harm(jobs, api, wait, progress):
         (InvalidInput("No boats."), "invalid_input"),
         (ContentPolicy("No boats."), "content_policy"),
         (HandleLost("404"), "uncertain_submit"),
+        (ResultMissing(), "provider_error"),
     ],
 )
 async def test_what_the_api_says_about_the_job_ends_it_at_once(jobs, api, error, details):
@@ -118,6 +120,13 @@ async def test_what_the_api_says_about_the_job_ends_it_at_once(jobs, api, error,
     task = await jobs.ended(await jobs.accept(PAPER))
     assert (task.status, task.details, task.attempt) == ("failed", details, 1)
     assert (task.refund.amount_units, len(api.submits), len(api.polls)) == (20_000, 1, 2)
+
+
+async def test_the_buyer_reads_that_a_job_has_no_result_and_the_provider_sells_on(jobs, api):
+    api.to_poll = [ResultMissing("The document has no page."), TEXT]
+    task = await jobs.ended(await jobs.accept(PAPER))
+    assert (task.error, task.payment.state) == ("The document has no page.", "refund_due")
+    assert (await jobs.ended(await jobs.accept(PAPER))).status == "completed"
 
 
 async def test_an_account_problem_in_a_poll_stops_sales_and_leaves_the_job_alone(jobs, api):
