@@ -1,15 +1,24 @@
 """The models of Black Forest Labs on sale, and the request that they take.
 
-The vendor bills by the megapixel; the first costs more than each further one.
+The vendor bills by the megapixel; the first costs more than each further one. A picture that is
+sent to FLUX.2 counts by the megapixel, too, each at the price of a further one: 1.5 cents at pro, 3
+at max, 0.2 at klein 9B (the vendor's own skills repository, 2026-02). Whether it shrinks a large
+picture first is not documented, so more than 2048 by 2048 pixels, which count as five, are refused.
+FLUX 3 bills its output alone, as those who resell its edits say (fal, Runware, 2026-10).
 """
 
+import math
 from typing import Any
 
-from gateway import GenerationRequest
-from gateway.vendors import Model
+from gateway import Attachment, GenerationRequest
+from gateway.vendors import Model, PictureLimits, base64_text, picture_size
 
 # When these costs were last compared with the vendor's prices.
 CHECKED = "2026-11-22"
+_EDITS = "Changes a picture as a prompt says."
+_FLUX_2 = PictureLimits(most_pixels=2048 * 2048, most_ratio=8)
+# docs.bfl.ai by way of Comfy's router and node: 20 MB of Base64, too, which no buyer reaches.
+_FLUX_3 = PictureLimits(least_side=256, most_pixels=16_000_000, most_ratio=64)
 
 MODELS = (
     Model(
@@ -56,6 +65,55 @@ MODELS = (
         costs={"2K": 100_000},
         details={"ask": "ratio"},
     ),
+    Model(
+        slug="bfl-flux-2-pro-edit",
+        id="flux-2-pro",
+        title="FLUX.2 [pro], edit",
+        description=_EDITS,
+        price="0.13",
+        prices={"2K": "0.18"},
+        resolutions=("1K", "2K"),
+        cost_micros=105_000,
+        costs={"2K": 150_000},
+        edits=_FLUX_2,
+    ),
+    Model(
+        slug="bfl-flux-2-max-edit",
+        id="flux-2-max",
+        title="FLUX.2 [max], edit",
+        description=_EDITS,
+        price="0.27",
+        prices={"2K": "0.38"},
+        resolutions=("1K", "2K"),
+        cost_micros=220_000,
+        costs={"2K": 310_000},
+        edits=_FLUX_2,
+    ),
+    Model(
+        slug="bfl-flux-2-klein-9b-edit",
+        id="flux-2-klein-9b",
+        title="FLUX.2 [klein] 9B, edit",
+        description=_EDITS,
+        price="0.03",
+        prices={"2K": "0.04"},
+        resolutions=("1K", "2K"),
+        cost_micros=25_000,
+        costs={"2K": 31_000},
+        edits=_FLUX_2,
+    ),
+    Model(
+        slug="bfl-flux-3-image-edit",
+        id="flux-3-image",
+        title="FLUX 3 Image, edit",
+        description=_EDITS,
+        price="0.08",
+        prices={"2K": "0.16"},
+        resolutions=("1K", "2K"),
+        cost_micros=48_000,
+        costs={"2K": 100_000},
+        edits=_FLUX_3,
+        details={"ask": "ratio"},
+    ),
 )
 # Width and height in pixels: multiples of 16, at most 4,000,000 pixels together.
 SIZES = {
@@ -70,24 +128,63 @@ SIZES = {
     ("16:9", "2K"): (2560, 1440),
     ("9:16", "2K"): (1440, 2560),
 }
+# Of an edit that keeps the ratio of its picture: as many pixels as the sizes above have, and the
+# longest side that others' descriptions of the API name.
+_MOST_PIXELS = {"1K": 1024 * 1024, "2K": 4_000_000}
+_LONGEST_SIDE = 2048
+_STEP = 16
 # The vendor has no webp: the gateway converts a png.
 _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "png"}
 
 
-def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return the request of a model, with the size in pixels or as a ratio and a resolution."""
-    resolution = request.resolution or next(iter(model.resolutions), "1K")
-    ratio = request.aspect_ratio or "1:1"
+async def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return the request of a model, with the size in pixels or as a ratio and a resolution.
+
+    An edit for which the buyer names no ratio keeps that of the picture.
+    """
     if model.details.get("ask") == "ratio":
-        return {
-            "prompt": request.prompt,
-            "aspect_ratio": ratio,
-            "resolution": resolution.lower(),
-        }
-    width, height = SIZES[ratio, resolution]
-    return {
+        return await _body_by_ratio(model, request)
+    width, height = _size(model, request)
+    order = {
         "prompt": request.prompt,
         "width": width,
         "height": height,
         "output_format": _FORMATS[request.output_format or "png"],
     }
+    if request.attachment is not None:
+        order["input_image"] = await base64_text(request.attachment)
+    return order
+
+
+async def _body_by_ratio(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return a request to FLUX 3, which takes no other fields and no pixels."""
+    order: dict[str, Any] = {
+        "prompt": request.prompt,
+        "resolution": _resolution(model, request).lower(),
+    }
+    if request.attachment is not None:
+        order["images"] = [await base64_text(request.attachment)]
+    if request.aspect_ratio or request.attachment is None:
+        order["aspect_ratio"] = request.aspect_ratio or "1:1"
+    return order
+
+
+def _resolution(model: Model, request: GenerationRequest) -> str:
+    return request.resolution or next(iter(model.resolutions), "1K")
+
+
+def _size(model: Model, request: GenerationRequest) -> tuple[int, int]:
+    """Return width and height of the result in pixels."""
+    resolution = _resolution(model, request)
+    if request.aspect_ratio is None and request.attachment is not None:
+        return _size_like(request.attachment, resolution)
+    return SIZES[request.aspect_ratio or "1:1", resolution]
+
+
+def _size_like(picture: Attachment, resolution: str) -> tuple[int, int]:
+    """Return the size of about a picture's ratio that has most pixels at a resolution."""
+    width, height = picture_size(picture)
+    scale = min(
+        math.sqrt(_MOST_PIXELS[resolution] / (width * height)), _LONGEST_SIDE / max(width, height)
+    )
+    return int(width * scale / _STEP) * _STEP, int(height * scale / _STEP) * _STEP

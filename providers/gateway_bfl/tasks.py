@@ -9,6 +9,7 @@ from gateway import (
     AccountProblem,
     Answer,
     ContentPolicy,
+    Endpoint,
     GenerationRequest,
     Handle,
     HandleLost,
@@ -56,9 +57,15 @@ class Tasks:
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "bfl"
 
+    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
+        """Refuse a picture that the model would not take, or would bill by its size."""
+        limits = self.models[endpoint.slug].edits
+        if limits is not None and request.attachment is not None:
+            limits.check(request.attachment)
+
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Begin one task, once."""
-        asked = request_body(self.models[job.endpoint.slug], request)
+        """Begin one task, once: for a picture, or for an edit of the buyer's."""
+        asked = await request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request("POST", f"/v1/{job.endpoint.model}", json=asked)
         body = as_object(await answer.submit_json())
         _check(answer, body)

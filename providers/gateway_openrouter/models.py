@@ -96,7 +96,7 @@ MODELS = (
         cost_micros=50_640,
         costs={"2K": 105_500},
         # As its maker documents them.
-        edits=PictureLimits(least_side=256, most_pixels=16_000_000),
+        edits=PictureLimits(least_side=256, most_pixels=16_000_000, most_ratio=64),
     ),
     Model(
         slug="openrouter-nano-banana-2-1-edit",

@@ -45,3 +45,9 @@ class TestBlackForestLabs(ProviderContract):
     plugin = gateway_bfl
     api = BflApi
     slug = "bfl-flux-2-pro"
+
+
+class TestBlackForestLabsEdits(ProviderContract):
+    plugin = gateway_bfl
+    api = BflApi
+    slug = "bfl-flux-2-pro-edit"
