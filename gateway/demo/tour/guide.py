@@ -1,4 +1,4 @@
-"""The guided demo: an embedded chain, a gateway on it, and three purchases with play money."""
+"""The guided demo: an embedded chain, a gateway on it, and four purchases with play money."""
 
 import signal
 import tempfile
@@ -82,7 +82,7 @@ def _prepare(port: int, rpc_port: int, output: Path, folder: Path) -> Place:
 
 def _introduce(screen: Screen, place: Place) -> None:
     screen.part("Generation Gateway", VERSION)
-    screen.say("A picture, its edit and a document, bought over real HTTP with real signatures.")
+    screen.say("A picture, its edit, a document and its data: by HTTP, with real signatures.")
     screen.say(_PLAY_MONEY, style=NOTABLE)
     screen.say(f"Buy by click, once the gateway runs: {place.base_url}/")
     ignored = ignored_settings()

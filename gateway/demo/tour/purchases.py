@@ -1,6 +1,7 @@
-"""The purchases: a picture and its edit paid by X402, a document paid by a direct transfer."""
+"""The purchases: a picture, its edit and data by X402, a document by a direct transfer."""
 
 import base64
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -9,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from gateway.demo.sample import sample_pdf
+from gateway.demo.sample import SCHEMA, sample_pdf
 from gateway.demo.tour.client import Client
 from gateway.demo.tour.errors import DemoError
 from gateway.demo.tour.screen import DONE, NOTABLE, Screen, Step
@@ -18,6 +19,7 @@ from gateway.demo.tour.wallet import ONE_ETH, Rpc, Wallet, from_header, to_heade
 PICTURE_SLUG = "sandbox-image"
 EDIT_SLUG = "sandbox-image-edit"
 DOCUMENT_SLUG = "document-parser"
+DATA_SLUG = "sandbox-extract"
 PROMPT = "A lighthouse at dusk, a sailing boat coming home"
 CHANGE = "Make it winter, with falling snow"
 # The receipt's header in x402 v1 and v2.
@@ -58,8 +60,7 @@ class Buyer:
         return self._fetch_picture("picture", status_url)
 
     def edit_picture(self, picture: bytes) -> None:
-        """Buy an edit of a picture; a program makes both requests without a person in between."""
-        path = f"/api/x402/{EDIT_SLUG}"
+        """Buy an edit of a picture."""
         body: Any = {
             "prompt": CHANGE,
             "fileBase64": base64.b64encode(picture).decode(),
@@ -67,16 +68,34 @@ class Buyer:
             "output_format": self.picture_format,
         }
         with self.screen.step("Ask with the picture, sign, ask again") as step:
-            refusal = self.client.post(path, body, expect=HTTPStatus.PAYMENT_REQUIRED)
-            challenge = from_header(refusal.headers["PAYMENT-REQUIRED"])
-            step.fact("POST", path)
-            step.fact("prompt", f'"{CHANGE}"')
-            step.fact("price", dollars(int(challenge["accepts"][0]["amount"])), NOTABLE)
-            payment = self.wallet.sign_payment(challenge)
-            status_url, transaction = self._pay(path, body, payment)
-            step.fact("answer", "200 OK: paid, and the picture is being edited", DONE)
-            step.fact("settled", transaction)
+            status_url = self._buy_at_once(step, EDIT_SLUG, body, f'"{CHANGE}"')
         self._fetch_picture("edited", status_url)
+
+    def extract_data(self) -> None:
+        """Buy the data of the document, as the JSON of a schema."""
+        body: Any = {"prompt": json.dumps(SCHEMA), **_file_fields()}
+        properties: Any = SCHEMA["properties"]
+        asked = f"a JSON Schema of {', '.join(properties)}"
+        with self.screen.step("Ask with a JSON Schema, sign, ask again") as step:
+            status_url = self._buy_at_once(step, DATA_SLUG, body, asked)
+        with self._follow_task("data", status_url) as (step, task):
+            data = self.client.download(task["result"]["outputs"][0])
+            step.fact("saved", str(self._save("document.json", data)), NOTABLE)
+        self.screen.excerpt(data.decode())
+
+    def _buy_at_once(self, step: Step, slug: str, body: Any, prompt: str) -> str:
+        """Make both requests without a person in between; return the task's address."""
+        path = f"/api/x402/{slug}"
+        refusal = self.client.post(path, body, expect=HTTPStatus.PAYMENT_REQUIRED)
+        challenge = from_header(refusal.headers["PAYMENT-REQUIRED"])
+        step.fact("POST", path)
+        step.fact("prompt", prompt)
+        step.fact("price", dollars(int(challenge["accepts"][0]["amount"])), NOTABLE)
+        payment = self.wallet.sign_payment(challenge)
+        status_url, transaction = self._pay(path, body, payment)
+        step.fact("answer", "200 OK: paid, and the task is begun", DONE)
+        step.fact("settled", transaction)
+        return status_url
 
     def _pay(self, path: str, body: Any, payment: dict[str, Any]) -> tuple[str, str]:
         """Send a request with its payment; return the task's address and the settlement."""
@@ -122,12 +141,7 @@ class Buyer:
         self.screen.excerpt(markdown.decode())
 
     def _send_document(self, tx_hash: str) -> dict[str, Any]:
-        body = {
-            "slug": DOCUMENT_SLUG,
-            "txHash": tx_hash,
-            "fileBase64": base64.b64encode(sample_pdf()).decode(),
-            "fileName": "document.pdf",
-        }
+        body = {"slug": DOCUMENT_SLUG, "txHash": tx_hash, **_file_fields()}
         answer = self.client.post("/api/proxy-generate", body, expect=HTTPStatus.OK)
         read: dict[str, Any] = answer.json()
         return read
@@ -156,6 +170,13 @@ class Buyer:
         path = self.output / name
         path.write_bytes(content)
         return path
+
+
+def _file_fields() -> dict[str, str]:
+    return {
+        "fileBase64": base64.b64encode(sample_pdf()).decode(),
+        "fileName": "document.pdf",
+    }
 
 
 def _describe_state(task: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The tour: wait for chain and gateway, hand out play money, buy three things, count money."""
+"""The tour: wait for chain and gateway, hand out play money, buy four things, count money."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,13 +78,15 @@ class Tour:
         self._before = self._read_balances()
 
     def buy(self) -> None:
-        """Buy a picture and its edit by x402, and a document by direct transfer."""
+        """Buy a picture, its edit and data by x402, and a document by direct transfer."""
         self.screen.part("A picture, by X402", "the signed price travels in a header")
         picture = self.buyer.buy_picture()
         self.screen.part("The same picture, edited", "a prompt and a file in one request")
         self.buyer.edit_picture(picture)
         self.screen.part("A document, by direct transfer", "the transaction's hash is the proof")
         self.buyer.buy_document()
+        self.screen.part("The same document, as data", "a JSON Schema says which")
+        self.buyer.extract_data()
 
     def reckon(self) -> None:
         """Show both balances, before and after, and the gas that each side paid."""

@@ -1,5 +1,6 @@
 """The guided demo as somebody runs it: a command, its output, the files it leaves."""
 
+import json
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageOps
 
-from gateway.demo.sample import TABLE
+from gateway.demo.sample import SCHEMA, TABLE
 from tests.likeness import colour_difference, likeness, scene_of
 
 # On a machine that has much else to do, the demo takes over a minute.
@@ -67,9 +68,9 @@ def test_all_purchases_succeed_and_are_told_in_plain_lines(finished):
     assert finished.stderr == ""
     assert "402 Payment Required: 0.02 USDC" in finished.stdout
     hashes = r"^     (?:settled|mined  ) 0x[0-9a-f]{64}$"
-    assert len(re.findall(hashes, finished.stdout, re.MULTILINE)) == 3
-    assert re.search(r"buyer +100 USDC +99\.94 USDC +-0\.06 USDC", finished.stdout)
-    assert re.search(r"gateway's wallet +0 USDC +0\.06 USDC +\+0\.06 USDC", finished.stdout)
+    assert len(re.findall(hashes, finished.stdout, re.MULTILINE)) == 4
+    assert re.search(r"buyer +100 USDC +99\.92 USDC +-0\.08 USDC", finished.stdout)
+    assert re.search(r"gateway's wallet +0 USDC +0\.08 USDC +\+0\.08 USDC", finished.stdout)
 
 
 def test_it_says_first_and_last_that_the_money_is_play_money(finished):
@@ -111,6 +112,14 @@ def test_the_markdown_holds_what_the_document_says(finished, output):
     assert re.search(r"^# Quarterly Report$", markdown, re.MULTILINE)
     for row in TABLE:
         assert "|".join(row) in markdown
+
+
+def test_the_data_is_what_the_schema_asks_of_the_invoice(finished, output):
+    data = json.loads((output / "document.json").read_text())
+    assert set(data) == set(SCHEMA["properties"])
+    assert (data["due_date"], data["total"], data["discount"]) == ("2026-10-30", 9479.0, None)
+    assert [item["quantity"] for item in data["items"]] == [480, 120, 96, 1]
+    assert '"due_date": "2026-10-30"' in finished.stdout
 
 
 def test_a_second_run_replaces_the_files_and_heeds_no_settings(finished, output):
