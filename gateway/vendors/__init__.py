@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         models_on_sale,
         picture_endpoint,
     )
-    from gateway.vendors.pictures import PictureLimits, data_uri, picture_size
+    from gateway.vendors.pictures import PictureLimits, data_uri, picture_size, size_like
     from gateway.vendors.settings import base_url, limit_or_none
 
 _PLACES = {
@@ -91,6 +91,7 @@ _PLACES = {
     "picture_endpoint": "models",
     "picture_size": "pictures",
     "read_json": "documents",
+    "size_like": "pictures",
     "schema_of": "documents",
 }
 __all__ = [
@@ -122,6 +123,7 @@ __all__ = [
     "picture_size",
     "read_json",
     "schema_of",
+    "size_like",
 ]
 
 

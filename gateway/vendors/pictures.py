@@ -4,6 +4,7 @@ The gateway has decoded the picture in a sandbox before an adapter sees it. Its 
 here, from the header alone.
 """
 
+import math
 import struct
 
 import attrs
@@ -76,6 +77,18 @@ def picture_size(attachment: Attachment) -> tuple[int, int]:
     except (struct.error, IndexError):
         pass
     raise InvalidInput("The size of the picture cannot be read.")
+
+
+def size_like(
+    attachment: Attachment, *, most_pixels: int, longest_side: int, step: int = 16
+) -> tuple[int, int]:
+    """Return the largest width and height of about a picture's own ratio, in multiples of `step`.
+
+    For APIs that want an edit's size in pixels, and bill it. Raises what `picture_size` raises.
+    """
+    width, height = picture_size(attachment)
+    scale = min(math.sqrt(most_pixels / (width * height)), longest_side / max(width, height))
+    return int(width * scale / step) * step, int(height * scale / step) * step
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:

@@ -7,11 +7,10 @@ picture first is not documented, so more than 2048 by 2048 pixels, which count a
 FLUX 3 bills its output alone, as those who resell its edits say (fal, Runware, 2026-10).
 """
 
-import math
 from typing import Any
 
-from gateway import Attachment, GenerationRequest
-from gateway.vendors import Model, PictureLimits, base64_text, picture_size
+from gateway import GenerationRequest
+from gateway.vendors import Model, PictureLimits, base64_text, size_like
 
 # When these costs were last compared with the vendor's prices.
 CHECKED = "2026-11-22"
@@ -132,7 +131,6 @@ SIZES = {
 # longest side that others' descriptions of the API name.
 _MOST_PIXELS = {"1K": 1024 * 1024, "2K": 4_000_000}
 _LONGEST_SIDE = 2048
-_STEP = 16
 # The vendor has no webp: the gateway converts a png.
 _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "png"}
 
@@ -177,14 +175,6 @@ def _size(model: Model, request: GenerationRequest) -> tuple[int, int]:
     """Return width and height of the result in pixels."""
     resolution = _resolution(model, request)
     if request.aspect_ratio is None and request.attachment is not None:
-        return _size_like(request.attachment, resolution)
+        most = _MOST_PIXELS[resolution]
+        return size_like(request.attachment, most_pixels=most, longest_side=_LONGEST_SIDE)
     return SIZES[request.aspect_ratio or "1:1", resolution]
-
-
-def _size_like(picture: Attachment, resolution: str) -> tuple[int, int]:
-    """Return the size of about a picture's ratio that has most pixels at a resolution."""
-    width, height = picture_size(picture)
-    scale = min(
-        math.sqrt(_MOST_PIXELS[resolution] / (width * height)), _LONGEST_SIDE / max(width, height)
-    )
-    return int(width * scale / _STEP) * _STEP, int(height * scale / _STEP) * _STEP

@@ -1,4 +1,4 @@
-"""Pictures by the models of fal.ai, through its queue.
+"""Pictures and edits by the models of fal.ai, through its queue.
 
 On sale once `GATEWAY_FAL_API_KEY` is set.
 """
@@ -9,7 +9,7 @@ import attrs
 import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
-from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
+from gateway.vendors import base_url, limit_or_none, model_endpoint, models_on_sale
 from gateway_fal.models import CHECKED, MODELS
 from gateway_fal.queue import Queue
 
@@ -65,4 +65,4 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
     )
     for model in models:
-        register(picture_endpoint(model, provider="fal", checked=CHECKED), provider)
+        register(model_endpoint(model, provider="fal", checked=CHECKED), provider)

@@ -2,15 +2,29 @@
 
 fal's own prices are those of its model pages in 2026. Some models bill by the megapixel and round
 up, so 1024 by 1024 pixels cost two.
+
+Two of them edit pictures, too. An edit by Nano Banana 2 costs what a picture does (fal's page,
+2026). FLUX.2 [pro] counts the picture that is sent by the megapixel, each at 1.5 cents; others read
+that fal shrinks more than four. More than 2048 by 2048 pixels, which count as five, are refused.
+FLUX.1 redraws a picture and follows no instruction, so it is not on sale for edits.
 """
 
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors import Model
+from gateway.vendors import Model, PictureLimits, data_uri, size_like
 
 # When these costs were last compared with the vendor's prices.
 CHECKED = "2026-11-22"
+_EDITS = "Changes a picture as a prompt says."
+# fal's developers say that a data URI of more than 10 MB does not work (fal-ai/fal, pull request
+# 178); Base64 makes 9.4 MB of this.
+_MAX_SENT_BYTES = 7_000_000
+# An edit in pixels that keeps the ratio of its picture is made of one megapixel, with sides of 512
+# to 2048 pixels.
+_MOST_PIXELS = 1024 * 1024
+_LONGEST_SIDE = 2048
+_MOST_RATIO = 4
 
 MODELS = (
     Model(
@@ -48,6 +62,31 @@ MODELS = (
         cost_micros=6_000,
         details={"ratio": "image_size", "formats": ("png", "jpeg")},
     ),
+    Model(
+        slug="fal-nano-banana-2-edit",
+        id="fal-ai/nano-banana-2/edit",
+        title="Nano Banana 2 on fal, edit",
+        description=_EDITS,
+        price="0.12",
+        prices={"2K": "0.18", "4K": "0.24"},
+        resolutions=("1K", "2K", "4K"),
+        cost_micros=80_000,
+        costs={"2K": 120_000, "4K": 160_000},
+        edits=PictureLimits(most_bytes=_MAX_SENT_BYTES),
+        details={"ratio": "aspect_ratio", "formats": ("png", "jpeg", "webp")},
+    ),
+    Model(
+        slug="fal-flux-2-pro-edit",
+        id="fal-ai/flux-2-pro/edit",
+        title="FLUX.2 [pro] on fal, edit",
+        description=_EDITS,
+        price="0.15",
+        cost_micros=120_000,
+        edits=PictureLimits(
+            most_bytes=_MAX_SENT_BYTES, most_pixels=2048 * 2048, most_ratio=_MOST_RATIO
+        ),
+        details={"ratio": "image_size", "formats": ("png", "jpeg")},
+    ),
 )
 _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "webp"}
 _IMAGE_SIZES = {
@@ -59,18 +98,36 @@ _IMAGE_SIZES = {
 }
 
 
-def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return the request of a model; a format that it lacks is requested as png and converted."""
-    ratio = request.aspect_ratio or "1:1"
+async def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return the request of a model; a format that it lacks is requested as png and converted.
+
+    An edit for which the buyer names no ratio keeps that of the picture.
+    """
     wanted = _FORMATS[request.output_format or "png"]
     asked: dict[str, Any] = {
         "prompt": request.prompt,
         "output_format": wanted if wanted in model.details["formats"] else "png",
+        **_shape(model, request),
     }
-    if model.details["ratio"] == "image_size":
-        asked["image_size"] = _IMAGE_SIZES[ratio]
-    else:
-        asked["aspect_ratio"] = ratio
     if request.resolution:
         asked["resolution"] = request.resolution
+    if request.attachment is not None:
+        asked["image_urls"] = [await data_uri(request.attachment)]
     return asked
+
+
+def _shape(model: Model, request: GenerationRequest) -> dict[str, Any]:
+    """Return the field of a request that says the ratio; none for what a model finds out itself."""
+    ratio = request.aspect_ratio
+    if ratio is None and request.attachment is not None:
+        if model.details["ratio"] != "image_size":
+            # The default is `auto`.
+            return {}
+        width, height = size_like(
+            request.attachment, most_pixels=_MOST_PIXELS, longest_side=_LONGEST_SIDE
+        )
+        # Of `auto`, nobody says what it makes, and each megapixel is billed.
+        return {"image_size": {"width": width, "height": height}}
+    if model.details["ratio"] == "image_size":
+        return {"image_size": _IMAGE_SIZES[ratio or "1:1"]}
+    return {"aspect_ratio": ratio or "1:1"}

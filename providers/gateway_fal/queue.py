@@ -7,6 +7,7 @@ import attrs
 
 from gateway import (
     ContentPolicy,
+    Endpoint,
     GenerationRequest,
     Handle,
     Job,
@@ -43,6 +44,12 @@ class Queue:
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "fal"
 
+    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
+        """Refuse a picture that the model would not take, or would bill by its size."""
+        limits = self.models[endpoint.slug].edits
+        if limits is not None and request.attachment is not None:
+            limits.check(request.attachment)
+
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
         """Put one job into the queue, once: fal's own ten retries are switched off."""
         headers = {
@@ -52,7 +59,7 @@ class Queue:
             # attempt's end.
             "x-fal-request-timeout": str(int(job.endpoint.timeout_s)),
         }
-        asked = request_body(self.models[job.endpoint.slug], request)
+        asked = await request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request(
             "POST", f"/{job.endpoint.model}", json=asked, headers=headers
         )

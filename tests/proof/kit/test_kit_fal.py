@@ -52,3 +52,15 @@ class TestFal(ProviderContract):
     plugin = gateway_fal
     api = FalApi
     slug = "fal-nano-banana-2"
+
+
+class FalEditsApi(FalApi):
+    """A model's edits have an address below it; its jobs have not."""
+
+    submit = f"POST {_MODEL}/edit"
+
+
+class TestFalEdits(ProviderContract):
+    plugin = gateway_fal
+    api = FalEditsApi
+    slug = "fal-nano-banana-2-edit"

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from gateway import Attachment, InvalidInput
-from gateway.vendors import PictureLimits, data_uri, picture_size
+from gateway.vendors import PictureLimits, data_uri, picture_size, size_like
 
 KINDS = {
     "png": ("png", {}),
@@ -92,3 +92,11 @@ async def test_a_data_uri_has_the_media_type_and_every_byte():
     head, encoded = (await data_uri(photo)).split(",")
     assert head == "data:image/jpeg;base64"
     assert base64.b64decode(encoded) == photo.data
+
+
+SIZES = {(64, 64): (1024, 1024), (4000, 3000): (1168, 880), (100, 800): (256, 2048)}
+
+
+@pytest.mark.parametrize(("sent", "made"), SIZES.items())
+def test_a_result_of_a_pictures_ratio_has_a_bound_of_pixels_and_sides(sent, made):
+    assert size_like(picture(size=sent), most_pixels=1024**2, longest_side=2048) == made
