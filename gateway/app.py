@@ -92,7 +92,7 @@ def create_app(
     """
     settings = settings or load_settings()
     check_plain_keys(settings)
-    manager = PluginManager(plugins)
+    manager = PluginManager(plugins, disabled=settings.plugins_disabled)
     redactor = redactor or Redactor()
     catalog = manager.catalog(settings, now, redactor)
     store = store or SqliteStore(settings.data_dir / "gateway.db")

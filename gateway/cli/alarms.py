@@ -67,7 +67,9 @@ def test_channels(*, as_json: bool) -> None:
 async def _try_all() -> Sequence[Trial]:
     settings = load_settings()
     check_alarms(settings)
-    carriers = make_carriers(settings, time.time, PluginManager().notifiers())
+    carriers = make_carriers(
+        settings, time.time, PluginManager(disabled=settings.plugins_disabled).notifiers()
+    )
     if not carriers:
         raise SettingsError(
             "No channel is set. Set GATEWAY_ALARM_WEBHOOK or GATEWAY_ALARM_URLS (docs/alarms.md)."

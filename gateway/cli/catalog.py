@@ -16,7 +16,7 @@ def catalog_of_settings() -> tuple[Catalog, PluginManager]:
     """Return the catalog under the current settings, and the manager that loaded its plugins."""
     settings = load_settings()
     silence_logs()
-    manager = PluginManager()
+    manager = PluginManager(disabled=settings.plugins_disabled)
     return manager.catalog(settings), manager
 
 

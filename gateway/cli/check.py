@@ -185,7 +185,7 @@ async def _check_copies(settings: Settings) -> str:
 
 
 async def _check_plugins(settings: Settings) -> str:
-    manager = PluginManager()
+    manager = PluginManager(disabled=settings.plugins_disabled)
     catalog = manager.catalog(settings)
     left_out = [plugin.name for plugin in manager.loaded if plugin.problem]
     if left_out:
@@ -210,7 +210,7 @@ async def _check_sandbox() -> str:
 async def _check_providers(settings: Settings) -> list[Row]:
     """Return a row for each provider on sale; all are asked at the same time."""
     try:
-        catalog = PluginManager().catalog(settings)
+        catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     except SettingsError:
         # The row about the plugins says why.
         return []
@@ -280,7 +280,7 @@ def _open_settler(settings: Settings, chain: Web3Chain) -> Settler:
     # This store is never opened: a settler writes down what it sends, and a check sends nothing.
     store = SqliteStore(settings.data_dir / "gateway.db")
     context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
-    return PluginManager().settler(context)
+    return PluginManager(disabled=settings.plugins_disabled).settler(context)
 
 
 async def _check_listings(settings: Settings, validator: str | None) -> list[Row]:
@@ -296,7 +296,7 @@ async def _check_listings(settings: Settings, validator: str | None) -> list[Row
 
 
 async def _find_listings(settings: Settings, validator: str | None) -> list[Row]:
-    catalog = PluginManager().catalog(settings)
+    catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     try:
         return [
             await _make_row(

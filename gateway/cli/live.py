@@ -114,7 +114,7 @@ def run_live(settings: Settings, slug: str, evidence: Path, *, is_agreed: bool) 
 
     `slug` is the one endpoint to try; all of them if it is empty.
     """
-    catalog = PluginManager().catalog(settings)
+    catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     chosen = _choose(catalog, slug)
     _tell_cost(chosen)
     if not is_agreed:

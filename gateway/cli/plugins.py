@@ -142,6 +142,8 @@ class _View:
 
     def _explain_no_endpoints(self, plugin: LoadedPlugin) -> str:
         """Return why a plugin sells nothing: it failed, lacks a setting, or does other work."""
+        if plugin.is_disabled:
+            return "disabled by GATEWAY_PLUGINS_DISABLED"
         if plugin.problem is not None:
             return f"left out: {plugin.problem}"
         missing = self._missing_variables(plugin)

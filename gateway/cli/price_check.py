@@ -20,7 +20,7 @@ async def check_prices(settings: Settings) -> str:
 
     Raises `ValueError` for an endpoint that is sold below its cost where that is not allowed.
     """
-    catalog = PluginManager().catalog(settings)
+    catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     try:
         async with SqliteStore(settings.data_dir / "gateway.db") as store:
             found = await store.operators.changes_after(-1, now=time.time())

@@ -31,6 +31,7 @@ from gateway.errors import SettingsError
 from gateway.plugins import hookspecs
 from gateway.plugins.calls import place_in
 from gateway.plugins.catalog import Catalog
+from gateway.plugins.disabled import find_disabled
 from gateway.plugins.registration import (
     Offers,
     endpoint_offer,
@@ -84,6 +85,8 @@ class LoadedPlugin:
     # The hooks that it implements.
     hooks: tuple[str, ...] = ()
     problem: str | None = None
+    # By the operator; such a plugin is not even imported.
+    is_disabled: bool = False
 
     @property
     def full_name(self) -> str:
@@ -94,14 +97,20 @@ class LoadedPlugin:
 class PluginManager:
     """One per app: calls every plugin's hooks in the order of registration."""
 
-    def __init__(self, plugins: Iterable[object] = ()) -> None:
+    def __init__(self, plugins: Iterable[object] = (), *, disabled: Iterable[str] = ()) -> None:
+        """Load every plugin but those that `GATEWAY_PLUGINS_DISABLED` names.
+
+        Raises `SettingsError` for a name there that no plugin has.
+        """
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._plugins: dict[str, LoadedPlugin] = {}
         # None until `catalog` is called.
         self._catalog: Catalog | None = None
         found = {entry.value: entry for entry in entry_points(group=GROUP)}
-        for module in dict.fromkeys((*BUNDLED, *sorted(found))):
+        modules = dict.fromkeys((*BUNDLED, *sorted(found)))
+        self._disabled = find_disabled(disabled, modules)
+        for module in modules:
             self._load(module, found.get(module))
         for plugin in plugins:
             name = getattr(plugin, "__name__", type(plugin).__name__)
@@ -118,13 +127,22 @@ class PluginManager:
         """Return the name of each plugin's module and the name of the plugin."""
         return {plugin.module: plugin.name for plugin in self.loaded}
 
+    @property
+    def _lacks_plugins(self) -> bool:
+        return any(plugin.problem or plugin.is_disabled for plugin in self.loaded)
+
     def _load(self, name: str, entry: EntryPoint | None) -> None:
-        """Import one plugin; leave it out if that fails."""
+        """Import one plugin, unless it is disabled; leave it out if that fails."""
         source = BUNDLED_SOURCE
         if name not in BUNDLED and entry is not None and entry.dist is not None:
             source = f"{entry.dist.name} {entry.dist.version}"
         module = name.partition(":")[0].strip()
-        self._plugins[name] = LoadedPlugin(name=name, source=source, module=module)
+        is_disabled = name in self._disabled
+        self._plugins[name] = LoadedPlugin(
+            name=name, source=source, module=module, is_disabled=is_disabled
+        )
+        if is_disabled:
+            return
         try:
             plugin = entry.load() if entry is not None else importlib.import_module(module)
             self._register(name, plugin)
@@ -231,12 +249,12 @@ class PluginManager:
     def _check_values(self, settings: Settings) -> None:
         """Raise `SettingsError` for a setting that no plugin defines.
 
-        If a plugin was left out, only warn: the setting may be its own.
+        If a plugin was left out or disabled, only warn: the setting may be its own.
         """
         known = {
             name for prefix, (_, kind) in self.sections().items() for name in names_of(prefix, kind)
         }
-        if any(plugin.problem for plugin in self.loaded):
+        if self._lacks_plugins:
             warn_of_unknown_settings(settings, known)
         else:
             refuse_unknown_settings(settings, known)
@@ -267,8 +285,8 @@ class PluginManager:
             for endpoint, provider in offers.values():
                 catalog.register(endpoint, provider, plugin.name)
             sellers |= dict.fromkeys(offers, plugin)
-        # A table of an unknown endpoint may be for a plugin that was left out.
-        if not any(plugin.problem for plugin in self.loaded):
+        # A table of an unknown endpoint may be for a plugin that was left out or disabled.
+        if not self._lacks_plugins:
             catalog.check_overrides()
         return catalog
 

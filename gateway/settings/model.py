@@ -253,6 +253,12 @@ class Settings(AlarmSettings, BackupSettings, IdentitySettings):
         "Pages of the gateway's own address always may, and so may programs that are no browser.",
         example="https://inspector.example.com",
     )
+    plugins_disabled: tuple[str, ...] = setting(
+        (),
+        "Plugins, separated by commas, that are not loaded although they are installed, by their "
+        "names in `gateway plugins`. They sell nothing, and their settings are not read.",
+        example="gateway_acme,gateway_kie",
+    )
     sandbox: bool = setting(
         False,
         "Whether the sandbox image model is on sale. A program draws its pictures; it is not an AI "

@@ -334,6 +334,43 @@ def test_the_list_says_what_the_operator_has_switched_off(install, command, tmp_
     assert row["note"] == "switched off by you: acme-picture"
 
 
+@pytest.mark.parametrize("name", ["acme_plugin", "acme-plugin"])
+def test_a_disabled_plugin_is_not_imported_and_listed_as_disabled(
+    install, command, monkeypatch, tmp_path, name
+):
+    install("raise RuntimeError('imported')")
+    monkeypatch.setenv("GATEWAY_PLUGINS_DISABLED", f"gateway_kie, {name}")
+    monkeypatch.setenv("GATEWAY_KIE_API_KEY", "k")
+    # What is set for a plugin stays where it is while the plugin is disabled.
+    text = 'acme_api_key = "k"\n[endpoints.acme-picture]\nprice = "0.05"\n'
+    (tmp_path / "gateway.toml").write_text(text)
+    row = listed(command, "--no-health")
+    assert (row["endpoints"], row["health"]) == ("", "")
+    assert row["note"] == "disabled by GATEWAY_PLUGINS_DISABLED"
+    assert listed(command, "--no-health", module="gateway_kie")["endpoints"] == ""
+    assert not any(
+        "kie" in row["slug"] for row in json.loads(command("endpoints", "--json").stdout)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("gateway_opnai", "Did you mean gateway_openai?"), ("zzz", "Installed are gateway_x402, ")],
+)
+def test_a_plugin_that_is_not_installed_cannot_be_disabled(command, monkeypatch, name, hint):
+    monkeypatch.setenv("GATEWAY_PLUGINS_DISABLED", name)
+    said = command("plugins", "--no-health")
+    assert said.exit_code == 1
+    sentence = " ".join(said.output.split())
+    assert f"GATEWAY_PLUGINS_DISABLED names {name}, but no plugin has that name. {hint}" in sentence
+
+
+def test_a_gateway_without_a_way_to_pay_says_so():
+    manager = PluginManager(disabled=("gateway_x402", "gateway_mpp"))
+    with pytest.raises(SettingsError, match="No plugin implements register_authorization_verifier"):
+        manager.authorization_verifiers(None)
+
+
 def test_the_list_says_why_a_plugin_was_left_out(install, command):
     install("import nothing_of_this_name")
     note = listed(command)["note"]
