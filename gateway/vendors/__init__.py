@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gateway.vendors.documents import (
         DocumentParser,
         DocumentSettings,
+        answer_schema,
         attached_file,
         base64_text,
         check_job,
@@ -69,6 +70,7 @@ _PLACES = {
     "DocumentParser": "documents",
     "DocumentSettings": "documents",
     "Model": "models",
+    "answer_schema": "documents",
     "PictureLimits": "pictures",
     "as_number": "json_fields",
     "as_object": "json_fields",
@@ -101,6 +103,7 @@ __all__ = [
     "Model",
     "Outbound",
     "PictureLimits",
+    "answer_schema",
     "as_number",
     "as_object",
     "as_text",

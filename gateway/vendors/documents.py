@@ -19,7 +19,7 @@ import msgspec
 
 from gateway.domain import Attachment, Endpoint, GenerationRequest, PriceStep, usdc
 from gateway.domain.extraction import read_schema
-from gateway.domain.offers import DOCUMENT_PARSING
+from gateway.domain.offers import DOCUMENT_EXTRACTION, DOCUMENT_PARSING
 from gateway.errors import HandleLost, InvalidInput, SettingsError
 from gateway.settings.sections import variable
 from gateway.vendors.answer import Answer
@@ -78,7 +78,7 @@ class DocumentSettings(Protocol):
 
 @attrs.frozen(kw_only=True)
 class DocumentParser:
-    """What the author of an adapter says about its document parser."""
+    """What the author of an adapter says about what it does with documents."""
 
     name: str
     """The provider's name, which is also the prefix of its settings."""
@@ -90,6 +90,15 @@ class DocumentParser:
     """Endings that the vendor documents, in lower case with the dot, such as ".pdf"."""
     timeout_s: float
     """Seconds of one attempt."""
+    capability: str = DOCUMENT_PARSING
+    """`document-extraction` for an endpoint that also takes a prompt, and returns JSON."""
+    settings_prefix: str = ""
+    """What stands between the provider's name and that of a setting, such as `extract_` in
+    `GATEWAY_ACME_EXTRACT_PRICE`."""
+
+    def setting(self, name: str) -> str:
+        """Return the whole name of one of its settings, such as `acme_extract_price`."""
+        return f"{self.name}_{self.settings_prefix}{name}"
 
 
 def document_endpoint(
@@ -100,27 +109,27 @@ def document_endpoint(
     page_cost_micros: int | None = None,
     checked: str | None = None,
 ) -> Endpoint:
-    """Return the endpoint that sells a document parser; `model` is the vendor's name of it.
+    """Return the endpoint that sells what a parser does; `model` is the vendor's name of it.
 
     `page_cost_micros` is what a page costs the operator, in 10⁻⁶ US dollars. `checked` is the day
     on which it was last compared with the vendor's prices, where it is of the adapter's own table.
     Raises `SettingsError` for a price, an ending or a number of pages that cannot be right.
     """
-    name = parser.name
     if section.max_pages < 1:
-        raise _settings_error(f"{name}_max_pages", "is not right: 1 or more", "100")
+        raise _settings_error(parser.setting("max_pages"), "is not right: 1 or more", "100")
+    prompt = ("prompt",) if parser.capability == DOCUMENT_EXTRACTION else ()
     return Endpoint(
         slug=parser.slug,
         title=parser.title,
         description=parser.description,
         model=model,
-        provider=name,
-        capability=DOCUMENT_PARSING,
-        price_units=_price_units(f"{name}_price", section.price, example="0.02"),
-        price_steps=_price_steps(f"{name}_page_prices", section),
+        provider=parser.name,
+        capability=parser.capability,
+        price_units=_price_units(parser.setting("price"), section.price, example="0.02"),
+        price_steps=_price_steps(parser.setting("page_prices"), section),
         page_cost_micros=page_cost_micros,
         cost_checked=checked if page_cost_micros is not None else None,
-        required_fields=("fileBase64", "fileName"),
+        required_fields=(*prompt, "fileBase64", "fileName"),
         file_extensions=_chosen_extensions(parser, section.extensions),
         max_pages=section.max_pages,
         timeout_s=parser.timeout_s,
@@ -135,7 +144,7 @@ def page_cost_micros(parser: DocumentParser, page_cost: str) -> int | None:
     """
     if not page_cost:
         return None
-    return _price_units(f"{parser.name}_page_cost", page_cost, example="0.002")
+    return _price_units(parser.setting("page_cost"), page_cost, example="0.002")
 
 
 def attached_file(request: GenerationRequest) -> Attachment:
@@ -157,6 +166,27 @@ def schema_of(request: GenerationRequest) -> dict[str, Any] | None:
         return read_schema(request.prompt)
     except ValueError as error:
         raise InvalidInput(str(error)) from None
+
+
+def answer_schema() -> dict[str, Any]:
+    """Return the schema that asks for an answer in words, for vendors that take schemas only."""
+    return {
+        "type": "object",
+        "properties": {
+            "answer": {
+                "type": "string",
+                "description": "The answer to the question; empty if the document has none.",
+            },
+            "found": {"type": "boolean", "description": "Whether the document has an answer."},
+            "quotes": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "What the document says about it, word for word.",
+            },
+        },
+        "required": ["answer", "found", "quotes"],
+        "additionalProperties": False,
+    }
 
 
 def media_type(attachment: Attachment) -> str:

@@ -1,5 +1,7 @@
 """The bundled provider of Mistral's OCR passes the kit."""
 
+import json
+
 import gateway_mistral
 from gateway.testing import FakeApi, ProviderContract, Reply
 
@@ -24,6 +26,27 @@ class MistralApi(FakeApi):
         return Reply({"object": "list", "data": []})
 
 
+class MistralExtractApi(MistralApi):
+    """The same request with a schema is answered with JSON as a text beside the pages."""
+
+    def made(self, ask):
+        return self._answer(json.dumps(ask.made.extracted))
+
+    def nothing(self, ask):
+        return self._answer(None)
+
+    def _answer(self, annotation):
+        pages = [{"index": 0, "markdown": "# A", "images": []}]
+        usage = {"pages_processed": 1}
+        return Reply({"pages": pages, "document_annotation": annotation, "usage_info": usage})
+
+
 class TestMistral(ProviderContract):
     plugin = gateway_mistral
     api = MistralApi
+
+
+class TestMistralExtract(ProviderContract):
+    plugin = gateway_mistral
+    slug = gateway_mistral.EXTRACTOR.slug
+    api = MistralExtractApi

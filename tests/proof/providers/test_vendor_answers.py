@@ -96,6 +96,8 @@ def test_every_adapter_of_a_vendor_has_answers():
 def _request_to(endpoint):
     if endpoint.edits_pictures:
         return attrs.evolve(BOAT, attachment=Attachment(name="photo.png", data=PICTURE))
+    if endpoint.extracts_data:
+        return attrs.evolve(document(), prompt="When is it due?")
     return document() if endpoint.takes_file else BOAT
 
 

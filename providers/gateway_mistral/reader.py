@@ -1,0 +1,167 @@
+"""The provider: one request reads a document, or extracts data from it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from gateway import (
+    AccountProblem,
+    Answer,
+    Attachment,
+    Endpoint,
+    GenerationRequest,
+    InvalidInput,
+    Job,
+    Outbound,
+    Result,
+    ResultMissing,
+    SubmitUncertain,
+    Traits,
+)
+from gateway.vendors import (
+    answer_schema,
+    as_number,
+    as_object,
+    as_text,
+    attached_file,
+    base64_text,
+    blamed_fields,
+    json_object,
+    media_type,
+    read_json,
+    schema_of,
+)
+from gateway_mistral.settings import PARSER, PICTURES, TIMEOUT_S
+
+# Only these models are known to take the field (mistralai 3.7.0).
+_MODELS_WITH_BLOCKS = "mistral-ocr-4"
+_BROKEN_SCHEMA = "invalid_request_json_schema"
+
+
+@attrs.frozen
+class _Page:
+    markdown: str
+
+
+@attrs.frozen
+class _Reading:
+    pages: list[_Page]
+    usage_info: Any = None
+    document_annotation: Any = None
+    """JSON as a text, where a schema was sent."""
+
+
+@attrs.define
+class Reader:
+    """Submits by `POST {base}/ocr`."""
+
+    outbound: Outbound
+    page_costs: Mapping[str, int | None] = attrs.field(kw_only=True)
+    """10⁻⁶ US dollars of a page by capability, where the operator has set them."""
+    traits: Traits = attrs.field(kw_only=True)
+    timeout_s: float = TIMEOUT_S
+    name: str = PARSER.name
+
+    async def submit(self, request: GenerationRequest, job: Job) -> Result:
+        """Ask for the text of one document, or for data of it; an empty page has an empty text.
+
+        Raises `SubmitUncertain` if Mistral read and billed it and the text cannot be reached,
+        `ResultMissing` if it gave no data.
+        """
+        order = await _request_body(request, job.endpoint)
+        if job.endpoint.extracts_data:
+            order |= _annotation(request)
+        answer = await self.outbound.request("POST", "/ocr", json=order, timeout_s=self.timeout_s)
+        _check(answer)
+        reading = await read_json(answer, _Reading)
+        if reading is None or not reading.pages:
+            raise SubmitUncertain("Answered with success, but without a page.")
+        text = (
+            _found(reading.document_annotation)
+            if job.endpoint.extracts_data
+            else "\n\n".join(page.markdown for page in reading.pages)
+        )
+        cost = self._cost_micros(reading.usage_info, job.endpoint)
+        return Result(text=text, cost_micros=cost, is_cost_told=False)
+
+    def _cost_micros(self, usage: object, endpoint: Endpoint) -> int | None:
+        pages = as_number(as_object(usage).get("pages_processed"))
+        page_cost = self.page_costs.get(endpoint.capability)
+        return None if page_cost is None or pages is None else int(pages) * page_cost
+
+    async def health(self) -> None:
+        """Check the key by asking for the list of models, which is free."""
+        (await self.outbound.request("GET", "/models", timeout_s=10.0)).check()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.outbound.close()
+
+
+async def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
+    attachment = attached_file(request)
+    order = {
+        "model": endpoint.model,
+        "document": await _document(attachment),
+        "include_image_base64": False,
+    }
+    if endpoint.model.startswith(_MODELS_WITH_BLOCKS):
+        # Every paragraph again with its place: several times the text, and never sold.
+        order["include_blocks"] = False
+    if attachment.extension == ".pdf":
+        # Ask for the paid pages only, whatever the file claims.
+        order["pages"] = f"0-{(request.pages or endpoint.max_pages or 1) - 1}"
+    elif attachment.extension not in PICTURES:
+        # Mistral returns the pictures of Office files in Base64 unless the limit is 0.
+        order["image_limit"] = 0
+    return order
+
+
+def _annotation(request: GenerationRequest) -> dict[str, Any]:
+    """Return the fields that ask for data.
+
+    A question goes beside a schema of ours, because the API takes it with one only. `strict` would
+    refuse schemas whose fields are not all required.
+    """
+    schema = schema_of(request)
+    form = {"name": "document", "schema": schema or answer_schema(), "strict": False}
+    fields: dict[str, Any] = {
+        "document_annotation_format": {"type": "json_schema", "json_schema": form}
+    }
+    if schema is None:
+        fields["document_annotation_prompt"] = request.prompt
+    return fields
+
+
+def _found(annotation: Any) -> str:
+    """Return the JSON that was extracted; raises `ResultMissing` if there is none."""
+    if isinstance(annotation, dict):
+        return json.dumps(annotation, ensure_ascii=False)
+    if not isinstance(annotation, str) or not annotation:
+        raise ResultMissing("The document was read, but no data came.")
+    return annotation
+
+
+async def _document(attachment: Attachment) -> dict[str, str]:
+    kind = "image_url" if attachment.extension in PICTURES else "document_url"
+    data = f"data:{media_type(attachment)};base64,{await base64_text(attachment)}"
+    return {"type": kind, kind: data}
+
+
+def _check(answer: Answer) -> None:
+    """Raise the error that an answer stands for; do nothing for one that should hold pages."""
+    if answer.status in range(200, 300):
+        return
+    error = json_object(answer)
+    kind = as_text(error.get("type"))
+    if kind == "invalid_model" or "model" in blamed_fields(error):
+        raise AccountProblem(
+            "The provider does not know the model: change the settings.", scope="model"
+        )
+    if kind == _BROKEN_SCHEMA:
+        raise InvalidInput("The provider cannot work with this JSON Schema.")
+    if kind == "document_parser_too_many_pages":
+        raise InvalidInput("The document has more pages than the provider takes.")
+    answer.check()
