@@ -1,4 +1,4 @@
-"""Pictures by the models that run on Replicate, as predictions.
+"""Pictures and edits by the models that run on Replicate, as predictions.
 
 On sale once `GATEWAY_REPLICATE_API_KEY` is set.
 """
@@ -9,7 +9,7 @@ import attrs
 import typed_settings as ts
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl, secret, setting
-from gateway.vendors import base_url, limit_or_none, models_on_sale, picture_endpoint
+from gateway.vendors import base_url, limit_or_none, model_endpoint, models_on_sale
 from gateway_replicate.models import CHECKED, MODELS
 from gateway_replicate.predictions import Predictions
 
@@ -64,4 +64,4 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
     )
     for model in models:
-        register(picture_endpoint(model, provider="replicate", checked=CHECKED), provider)
+        register(model_endpoint(model, provider="replicate", checked=CHECKED), provider)

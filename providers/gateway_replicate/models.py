@@ -1,13 +1,15 @@
 """The models of Replicate on sale, and the request that each takes.
 
 Replicate's own prices are on the models' pages. FLUX.2 [pro] costs 0.015 dollars a run and as much
-for each megapixel.
+for each megapixel, made or sent. Others read that Replicate shrinks a picture of more than four
+megapixels; one of more than 2048 by 2048 pixels, which count as five, is refused. The other models
+do not follow an instruction about a picture.
 """
 
 from typing import Any
 
 from gateway import GenerationRequest
-from gateway.vendors import Model
+from gateway.vendors import Model, PictureLimits, size_like
 
 # When these costs were last compared with the vendor's prices.
 CHECKED = "2026-11-22"
@@ -38,17 +40,49 @@ MODELS = (
         price="0.01",
         cost_micros=3_000,
     ),
+    Model(
+        slug="replicate-flux-2-pro-edit",
+        id="black-forest-labs/flux-2-pro",
+        title="FLUX.2 [pro] on Replicate, edit",
+        description="Changes a picture as a prompt says.",
+        price="0.13",
+        prices={"2K": "0.18"},
+        resolutions=("1K", "2K"),
+        cost_micros=105_000,
+        costs={"2K": 150_000},
+        edits=PictureLimits(most_pixels=2048 * 2048, most_ratio=4),
+        details={"megapixels": {"1K": "1 MP", "2K": "4 MP"}},
+    ),
 )
+# Of an edit that keeps the ratio of its picture; sides are multiples of 32 pixels at most 2048.
+_MOST_PIXELS = {"1K": 1024 * 1024, "2K": 4_000_000}
+_LONGEST_SIDE = 2048
+_STEP = 32
 
 
-def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return the request of a model; Replicate names formats and ratios as the gateway does."""
-    asked = {
+def request_body(model: Model, request: GenerationRequest, sent: str = "") -> dict[str, Any]:
+    """Return the request of a model; Replicate names formats and ratios as the gateway does.
+
+    `sent` is the address at which Replicate has the buyer's picture. An edit for which the buyer
+    names no ratio keeps that of the picture.
+    """
+    asked: dict[str, Any] = {
         "prompt": request.prompt,
-        "aspect_ratio": request.aspect_ratio or "1:1",
         "output_format": request.output_format or "png",
     }
+    if sent:
+        asked["input_images"] = [sent]
     sizes = model.details.get("megapixels")
+    resolution = request.resolution or next(iter(model.resolutions), "1K")
+    if request.attachment is not None and request.aspect_ratio is None:
+        width, height = size_like(
+            request.attachment,
+            most_pixels=_MOST_PIXELS[resolution],
+            longest_side=_LONGEST_SIDE,
+            step=_STEP,
+        )
+        return asked | {"aspect_ratio": "custom", "width": width, "height": height}
+    asked["aspect_ratio"] = request.aspect_ratio or "1:1"
     if sizes:
-        asked["resolution"] = sizes[request.resolution or model.resolutions[0]]
+        asked["resolution"] = sizes[resolution]
     return asked

@@ -20,6 +20,8 @@ _UNPROCESSABLE = 422
 _TOO_MANY = 429
 # Matches "Your rate limit resets in ~30s."
 _RESETS = re.compile(r"resets in ~?([0-9]{1,6})s")
+# Fields with what the buyer writes or sends, or without a name.
+_BUYERS = re.compile(r"(input\.(prompt|input_images)\b.*)?")
 # E005 is the filter's code.
 _POLICY = ("E005", "sensitive", "nsfw", "content policy", "moderation")
 
@@ -57,11 +59,11 @@ def _check(answer: Answer, body: dict[str, Any]) -> None:
 
 
 def _unprocessable_error(body: dict[str, Any]) -> ProviderError:
-    """Return the error of a 422: the buyer writes the prompt, the adapter all other fields."""
+    """Return the error of a 422: the adapter fills in what the buyer has not sent."""
     invalid = body.get("invalid_fields")
     entries = invalid if isinstance(invalid, list) else []
     names = [as_text(as_object(entry).get("field")) for entry in entries]
-    ours = [name for name in names if name not in ("", "input.prompt")]
+    ours = [name for name in names if not _BUYERS.fullmatch(name)]
     if ours:
         said = f"Replicate's model does not take our {ours[0][:60]}."
         return AccountProblem(said, scope="model")

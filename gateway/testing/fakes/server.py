@@ -49,6 +49,8 @@ class FakeServer:
     submitted: list[Ask] = attrs.field(factory=list)
     polled: list[Ask] = attrs.field(factory=list)
     cancelled: list[Ask] = attrs.field(factory=list)
+    uploaded: list[Ask] = attrs.field(factory=list)
+    """Requests that neither submit nor name a job, and have a body."""
     fetched: list[str] = attrs.field(factory=list)
     """Paths of the files that were fetched."""
     retry_after: str | None = None
@@ -124,6 +126,8 @@ class FakeServer:
         if number:
             self.polled.append(ask)
             return ask, self._life(number).take()
+        if body:
+            self.uploaded.append(ask)
         return ask, self.others
 
     def _job_in(self, request: Request, body: bytes) -> int:

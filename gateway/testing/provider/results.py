@@ -84,9 +84,10 @@ class ResultScenes:
         await gateway.buy_and_wait()
         picture = gateway.fields["file"]
         forms = (picture, base64.b64encode(picture), base64.urlsafe_b64encode(picture))
-        sent = [ask.body for ask in server.submitted]
+        sent = [ask.body for ask in (*server.uploaded, *server.submitted)]
         assert any(form in body for form in forms for body in sent), (
-            "The picture is not in the body that was submitted, neither as bytes nor as Base64."
+            "The picture is in no body that was submitted or uploaded, neither as bytes nor as "
+            "Base64."
         )
 
     @pytest.mark.parametrize("files", ["first gone", "first page"])

@@ -43,3 +43,18 @@ class TestReplicate(ProviderContract):
     plugin = gateway_replicate
     api = ReplicateApi
     slug = "replicate-flux-2-pro"
+
+
+class ReplicateEditsApi(ReplicateApi):
+    """The picture is uploaded, which bills nothing, before the prediction."""
+
+    def other(self, ask):
+        if (ask.method, ask.path) == ("POST", "/v1/files"):
+            return Reply({"id": "f1", "urls": {"get": f"{ask.url}/v1/files/f1"}}, 201)
+        return super().other(ask)
+
+
+class TestReplicateEdits(ProviderContract):
+    plugin = gateway_replicate
+    api = ReplicateEditsApi
+    slug = "replicate-flux-2-pro-edit"
