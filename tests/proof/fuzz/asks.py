@@ -63,9 +63,9 @@ PLAUSIBLE = st.sampled_from(
 
 
 @st.composite
-def headers(draw):
+def headers(draw, payments=PAYMENTS):
     """Draw a payment header: Base64 of nearly a payment, now and then spoiled as Base64."""
-    near = st.sampled_from(PAYMENTS).flatmap(lambda paid: mutated(paid, mostly(PLAUSIBLE, values)))
+    near = st.sampled_from(payments).flatmap(lambda paid: mutated(paid, mostly(PLAUSIBLE, values)))
     data = draw(mostly(spoiled(near), st.binary(max_size=60)))
     text = base64.b64encode(data).decode()
     kind = draw(st.sampled_from(["as is"] * 5 + ["url", "bare", "space", "cut", "mark", "raw"]))

@@ -23,6 +23,7 @@ from gateway_documents.errors import Unreadable
 from gateway_x402 import messages
 from tests.proof.fuzz import fuzzed_gateway
 from tests.proof.fuzz.asks import Ask
+from tests.proof.fuzz.parsers import MPP
 
 _STEP = 8
 _STEPS = 2
@@ -149,6 +150,7 @@ def parsers(*, body_bytes: int, header_bytes: int = 16_000) -> list[Grown]:
     add("body of proxy-generate", lambda data: wire.read(wire.DirectBody, data), body, body_bytes)
     add("body of a login", wire.read_login, body, body_bytes)
     add("payment header", messages.decode, text, header_bytes)
+    add("MPP credential", MPP.read, text, header_bytes)
     add("trusted address", lambda header: client_address("peer", header), text, header_bytes)
     add(
         "name of a file", lambda name: Attachment(name=name, data=b"").extension, text, header_bytes

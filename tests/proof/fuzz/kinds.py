@@ -42,7 +42,13 @@ def opened() -> Iterator[list[Kind]]:
 def _parsers(reader: parsers.ChainReader) -> list[Kind]:
     return [
         Kind(name="body, parsed", inputs=asks.bodies, run=parsers.read_body, share=15),
-        Kind(name="header, parsed", inputs=asks.headers(), run=parsers.read_header, share=15),
+        Kind(name="header, parsed", inputs=asks.headers(), run=parsers.read_header, share=10),
+        Kind(
+            name="MPP credential, parsed",
+            inputs=asks.headers([parsers.credential()]),
+            run=parsers.read_credential,
+            share=5,
+        ),
         Kind(name="RPC answer, parsed", inputs=rpc_answers.answers(), run=reader.read, share=15),
     ]
 

@@ -8,12 +8,14 @@ from gateway import Endpoint, Settings
 from gateway.chain.client import Web3Chain
 from gateway.chain.endpoints import Endpoint as RpcEndpoint
 from gateway.chain.transport import KeepAliveProvider
-from gateway.contracts import CallReverted, Quote
+from gateway.contracts import CallReverted, PluginContext, Quote
 from gateway.domain import Block, Choice
 from gateway.domain.eip3009 import BASE, transfers_to
 from gateway.errors import ChainUnavailable, PaymentRequired, ValidationError
 from gateway.store.rows import dump, dump_request
 from gateway.web import wire
+from gateway_mpp.challenges import read_echo
+from gateway_mpp.verifier import MppVerifier
 from gateway_x402 import messages
 from gateway_x402.verifier import X402Verifier
 from tests.conftest import WALLET
@@ -93,8 +95,54 @@ def read_header(header: str) -> str:
     return "accepted"
 
 
+def _context() -> PluginContext:
+    return PluginContext(
+        settings=_SETTINGS,
+        chain=None,
+        journal=None,
+        now=lambda: float(_NOW),
+        derive_secret=lambda _: "5e" * 32,
+    )
+
+
+MPP = MppVerifier(_context())
+
+
+def credential() -> dict:
+    """Return a credential of the scheme `Payment` that answers a challenge of `MPP`."""
+    header = MPP.challenge(_QUOTE, None, 2).headers["WWW-Authenticate"]
+    challenge = dict(re.findall(r'(\w+)="([^"]*)"', header))
+    paid = {
+        "type": "authorization",
+        "from": PAYER,
+        "to": WALLET,
+        "value": "20000",
+        "validAfter": "0",
+        "validBefore": str(_NOW + 300),
+        "nonce": read_echo(challenge).nonces[0],
+        "signature": "0x" + "1b" * 65,
+    }
+    return {"challenge": challenge, "payload": paid, "source": f"did:pkh:eip155:8453:{PAYER}"}
+
+
+def read_credential(header: str) -> str:
+    """Read a credential; what is accepted is for our quote and answers our challenge."""
+    try:
+        proof = MPP.read(header)
+        dump(proof.authorization).encode()
+    except PaymentRequired as refusal:
+        return _standard(refusal, "refused")
+    try:
+        MPP.check_terms(proof, _QUOTE, _NOW)
+    except PaymentRequired as refusal:
+        return _standard(refusal, "terms refused")
+    assert proof.authorization.nonce in proof.challenge.nonces
+    assert proof.authorization.value_units == _QUOTE.price_units
+    return "accepted"
+
+
 def _standard(refusal: PaymentRequired, outcome: str) -> str:
-    assert re.fullmatch("(invalid|unsupported)_[a-z0-9_]+", refusal.reason)
+    assert re.fullmatch("(invalid|unsupported|mpp)_[a-z0-9_]+", refusal.reason)
     return outcome
 
 

@@ -11,6 +11,7 @@ _INPUTS = 3_000
 _NAMES = [
     "body, parsed",
     "header, parsed",
+    "MPP credential, parsed",
     "RPC answer, parsed",
     "x402 body",
     "x402 header",

@@ -10,7 +10,7 @@ _FOLDER = Path(__file__).parent / "corpus"
 _FILES = sorted(_FOLDER.glob("*.json"))
 _KINDS = {
     "bodies": ("body, parsed",),
-    "headers": ("header, parsed",),
+    "headers": ("header, parsed", "MPP credential, parsed"),
     "answers": ("RPC answer, parsed", "receipt, direct flow"),
     "asks": ("path and query",),
 }
