@@ -71,6 +71,7 @@ BUNDLED = (
     "gateway_azure_documents",
 )
 _MAX_PROBLEM_CHARS = 300
+_X402_HEADER = "X-PAYMENT"
 _log = structlog.get_logger()
 
 
@@ -291,7 +292,10 @@ class PluginManager:
         return catalog
 
     def authorization_verifiers(self, context: PluginContext) -> list[AuthorizationVerifier]:
-        """Return the verifiers of signed payments, in the order of their plugins; at least one."""
+        """Return the verifiers of signed payments, x402's first, then as their plugins are ordered.
+
+        Raises `SettingsError` without x402's: its header stands in all that buyers read.
+        """
         found: list[AuthorizationVerifier] = []
         owners: dict[str, LoadedPlugin] = {}
         hook = "register_authorization_verifier"
@@ -306,9 +310,13 @@ class PluginManager:
                 continue
             owners |= dict.fromkeys(names, plugin)
             found += offers.values()
-        if not found:
-            raise SettingsError(f"No plugin implements {hook}. `gateway plugins` lists them.")
-        return found
+        if not any(map(_is_x402, found)):
+            raise SettingsError(
+                f"No plugin takes payments by x402, in the header {_X402_HEADER}, which is what "
+                "the gateway's pages and listings name. `gateway plugins` lists the plugins; take "
+                "gateway_x402 out of GATEWAY_PLUGINS_DISABLED."
+            )
+        return sorted(found, key=_is_x402, reverse=True)
 
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
         """Return the verifier of the direct flow: the first plugin's; leave out the others."""
@@ -355,6 +363,10 @@ class PluginManager:
                 f"GATEWAY_SETTLEMENT is {name!r}, but must be one of {', '.join(sorted(offered))}."
             )
         return offered[name][1]()
+
+
+def _is_x402(verifier: AuthorizationVerifier) -> bool:
+    return _X402_HEADER in {name.upper() for name in verifier.header_names}
 
 
 def _is_same(name: str, other: str) -> bool:

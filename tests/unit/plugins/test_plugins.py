@@ -12,6 +12,7 @@ from gateway.errors import SettingsError
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.registration import endpoint_offer, section_offer
 from gateway.settings import EndpointOverride, setting
+from gateway.testing.fakes.chain import FakeChain, context_of
 from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import WALLET, ScriptedProvider
 from tests.third_party_plugins import KEYED, SELLS
@@ -365,10 +366,11 @@ def test_a_plugin_that_is_not_installed_cannot_be_disabled(command, monkeypatch,
     assert f"GATEWAY_PLUGINS_DISABLED names {name}, but no plugin has that name. {hint}" in sentence
 
 
-def test_a_gateway_without_a_way_to_pay_says_so():
-    manager = PluginManager(disabled=("gateway_x402", "gateway_mpp"))
-    with pytest.raises(SettingsError, match="No plugin implements register_authorization_verifier"):
-        manager.authorization_verifiers(None)
+def test_nobody_sells_without_x402_whatever_else_is_on(tmp_path):
+    manager = PluginManager(disabled=("gateway_x402",))
+    context = context_of(FakeChain(), tmp_path, {"mpp_enabled": True})
+    with pytest.raises(SettingsError, match="take gateway_x402 out of GATEWAY_PLUGINS_DISABLED"):
+        manager.authorization_verifiers(context)
 
 
 def test_the_list_says_why_a_plugin_was_left_out(install, command):
