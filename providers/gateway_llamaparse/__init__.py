@@ -1,20 +1,33 @@
-"""Documents to Markdown by LlamaParse (version 2): an upload, then a job that parses the file.
+"""Documents to Markdown by LlamaParse, and to data by LlamaExtract: an upload, then a job.
 
 On sale once `GATEWAY_LLAMAPARSE_API_KEY` is set.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
-from gateway.vendors import base_url, document_endpoint, limit_or_none, page_cost_micros
+from gateway.vendors import (
+    DocumentParser,
+    base_url,
+    document_endpoint,
+    limit_or_none,
+    page_cost_micros,
+)
+from gateway_llamaparse.extraction import ExtractJobs
 from gateway_llamaparse.jobs import Jobs
 from gateway_llamaparse.settings import (
     CHECKED,
+    EXTRACT_TIERS,
+    EXTRACTOR,
     PARSER,
     TIERS,
     LlamaParseSettings,
+    TierPrices,
+    of_extraction,
     with_prices,
 )
+
+_Register = Callable[[Endpoint, Provider], None]
 
 
 @hookimpl
@@ -24,13 +37,25 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 
 @hookimpl
-def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the parser on sale if there is a key."""
+def register_endpoints(register: _Register, settings: Settings) -> None:
+    """Put parsing and extraction on sale if there is a key."""
     section = settings.section(PARSER.name, LlamaParseSettings)
-    if not (key := str(section.api_key)):
+    if not str(section.api_key):
         return
-    cost = page_cost_micros(PARSER, section.page_cost)
-    jobs = Jobs(
+    register(*_offer(PARSER, TIERS, section, settings, Jobs))
+    register(*_offer(EXTRACTOR, EXTRACT_TIERS, of_extraction(section), settings, ExtractJobs))
+
+
+def _offer(
+    parser: DocumentParser,
+    tiers: Mapping[str, TierPrices],
+    section: LlamaParseSettings,
+    settings: Settings,
+    kind: type[Jobs],
+) -> tuple[Endpoint, Jobs]:
+    """Return an endpoint with its provider; raises `SettingsError`."""
+    cost, key = page_cost_micros(parser, section.page_cost), str(section.api_key)
+    jobs = kind(
         Outbound(
             base_url(section.base_url, name="llamaparse_base_url"),
             headers={"Authorization": f"Bearer {key}"},
@@ -43,14 +68,14 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
             )
         ),
     )
-    override = settings.endpoints.get(PARSER.slug)
+    override = settings.endpoints.get(parser.slug)
     # The tier decides what a page costs, so the prices follow the tier of the endpoint's table too.
     tier = override.model if override is not None and override.model else section.tier
     endpoint = document_endpoint(
-        PARSER,
-        with_prices(section, tier),
+        parser,
+        with_prices(section, tier, parser=parser, tiers=tiers),
         model=tier,
-        page_cost_micros=TIERS[tier].page_cost_micros if cost is None else cost,
+        page_cost_micros=tiers[tier].page_cost_micros if cost is None else cost,
         checked=CHECKED if cost is None else None,
     )
-    register(endpoint, jobs)
+    return endpoint, jobs

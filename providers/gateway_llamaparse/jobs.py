@@ -1,6 +1,6 @@
 """The provider: uploads a file, begins a job that parses it, and polls the job."""
 
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import attrs
@@ -31,7 +31,7 @@ from gateway.vendors import (
 )
 from gateway_llamaparse.settings import PARSER
 
-_REQUEST_S = 60.0
+REQUEST_S = 60.0
 # Fields that the adapter fills in, not the buyer.
 _ADAPTER_FIELDS = {"tier", "version", "page_ranges", "processing_control"}
 _FILE_FAULTS = (
@@ -47,7 +47,7 @@ _CREDIT_MICROS = 1_250
 
 
 @attrs.frozen
-class _Created:
+class Created:
     """A file that was uploaded, or a job that was begun."""
 
     id: str
@@ -88,11 +88,12 @@ class Jobs:
     page_cost_micros: int | None = attrs.field(kw_only=True)
     traits: Traits = attrs.field(kw_only=True)
     name: str = PARSER.name
+    purpose: ClassVar[str] = "parse"
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
         """Upload one document, which is free, and begin a job, which is billed."""
         order = {
-            "file_id": await self._upload(request),
+            "file_id": await self.upload(request),
             "tier": job.endpoint.model,
             "version": self.version,
             "page_ranges": {"max_pages": request.pages or job.endpoint.max_pages},
@@ -100,32 +101,32 @@ class Jobs:
             "processing_control": {"job_failure_conditions": {"allowed_page_failure_ratio": 0}},
         }
         answer = await self.outbound.request(
-            "POST", "/api/v2/parse", json=order, timeout_s=_REQUEST_S
+            "POST", "/api/v2/parse", json=order, timeout_s=REQUEST_S
         )
         if answer.status not in range(200, 300):
             if blamed_fields(json_object(answer)) & _ADAPTER_FIELDS:
                 raise AccountProblem("The provider does not know the tier or its version.")
             answer.check()
-        created = await read_json(answer, _Created)
+        created = await read_json(answer, Created)
         if created is None or not created.id:
             raise SubmitUncertain("Answered with success, but without a job.")
         return Handle(id=created.id)
 
-    async def _upload(self, request: GenerationRequest) -> str:
+    async def upload(self, request: GenerationRequest) -> str:
         """Upload the file and return its id; LlamaParse bills no upload."""
         attachment = attached_file(request)
         # The buyer's own file name is not sent.
         name = f"document{attachment.extension}"
         files = {
             # Without a name, this is a field of the form and not a file.
-            "purpose": ("", b"parse", "text/plain"),
+            "purpose": ("", self.purpose.encode(), "text/plain"),
             "file": (name, attachment.data, media_type(attachment)),
         }
         answer = await self.outbound.request(
-            "POST", "/api/v1/beta/files", files=files, timeout_s=_REQUEST_S, bills=False
+            "POST", "/api/v1/beta/files", files=files, timeout_s=REQUEST_S, bills=False
         )
         answer.check()
-        created = await read_json(answer, _Created)
+        created = await read_json(answer, Created)
         if created is None or not created.id:
             raise Transient("The upload was answered without a file.")
         return created.id
@@ -133,7 +134,7 @@ class Jobs:
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
         """Get a job, with its pages if it is done."""
         where = f"/api/v2/parse/{quote(handle.id, safe='')}?expand=markdown"
-        answer = await self.outbound.request("GET", where, timeout_s=_REQUEST_S)
+        answer = await self.outbound.request("GET", where, timeout_s=REQUEST_S)
         check_job(answer)
         state = await read_json(answer, _State)
         if state is None:
@@ -141,7 +142,7 @@ class Jobs:
         if state.job.status in ("PENDING", "RUNNING"):
             return Pending(note=state.job.status.lower())
         if state.job.status != "COMPLETED":
-            raise _job_error(state.job)
+            raise job_error(state.job.status, f"{state.job.error_code} {state.job.error_message}")
         if state.markdown is None:
             raise Transient("The job is done, and its Markdown is not there.")
         return self._result(state.markdown.pages, state.job)
@@ -153,15 +154,20 @@ class Jobs:
             # the task fails and a refund is due.
             raise InvalidInput("The provider could not read every page of this document.")
         text = "\n\n".join(texts)
-        if (spent := as_number(as_object(job.usage).get("credits"))) is not None:
+        return self.result(text, job.usage, len(texts))
+
+    def result(self, text: str, usage: Any, pages: int | None) -> Result:
+        """Return a result with its cost: what the job says, else the operator's of each page."""
+        if (spent := as_number(as_object(usage).get("credits"))) is not None:
             return Result(text=text, cost_micros=round(spent * _CREDIT_MICROS))
-        cost = None if self.page_cost_micros is None else self.page_cost_micros * len(texts)
+        page_cost = self.page_cost_micros
+        cost = None if page_cost is None or pages is None else page_cost * pages
         return Result(text=text, cost_micros=cost, is_cost_told=False)
 
     async def cancel(self, handle: Handle) -> None:
         """Ask LlamaParse to stop a job; whether it bills a job that was stopped is not known."""
         where = f"/api/v2/parse/{quote(handle.id, safe='')}/cancel"
-        answer = await self.outbound.request("POST", where, timeout_s=_REQUEST_S, bills=False)
+        answer = await self.outbound.request("POST", where, timeout_s=REQUEST_S, bills=False)
         check_job(answer)
 
     async def health(self) -> None:
@@ -173,11 +179,10 @@ class Jobs:
         await self.outbound.close()
 
 
-def _job_error(job: _Job) -> Exception:
-    """Return the error of a job that failed or is in an unknown state."""
-    if job.status not in ("FAILED", "CANCELLED"):
-        return Transient(f"The job is {job.status[:40]!r}.")
-    told = f"{job.error_code} {job.error_message}"
+def job_error(status: str, told: str) -> Exception:
+    """Return the error of a job that failed or is in an unknown state; `told` are its words."""
+    if status not in ("FAILED", "CANCELLED"):
+        return Transient(f"The job is {status[:40]!r}.")
     if any(fault in told for fault in _FILE_FAULTS):
         return InvalidInput("The provider cannot read this document.")
-    return JobFailed(f"The job ended as {job.status}.")
+    return JobFailed(f"The job ended as {status}.")

@@ -1,4 +1,4 @@
-"""The operator's settings: key, address, tier and prices."""
+"""The operator's settings: key, address, tiers and prices of parsing and of extraction."""
 
 from collections.abc import Mapping
 
@@ -6,6 +6,7 @@ import attrs
 import typed_settings as ts
 
 from gateway import SettingsError, secret, setting
+from gateway.domain import DOCUMENT_EXTRACTION
 from gateway.vendors import DocumentParser
 
 
@@ -29,6 +30,14 @@ TIERS: Mapping[str, TierPrices] = {
     "agentic": TierPrices("0.10", ("6:0.38", "21:0.95", "51:1.90"), 12_500),
     "agentic_plus": TierPrices("0.45", ("6:1.70", "21:4.25", "51:8.50"), 56_250),
 }
+# llama-cloud 2.19.0 (its types, read 2026-11) bills 5, 15 and 50 credits a page, and those of the
+# parsing come on top (a list of prices by others, 2026-06). The tier `turbo` is left out: it costs
+# 35 and parses nothing.
+EXTRACT_TIERS: Mapping[str, TierPrices] = {
+    "cost_effective": TierPrices("0.08", ("6:0.30", "21:0.75", "51:1.50"), 10_000),
+    "agentic": TierPrices("0.25", ("6:0.95", "21:2.40", "51:4.70"), 31_250),
+    "agentic_plus": TierPrices("0.90", ("6:3.60", "21:9.00", "51:17.80"), 118_750),
+}
 # Files whose pages the gateway counts, or that have one page.
 _PAGED = (".pdf", ".pptx", ".tiff", ".png", ".jpg", ".jpeg", ".webp", ".bmp")
 _OFFICE = (".docx", ".doc", ".ppt", ".xlsx", ".xls", ".rtf", ".txt", ".epub", ".html")
@@ -42,12 +51,25 @@ PARSER = DocumentParser(
     timeout_s=900.0,
 )
 
+EXTRACTOR = DocumentParser(
+    name="llamaparse",
+    slug="llama-extract",
+    title="Data of a document by LlamaExtract",
+    description="Reads PDFs and scans, and answers a question or fills a JSON Schema.",
+    extensions=PARSER.extensions,
+    timeout_s=PARSER.timeout_s,
+    capability=DOCUMENT_EXTRACTION,
+    settings_prefix="extract_",
+)
+
 
 @attrs.frozen(kw_only=True)
 class LlamaParseSettings:
     """The operator's settings."""
 
-    api_key: ts.SecretStr = secret("API key of LlamaCloud. It puts `llamaparse` on sale.")
+    api_key: ts.SecretStr = secret(
+        "API key of LlamaCloud. It puts `llamaparse` and `llama-extract` on sale."
+    )
     base_url: str = setting(
         "https://api.cloud.llamaindex.ai",
         "Address of the API; that of the region your key is of.",
@@ -79,6 +101,29 @@ class LlamaParseSettings:
         "US dollars that a page costs you; empty: 0.00375, 0.0125 or 0.05625, by the tier.",
         example="0.004",
     )
+    extract_tier: str = setting(
+        "cost_effective",
+        "How data is extracted (`llama-extract`), with the same words as `tier`.",
+    )
+    extract_price: str = setting(
+        "",
+        "USDC of data of a document of up to 5 pages; empty: 0.08, with the tier `agentic` 0.25, "
+        "with `agentic_plus` 0.90.",
+        example="0.08",
+    )
+    extract_page_prices: tuple[str, ...] = setting(
+        (),
+        "USDC of data of longer documents, as in page_prices. Empty: those of the example, more "
+        "with the tiers `agentic` (6:0.95, 21:2.40, 51:4.70) and `agentic_plus` (6:3.60, 21:9.00, "
+        "51:17.80).",
+        example="6:0.30,21:0.75,51:1.50",
+    )
+    extract_page_cost: str = setting(
+        "",
+        "US dollars that a page costs you whose data is extracted, its parsing included; empty: "
+        "0.01, 0.03125 or 0.11875, by the tier.",
+        example="0.01",
+    )
     max_pages: int = setting(
         100, "Pages of the longest file that is taken; one not counted is read up to there."
     )
@@ -91,17 +136,34 @@ class LlamaParseSettings:
     max_concurrency: int = setting(8, "Jobs at once; 0: no limit.")
 
 
-def with_prices(section: LlamaParseSettings, tier: str) -> LlamaParseSettings:
+def of_extraction(section: LlamaParseSettings) -> LlamaParseSettings:
+    """Return the settings with the tier, the prices and the cost of extraction."""
+    return attrs.evolve(
+        section,
+        tier=section.extract_tier,
+        price=section.extract_price,
+        page_prices=section.extract_page_prices,
+        page_cost=section.extract_page_cost,
+    )
+
+
+def with_prices(
+    section: LlamaParseSettings,
+    tier: str,
+    *,
+    parser: DocumentParser = PARSER,
+    tiers: Mapping[str, TierPrices] = TIERS,
+) -> LlamaParseSettings:
     """Return the settings with the prices of a tier where the operator has set none.
 
-    Raises `SettingsError` for a tier that makes no Markdown.
+    Raises `SettingsError` for a tier that is not sold.
     """
-    if tier not in TIERS:
+    if tier not in tiers:
+        variable = f"GATEWAY_{parser.setting('tier')}".upper()
         raise SettingsError(
-            f"GATEWAY_LLAMAPARSE_TIER is not right: one of {', '.join(TIERS)}. "
-            "Example: GATEWAY_LLAMAPARSE_TIER=agentic"
+            f"{variable} is not right: one of {', '.join(tiers)}. Example: {variable}=agentic"
         )
-    prices = TIERS[tier]
+    prices = tiers[tier]
     return attrs.evolve(
         section,
         price=section.price or prices.price,

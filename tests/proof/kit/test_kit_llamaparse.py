@@ -35,3 +35,29 @@ class LlamaParseApi(FakeApi):
 class TestLlamaParse(ProviderContract):
     plugin = gateway_llamaparse
     api = LlamaParseApi
+
+
+class LlamaExtractApi(LlamaParseApi):
+    """As LlamaParse's, but a job is the answer itself, and holds its data."""
+
+    submit = "POST /api/v2/extract"
+    cancel = r"POST /api/v2/extract/[^/]+/cancel"
+    lacks = ("moderated",)
+
+    def waiting(self, ask):
+        return Reply({"id": ask.job, "status": "RUNNING"})
+
+    def made(self, ask):
+        return Reply({"id": ask.job, "status": "COMPLETED", "extract_result": ask.made.extracted})
+
+    def nothing(self, ask):
+        return Reply({"id": ask.job, "status": "COMPLETED", "extract_result": None})
+
+    def failed(self, ask):
+        return Reply({"id": ask.job, "status": "FAILED", "error_message": "oops"})
+
+
+class TestLlamaExtract(ProviderContract):
+    plugin = gateway_llamaparse
+    slug = gateway_llamaparse.EXTRACTOR.slug
+    api = LlamaExtractApi

@@ -51,6 +51,10 @@ class LlamaParse(Vendor):
             "llamaparse_page_cost": "0.00375",
         }
 
+    def on_sale(self, **values):
+        found = super().on_sale(**values)
+        return {"llamaparse": found["llamaparse"]}
+
 
 @pytest.fixture
 def api(httpserver):
@@ -107,7 +111,7 @@ def test_the_tier_of_the_endpoints_table_has_its_prices_too(api):
     )
     found = []
     gateway_llamaparse.register_endpoints(lambda *pair: found.append(pair), settings)
-    ((endpoint, _),) = found
+    ((endpoint, _), _) = found
     assert endpoint.model == "agentic_plus"
     assert endpoint.price_of(document(pages=100)) == 8_500_000
 
