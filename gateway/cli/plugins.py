@@ -12,6 +12,7 @@ from gateway.cli.new_plugin import write_project
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import Probing
+from gateway.errors import SettingsError
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.health import problem_of
 from gateway.plugins.manager import LoadedPlugin
@@ -48,10 +49,19 @@ def plugins(context: click.Context, *, no_health: bool, as_json: bool, wide: boo
 
 @plugins.command()
 @click.argument("name")
+@click.option("--jobs", is_flag=True, help="Pictures by an API that answers with a job to poll.")
+@click.option("--document", is_flag=True, help="A document parser, with a price per page.")
+@click.option("--edit", is_flag=True, help="Edits of a picture that the buyer sends.")
 @one_sentence
-def new(*, name: str) -> None:
-    """Write the project of a plugin into ./gateway-NAME. Its tests pass."""
-    folder = write_project(name, Path.cwd())
+def new(*, name: str, **kinds: bool) -> None:
+    """Write the project of a plugin into ./gateway-NAME. Its tests pass.
+
+    Without an option it sells pictures by an API that answers with the picture.
+    """
+    chosen = [kind for kind, is_chosen in kinds.items() if is_chosen] or ["picture"]
+    if len(chosen) > 1:
+        raise SettingsError(f"Choose one of {' and '.join(f'--{kind}' for kind in chosen)}.")
+    folder = write_project(name, Path.cwd(), *chosen)
     click.echo(
         f"{folder.name} is there. Its tests pass:\n"
         f"  cd {folder.name}\n"

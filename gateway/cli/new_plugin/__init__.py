@@ -1,4 +1,6 @@
-"""Writes the project of `gateway plugins new`: a provider that sells pictures, with its tests.
+"""Writes the project of `gateway plugins new`: a provider of one of four kinds, with its tests.
+
+The folder `common` has what all kinds share, and each kind has a folder of its own.
 
 The command itself is in `gateway.cli.plugins`.
 """
@@ -18,14 +20,37 @@ from gateway.version import VERSION
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _MAX_CHARS = 40
 # The path of each template's file in the project.
-_FILES = {
+_COMMON = {
     "pyproject.toml.txt": "pyproject.toml",
     "README.md.txt": "README.md",
     "gitignore.txt": ".gitignore",
+}
+_OWN = {
     "plugin.py.txt": "src/{module}.py",
     "test_plugin.py.txt": "tests/test_{prefix}.py",
     "toy_api.py.txt": "toy_api.py",
 }
+
+
+@attrs.frozen(kw_only=True)
+class Kind:
+    """What a new plugin sells, in the words of its README and pyproject.toml."""
+
+    sells: str
+
+    # What the slug ends in.
+    slug: str
+    price: str
+    unit: str
+
+
+KINDS = {
+    "picture": Kind(sells="Pictures", slug="picture", price="0.05", unit="picture"),
+    "jobs": Kind(sells="Pictures", slug="picture", price="0.05", unit="picture"),
+    "document": Kind(sells="Parsed documents", slug="document", price="0.01", unit="page"),
+    "edit": Kind(sells="Edited pictures", slug="edit", price="0.05", unit="edit"),
+}
+"""The kinds of plugins, by the names of their folders here."""
 
 
 @attrs.frozen
@@ -75,8 +100,8 @@ class Name:
         }
 
 
-def write_project(text: str, parent: Path) -> Path:
-    """Write a project into a new folder `gateway-NAME`, and return it.
+def write_project(text: str, parent: Path, kind: str = "picture") -> Path:
+    """Write a project of one of `KINDS` into a new folder `gateway-NAME`, and return it.
 
     Raises `SettingsError` for a bad name, and where the folder exists or cannot be created.
     """
@@ -92,12 +117,13 @@ def write_project(text: str, parent: Path) -> Path:
         raise SettingsError(
             f"The folder {folder.name} cannot be created here ({error.strerror})."
         ) from None
-    templates = files("gateway.cli.new_plugin") / "project"
-    for template, place in _FILES.items():
-        path = folder / place.format(module=name.module, prefix=name.prefix)
-        path.parent.mkdir(exist_ok=True)
-        written = Template((templates / template).read_text("utf-8")).substitute(name.words)
-        path.write_text(written, "utf-8")
+    words = name.words | attrs.asdict(KINDS[kind])
+    for templates, places in (("common", _COMMON), (kind, _OWN)):
+        for template, place in places.items():
+            path = folder / place.format(module=name.module, prefix=name.prefix)
+            path.parent.mkdir(exist_ok=True)
+            source = files("gateway.cli.new_plugin") / templates / template
+            path.write_text(Template(source.read_text("utf-8")).substitute(words), "utf-8")
     return folder
 
 

@@ -1,17 +1,24 @@
 """`gateway plugins new`: a project whose tests pass at once, or one sentence."""
 
+import base64
+import importlib
 import os
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner
 
-from gateway.cli.plugins import plugins
+from gateway.cli import main
+from gateway.demo.sample import sample_pdf
+from gateway.testing.provider.samples import PICTURE
+from tests.conftest import running
 
 ROOT = Path(__file__).parents[3]
+KINDS = ((), ("--jobs",), ("--document",), ("--edit",))
 LINT = ("--select", "E,F,I,B,UP", "--line-length=100")
 
 
@@ -21,8 +28,8 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def new(name):
-    return CliRunner().invoke(plugins, ["new", name])
+def new(name, *options):
+    return CliRunner().invoke(main, ["plugins", "new", name, *options])
 
 
 def pytest_in(folder):
@@ -39,8 +46,9 @@ def pytest_in(folder):
     )
 
 
-def test_the_tests_of_a_new_project_pass_at_once(here):
-    result = new("acme-fast")
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_the_tests_of_a_new_project_pass_at_once(here, options):
+    result = new("acme-fast", *options)
     assert result.exit_code == 0, result.output
     assert "cd gateway-acme-fast" in result.output
     run = pytest_in(here / "gateway-acme-fast")
@@ -50,8 +58,15 @@ def test_the_tests_of_a_new_project_pass_at_once(here):
     assert passed > 20
 
 
-def test_a_new_project_is_a_plugin(here):
-    new("gateway-acme")
+def test_one_kind_is_chosen(here):
+    result = new("acme", "--jobs", "--edit")
+    assert (result.exit_code, list(here.iterdir())) == (1, [])
+    assert "Choose one of --jobs and --edit." in result.output
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_a_new_project_is_a_plugin(here, options):
+    new("gateway-acme", *options)
     project = tomllib.loads((here / "gateway-acme" / "pyproject.toml").read_text())["project"]
     assert project["name"] == "gateway-acme"
     assert project["entry-points"]["gateway"] == {"acme": "gateway_acme"}
@@ -62,8 +77,9 @@ def test_a_new_project_is_a_plugin(here):
         assert "$" not in text
 
 
-def test_what_is_written_is_clean_python(here):
-    new("acme")
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_what_is_written_is_clean_python(here, options):
+    new("acme", *options)
     for path in (here / "gateway-acme").rglob("*.py"):
         compile(path.read_text(), str(path), "exec")
     run = subprocess.run(
@@ -102,6 +118,59 @@ def test_a_folder_that_is_there_stays_as_it_is(here):
 def test_without_a_subcommand_the_plugins_are_listed(here, monkeypatch):
     monkeypatch.setenv("GATEWAY_WALLET", "0x" + "11" * 20)
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "11" * 32)
-    result = CliRunner().invoke(plugins, ["--no-health", "--json"])
+    result = CliRunner().invoke(main, ["plugins", "--no-health", "--json"])
     assert result.exit_code == 0, result.output
     assert "gateway_openai" in result.output
+
+
+# What a buyer sends to each kind, and its price in units of 10⁻⁶ USDC.
+PAPER = {"fileBase64": base64.b64encode(sample_pdf()).decode(), "fileName": "report.pdf"}
+PHOTO = {"fileBase64": base64.b64encode(PICTURE).decode(), "fileName": "photo.png"}
+SALES = {
+    (): ("picture", {"prompt": "a boat"}, 50_000),
+    ("--jobs",): ("picture", {"prompt": "a boat"}, 50_000),
+    ("--document",): ("document", PAPER, 20_000),
+    ("--edit",): ("edit", {"prompt": "winter", **PHOTO}, 50_000),
+}
+
+
+@pytest.fixture
+def toy(here):
+    """Start the made-up vendor of a new project; return its address."""
+    started = []
+
+    def start(folder):
+        process = subprocess.Popen(
+            [sys.executable, "toy_api.py", "0"], cwd=folder, stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        return process.stdout.readline().split()[-1]
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+async def test_a_new_project_sells_what_its_toy_makes(
+    here, toy, settings, payer, monkeypatch, options
+):
+    slug, body, units = SALES[options]
+    # A name of its own, because a module is imported once.
+    name = "sold" + "".join(options).replace("--", "-")
+    prefix = name.replace("-", "_")
+    new(name, *options)
+    monkeypatch.syspath_prepend(str(here / f"gateway-{name}" / "src"))
+    module = importlib.import_module(f"gateway_{prefix}")
+    values = {f"{prefix}_api_key": "k", f"{prefix}_base_url": toy(here / f"gateway-{name}")}
+    settings = attrs.evolve(settings, plugin_values=values, allow_loopback_links=True)
+    async with running(settings, more=[module]) as gateway:
+        paid = await gateway.client.post(
+            f"/api/x402/{name}-{slug}", json=body, headers={"X-PAYMENT": payer.header(units)}
+        )
+        answer = await paid.get_json()
+        assert paid.status_code == 200, answer
+        task = await (await gateway.client.get(f"{answer['statusUrl']}?wait=30")).get_json()
+    assert (task["status"], task["payment"]["amount"]) == ("completed", units / 10**6), task
