@@ -107,6 +107,15 @@ class FakeApi:
     cancel: str = ""
     """The request that stops a job, in the same form. Empty: there is none."""
 
+    poll: str = ""
+    """The requests that ask for a job, in the same form. Empty: whatever names a job."""
+
+    others: str = ""
+    """The other requests that the API has, such as health and uploads, in the same form.
+
+    Any other address is answered by `unknown`. Empty: `other` answers what no other name fits.
+    """
+
     output_host: str = "outputs.example"
     """The host in `ask.made.link`, for a provider that expects a certain host."""
 
@@ -174,7 +183,11 @@ class FakeApi:
 
     def other(self, ask: Ask) -> Reply:
         """Answer a request that neither submits nor names a job: health, uploads."""
-        return Reply({})
+        return Reply({}) if self.others else self.unknown(ask)
+
+    def unknown(self, ask: Ask) -> Reply:
+        """Answer an address that the API does not have."""
+        return Reply({}, 404)
 
 
 class Undescribed(Exception):

@@ -123,9 +123,11 @@ class FakeServer:
         if self.api.cancel and re.fullmatch(self.api.cancel, line):
             self.cancelled.append(ask)
             return ask, "cancelled"
-        if number:
+        if number and re.fullmatch(self.api.poll or ".*", line):
             self.polled.append(ask)
             return ask, self._life(number).take()
+        if not re.fullmatch(self.api.others or ".*", line):
+            return ask, "unknown"
         if body:
             self.uploaded.append(ask)
         return ask, self.others

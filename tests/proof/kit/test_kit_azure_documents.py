@@ -10,6 +10,8 @@ class AzureApi(FakeApi):
     """202 with the address of an operation in a header; the text comes with the last poll."""
 
     submit = f"POST {_MODEL}:analyze"
+    poll = f"GET {_MODEL}/analyzeResults/[^/]+"
+    others = "GET /documentintelligence/info"
     lacks = ("moderated", "nothing")
 
     def settings(self, url):

@@ -8,6 +8,8 @@ class BflApi(FakeApi):
     """A task, asked for at its `polling_url`; moderation is a status of its own."""
 
     submit = "POST /v1/flux-2-pro"
+    poll = "GET /v1/get_result"
+    others = "GET /v1/credits"
     output_host = "delivery-eu1.bfl.ai"
 
     def settings(self, url):

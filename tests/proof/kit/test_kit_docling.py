@@ -8,6 +8,8 @@ class DoclingApi(FakeApi):
     """A task, its status, and then its result at an address of its own."""
 
     submit = "POST /v1/convert/source/async"
+    poll = "GET /v1/(status/poll|result)/[^/]+"
+    others = "GET /v1/status/poll/[^/]+"
     lacks = ("moderated", "nothing")
 
     def settings(self, url):
@@ -32,6 +34,9 @@ class DoclingApi(FakeApi):
 
     def other(self, ask):
         return self.lost(ask)  # health asks for a task that cannot be
+
+    def unknown(self, ask):
+        return Reply({"detail": "Not Found"}, 404)
 
 
 class TestDocling(ProviderContract):

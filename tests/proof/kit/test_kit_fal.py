@@ -11,6 +11,8 @@ class FalApi(FakeApi):
 
     submit = f"POST {_MODEL}"
     cancel = "PUT .*/cancel"
+    poll = f"GET {_MODEL}/requests/[^/]+(/status)?"
+    others = "GET /v1/models/pricing"
     output_host = "v3.fal.media"
 
     def settings(self, url):

@@ -10,6 +10,8 @@ class KieApi(FakeApi):
     """kie.ai answers with status 200 always; what it means stands in `code`."""
 
     submit = "POST /api/v1/jobs/createTask"
+    poll = "GET /api/v1/jobs/recordInfo"
+    others = "GET /api/v1/chat/credit"
 
     def settings(self, url):
         return {"kie_api_key": "kie-secret", "kie_base_url": url}

@@ -8,6 +8,8 @@ class LlamaParseApi(FakeApi):
     """A file is uploaded, which bills nothing; then a job is begun, and polled with its text."""
 
     submit = "POST /api/v2/parse"
+    poll = r"GET /api/v2/parse/[^/]+"
+    others = "POST /api/v1/beta/files|GET /api/v2/parse"
     cancel = r"POST /api/v2/parse/[^/]+/cancel"
     lacks = ("moderated", "nothing")
 
@@ -41,6 +43,8 @@ class LlamaExtractApi(LlamaParseApi):
     """As LlamaParse's, but a job is the answer itself, and holds its data."""
 
     submit = "POST /api/v2/extract"
+    poll = r"GET /api/v2/extract/[^/]+"
+    others = "POST /api/v1/beta/files|GET /api/v2/extract"
     cancel = r"POST /api/v2/extract/[^/]+/cancel"
     lacks = ("moderated",)
 

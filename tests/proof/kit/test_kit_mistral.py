@@ -10,6 +10,7 @@ class MistralApi(FakeApi):
     """`POST /ocr` answers with pages of Markdown."""
 
     submit = "POST /v1/ocr"
+    others = "GET /v1/models"
     lacks = ("moderated",)
 
     def settings(self, url):

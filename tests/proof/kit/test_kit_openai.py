@@ -8,6 +8,7 @@ class OpenAIApi(FakeApi):
     """`POST /images/generations` as OpenAI documents it; GET /models for health."""
 
     submit = "POST /v1/images/generations"
+    others = "GET /v1/models"
 
     def settings(self, url):
         return {"openai_api_key": "sk-never-to-be-seen", "openai_base_url": f"{url}/v1"}

@@ -9,6 +9,8 @@ class ReplicateApi(FakeApi):
 
     submit = "POST /v1/models/black-forest-labs/flux-2-pro/predictions"
     cancel = "POST .*/cancel"
+    poll = "GET /v1/predictions/[^/]+"
+    others = "GET /v1/account|POST /v1/files"
     output_host = "replicate.delivery"
 
     def settings(self, url):

@@ -59,6 +59,10 @@ class Vendor:
     server: HTTPServer
     seen: list = attrs.field(factory=list)
 
+    def __attrs_post_init__(self):
+        # What the vendor does not have is not there.
+        self.server.no_handler_status_code = 404
+
     @property
     def url(self):
         return self.server.url_for("").rstrip("/")

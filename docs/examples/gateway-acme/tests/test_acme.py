@@ -10,6 +10,8 @@ class AcmeApi(FakeApi):
 
     submit = "POST /v1/jobs"
     cancel = "DELETE /v1/jobs/.*"
+    poll = "GET /v1/jobs/.*"
+    others = "GET /v1/account"
     output_host = "files.acme.example"
 
     def settings(self, url: str) -> dict[str, str]:
