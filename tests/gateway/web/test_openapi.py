@@ -82,7 +82,8 @@ async def test_the_price_is_fixed_or_has_its_bounds(settings, provider):
     dynamic = {"mode": "dynamic", "currency": "USD"}
     assert prices["/api/x402/steps"] == dynamic | {"min": "0.02", "max": "0.12"}
     assert prices["/api/x402/pages"] == dynamic | {"min": "0.02", "max": "0.05"}
-    assert prices["/api/proxy-generate"] == dynamic | {"min": "0.01", "max": "0.12"}
+    assert prices["/api/x402/each-page"] == dynamic | {"min": "0.02", "max": "36"}
+    assert prices["/api/proxy-generate"] == dynamic | {"min": "0.01", "max": "36"}
 
 
 @pytest.mark.parametrize(
