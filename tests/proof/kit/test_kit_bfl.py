@@ -2,6 +2,7 @@
 
 import gateway_bfl
 from gateway.testing import FakeApi, ProviderContract, Reply
+from tests.proof.kit.edits_contract import EditsContract
 
 
 class BflApi(FakeApi):
@@ -49,7 +50,7 @@ class TestBlackForestLabs(ProviderContract):
     slug = "bfl-flux-2-pro"
 
 
-class TestBlackForestLabsEdits(ProviderContract):
+class TestBlackForestLabsEdits(EditsContract):
     plugin = gateway_bfl
     api = BflApi
     slug = "bfl-flux-2-pro-edit"

@@ -2,6 +2,7 @@
 
 import gateway_fal
 from gateway.testing import FakeApi, ProviderContract, Reply
+from tests.proof.kit.edits_contract import EditsContract
 
 _MODEL = "/fal-ai/nano-banana-2"
 
@@ -62,7 +63,7 @@ class FalEditsApi(FalApi):
     submit = f"POST {_MODEL}/edit"
 
 
-class TestFalEdits(ProviderContract):
+class TestFalEdits(EditsContract):
     plugin = gateway_fal
     api = FalEditsApi
     slug = "fal-nano-banana-2-edit"

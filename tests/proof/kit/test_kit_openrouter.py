@@ -2,6 +2,7 @@
 
 import gateway_openrouter
 from gateway.testing import FakeApi, ProviderContract, Reply
+from tests.proof.kit.edits_contract import EditsContract
 
 
 class OpenRouterApi(FakeApi):
@@ -40,7 +41,7 @@ class TestOpenRouter(ProviderContract):
     api = OpenRouterApi
 
 
-class TestOpenRouterEdits(ProviderContract):
+class TestOpenRouterEdits(EditsContract):
     plugin = gateway_openrouter
     api = OpenRouterApi
     slug = "openrouter-nano-banana-2-1-edit"
