@@ -73,4 +73,6 @@ def register_endpoints(
     parser = DocumentParser()
     register(READING_PICTURES if parser.reads_pictures else ENDPOINT, parser)
     if settings.sandbox:
-        register(EXTRACT, DocumentExtractor(parser))
+        # Scanned pages of a PDF take as long as they do for the parser.
+        timeout_s = READING_PICTURES.timeout_s if parser.reads_pictures else EXTRACT.timeout_s
+        register(attrs.evolve(EXTRACT, timeout_s=timeout_s), DocumentExtractor(parser))
