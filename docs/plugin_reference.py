@@ -8,11 +8,16 @@ from collections.abc import Iterable, Iterator
 from io import StringIO
 from typing import Any
 
+import plugin_limits
+
 import gateway
 from gateway import errors, testing, vendors
 from gateway.domain.capabilities import CAPABILITIES
+from gateway.domain.eip3009 import Network
+from gateway.domain.onchain import Log
 from gateway.errors import ProviderError
 from gateway.plugins import hookspecs
+from gateway.vendors.client import Files
 
 _SKIPPED = {"hookimpl", "__version__"}  # a marker and a text: the page before explains them
 _HEAD = """# Reference for plugins
@@ -32,6 +37,12 @@ required fields at least; an endpoint may name more in `required_fields`. `fileB
 """
 
 
+_FILES = """### Files
+
+What `Outbound.request(files=…)` sends as a form: field to name, bytes and media type of the file.
+"""
+
+
 class Undocumented(Exception):
     """A public name without a docstring."""
 
@@ -47,8 +58,14 @@ def page() -> str:
         *(_function(name, hook) for name, hook in hooks().items()),
         "## Types\n",
         *(_class(name, kind) for name, kind in kinds.items() if name not in raised),
+        _FILES,
+        _code(f"Files = {_shown(Files)}"),
+        "## Types that these name\n",
+        "A payment plugin gets them; nothing else makes them.\n",
+        *(_class(kind.__name__, kind) for kind in (Log, Network)),
         _CAPABILITIES,
         _capabilities(),
+        plugin_limits.table(),
         "## Functions\n",
         *(_function(name, thing) for name, thing in names.items() if name not in kinds),
         "## Errors\n",
@@ -101,6 +118,11 @@ def _capabilities() -> str:
     ]
     head = ("| capability | what is sold | required fields | what the provider returns |",)
     return "\n".join((*head, "|---|---|---|---|", *rows, ""))
+
+
+def _shown(alias: Any) -> str:
+    """Return a type's alias as it is written."""
+    return str(alias).replace("collections.abc.", "")
 
 
 def _names(names: Iterable[str]) -> str:

@@ -13,14 +13,14 @@ from gateway.vendors.refusals import begin_notes, newest_refusal, summarize
 # Between two looks for circuits that are due.
 _LOOK_S = 2.0
 # Of one probe.
-_TIMEOUT_S = 15.0
+TIMEOUT_S = 15.0
 # Of what the vendor said, for the operator.
 _MAX_SAID_CHARS = 200
 _log = structlog.get_logger()
 
 
 async def probe_forever(
-    catalog: Catalog, *, look_s: float = _LOOK_S, timeout_s: float = _TIMEOUT_S
+    catalog: Catalog, *, look_s: float = _LOOK_S, timeout_s: float = TIMEOUT_S
 ) -> None:
     """Probe every provider on sale once, and later each one whose circuit is open and due.
 
@@ -38,7 +38,7 @@ async def probe_forever(
         await asyncio.sleep(look_s)
 
 
-async def error_of(upstream: Upstream, timeout_s: float = _TIMEOUT_S) -> Exception | None:
+async def error_of(upstream: Upstream, timeout_s: float = TIMEOUT_S) -> Exception | None:
     """Probe a provider and return the error that the probe raised; None if it works."""
     begin_notes()
     try:
@@ -49,13 +49,13 @@ async def error_of(upstream: Upstream, timeout_s: float = _TIMEOUT_S) -> Excepti
     return None
 
 
-async def problem_of(upstream: Upstream, *, timeout_s: float = _TIMEOUT_S) -> str | None:
+async def problem_of(upstream: Upstream, *, timeout_s: float = TIMEOUT_S) -> str | None:
     """Return what a provider's `health` says is wrong; None if it works or has no `health`."""
     error = await error_of(upstream, timeout_s)
     return _describe_error(error, upstream) if error is not None else None
 
 
-async def probe_now(registered: Registered, *, timeout_s: float = _TIMEOUT_S) -> str | None:
+async def probe_now(registered: Registered, *, timeout_s: float = TIMEOUT_S) -> str | None:
     """Probe a provider because the operator asks; one that is off sale and works sells again.
 
     So does the endpoint, if its model was off sale. Returns what is wrong, or None.

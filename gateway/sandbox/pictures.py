@@ -12,7 +12,7 @@ from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxRefusal
 
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
 # Of one picture. 25 million pixels of noise have 75 MB.
-_MAX_BYTES = 64_000_000
+MAX_PICTURE_BYTES = 64_000_000
 
 
 def _make_sandbox() -> Sandbox:
@@ -56,7 +56,7 @@ class Pictures:
     async def _check(self, output: Output | Link, wanted: str) -> Output:
         if isinstance(output, Link):
             raise TypeError("A link is fetched before it is checked.")
-        if not output.data or len(output.data) > _MAX_BYTES:
+        if not output.data or len(output.data) > MAX_PICTURE_BYTES:
             raise ResultUnusable(f"The provider's picture has {len(output.data)} bytes.")
         report, new_bytes = await self._call_child(wanted, output.data)
         facts: dict[str, Any] = json.loads(report)

@@ -24,11 +24,11 @@ from gateway.sandbox import SandboxLost
 from gateway.signals import tell
 from gateway.tasks.resources import Resources
 
-_MAX_OUTPUTS = 16
+MAX_OUTPUTS = 16
 # Of all outputs of a task.
-_MAX_BYTES = 128_000_000
-_MAX_TEXT_CHARS = 20_000_000
-_MAX_JSON_CHARS = 5_000_000
+MAX_RESULT_BYTES = 128_000_000
+MAX_TEXT_CHARS = 20_000_000
+MAX_JSON_CHARS = 5_000_000
 # A million dollars. A provider that names a higher cost counts wrongly.
 _MAX_COST_MICROS = 10**12
 _NOT_FETCHED = "The result was made, but cannot be fetched."
@@ -138,9 +138,9 @@ def check_shape(result: Result) -> None:
     if not isinstance(result, Result) or not isinstance(result.outputs, tuple | list):
         raise ValueError("the provider returned no gateway.Result")  # noqa: TRY004 - one error
     size = sum(map(_count_output_bytes, result.outputs)) + _count_text_bytes(result.text)
-    if len(result.outputs) > _MAX_OUTPUTS:
+    if len(result.outputs) > MAX_OUTPUTS:
         raise ValueError("the provider returned too many outputs")
-    if size > _MAX_BYTES:
+    if size > MAX_RESULT_BYTES:
         raise ResultUnusable("The result was made, but is larger than what is sold.")
 
 
@@ -152,7 +152,7 @@ def checked_json(result: Result) -> Result:
     text = result.text or ""
     if not text or result.outputs:
         raise ResultUnusable("The provider returned no JSON.")
-    if len(text) > _MAX_JSON_CHARS:
+    if len(text) > MAX_JSON_CHARS:
         raise ResultUnusable("The JSON was made, but is longer than what is sold.")
     try:
         msgspec.json.decode(text, type=dict[str, msgspec.Raw])
@@ -178,7 +178,7 @@ def _count_text_bytes(text: object) -> int:
         return 0
     if not isinstance(text, str):
         raise ValueError("the text is no text")  # noqa: TRY004 - one error
-    if len(text) > _MAX_TEXT_CHARS:
+    if len(text) > MAX_TEXT_CHARS:
         raise ResultUnusable("The text was made, but is longer than what is sold.")
     # `encode` raises ValueError for half of a surrogate pair.
     return len(text.encode())

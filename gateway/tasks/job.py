@@ -11,7 +11,7 @@ from gateway.tasks.resources import Resources
 
 _MAX_NOTE_CHARS = 200
 # The id, the addresses and the facts together. Signed addresses have 2,000.
-_MAX_HANDLE_CHARS = 20_000
+MAX_HANDLE_CHARS = 20_000
 
 
 class LeaseLost(Exception):
@@ -105,7 +105,7 @@ def storable_handle(handle: Handle) -> Handle:
     urls = {str(use): str(url) for use, url in handle.urls.items()}
     facts = {str(name): str(value) for name, value in handle.facts.items()}
     texts = (str(handle.id), *urls, *urls.values(), *facts, *facts.values())
-    if sum(map(len, texts)) > _MAX_HANDLE_CHARS:
+    if sum(map(len, texts)) > MAX_HANDLE_CHARS:
         raise SubmitUncertain("The provider returned a handle that is too long.")
     return Handle(id=str(handle.id), urls=urls, facts=facts)
 

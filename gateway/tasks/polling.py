@@ -29,7 +29,7 @@ from gateway.tasks.timing import TaskTiming
 # Answers in a row that no provider may raise or return: about three minutes.
 _MAX_ODDITIES = 20
 # Dead links of one job, before its result counts as out of reach.
-_MAX_DEAD_LINKS = 3
+MAX_DEAD_LINKS = 3
 # Errors of a poll that end the job.
 _VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost, ResultUnusable)
 _log = structlog.get_logger()
@@ -114,7 +114,7 @@ class JobPoller:
     def count_dead_link(self, error: LinkDead) -> None:
         """Count a dead link; raise it if the job has had too many. Else poll for a new one."""
         self._dead_links.append(error)
-        if len(self._dead_links) >= _MAX_DEAD_LINKS:
+        if len(self._dead_links) >= MAX_DEAD_LINKS:
             raise error
 
     def _log_oddity(self, error: Exception) -> None:

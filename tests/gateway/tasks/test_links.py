@@ -141,7 +141,7 @@ async def test_links_that_are_too_much_together_are_not_all_fetched(
     tmp_path, clock, site, links, monkeypatch
 ):
     """A gigabyte in sixteen pieces is never in memory at once."""
-    monkeypatch.setattr("gateway.tasks.delivery._MAX_BYTES", 150_000)
+    monkeypatch.setattr("gateway.tasks.delivery.MAX_RESULT_BYTES", 150_000)
     site.expect_request(re.compile("/.*")).respond_with_data(b"x" * 90_000)
     api = PlainApi(*[linked(site, *(f"/{n}.png" for n in range(10)))] * 4)
     async with opened(tmp_path, api, clock, links=links) as shop:

@@ -39,6 +39,8 @@ PATIENCE_S = 60
 def reference():
     """Return the module that writes the reference."""
     path = DOCS / "plugin_reference.py"
+    if str(DOCS) not in sys.path:
+        sys.path.append(str(DOCS))  # as where docs/generate.py runs
     spec = importlib.util.spec_from_file_location("plugin_reference", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -171,6 +173,19 @@ def test_every_hook_and_every_public_name_is_in_the_reference():
     for name in (*reference().hooks(), *exported):
         if name not in ("hookimpl", "__version__"):
             assert f"### {name}\n" in page or f"| `{name}` |" in page, name
+
+
+def test_the_types_and_limits_that_an_author_looks_for_are_in_the_reference():
+    page = reference().page()
+    for name in ("Files", "Log", "Network"):
+        assert f"### {name}\n" in page
+    for row in (
+        "| a buyer's file | 7.5 MB; its name 255 characters |",
+        "| outputs of one result | 16 |",
+        "| attempts at a task | 4 |",
+        "| `health` | 15 s |",
+    ):
+        assert f"\n{row}\n" in page
 
 
 def test_a_hook_without_a_docstring_is_found(monkeypatch):
