@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 
 from gateway.contracts import NewTask, Validating
-from gateway.domain import GenerationRequest, Task, Transfer
+from gateway.domain import Endpoint, GenerationRequest, Task, Transfer
+from gateway.errors import InvalidInput
 from gateway.outputs import DiskOutputs
 from gateway.plugins.catalog import Catalog, Registered
 from gateway.plugins.manager import BUNDLED, GROUP, PluginManager
@@ -153,7 +154,7 @@ class GatewayUnderTest:
         if endpoint.counts_pages and request.attachment is not None:
             request = attrs.evolve(request, pages=1)
         if isinstance(provider, Validating):
-            await provider.validate(request, endpoint)
+            await _validate(provider, request, endpoint)
         return request
 
     async def buy(self, **changes: Any) -> str:
@@ -216,6 +217,18 @@ class GatewayUnderTest:
             yield
             await _sleep(_LOOK_S)
         raise AssertionError(f"Waited {PATIENCE_S:.0f} s in vain for {what}.")
+
+
+async def _validate(provider: Validating, request: GenerationRequest, endpoint: Endpoint) -> None:
+    """Check a request as the gateway does before payment; fail with what the author can do."""
+    try:
+        await provider.validate(request, endpoint)
+    except InvalidInput as refusal:
+        raise AssertionError(
+            f"`validate` refuses the kit's request: {refusal} Give the kit one that your vendor "
+            "takes: `prompt` or `file` of your ProviderContract. If a choice is the reason, do not "
+            "offer it."
+        ) from None
 
 
 def _due_at(database: Path, task_id: str) -> float | None:

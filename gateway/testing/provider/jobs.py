@@ -24,7 +24,8 @@ class JobScenes:
     async def test_a_slow_job_is_waited_for(self, gateway: GatewayUnderTest) -> None:
         server = job_api_of(gateway)
         server.set_answers("accepted", jobs=("waiting waiting waiting made",))
-        check_completed(await gateway.buy_and_wait())
+        advice = "Return `gateway.Pending()` from `poll` while the job is not done."
+        check_completed(await gateway.buy_and_wait(), advice=advice)
         check_submits(server, 1, advice=_ONE_SUBMIT)
         assert len(server.polled) > 3, "`poll` returned a result before the API was done."
 
@@ -80,7 +81,11 @@ class JobScenes:
                     break
         if isinstance(provider, Cancelling) and traits.resubmit_after_cancel:
             server.set_answers(jobs=("made",))
-            check_completed(await gateway.wait_for_end(task_id))
+            advice = (
+                "With `Traits(resubmit_after_cancel=True)` a job is submitted again once `cancel` "
+                "returns: let `cancel` raise only where the vendor did not stop the job."
+            )
+            check_completed(await gateway.wait_for_end(task_id), advice=advice)
             check_submits(server, 2, advice="A job that was certainly stopped is submitted again.")
             return
         advice = "A job that may still be made and billed is not submitted again."

@@ -57,7 +57,9 @@ class OfferScenes:
                     resource_url=f"https://gateway.example/api/x402/{endpoint.slug}",
                 )
                 quoted = verifier.challenge(quote, None, 2).body["accepts"][0]["amount"]
-                assert price > 0, f"{endpoint.slug!r} is free for {request}."
+                assert price > 0, (
+                    f"{endpoint.slug!r} is free for {request}. Set price_units and price_steps."
+                )
                 assert quoted == str(price), f"The 402 says {quoted}, the price is {price}."
 
     async def test_its_key_shows_nowhere(

@@ -102,7 +102,8 @@ class RefusalScenes:
             ):
                 if gateway.is_on_sale:
                     break
-        check_completed(await gateway.buy_and_wait())
+        advice = "The key works again: keep nothing about the refusal in the provider."
+        check_completed(await gateway.buy_and_wait(), advice=advice)
 
     async def test_a_wrong_key_is_found_before_anybody_pays(
         self, gateway: GatewayUnderTest, secrets: tuple[str, ...]

@@ -58,7 +58,7 @@ class ResultScenes:
             )
             if endpoint.sells_pictures and "output_format" in choice:
                 (kept, *_) = task.result.outputs
-                assert kept.media_type == MEDIA_TYPES[choice["output_format"]]
+                _check_format(kept.media_type, choice["output_format"])
 
     async def test_the_buyers_words_reach_the_api(self, gateway: GatewayUnderTest) -> None:
         server = api_of(gateway)
@@ -97,7 +97,7 @@ class ResultScenes:
         server = job_api_of(gateway)
         await _check_links(gateway, server)
         server.files = files
-        check_completed(await gateway.buy_and_wait())
+        check_completed(await gateway.buy_and_wait(), advice=_LINK_ADVICE)
         check_submits(
             server, 2, advice=f"`poll` asks for a new link if the old one is dead. {_LINK_ADVICE}"
         )
@@ -146,6 +146,13 @@ async def _check_links(gateway: GatewayUnderTest, server: FakeServer) -> None:
     server.fetched.clear()
 
 
+def _check_format(kept: str, wanted: str) -> None:
+    assert kept == MEDIA_TYPES[wanted], (
+        f"The buyer chose {wanted} and got {kept}. The gateway converts a picture: return it as "
+        "`Output(data=…, media_type=…)` in `outputs`, or as `Link`."
+    )
+
+
 def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
     assert task.result is not None
     if gateway.sold.endpoint.extracts_data:
@@ -158,13 +165,15 @@ def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
         )
     else:
         (kept, *_) = task.result.outputs
-        assert kept.media_type == MEDIA_TYPES[gateway.sold.endpoint.output_format.default or "png"]
+        _check_format(kept.media_type, gateway.sold.endpoint.output_format.default or "png")
 
 
 def _check_extracted(gateway: GatewayUnderTest, task: Task) -> None:
     assert task.result is not None
     (kept,) = task.result.outputs
-    assert kept.media_type == "application/json"
+    assert kept.media_type == "application/json", (
+        f"The data became {kept.media_type}: return the JSON as `Result(text=…)`."
+    )
     found = json.loads(task.result.text or "")
     length = json.dumps(EXTRACTED["length"])
     assert gateway.server is None or length in json.dumps(found), (

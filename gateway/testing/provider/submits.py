@@ -13,6 +13,10 @@ from gateway.testing.provider.checks import (
 )
 from gateway.testing.provider.gateway_under_test import GatewayUnderTest
 
+_IDEMPOTENT_ADVICE = (
+    "`Traits(idempotent_submit=True)` says that the vendor bills the same submit once: it is sent "
+    "again after every failure."
+)
 _ADVICE = (
     "If a submit went out and its outcome is not known, `submit` raises SubmitUncertain, as "
     "`Outbound.request` does, and `Answer.submit_json` for a success that cannot be read. Only "
@@ -41,8 +45,8 @@ class SubmitScenes:
         server.set_answers(answer, accepting_answer(gateway), jobs=("made",))
         task = await gateway.buy_and_wait()
         if is_idempotent(gateway):
-            check_completed(task)
-            check_submits(server, 2, advice="An idempotent submit is simply sent again.")
+            check_completed(task, advice=_IDEMPOTENT_ADVICE)
+            check_submits(server, 2, advice=_IDEMPOTENT_ADVICE)
         else:
             check_failed(task, "uncertain_submit", advice=_ADVICE)
             check_submits(server, 1, advice=_ADVICE)
@@ -55,8 +59,8 @@ class SubmitScenes:
         server.set_answers(answer, accepting_answer(gateway), jobs=("made",))
         task = await gateway.buy_and_wait()
         if is_idempotent(gateway):
-            check_completed(task)
-            check_submits(server, 2, advice="An idempotent submit is simply sent again.")
+            check_completed(task, advice=_IDEMPOTENT_ADVICE)
+            check_submits(server, 2, advice=_IDEMPOTENT_ADVICE)
         else:
             check_submits(server, 1, advice=_SERVER_ERROR_ADVICE)
             check_failed(task, "uncertain_submit", advice=_SERVER_ERROR_ADVICE)
@@ -86,8 +90,8 @@ class SubmitScenes:
         server.end()
         task = await gateway.wait_for_end(task_id)
         if is_idempotent(gateway):
-            check_completed(task)
-            check_submits(server, 2, advice="An idempotent submit is simply sent again.")
+            check_completed(task, advice=_IDEMPOTENT_ADVICE)
+            check_submits(server, 2, advice=_IDEMPOTENT_ADVICE)
         else:
             check_failed(task, "uncertain_submit", advice=_ADVICE)
             check_submits(server, 1, advice=_ADVICE)

@@ -119,6 +119,20 @@ MISTAKES = {
         "test_what_is_paid_for_is_delivered",
         "The gateway does not take gateway_slugs_nobody_can_type",
     ),
+    "refusing_the_kits_prompt": Mistake(
+        "    async def submit(",
+        "    async def validate(self, request, endpoint):\n"
+        '        raise __import__("gateway").InvalidInput("Too short.")\n\n'
+        "    async def submit(",
+        "test_what_is_paid_for_is_delivered",
+        "`validate` refuses the kit's request: Too short. Give the kit one that your vendor takes",
+    ),
+    "waiting_as_a_failure": Mistake(
+        'return Pending(progress=state.get("progress"), poll_after_s=2.0)',
+        'raise JobFailed("Acme is slow.")',
+        "test_a_slow_job_is_waited_for",
+        "Return `gateway.Pending()` from `poll` while the job is not done",
+    ),
     "hooks_that_stop_the_gateway": Mistake(
         "if not str(mine.api_key):\n        return",
         'if not str(mine.api_key):\n        raise RuntimeError("no key")',
