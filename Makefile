@@ -11,7 +11,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: install lock demo quick test short-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-smoke
-.PHONY: image-check check-workflows
+.PHONY: image-check check-workflows vendors
 .PHONY: sim mutants crash races faults clients fuzz
 
 install: $(VENV)/.installed
@@ -23,7 +23,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-# Writes the five lists of versions and hashes anew. A version stays as it is while it still fits;
+# Writes the six lists of versions and hashes anew. A version stays as it is while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
 LOCK_VENV := $(VENV)-lock
 LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
@@ -44,6 +44,8 @@ lock:
 	$(LOCK) --constraint constraints.txt $(IMAGE) --extra demo \
 		pyproject.toml --output-file deploy/image-demo.txt
 	$(LOCK) --constraint constraints.txt --group image-build --output-file deploy/image-build.txt
+	$(LOCK) --constraint constraints.txt --extra testing --group vendors pyproject.toml \
+		--output-file tests/vendors/constraints.txt
 
 demo: install
 	$(BIN)/gateway demo
@@ -138,6 +140,22 @@ $(WORKFLOWS_VENV)/.installed:
 	$(WORKFLOWS_VENV)/bin/python -m pip install --quiet check-jsonschema==0.39.0 zizmor==1.32.0
 	touch $@
 
+# The vendors' own clients against the fakes, and the adapters' requests against their types; no
+# vendor is called. `make vendors SDKS=newest` takes the newest packages.
+VENDORS_VENV := $(VENV)-vendors
+SDKS ?= locked
+vendors: $(VENDORS_VENV)/.installed-$(SDKS)
+	$(VENDORS_VENV)/bin/python -m pytest -q tests/vendors
+
+$(VENDORS_VENV)/.installed-locked: tests/vendors/constraints.txt
+	$(PYTHON) -m venv --clear $(VENDORS_VENV)
+	$(VENDORS_VENV)/bin/python -m pip install --quiet --require-hashes --no-deps --requirement $<
+	touch $@
+
+$(VENDORS_VENV)/.installed-newest: $(VENDORS_VENV)/.installed-locked
+	$(VENDORS_VENV)/bin/python -m pip install --quiet "pip>=25.1"
+	$(VENDORS_VENV)/bin/python -m pip install --quiet --upgrade --group vendors
+
 # The Dockerfile's steps without Docker, in a clean Debian that debootstrap makes: as root, minutes.
 image-check: install
 	$(BIN)/python -m tests.proof.image --twice
@@ -158,4 +176,4 @@ frontend/node_modules/.installed: frontend/package.json frontend/package-lock.js
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOCK_VENV) $(WORKFLOWS_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(LOCK_VENV) $(WORKFLOWS_VENV) $(VENDORS_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

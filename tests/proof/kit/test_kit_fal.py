@@ -20,12 +20,10 @@ class FalApi(FakeApi):
         return {"fal_api_key": "id:secret", "fal_base_url": url, "fal_platform_url": url}
 
     def accepted(self, ask):
-        job = f"{ask.url}{_MODEL}/requests/{ask.job}"
-        urls = {"status_url": f"{job}/status", "response_url": job, "cancel_url": f"{job}/cancel"}
-        return Reply({"request_id": ask.job, "status": "IN_QUEUE", "queue_position": 0, **urls})
+        return Reply({"status": "IN_QUEUE", "queue_position": 0, **_queued(ask)})
 
     def waiting(self, ask):
-        return Reply({"status": "IN_PROGRESS"}, 202)
+        return Reply({"status": "IN_PROGRESS", "logs": None, **_queued(ask)}, 202)
 
     def made(self, ask):
         picture = {"url": ask.made.link, "content_type": "image/png"}
@@ -48,7 +46,16 @@ class FalApi(FakeApi):
         return Reply({"prices": []})
 
     def _ended(self, ask, response):
-        return Reply({"status": "COMPLETED"}) if ask.path.endswith("/status") else response
+        if not ask.path.endswith("/status"):
+            return response
+        metrics = {"inference_time": 1.5}
+        return Reply({"status": "COMPLETED", "logs": None, "metrics": metrics, **_queued(ask)})
+
+
+def _queued(ask):
+    job = f"{ask.url}{_MODEL}/requests/{ask.job}"
+    urls = {"status_url": f"{job}/status", "response_url": job, "cancel_url": f"{job}/cancel"}
+    return {"request_id": ask.job, **urls}
 
 
 class TestFal(ProviderContract):

@@ -7,8 +7,8 @@ from gateway.testing import FakeApi, ProviderContract, Reply
 class GeminiApi(FakeApi):
     """`generateContent` with a picture in `inlineData`; 200 without one where a filter struck."""
 
-    submit = r"POST /v1beta/models/gemini-nano-banana-2\.1:generateContent"
-    others = r"GET /v1beta/models/gemini-nano-banana-2\.1"
+    submit = r"POST /v1(beta)?/models/gemini-nano-banana-2\.1:generateContent"
+    others = r"GET /v1(beta)?/models/gemini-nano-banana-2\.1"
 
     def settings(self, url):
         return {"gemini_api_key": "AIza-secret", "gemini_base_url": url}

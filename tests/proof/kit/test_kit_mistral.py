@@ -5,6 +5,8 @@ import json
 import gateway_mistral
 from gateway.testing import FakeApi, ProviderContract, Reply
 
+_SIZE = {"dpi": 200, "height": 2200, "width": 1700}
+
 
 class MistralApi(FakeApi):
     """`POST /ocr` answers with pages of Markdown."""
@@ -17,11 +19,18 @@ class MistralApi(FakeApi):
         return {"mistral_api_key": "mistral-secret", "mistral_base_url": f"{url}/v1"}
 
     def made(self, ask):
-        pages = [{"index": 0, "markdown": ask.made.markdown, "images": []}]
-        return Reply({"pages": pages, "usage_info": {"pages_processed": 1}})
+        return self._pages(ask.made.markdown)
 
     def nothing(self, ask):
-        return Reply({"pages": [], "usage_info": {"pages_processed": 0}})
+        return self._pages()
+
+    def _pages(self, *texts, **more):
+        pages = [
+            {"index": index, "markdown": text, "images": [], "dimensions": _SIZE}
+            for index, text in enumerate(texts)
+        ]
+        usage = {"pages_processed": len(pages)}
+        return Reply({"pages": pages, "model": "mistral-ocr-4-0", "usage_info": usage, **more})
 
     def other(self, ask):
         return Reply({"object": "list", "data": []})
@@ -31,15 +40,10 @@ class MistralExtractApi(MistralApi):
     """The same request with a schema is answered with JSON as a text beside the pages."""
 
     def made(self, ask):
-        return self._answer(json.dumps(ask.made.extracted))
+        return self._pages("# A", document_annotation=json.dumps(ask.made.extracted))
 
     def nothing(self, ask):
-        return self._answer(None)
-
-    def _answer(self, annotation):
-        pages = [{"index": 0, "markdown": "# A", "images": []}]
-        usage = {"pages_processed": 1}
-        return Reply({"pages": pages, "document_annotation": annotation, "usage_info": usage})
+        return self._pages("# A", document_annotation=None)
 
 
 class TestMistral(ProviderContract):

@@ -3,6 +3,14 @@
 import gateway_openai
 from gateway.testing import FakeApi, ProviderContract, Reply
 
+_USAGE = {
+    "input_tokens": 14,
+    "input_tokens_details": {"image_tokens": 0, "text_tokens": 14},
+    "output_tokens": 439,
+    "output_tokens_details": {"image_tokens": 439, "text_tokens": 0},
+    "total_tokens": 453,
+}
+
 
 class OpenAIApi(FakeApi):
     """`POST /images/generations` as OpenAI documents it; GET /models for health."""
@@ -14,7 +22,7 @@ class OpenAIApi(FakeApi):
         return {"openai_api_key": "sk-never-to-be-seen", "openai_base_url": f"{url}/v1"}
 
     def made(self, ask):
-        return Reply({"created": 1, "data": [{"b64_json": ask.made.base64}]})
+        return Reply({"created": 1, "data": [{"b64_json": ask.made.base64}], "usage": _USAGE})
 
     def moderated(self, ask):
         return Reply(

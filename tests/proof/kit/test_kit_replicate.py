@@ -3,6 +3,14 @@
 import gateway_replicate
 from gateway.testing import FakeApi, ProviderContract, Reply
 
+_ORDERED = {
+    "model": "black-forest-labs/flux-2-pro",
+    "version": "hidden",
+    "input": {"prompt": "a boat"},
+    "created_at": "2026-11-23T00:00:00.000Z",
+    "data_removed": False,
+}
+
 
 class ReplicateApi(FakeApi):
     """Predictions: created at the model's address, asked for at the address in `urls.get`."""
@@ -38,7 +46,8 @@ class ReplicateApi(FakeApi):
     def _prediction(self, ask, http_status=200, **fields):
         where = f"{ask.url}/v1/predictions/{ask.job}"
         urls = {"get": where, "cancel": f"{where}/cancel"}
-        return Reply({"id": ask.job, "urls": urls, **fields}, http_status)
+        said = {"output": None, "error": None, "logs": "", "metrics": {}} | fields
+        return Reply({"id": ask.job, "urls": urls, **_ORDERED, **said}, http_status)
 
 
 class TestReplicate(ProviderContract):
