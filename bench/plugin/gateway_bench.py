@@ -22,7 +22,7 @@ class InstantProvider:
 
     name = "bench"
 
-    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
+    def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
         """Refuse nothing."""
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:  # noqa: ARG002 - Provider

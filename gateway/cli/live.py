@@ -218,8 +218,7 @@ def _choose_prompt(endpoint: Endpoint) -> str:
 async def _generate(registered: Registered, request: GenerationRequest) -> Result:
     """Submit once and poll until the job is done; a job that takes too long is cancelled."""
     upstream, job = registered.upstream, _LiveJob(registered.endpoint)
-    if upstream.validating is not None:
-        await upstream.call(upstream.validating.validate, request, registered.endpoint)
+    await upstream.validate(request, registered.endpoint)
     begun = await upstream.call(upstream.provider.submit, request, job)
     provider = upstream.provider
     if isinstance(begun, Result):

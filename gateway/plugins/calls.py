@@ -46,6 +46,19 @@ async def call_plugin(
     return work.result()
 
 
+def call_plain(call: Callable[Asked, Value], *args: Asked.args, **kwargs: Asked.kwargs) -> Value:
+    """Call a plain function of a plugin; raises any `Exception` that it raises.
+
+    If it cancels, or raises what would end the process, raises `SubmitUncertain`.
+    """
+    try:
+        return call(*args, **kwargs)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise SubmitUncertain(f"the provider let out {type(error).__name__}") from error
+
+
 async def _contain(
     call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
 ) -> Value:

@@ -30,7 +30,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]+(: [A-Za-z0-9-]+)?")
 _EXTENSION = re.compile(r"\.[a-z0-9]+")
 _MAX_SLUG_CHARS = 100
 _FIELDS = ("prompt", "aspect_ratio", "output_format", "resolution", "fileBase64", "fileName")
-_ASYNC = ("submit", "poll", "cancel", "health", "validate")
+_ASYNC = ("submit", "poll", "cancel", "health")
 
 
 class Offers:

@@ -9,8 +9,8 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock, Closing, Probing, Provider, Validating
-from gateway.domain import Traits
-from gateway.plugins.calls import call_plugin, error_text
+from gateway.domain import Endpoint, GenerationRequest, Traits
+from gateway.plugins.calls import call_plain, call_plugin, error_text
 from gateway.plugins.circuit_breaker import CircuitBreaker
 from gateway.plugins.pace import Pace
 from gateway.redaction import Redactor
@@ -104,6 +104,18 @@ class Upstream:
         with self.spans.around("call", about):
             return await call_plugin(self.stop_s, call, *args, **kwargs)
 
+    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
+        """Raise what the provider's `validate` raises; do nothing if it has no `validate`."""
+        if self.validating is None:
+            return
+        if self.spans.openers:
+            await self.call(_validate_provider, self.validating, request, endpoint)
+            return
+        # A plain check has ended by now, and needs no task of its own.
+        checking = call_plain(self.validating.validate, request, endpoint)
+        if checking is not None:
+            await self.call(_wait_for, checking)
+
     async def probe(self) -> None:
         """Raise what the provider's `health` raises; do nothing if it has no `health`."""
         if isinstance(self.provider, Probing):
@@ -118,6 +130,18 @@ class Upstream:
                 await self.call(_close_provider, self.provider)
         except Exception:  # noqa: BLE001 - the other providers are closed all the same
             _log.exception("provider.close_failed", provider=self.provider.name)
+
+
+async def _validate_provider(
+    provider: Validating, request: GenerationRequest, endpoint: Endpoint
+) -> None:
+    checking = provider.validate(request, endpoint)
+    if checking is not None:
+        await checking
+
+
+async def _wait_for(checking: Awaitable[None]) -> None:
+    await checking
 
 
 async def _close_provider(provider: Closing) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 from quart import Response
 
+from gateway.eager_start import EagerStart
 from gateway.web import wire
 
 JSON = {"Content-Type": "application/json"}
@@ -46,8 +47,14 @@ async def send_answer(
         "status": answer.status,
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
     }
+    sending = EagerStart(_send_both(start, answer.body, send))
     # As Quart does, for a client that does not read.
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(timeout_s):
-            await send(start)
-            await send({"type": "http.response.body", "body": answer.body})
+    if not sending.is_done:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await sending
+
+
+async def _send_both(start: dict[str, Any], body: bytes, send: Send) -> None:
+    await send(start)
+    await send({"type": "http.response.body", "body": body})

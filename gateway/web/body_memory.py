@@ -12,6 +12,7 @@ from typing import Any
 from quart.wrappers.request import Body
 from werkzeug.exceptions import RequestTimeout
 
+from gateway.eager_start import EagerStart
 from gateway.errors import BodiesFull
 
 SMALL_BODY_BYTES = 64 * 1024
@@ -131,15 +132,11 @@ class CountedBody(Body):
         Raises `RequestTimeout` after `timeout_s` seconds, `BodiesFull` where the body was refused
         for others, and `HungUp`.
         """
+        reading = EagerStart(self._read_messages(receive))
         try:
-            async with asyncio.timeout(timeout_s) as self._reading:
-                while not self._complete.is_set():
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        raise HungUp
-                    self.append(message.get("body", b""))
-                    if not message.get("more_body", False):
-                        self.set_complete()
+            if not reading.is_done:
+                async with asyncio.timeout(timeout_s) as self._reading:
+                    await reading
         except TimeoutError:
             if not self._complete.is_set():
                 raise RequestTimeout from None
@@ -149,6 +146,15 @@ class CountedBody(Body):
         # The bytes would be in memory twice while the provider checks the request.
         self.clear()
         return whole
+
+    async def _read_messages(self, receive: Receive) -> None:
+        while not self._complete.is_set():
+            message = await receive()
+            if message["type"] != "http.request":
+                raise HungUp
+            self.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                self.set_complete()
 
     def release(self) -> None:
         """Give the room back after the request; bytes that still arrive are dropped."""

@@ -7,12 +7,20 @@ anything unusual goes to Quart unread: it only takes longer there (docs/architec
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Mapping,
+    MutableMapping,
+)
 from typing import Any, ClassVar, Protocol, cast
 
 import attrs
 from quart import Quart
 
+from gateway.eager_start import EagerStart
 from gateway.errors import NotFound
 from gateway.plugins.catalog import Registered
 from gateway.web.answers import Answer, Send, send_answer
@@ -61,8 +69,7 @@ class _Health:
     limit: ClassVar[str | None] = None
 
     async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:  # noqa: ARG002 - _Question
-        async with _while_connected(receive):
-            return await health.answer_health(gateway)
+        return await _while_connected(receive, health.answer_health(gateway))
 
 
 @attrs.frozen
@@ -76,8 +83,8 @@ class _Poll:
 
     async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
         wait_s = tasks.read_wait_s(self.wait)
-        async with _while_connected(receive):
-            return await tasks.answer_task(gateway, self.task_id, wait_s, address)
+        work = tasks.answer_task(gateway, self.task_id, wait_s, address)
+        return await _while_connected(receive, work)
 
 
 @attrs.frozen
@@ -99,10 +106,10 @@ class _Price:
         try:
             body.admit(self.length)
             data = await body.read_from(receive, self.body_s)
-            async with _while_connected(receive):
-                return await generate.answer_unpaid(
-                    gateway, self.registered, data, self.key, self.version
-                )
+            work = generate.answer_unpaid(gateway, self.registered, data, self.key, self.version)
+            # A file would be in memory twice while its pages are counted.
+            del data
+            return await _while_connected(receive, work)
         finally:
             body.release()
 
@@ -203,8 +210,17 @@ async def _answer(gateway: Services, question: _Question, address: str, receive:
         return answer_error(gateway, error, question.rule)
 
 
+async def _while_connected(receive: Receive, work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Return the answer; cancel the work and raise `HungUp` where the client hangs up before it."""
+    begun = EagerStart(work)
+    if begun.is_done:
+        return begun.result
+    async with _watched(receive):
+        return await begun
+
+
 @contextlib.asynccontextmanager
-async def _while_connected(receive: Receive) -> AsyncIterator[None]:
+async def _watched(receive: Receive) -> AsyncIterator[None]:
     """Cancel the block and raise `HungUp` where the client hangs up before its end."""
     watching: list[asyncio.Task[None]] = []
     loop = asyncio.get_running_loop()

@@ -9,6 +9,7 @@ import structlog
 
 from gateway.domain import Attachment, Endpoint, GenerationRequest
 from gateway.domain.extraction import read_schema
+from gateway.eager_start import EagerStart
 from gateway.errors import (
     ExecutionError,
     GatewayError,
@@ -108,9 +109,12 @@ async def _check_by_provider(
     if not (endpoint.counts_pages or endpoint.edits_pictures or registered.upstream.validating):
         return generation
     try:
+        checking = EagerStart(_validate(gateway, generation, registered))
+        if checking.is_done:
+            return checking.result
         # The time includes waiting behind other buyers' files.
         async with asyncio.timeout(gateway.timing.validation_s):
-            return await _validate(gateway, generation, registered)
+            return await checking
     except InvalidInput as error:
         raise ValidationError(registered.upstream.error_text(error)) from None
     except GatewayError:
@@ -150,8 +154,7 @@ async def _validate(
         generation = await _count_pages(gateway, generation, generation.attachment, endpoint)
     if endpoint.edits_pictures and generation.attachment is not None:
         await gateway.sent_pictures.check(generation.attachment)
-    if upstream.validating is not None:
-        await upstream.call(upstream.validating.validate, generation, endpoint)
+    await upstream.validate(generation, endpoint)
     return generation
 
 

@@ -41,7 +41,7 @@ class Painter:
     name: str = "gemini"
     timeout_s: float = TIMEOUT_S
 
-    async def validate(
+    def validate(
         self,
         request: GenerationRequest,
         endpoint: Endpoint,  # noqa: ARG002 - of the protocol

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import attrs
 
-from gateway import Endpoint, GenerationRequest, Job, Output, Result, Traits, Transient
+from gateway import GenerationRequest, Job, Output, Result, Traits, Transient
 from gateway.sandbox.child import boot
 from gateway_sandbox_image.sizes import MEDIA_TYPES, size_of
 
@@ -53,9 +53,6 @@ class Renderer:
     name: str = "sandbox"
     timeout_s: float = TIMEOUT_S
     _free: asyncio.Semaphore = attrs.field(factory=_slots, init=False)
-
-    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
-        """Accept every request that the endpoint allows."""
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
         """Draw the prompt, or restyle the picture that came with it.

@@ -222,7 +222,9 @@ class GatewayUnderTest:
 async def _validate(provider: Validating, request: GenerationRequest, endpoint: Endpoint) -> None:
     """Check a request as the gateway does before payment; fail with what the author can do."""
     try:
-        await provider.validate(request, endpoint)
+        checking = provider.validate(request, endpoint)
+        if checking is not None:
+            await checking
     except InvalidInput as refusal:
         raise AssertionError(
             f"`validate` refuses the kit's request: {refusal} Give the kit one that your vendor "

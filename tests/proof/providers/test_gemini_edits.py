@@ -63,16 +63,16 @@ async def test_an_edit_that_a_filter_stops_is_content_policy(site):
         await site.submit()
 
 
-async def test_a_picture_that_google_would_not_take_is_refused_before_payment(site):
+def test_a_picture_that_google_would_not_take_is_refused_before_payment(site):
     endpoint, provider = site.on_sale()[SLUG]
     sizes = {7_000_000: None, 7_000_001: "7 MB"}
     for size, refusal in sizes.items():
         large = attrs.evolve(REQUEST, attachment=Attachment(name="a.png", data=bytes(size)))
         if refusal is None:
-            await provider.validate(large, endpoint)
+            provider.validate(large, endpoint)
             continue
         with pytest.raises(InvalidInput, match=refusal):
-            await provider.validate(large, endpoint)
+            provider.validate(large, endpoint)
 
 
 def test_every_model_on_sale_edits_under_a_slug_of_its_own(site):
