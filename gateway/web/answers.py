@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -14,6 +14,9 @@ from gateway.web import wire
 JSON = {"Content-Type": "application/json"}
 NOT_STORED = {"Cache-Control": "no-store"}
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+# An ASGI extension of our uvicorn's: a function of status, header lines and body that writes all of
+# them at once. It returns False where the answer must go by `send`.
+WHOLE_ANSWER = "gateway.whole_answer"
 
 
 @attrs.frozen
@@ -37,11 +40,18 @@ def json_answer(
 
 
 async def send_answer(
-    answer: Answer, common: Iterable[tuple[str, str]], send: Send, timeout_s: float
+    answer: Answer,
+    common: Iterable[tuple[str, str]],
+    scope: Mapping[str, Any],
+    send: Send,
+    timeout_s: float,
 ) -> None:
     """Send an answer by ASGI, past Quart; `common` are the headers that every answer carries."""
     length = ("Content-Length", str(len(answer.body)))
     headers = (*answer.headers.items(), length, *common)
+    write_whole = scope.get("extensions", {}).get(WHOLE_ANSWER)
+    if write_whole and write_whole(answer.status, _header_lines(headers), answer.body):
+        return
     start = {
         "type": "http.response.start",
         "status": answer.status,
@@ -53,6 +63,14 @@ async def send_answer(
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await sending
+
+
+def _header_lines(headers: Sequence[tuple[str, str]]) -> bytes:
+    """Return headers as HTTP/1.1 writes them; raises `ValueError` for one that is two lines."""
+    lines = "".join([f"{name.lower()}: {value}\r\n" for name, value in headers]).encode()
+    if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
+        raise ValueError("A header of the answer has a line break.")
+    return lines
 
 
 async def _send_both(start: dict[str, Any], body: bytes, send: Send) -> None:

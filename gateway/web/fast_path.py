@@ -139,7 +139,7 @@ class FastPath:
             return
         common = common_headers(gateway, begun, scope["path"])
         end_request(gateway, begun, scope["method"], question.rule, answer.status)
-        await send_answer(answer, common, send, self._app.config["RESPONSE_TIMEOUT"])
+        await send_answer(answer, common, scope, send, self._app.config["RESPONSE_TIMEOUT"])
 
     def _read_head(self, gateway: Services, scope: _Scope, headers: _Headers) -> _Question | None:
         """Return the question of a plain request; None where anything about it is unusual."""

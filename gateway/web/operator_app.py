@@ -77,7 +77,7 @@ class OperatorApp:
         answer = answer_error(gateway, error, _ROOT)
         common = common_headers(gateway, begun, scope["path"])
         end_request(gateway, begun, scope["method"], None, answer.status)
-        await send_answer(answer, common, send, self._app.config["RESPONSE_TIMEOUT"])
+        await send_answer(answer, common, scope, send, self._app.config["RESPONSE_TIMEOUT"])
 
 
 def _is_operators(scope: _Scope) -> bool:

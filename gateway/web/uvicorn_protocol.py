@@ -7,12 +7,18 @@ that its documentation does not promise: `test_uvicorn_names.py` lists them.
 
 import asyncio
 import contextlib
+import functools
 from http import HTTPStatus
 from typing import Any, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
+from gateway.web.answers import WHOLE_ANSWER
 from gateway.web.connection_limits import IDLE_S, MAX_HEAD_BYTES, MAX_UNREAD_BYTES
 
 _VERSIONS = ("1.0", "1.1")
@@ -195,6 +201,9 @@ class GuardedProtocol(HttpToolsProtocol):
             self._plain_head = self._head_without_upgrade()
             return
         super().on_headers_complete()
+        # uvicorn declares the extensions that it knows only.
+        extensions: Any = {WHOLE_ANSWER: functools.partial(write_whole, self.cycle)}
+        self.scope["extensions"] = extensions
         self._stop_timer()
         self._is_body_missing = True
         # An answer before the request's end carries `Connection: close`.
@@ -236,6 +245,25 @@ class GuardedProtocol(HttpToolsProtocol):
         first = b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)
         fields = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
         return b"\r\n".join([first, *fields, b"", b""])
+
+
+def write_whole(cycle: RequestResponseCycle, status: int, lines: bytes, body: bytes) -> bool:
+    """Write an answer in one piece; False where uvicorn itself has more to do about it.
+
+    uvicorn checks each header of each answer by itself, which takes longer than all the rest.
+    """
+    is_late = cycle.disconnected or cycle.response_started
+    has_body = cycle.scope["method"] != "HEAD"
+    if is_late or cycle.flow.write_paused or not (cycle.keep_alive and has_body):
+        return False
+    cycle.response_started = True
+    cycle.waiting_for_100_continue = False
+    own = b"".join([b"%b: %b\r\n" % field for field in cycle.default_headers])
+    cycle.transport.write(b"".join((STATUS_LINE[status], own, lines, b"\r\n", body)))
+    cycle.response_complete = True
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
 
 
 class _RefusedError(Exception):
