@@ -44,7 +44,7 @@ class Queue:
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "fal"
 
-    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
+    def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
         """Refuse a picture that the model would not take, or would bill by its size."""
         limits = self.models[endpoint.slug].edits
         if limits is not None and request.attachment is not None:

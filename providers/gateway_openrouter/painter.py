@@ -41,7 +41,7 @@ class Painter:
     name: str = "openrouter"
     timeout_s: float = TIMEOUT_S
 
-    async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
+    def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
         """Refuse a picture that the model would not take."""
         limits = self.models[endpoint.slug].edits
         if limits is not None and request.attachment is not None:

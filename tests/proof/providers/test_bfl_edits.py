@@ -151,9 +151,9 @@ async def test_a_picture_that_a_model_would_not_take_is_refused_before_payment(
 ):
     endpoint, provider = bfl.on_sale()[slug]
     for taken in TAKEN[slug]:
-        await provider.validate(photo(taken), endpoint)
+        provider.validate(photo(taken), endpoint)
     with pytest.raises(InvalidInput, match=says):
-        await provider.validate(photo(size), endpoint)
+        provider.validate(photo(size), endpoint)
     await provider.close()
 
 

@@ -131,12 +131,12 @@ async def test_a_picture_that_a_model_would_not_take_is_refused_before_payment(
 ):
     endpoint, provider = fal.on_sale()[slug]
     for taken in [(2048, 2048), (400, 100)]:
-        await provider.validate(photo(taken), endpoint)
+        provider.validate(photo(taken), endpoint)
     request = photo(sent) if isinstance(sent, tuple) else REQUEST
     if isinstance(sent, bytes):
         request = attrs.evolve(REQUEST, attachment=Attachment(name="a.png", data=sent))
     with pytest.raises(InvalidInput, match=says):
-        await provider.validate(request, endpoint)
+        provider.validate(request, endpoint)
     await provider.close()
 
 

@@ -123,7 +123,7 @@ async def test_a_picture_that_a_model_would_not_take_is_refused_before_payment(
     endpoint, provider = site.on_sale()[slug]
     photo = attrs.evolve(REQUEST, attachment=Attachment(name="a.png", data=data))
     with pytest.raises(InvalidInput, match=says):
-        await provider.validate(photo, endpoint)
+        provider.validate(photo, endpoint)
     # The same model makes pictures from words alone.
     endpoint, _ = site.on_sale()[slug.removesuffix("-edit")]
-    await provider.validate(attrs.evolve(REQUEST, attachment=None), endpoint)
+    provider.validate(attrs.evolve(REQUEST, attachment=None), endpoint)

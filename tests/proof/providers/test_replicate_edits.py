@@ -154,11 +154,11 @@ async def test_a_picture_that_is_refused_takes_no_model_off_sale(replicate, stat
 async def test_a_picture_that_costs_more_than_the_price_holds_is_refused_before_payment(replicate):
     endpoint, provider = replicate.on_sale()[SLUG]
     assert endpoint.edits_pictures
-    await provider.validate(photo((2048, 2048)), endpoint)
+    provider.validate(photo((2048, 2048)), endpoint)
     refusals = {(2049, 2048): "4.19 megapixels", (401, 100): "more than 4 times the other"}
     for size, says in refusals.items():
         with pytest.raises(InvalidInput, match=says):
-            await provider.validate(photo(size), endpoint)
+            provider.validate(photo(size), endpoint)
     await provider.close()
 
 
