@@ -20,6 +20,7 @@ from gateway import (
 from gateway.vendors import as_object, base64_text, json_object, media_type, read_json
 from gateway_gemini.answers import Generation, first_picture
 from gateway_gemini.refusals import check, no_picture
+from gateway_gemini.usage import cost_micros
 
 # The time-out of one request.
 TIMEOUT_S = 220.0
@@ -67,7 +68,8 @@ class Painter:
             raise no_picture(generation)
         data = await Answer.decoded(picture.data)
         output = Output(data=data, media_type=picture.media_type or "image/png")
-        return Result(outputs=(output,))
+        cost = cost_micros(job.endpoint.model, generation.usageMetadata)
+        return Result(outputs=(output,), cost_micros=cost)
 
     async def health(self) -> None:
         """Ask for the model's description, which is free and fails for a wrong key or model."""

@@ -37,6 +37,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
             headers={"Authorization": f"Bearer {key}"} if key else {},
         ),
         quality=section.image_quality if is_own else None,
+        is_openai=is_own,
         traits=traits(section),
         response_format=None if is_own else "b64_json",
     )

@@ -19,6 +19,7 @@ from gateway import (
 from gateway.vendors import media_type
 from gateway_openai.refusals import check
 from gateway_openai.sizes import SIZES
+from gateway_openai.usage import cost_micros
 
 # The time-out of one request; a large picture takes two minutes.
 TIMEOUT_S = 240.0
@@ -38,6 +39,8 @@ class Painter:
     quality: str | None = attrs.field(kw_only=True)
     response_format: str | None = attrs.field(kw_only=True)
     """None for OpenAI's own models, which refuse the field."""
+    is_openai: bool = attrs.field(default=False, kw_only=True)
+    """Whether OpenAI's prices of tokens count."""
     traits: Traits = attrs.field(default=Traits(), kw_only=True)
     name: str = "openai"
     timeout_s: float = TIMEOUT_S
@@ -59,7 +62,8 @@ class Painter:
         body = await answer.submit_json()
         check(answer, body)
         kind = f"image/{_FORMATS[request.output_format or 'png']}"
-        return Result(outputs=(await _picture(body, kind),))
+        cost = cost_micros(job.endpoint.model, body) if self.is_openai else None
+        return Result(outputs=(await _picture(body, kind),), cost_micros=cost)
 
     async def health(self) -> None:
         """Ask for the list of models, which is free; a server without the list counts as up."""

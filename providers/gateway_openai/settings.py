@@ -10,17 +10,38 @@ from gateway.vendors import Model, base_url, limit_or_none
 from gateway_openai.sizes import PRICE_FACTORS, RESOLUTIONS
 
 OPENAI = "https://api.openai.com/v1"
-# USDC of a picture at 1K by quality. OpenAI's guide, as other companies quote it (2026-05), says
-# that a square of gpt-image-2 costs 0.006, 0.053 and 0.211 US dollars from low to high; `auto` may
-# be high. What `xhigh` and `max` cost was found nowhere, so the operator has to say their price.
+# The model of the best price for its quality: a medium picture costs a quarter of gpt-image-2's.
+_DEFAULT_MODEL = "gpt-image-2.5-flare"
+# USDC of a picture at 1K by quality, and of a long prompt. `auto` may be the best.
+_FLARE_PRICES = {
+    "low": "0.03",
+    "medium": "0.04",
+    "high": "0.08",
+    "xhigh": "0.14",
+    "max": "0.32",
+    "auto": "0.32",
+}
+# Of gpt-image-2, and of models that nobody here knows. What `xhigh` and `max` cost there was found
+# nowhere, so the operator has to say their price.
 _PRICES = {"low": "0.08", "medium": "0.08", "high": "0.32", "auto": "0.32", "xhigh": "", "max": ""}
 # What an edit costs more. A picture that is sent to gpt-image-2 counts as 1,536 tokens at most, as
 # a developer found by measuring (community.openai.com, 2026-06), at 8 US dollars a million: 0.0123.
 _SENT_PICTURE_UNITS = usdc("0.02")
 _SENT_PICTURE_MICROS = 12_300
-# 10⁻⁶ US dollars of a picture at 1K by quality, of the same guide. Nobody names those of 2K and 4K.
-_COSTS = {"low": 6_000, "medium": 53_000, "high": 211_000, "auto": 211_000}
-_COSTED_MODEL = "gpt-image-2"
+# 10⁻⁶ US dollars of a picture at 1K by model and quality. gpt-image-2: OpenAI's guide, as other
+# companies quote it (2026-05). 2.5 Flare: 196, 439, 1,756, 3,122 and 7,024 tokens (a measurement of
+# 2026-09, sanand0/blog) at 30 US dollars a million. Nobody names those of 2K and 4K.
+_COSTS = {
+    "gpt-image-2": {"low": 6_000, "medium": 53_000, "high": 211_000, "auto": 211_000},
+    _DEFAULT_MODEL: {
+        "low": 5_880,
+        "medium": 13_170,
+        "high": 52_680,
+        "xhigh": 93_660,
+        "max": 210_720,
+        "auto": 210_720,
+    },
+}
 # When these costs were last compared with the vendor's prices.
 CHECKED = "2026-11-22"
 # The price of another server's picture, which has no quality.
@@ -48,7 +69,7 @@ class OpenAISettings:
         shown=False,
     )
     image_model: str = setting(
-        "gpt-image-2", "Model that is asked; it must take any size whose sides divide by 16."
+        _DEFAULT_MODEL, "Model that is asked; it must take any size whose sides divide by 16."
     )
     image_quality: str = setting(
         "medium",
@@ -57,8 +78,9 @@ class OpenAISettings:
     )
     image_price: str = setting(
         "",
-        "USDC for one picture at 1K; see what it costs you. Empty: 0.08, at the qualities `high` "
-        "and `auto` of OpenAI 0.32; `xhigh` and `max` need a price.",
+        "USDC for one picture at 1K; see what it costs you. Empty: for gpt-image-2.5-flare 0.03, "
+        "0.04, 0.08, 0.14, 0.32 or 0.32, by the quality; for another model 0.08, at `high` and "
+        "`auto` 0.32, and `xhigh` and `max` need a price; at another server 0.08.",
         example="0.08",
     )
     image_price_2k: str = setting(
@@ -98,7 +120,7 @@ def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:
             "Example: GATEWAY_OPENAI_IMAGE_RESOLUTIONS=1K,2K"
         )
     _check_quality(section, asked or section.image_model)
-    prices = _prices(section)
+    prices = _prices(section, asked or section.image_model)
     return Model(
         slug="openai-image",
         id=section.image_model,
@@ -124,7 +146,9 @@ def edit_on_sale(section: OpenAISettings, *, asked: str = "") -> Model | None:
         price = section.edit_price
         _checked_price("openai_edit_price", price)
     else:
-        price = f"{(usdc(_prices(section)['1K']) + _SENT_PICTURE_UNITS) / 1_000_000:f}"
+        price = (
+            f"{(usdc(_prices(section, asked or model)['1K']) + _SENT_PICTURE_UNITS) / 1_000_000:f}"
+        )
     cost = _cost_micros(section, asked or model)
     return Model(
         slug="openai-image-edit",
@@ -151,8 +175,8 @@ def traits(section: OpenAISettings) -> Traits:
 
 def _cost_micros(section: OpenAISettings, model: str) -> int | None:
     """Return what a picture at 1K costs, in 10⁻⁶ US dollars; None where that is not known."""
-    is_known = is_openai(section) and model == _COSTED_MODEL
-    return _COSTS.get(section.image_quality) if is_known else None
+    known = _COSTS.get(model, {}) if is_openai(section) else {}
+    return known.get(section.image_quality)
 
 
 def _check_quality(section: OpenAISettings, model: str) -> None:
@@ -170,9 +194,10 @@ def _check_quality(section: OpenAISettings, model: str) -> None:
         )
 
 
-def _prices(section: OpenAISettings) -> dict[str, str]:
+def _prices(section: OpenAISettings, model: str) -> dict[str, str]:
     """Return USDC by resolution: the operator's price, or a multiple of the price at 1K."""
-    usual = _PRICES[section.image_quality] if is_openai(section) else _PLAIN_PRICE
+    table = _FLARE_PRICES if model == _DEFAULT_MODEL else _PRICES
+    usual = table[section.image_quality] if is_openai(section) else _PLAIN_PRICE
     price = section.image_price or usual
     if not price:
         raise SettingsError(

@@ -22,6 +22,7 @@ PICTURE = {
         "input_tokens": 8,
         "input_tokens_details": {"image_tokens": 0, "text_tokens": 8},
         "output_tokens": 1056,
+        "output_tokens_details": {"image_tokens": 1056, "text_tokens": 0},
         "total_tokens": 1064,
     },
 }

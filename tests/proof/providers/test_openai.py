@@ -55,10 +55,10 @@ async def test_one_picture_is_asked_for_and_returned(site):
     result = await site.submit()
     (output,) = result.outputs
     assert (output.data, output.media_type) == (PNG, "image/jpeg")
-    assert result.cost_micros is None  # tokens are told, and no price
+    assert result.cost_micros is None  # tokens are told, and nobody knows this server's price
     assert site.seen[0].headers["Authorization"] == f"Bearer {KEY}"
     assert site.seen[0].json == {
-        "model": "gpt-image-2",
+        "model": "gpt-image-2.5-flare",
         "prompt": "a boat",
         "n": 1,
         "size": "1536x864",
@@ -71,8 +71,9 @@ async def test_openai_itself_is_asked_for_a_quality_and_not_sent_what_it_refuses
     site.answers("POST", PATH, (200, PICTURE))
     ((endpoint, sold),) = on_sale(openai_image_quality="high")
     provider = attrs.evolve(sold, outbound=Outbound(f"{site.url}/v1"))
-    await provider.submit(BOAT, PlainJob(endpoint))
+    result = await provider.submit(BOAT, PlainJob(endpoint))
     await provider.close()
+    assert result.cost_micros == 5 * 8 + 30 * 1056
     assert site.seen[0].json["quality"] == "high"
     assert "response_format" not in site.seen[0].json
 
@@ -273,9 +274,9 @@ def prices(**values):
 
 
 def test_a_larger_picture_costs_more():
-    assert prices() == {"1K": 80_000}
+    assert prices() == {"1K": 40_000}
     every = ("1K", "2K", "4K")
-    assert prices(openai_image_resolutions=every) == {"1K": 80_000, "2K": 160_000, "4K": 240_000}
+    assert prices(openai_image_resolutions=every) == {"1K": 40_000, "2K": 80_000, "4K": 120_000}
 
 
 def test_price_and_resolutions_are_the_operators():
@@ -286,7 +287,7 @@ def test_price_and_resolutions_are_the_operators():
     }
     ((endpoint, _),) = on_sale(openai_image_resolutions=("4K", "2K"))
     assert endpoint.resolution.default == "2K"
-    assert endpoint.price_units == 160_000  # the price that is quoted first is the default's
+    assert endpoint.price_units == 80_000  # the price that is quoted first is the default's
 
 
 def test_it_can_be_probed_and_closed_and_has_no_jobs():

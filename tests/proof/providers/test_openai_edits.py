@@ -30,7 +30,10 @@ REQUEST = GenerationRequest(
 )
 # US dollars of a square at 1K by quality, as in gateway_openai/settings.py, and of the 1,536
 # tokens of a picture that is sent.
-COSTS = {"low": 0.006, "medium": 0.053, "high": 0.211, "auto": 0.211}
+COSTS = {
+    "gpt-image-2": {"low": 0.006, "medium": 0.053, "high": 0.211, "auto": 0.211},
+    "gpt-image-2.5-flare": {"low": 0.006, "medium": 0.013, "high": 0.053, "xhigh": 0.094},
+}
 SENT_COST = 1_536 * 8 / 10**6
 
 
@@ -96,7 +99,7 @@ async def test_openai_itself_is_asked_for_a_quality_and_not_sent_what_it_refuses
     await provider.submit(REQUEST, PlainJob(endpoint))
     await provider.close()
     form = site.seen[0].form
-    assert (form["model"], form["quality"]) == ("gpt-image-2", "high")
+    assert (form["model"], form["quality"]) == ("gpt-image-2.5-flare", "high")
     assert "response_format" not in form
 
 
@@ -124,10 +127,13 @@ def test_another_server_sells_edits_only_where_the_operator_names_a_model(site):
     assert set(on_sale_at_openai()) == {"openai-image", SLUG}
 
 
-@pytest.mark.parametrize("quality", COSTS)
-def test_no_edit_is_sold_below_its_cost(quality):
-    endpoint, _ = on_sale_at_openai(openai_image_quality=quality)[SLUG]
-    assert endpoint.price_units / 10**6 >= 1.2 * (COSTS[quality] + SENT_COST)
+@pytest.mark.parametrize(
+    ("model", "quality"), [(model, quality) for model in COSTS for quality in COSTS[model]]
+)
+def test_no_edit_is_sold_below_its_cost(model, quality):
+    values = {"openai_image_model": model, "openai_image_quality": quality}
+    endpoint, _ = on_sale_at_openai(**values)[SLUG]
+    assert endpoint.price_units / 10**6 >= 1.2 * (COSTS[model][quality] + SENT_COST)
 
 
 def test_the_operator_sets_the_price():

@@ -2,7 +2,8 @@
 
 Evidence, nothing of it seen live: openai 3.54.0 (PyPI, 2026-11-22) documents `xhigh` and `max` for
 gpt-image-2.5 and later; OpenAI's price examples of gpt-image-2 as other companies quote them
-(2026-05): a square costs 0.006, 0.053 and 0.211 US dollars from low to high.
+(2026-05): a square costs 0.006, 0.053 and 0.211 US dollars from low to high. Those of 2.5 Flare are
+tokens that others measured (2026-09) at 30 US dollars a million.
 """
 
 import pytest
@@ -12,7 +13,18 @@ import gateway_openai
 from gateway import Settings, SettingsError
 from gateway.settings import EndpointOverride
 
-COST_MICROS = {"low": 6_000, "medium": 53_000, "high": 211_000, "auto": 211_000}
+COST_MICROS = {
+    ("gpt-image-2", "low"): 6_000,
+    ("gpt-image-2", "medium"): 53_000,
+    ("gpt-image-2", "high"): 211_000,
+    ("gpt-image-2", "auto"): 211_000,
+    ("gpt-image-2.5-flare", "low"): 5_880,
+    ("gpt-image-2.5-flare", "medium"): 13_170,
+    ("gpt-image-2.5-flare", "high"): 52_680,
+    ("gpt-image-2.5-flare", "xhigh"): 93_660,
+    ("gpt-image-2.5-flare", "max"): 210_720,
+    ("gpt-image-2.5-flare", "auto"): 210_720,
+}
 # What gateway_openai.sizes says about the cost of larger pictures.
 GROWTH = {"1K": 1.0, "2K": 2.0, "4K": 2.6}
 
@@ -23,14 +35,15 @@ def sold(**values):
     return endpoint
 
 
-@pytest.mark.parametrize("quality", COST_MICROS)
-def test_a_picture_of_any_quality_and_size_is_sold_for_more_than_it_costs(quality):
+@pytest.mark.parametrize(("model", "quality"), COST_MICROS)
+def test_a_picture_of_any_quality_and_size_is_sold_for_more_than_it_costs(model, quality):
     every = ("1K", "2K", "4K")
-    endpoint = sold(openai_image_quality=quality, openai_image_resolutions=every)
+    values = {"openai_image_model": model, "openai_image_quality": quality}
+    endpoint = sold(**values, openai_image_resolutions=every)
     prices = {"1K": endpoint.price_units}
     prices |= {step.resolution: step.price_units for step in endpoint.price_steps}
     for resolution, growth in GROWTH.items():
-        assert prices[resolution] >= 1.2 * COST_MICROS[quality] * growth
+        assert prices[resolution] >= 1.2 * COST_MICROS[model, quality] * growth
 
 
 def test_another_server_has_one_price_because_it_is_sent_no_quality():
@@ -39,7 +52,7 @@ def test_another_server_has_one_price_because_it_is_sent_no_quality():
 
 
 def test_a_quality_of_unknown_cost_needs_a_price():
-    values = {"openai_image_quality": "max", "openai_image_model": "gpt-image-2.5-flare"}
+    values = {"openai_image_quality": "max", "openai_image_model": "gpt-image-2.6-flare"}
     with pytest.raises(SettingsError, match="GATEWAY_OPENAI_IMAGE_PRICE is missing"):
         sold(**values)
     assert sold(**values, openai_image_price="0.6").price_units == 600_000
