@@ -134,7 +134,10 @@ class RefusalScenes:
         if not isinstance(gateway.sold.upstream.provider, Probing):
             pytest.skip("the provider has no `health`")
         problem = await problem_of(gateway.sold.upstream)
-        assert problem is None, f"`health` says {problem} of an API that works."
+        assert problem is None, (
+            f"`health` says {problem} of an API that works. Is the address that it asks in "
+            "`others` of your FakeApi?"
+        )
         server = api_of(gateway, "broken")
         server.set_answers(others="broken")
         problem = await problem_of(gateway.sold.upstream)
