@@ -1,7 +1,9 @@
 """The models of fal.ai on sale, and the request that each takes.
 
 fal's own prices are those of its model pages in 2026. Some models bill by the megapixel and round
-up, so 1024 by 1024 pixels cost two.
+up, so 1024 by 1024 pixels cost two. Nano Banana 2.1 is billed by the token: fal's guide
+(fal.ai/learn, 2026-10) puts a picture at 0.040 US dollars at 1K, 0.062 at 2K and 0.134 at 4K; its
+thoughts are 0.002 more, as others read. Others' code asks it with the fields of Nano Banana 2.
 
 Two of them edit pictures, too. An edit by Nano Banana 2 costs what a picture does (fal's page,
 2026). FLUX.2 [pro] counts the picture that is sent by the megapixel, each at 1.5 cents; others read
@@ -37,6 +39,17 @@ MODELS = (
         cost_micros=80_000,
         costs={"2K": 120_000, "4K": 160_000},
         details={"ratio": "aspect_ratio", "formats": ("png", "jpeg", "webp")},
+    ),
+    Model(
+        slug="fal-nano-banana-2-1",
+        id="google/nano-banana-2.1",
+        title="Nano Banana 2.1 on fal",
+        price="0.06",
+        prices={"2K": "0.09", "4K": "0.18"},
+        resolutions=("1K", "2K", "4K"),
+        cost_micros=42_000,
+        costs={"2K": 64_000, "4K": 136_000},
+        details={"ratio": "aspect_ratio", "formats": ("png", "jpeg")},
     ),
     Model(
         slug="fal-flux-2-pro",
