@@ -155,6 +155,7 @@ $(VENDORS_VENV)/.installed-locked: tests/vendors/constraints.txt
 $(VENDORS_VENV)/.installed-newest: $(VENDORS_VENV)/.installed-locked
 	$(VENDORS_VENV)/bin/python -m pip install --quiet "pip>=25.1"
 	$(VENDORS_VENV)/bin/python -m pip install --quiet --upgrade --group vendors
+	$(RM) $< # what is installed is no longer what is locked
 
 # The Dockerfile's steps without Docker, in a clean Debian that debootstrap makes: as root, minutes.
 image-check: install
