@@ -4,13 +4,17 @@ Registration, the test kit and docs/plugin-reference.md read this table, so a ne
 row here.
 """
 
+from collections.abc import Sequence
+
 import attrs
 
+from gateway.domain.description import required_fields
 from gateway.domain.offers import (
     DOCUMENT_EXTRACTION,
     DOCUMENT_PARSING,
     IMAGE_EDITING,
     TEXT_TO_IMAGE,
+    Endpoint,
 )
 
 
@@ -60,3 +64,21 @@ _ALL = (
 
 CAPABILITIES = {one.name: one for one in _ALL}
 """Every capability by its name."""
+
+
+def missing_fields(endpoint: Endpoint) -> list[str]:
+    """Return the fields of its capability that an endpoint does not require.
+
+    There are none of a capability that is not in the table.
+    """
+    known = CAPABILITIES.get(endpoint.capability)
+    needed = known.required_fields if known else ()
+    return [name for name in needed if name not in required_fields(endpoint)]
+
+
+def way_to_require(missing: Sequence[str]) -> str:
+    """Return which fields are missing, and how an author has requests carry them."""
+    named = " and ".join(missing)
+    if missing == ["prompt"]:
+        return f"{named}: name it in required_fields"
+    return f"{named}: name them in required_fields, and the endings of the files in file_extensions"

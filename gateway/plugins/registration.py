@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -10,6 +10,7 @@ import attrs
 from gateway.contracts import AuthorizationVerifier, Provider, Settler, TransferVerifier
 from gateway.domain import (
     ASPECT_RATIOS,
+    DOCUMENT_EXTRACTION,
     IMAGE_EDITING,
     MAX_PROMPT_CHARS,
     OUTPUT_FORMATS,
@@ -19,11 +20,14 @@ from gateway.domain import (
     PriceStep,
     Traits,
 )
-from gateway.domain.capabilities import CAPABILITIES
-from gateway.domain.description import required_fields
+from gateway.domain.capabilities import missing_fields, way_to_require
 from gateway.settings import Settings, names_of
 
 _SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
+_CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+# The gateway itself works on these requests, and needs their fields. Of other capabilities, be they
+# ones that it does not know, the kit tells the author what agents expect.
+_READ_BY_US = (IMAGE_EDITING, DOCUMENT_EXTRACTION)
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
 # A header, or a header and the scheme that its value begins with.
 _HEADER = re.compile(r"[A-Za-z0-9-]+(: [A-Za-z0-9-]+)?")
@@ -125,8 +129,8 @@ def _mistake_in(endpoint: Endpoint) -> str | None:
         text = getattr(endpoint, name)
         if not isinstance(text, str) or not text.strip():
             return f"{name} is empty"
-    if endpoint.capability not in CAPABILITIES:
-        return f"capability {endpoint.capability!r} is none of {', '.join(CAPABILITIES)}"
+    if not _CAPABILITY.fullmatch(endpoint.capability):
+        return f"capability {endpoint.capability!r} is not spelled like text-to-image"
     return (
         _mistake_in_fields(endpoint)
         or _mistake_in_prices(endpoint)
@@ -187,18 +191,10 @@ def _mistake_in_fields(endpoint: Endpoint) -> str | None:
             return f"file extension {ending!r} is not spelled like .pdf"
     if "fileBase64" in endpoint.required_fields and not endpoint.takes_file:
         return "it requires a file, but file_extensions is empty"
-    needed = CAPABILITIES[endpoint.capability].required_fields
-    missing = [name for name in needed if name not in required_fields(endpoint)]
-    if missing:
-        return f"{endpoint.capability} needs {' and '.join(missing)}: {_way_to(missing)}"
+    missing = missing_fields(endpoint)
+    if missing and endpoint.capability in _READ_BY_US:
+        return f"{endpoint.capability} needs {way_to_require(missing)}"
     return _mistake_in_editing(endpoint) if endpoint.edits_pictures else None
-
-
-def _way_to(missing: Sequence[str]) -> str:
-    """Return how an author has requests carry these fields."""
-    if missing == ["prompt"]:
-        return "name it in required_fields"
-    return "name them in required_fields, and the endings of the files in file_extensions"
 
 
 def _mistake_in_editing(endpoint: Endpoint) -> str | None:

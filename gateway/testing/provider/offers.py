@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from gateway.contracts import Chain, PluginContext, Quote
 from gateway.domain import Choice, Endpoint, GenerationRequest
+from gateway.domain.capabilities import CAPABILITIES, missing_fields, way_to_require
 from gateway.settings import Settings
 from gateway.testing.provider.gateway_under_test import GatewayUnderTest, manager_with, problem_in
 
@@ -25,6 +26,16 @@ class OfferScenes:
             f"A hook raised {problem} Without its settings a plugin registers nothing, and every "
             "other one goes on selling."
         )
+
+    async def test_it_sells_what_agents_look_for(self, gateway: GatewayUnderTest) -> None:
+        for endpoint in offered(gateway):
+            where, named = f"Endpoint {endpoint.slug!r}", endpoint.capability
+            assert named in CAPABILITIES, (
+                f"{where}: agents look for none of its capability {named!r}. The gateway knows "
+                f"{', '.join(CAPABILITIES)}."
+            )
+            missing = missing_fields(endpoint)
+            assert not missing, f"{where}: {named} needs {way_to_require(missing)}."
 
     async def test_pictures_are_sold_in_the_formats_that_buyers_choose(
         self, gateway: GatewayUnderTest

@@ -107,6 +107,12 @@ MISTAKES = {
         "test_success_without_a_result_is_not_asked_for_again",
         "Raise ContentPolicy for an answer without a picture",
     ),
+    "capabilities_of_its_own": Mistake(
+        'capability="text-to-image"',
+        'capability="text-to-video"',
+        "test_it_sells_what_agents_look_for",
+        "agents look for none of its capability 'text-to-video'",
+    ),
     "ratios_that_break": Mistake(
         '"ratio": request.aspect_ratio,',
         '"ratio": {"1:1": "square", "16:9": "wide"}[request.aspect_ratio or "1:1"],',
