@@ -40,9 +40,17 @@ def job_urls(body: Mapping[str, object], **names: str) -> dict[str, str]:
     return {use: url for use, url in found.items() if url}
 
 
-def blamed_fields(body: Mapping[str, object]) -> set[str]:
-    """Return the names of the fields that a FastAPI server refuses, read from its `detail`."""
+def blamed_fields(body: Mapping[str, object], *, buyers: str = "") -> set[str]:
+    """Return the names of the fields that a FastAPI server refuses, read from its `detail`.
+
+    What stands inside the field `buyers` is left out: the buyer wrote it, and may have named its
+    parts as the adapter's own fields are named.
+    """
     details = body.get("detail")
     entries = details if isinstance(details, list) else []
     places = [as_object(entry).get("loc") for entry in entries]
-    return {as_text(name) for place in places if isinstance(place, list) for name in place} - {""}
+    named = [place for place in places if isinstance(place, list)]
+    ours = [
+        place[: place.index(buyers)] if buyers and buyers in place else place for place in named
+    ]
+    return {as_text(name) for place in ours for name in place} - {""}

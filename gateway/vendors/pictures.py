@@ -88,7 +88,8 @@ def size_like(
     """
     width, height = picture_size(attachment)
     scale = min(math.sqrt(most_pixels / (width * height)), longest_side / max(width, height))
-    return int(width * scale / step) * step, int(height * scale / step) * step
+    # A hair more, so that 511.9999 is 512: a vendor may refuse the next smaller side.
+    return int(width * scale / step + 1e-6) * step, int(height * scale / step + 1e-6) * step
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:

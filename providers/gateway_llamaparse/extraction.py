@@ -79,7 +79,7 @@ class ExtractJobs(Jobs):
         order = {"file_input": await self.upload(request), "configuration": configuration}
         answer = await self.outbound.request("POST", _PATH, json=order, timeout_s=REQUEST_S)
         if answer.status not in range(200, 300):
-            if blamed_fields(json_object(answer)) & _ADAPTER_FIELDS:
+            if blamed_fields(json_object(answer), buyers="data_schema") & _ADAPTER_FIELDS:
                 raise AccountProblem("The provider does not know the tier or its version.")
             answer.check()
         created = await read_json(answer, Created)

@@ -156,7 +156,7 @@ def _check(answer: Answer) -> None:
         return
     error = json_object(answer)
     kind = as_text(error.get("type"))
-    if kind == "invalid_model" or "model" in blamed_fields(error):
+    if kind == "invalid_model" or "model" in blamed_fields(error, buyers="json_schema"):
         raise AccountProblem(
             "The provider does not know the model: change the settings.", scope="model"
         )

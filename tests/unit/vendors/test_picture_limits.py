@@ -94,7 +94,12 @@ async def test_a_data_uri_has_the_media_type_and_every_byte():
     assert base64.b64decode(encoded) == photo.data
 
 
-SIZES = {(64, 64): (1024, 1024), (4000, 3000): (1168, 880), (100, 800): (256, 2048)}
+SIZES = {
+    (64, 64): (1024, 1024),
+    (4000, 3000): (1168, 880),
+    (100, 800): (256, 2048),
+    (260, 65): (2048, 512),
+}
 
 
 @pytest.mark.parametrize(("sent", "made"), SIZES.items())
