@@ -8,7 +8,9 @@ from gateway import (
     Answer,
     Attachment,
     ContentPolicy,
+    Endpoint,
     GenerationRequest,
+    InvalidInput,
     Job,
     Link,
     Outbound,
@@ -26,6 +28,9 @@ TIMEOUT_S = 240.0
 _PROBE_S = 15.0
 _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "webp"}
 _NO_ROUTE = (404, 405)
+# sd-server takes steps, sizes and numbers of pictures from a prompt that holds this, so one price
+# would buy any amount of work.
+_SD_SERVER_OPTIONS = "<sd_cpp_extra_args>"
 
 
 @attrs.define
@@ -45,6 +50,11 @@ class Painter:
     name: str = "openai"
     timeout_s: float = TIMEOUT_S
 
+    def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:  # noqa: ARG002 - Provider
+        """Refuse a prompt that sets the options of an operator's own server."""
+        if not self.is_openai and _SD_SERVER_OPTIONS in request.prompt:
+            raise InvalidInput(f"A prompt may not hold {_SD_SERVER_OPTIONS}.")
+
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
         """Ask for one picture.
 
@@ -61,7 +71,7 @@ class Painter:
             )
         body = await answer.submit_json()
         check(answer, body)
-        kind = f"image/{_FORMATS[request.output_format or 'png']}"
+        kind = f"image/{self._asked_format(request)}"
         cost = cost_micros(job.endpoint.model, body) if self.is_openai else None
         return Result(outputs=(await _picture(body, kind),), cost_micros=cost)
 
@@ -79,11 +89,16 @@ class Painter:
             "prompt": request.prompt,
             "n": 1,
             "size": SIZES[ratio, request.resolution or "1K"] if ratio is not None else "auto",
-            "output_format": _FORMATS[request.output_format or "png"],
+            "output_format": self._asked_format(request),
             "quality": self.quality,
             "response_format": self.response_format,
         }
         return {name: value for name, value in order.items() if value is not None}
+
+    def _asked_format(self, request: GenerationRequest) -> str:
+        # Servers of operators do not take every format: sd-server edits to no WebP, LocalAI makes
+        # PNG only. The gateway converts what comes, without a second loss.
+        return _FORMATS[request.output_format or "png"] if self.is_openai else "png"
 
     async def close(self) -> None:
         """Close all connections."""

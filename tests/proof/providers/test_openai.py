@@ -54,7 +54,7 @@ async def test_one_picture_is_asked_for_and_returned(site):
     site.answers("POST", PATH, (200, PICTURE))
     result = await site.submit()
     (output,) = result.outputs
-    assert (output.data, output.media_type) == (PNG, "image/jpeg")
+    assert (output.data, output.media_type) == (PNG, "image/png")
     assert result.cost_micros is None  # tokens are told, and nobody knows this server's price
     assert site.seen[0].headers["Authorization"] == f"Bearer {KEY}"
     assert site.seen[0].json == {
@@ -62,7 +62,7 @@ async def test_one_picture_is_asked_for_and_returned(site):
         "prompt": "a boat",
         "n": 1,
         "size": "1536x864",
-        "output_format": "jpeg",
+        "output_format": "png",  # the gateway makes the buyer's JPEG of it
         "response_format": "b64_json",  # only to servers that are not OpenAI's
     }
 
@@ -75,6 +75,7 @@ async def test_openai_itself_is_asked_for_a_quality_and_not_sent_what_it_refuses
     await provider.close()
     assert result.cost_micros == 5 * 8 + 30 * 1056
     assert site.seen[0].json["quality"] == "high"
+    assert site.seen[0].json["output_format"] == "jpeg"
     assert "response_format" not in site.seen[0].json
 
 
@@ -212,7 +213,7 @@ async def test_more_pictures_than_were_asked_for_are_not_sold(site):
 
 async def test_a_link_is_left_to_the_gateway_to_fetch(site):
     site.answers("POST", PATH, (200, {"data": [{"url": LINK}, {"url": LINK}]}))
-    assert (await site.submit()).outputs == (Link(url=LINK, media_type="image/jpeg"),)
+    assert (await site.submit()).outputs == (Link(url=LINK, media_type="image/png"),)
     assert len(site.seen) == 1
 
 
@@ -220,6 +221,20 @@ async def test_a_picture_is_preferred_to_a_link_to_it(site):
     site.answers("POST", PATH, (200, {"data": [{"url": LINK} | PICTURE["data"][0]]}))
     (output,) = (await site.submit()).outputs
     assert output.data == PNG
+
+
+# stable-diffusion.cpp, examples/server/api.md: options in a prompt count as the server's own.
+STEERED = 'a boat <sd_cpp_extra_args>{"sample_params":{"sample_steps":900}}</sd_cpp_extra_args>'
+
+
+def test_a_prompt_cannot_set_the_options_of_the_operators_server():
+    asked = attrs.evolve(BOAT, prompt=STEERED)
+    ((endpoint, own),) = on_sale(openai_base_url="http://127.0.0.1:1234/v1")
+    with pytest.raises(InvalidInput, match="may not hold <sd_cpp_extra_args>"):
+        own.validate(asked, endpoint)
+    own.validate(BOAT, endpoint)
+    ((endpoint, openai),) = on_sale()
+    openai.validate(asked, endpoint)
 
 
 # -- whether it works
