@@ -16,6 +16,7 @@ from gateway.plugins.catalog import Catalog
 from gateway.plugins.live_changes import LiveChanges
 from gateway.settings import Settings
 from gateway.shared_answers import SharedAnswers
+from gateway.store.operators.kept_bars import KeptBars
 
 # What one page has computed is shown to every page of so many seconds.
 _SHARED_S = 2.0
@@ -50,6 +51,9 @@ class Desk:
 
     # What several pages want at the same time, by name.
     shared: SharedAnswers[Any] = attrs.field(init=False)
+
+    # Sums of sales by bar, for the overview.
+    kept_bars: KeptBars = attrs.field(init=False, factory=KeptBars)
 
     # Transfers to the wallet that bought nothing.
     unclaimed: UnclaimedSearch = attrs.field(init=False)

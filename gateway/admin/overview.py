@@ -14,6 +14,7 @@ from gateway.admin.desk import Desk
 from gateway.admin.facts import EndpointFacts, Facts, read_facts
 from gateway.errors import ValidationError
 from gateway.store.operators import sums
+from gateway.store.operators.kept_bars import KeptBars
 from gateway.store.operators.sums import GasSum, NewestSale, Period, SalesBar
 
 # By name: how long, and in how many bars.
@@ -143,7 +144,7 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
     period = period_of(period_name, desk.now())
     facts, stored, machine = await asyncio.gather(
         read_facts(desk),
-        desk.store.operators.sum(_read_period, period),
+        desk.store.operators.sum(_read_period, period, desk.kept_bars),
         asyncio.to_thread(_read_machine, desk.settings.data_dir),
     )
     bars: list[SalesBar] = stored["bars"]
@@ -162,9 +163,9 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
     )
 
 
-def _read_period(db: Any, period: Period) -> dict[str, Any]:
+def _read_period(db: Any, period: Period, kept_bars: KeptBars) -> dict[str, Any]:
     """Return what the database tells of a period, of one state of it."""
-    bars = sums.sales(db, period)
+    bars = kept_bars.sales(db, period)
     return {
         "bars": bars,
         "times": read_times(db, {bar.slug for bar in bars}, period.since),
