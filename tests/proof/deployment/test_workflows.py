@@ -29,8 +29,8 @@ def steps(path: Path) -> Iterator[dict]:
         yield from job["steps"]
 
 
-def test_there_is_one_that_tests_and_one_that_releases():
-    assert [path.stem for path in WORKFLOWS] == ["release", "test"]
+def test_one_tests_one_releases_and_one_asks_the_vendors_clients():
+    assert [path.stem for path in WORKFLOWS] == ["release", "test", "vendors"]
 
 
 @every_workflow
