@@ -29,6 +29,8 @@ ID = "3c1a0b9e-7a4f-4f0f-9b8f-0a51b2d8c7aa"
 SUBMIT = "/v1/convert/source/async"
 POLL = f"/v1/status/poll/{ID}"
 RESULT = f"/v1/result/{ID}"
+# A job that nobody has: the look at the key.
+NOBODYS = "/v1/status/poll/00000000-0000-0000-0000-000000000000"
 TASK = {
     "task_id": ID,
     "task_type": "convert",
@@ -291,21 +293,22 @@ async def test_an_error_of_the_result_has_its_class(api, seller, name):
     ],
 )
 async def test_health_looks_at_the_key_and_converts_nothing(api, seller, status, body, kind):
-    nobodys = "/v1/status/poll/00000000-0000-0000-0000-000000000000"
-    api.answers("GET", nobodys, (status, body))
+    api.answers("GET", NOBODYS, (status, body))
     provider = seller.provider
     if kind is None:
         await provider.health()
     else:
         with pytest.raises(kind):
             await provider.health()
-    assert [(one.method, one.path) for one in api.seen] == [("GET", nobodys)]
+    assert [(one.method, one.path) for one in api.seen] == [("GET", NOBODYS)]
 
 
 # -- a sale from end to end
 
 
 def for_sale(api, settings, **values):
+    # The look at the start finds that the key works.
+    api.answers("GET", NOBODYS, (404, NOT_FOUND))
     return selling(settings, gateway_docling, **({"docling_base_url": api.url} | values))
 
 
