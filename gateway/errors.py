@@ -270,10 +270,15 @@ class AccountProblem(ProviderError):
     The message goes to the operator's log: it must hold no key and nothing that the buyer sent.
     `scope` is "vendor" where the account serves no request (a wrong key, no credit): every endpoint
     of the provider goes off sale. It is "model" where only this endpoint's model is not served,
-    such as a retired one: that endpoint goes off sale, and the others sell on.
+    such as a retired one: that endpoint goes off sale, and the others sell on. It is "choice" where
+    the model refuses a ratio, a resolution or a format: that endpoint goes off sale if the buyer
+    chose none of them and sent no file. Else the task alone fails as by `InvalidInput`, so that
+    nobody takes an endpoint off sale by what he chooses.
     """
 
-    def __init__(self, message: str = "", *, scope: Literal["vendor", "model"] = "vendor") -> None:
+    def __init__(
+        self, message: str = "", *, scope: Literal["vendor", "model", "choice"] = "vendor"
+    ) -> None:
         super().__init__(message)
         self.scope = scope
 

@@ -80,7 +80,7 @@ class Registered:
         `said` is for the operator. `pause_s` are the least seconds until a provider is tried again.
         A probe of the account does not see that a model is back, so a model rests longer.
         """
-        if error.scope == "model":
+        if error.scope != "vendor":
             pause_s = max(pause_s, _MODEL_PAUSE_S)
             self.circuit.trip(said, pause_s=pause_s, is_account=True)
         else:

@@ -37,6 +37,12 @@ _OFF_SALE = (
     "The provider does not serve this gateway's account now. Nothing was made; a refund is due."
 )
 _NO_MODEL = "The provider does not serve this model now. Nothing was made; a refund is due."
+_NOT_THIS_CHOICE = (
+    "The provider's model does not take this ratio, resolution, format or file. "
+    "Nothing was made; a refund is due."
+)
+# What a buyer may choose beside the prompt: fields of the request, and of the endpoint.
+_CHOICES = ("aspect_ratio", "resolution", "output_format")
 _AWAY = "The provider has not worked for too long. Nothing was made; a refund is due."
 _UNCERTAIN = "The provider did not say whether it has accepted the request."
 _UNUSABLE = "The result was made, but is not what the endpoint sells."
@@ -72,6 +78,8 @@ class Outcome:
         )
         self._reason = failure.summary
         error = error_that_counts(raised, upstream.traits, job)
+        if self._is_the_buyers(error, registered):
+            error = InvalidInput(_NOT_THIS_CHOICE)
         tell(signals.attempt_ended, provider=upstream.provider.name, result=_name_error(error))
         await self._act_on(error, failure, registered)
 
@@ -115,6 +123,18 @@ class Outcome:
             case _:
                 self._count_failure(failure, upstream)
                 await self._retry("provider_error", _GAVE_UP)
+
+    def _is_the_buyers(self, error: Exception, registered: Registered) -> bool:
+        """Whether a refusal may be one of what this buyer chose or sent beside the prompt.
+
+        Another's request may be taken, so the endpoint sells on.
+        """
+        if not isinstance(error, AccountProblem) or error.scope != "choice":
+            return False
+        request, endpoint = self.lease.request, registered.endpoint
+        return request.attachment is not None or any(
+            getattr(request, name) != getattr(endpoint, name).default for name in _CHOICES
+        )
 
     async def give_up(self) -> None:
         """Fail the task: it has no attempt left."""
@@ -184,7 +204,7 @@ class Outcome:
 
 
 def _refused_sentence(error: AccountProblem) -> str:
-    return _NO_MODEL if error.scope == "model" else _OFF_SALE
+    return _OFF_SALE if error.scope == "vendor" else _NO_MODEL
 
 
 def _name_error(error: Exception) -> str:

@@ -97,8 +97,7 @@ class JobPoller:
             most_s = self.timing.poll_after_s[1]
             return clamp(getattr(error, "retry_after_s", None), self._next_pause_s(), most_s)
         except AccountProblem as error:
-            failure = describe_failure(error, self.upstream, self.job.lease.request)
-            self.registered.note_account_problem(error, failure.summary, pause_s=0.0)
+            self._note_account_problem(error)
         except (Transient, SubmitUncertain, TimeoutError, OSError):
             # The vendor's API is away for a moment. That says nothing about the job.
             pass
@@ -110,6 +109,13 @@ class JobPoller:
         else:
             return answer
         return self._next_pause_s()
+
+    def _note_account_problem(self, error: AccountProblem) -> None:
+        """Take the vendor or model off sale; raise what is about the request: the job is over."""
+        if error.scope == "choice":
+            raise error
+        failure = describe_failure(error, self.upstream, self.job.lease.request)
+        self.registered.note_account_problem(error, failure.summary, pause_s=0.0)
 
     def count_dead_link(self, error: LinkDead) -> None:
         """Count a dead link; raise it if the job has had too many. Else poll for a new one."""

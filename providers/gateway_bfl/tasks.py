@@ -41,7 +41,7 @@ _FAILED = ("Error", "Failed")
 _LOST = "Task not found"
 _NOT_FOUND = 404
 _TOO_MANY = 429
-# Fields that the adapter fills in, not the buyer.
+# Fields that the adapter fills in from what the buyer chose.
 _ADAPTER_FIELDS = {"width", "height", "output_format", "aspect_ratio", "resolution"}
 # 10⁻⁶ US dollars of one credit, which is a cent.
 _CREDIT_MICROS = 10_000
@@ -115,7 +115,7 @@ def _check(answer: Answer, body: dict[str, Any]) -> None:
     """Raise the error that a status stands for; the body may say how long to wait."""
     for name in sorted(_ADAPTER_FIELDS & blamed_fields(body)):
         raise AccountProblem(
-            f"The model does not take our {name}: change the settings.", scope="model"
+            f"The model does not take our {name}: change the settings.", scope="choice"
         )
     wait_s = as_number(body.get("retry_after"))
     if answer.status == _TOO_MANY and wait_s is not None and "retry-after" not in answer.headers:

@@ -24,7 +24,7 @@ _FAILED = {
     "downstream_service_error",
     "downstream_service_unavailable",
 }
-# Fields that the adapter fills in, not the buyer.
+# Fields that the adapter fills in from what the buyer chose.
 _ADAPTER_FIELDS = {"aspect_ratio", "image_size", "resolution", "output_format"}
 _NOT_FOUND = 404
 _INPUT = (400, 413, 415, 422)
@@ -98,7 +98,7 @@ def _check_details(body: dict[str, Any]) -> None:
         raise JobFailed("fal's model failed.")
     for name in sorted(_ADAPTER_FIELDS & blamed_fields(body)):
         raise AccountProblem(
-            f"fal's model does not take our {name}: change the settings.", scope="model"
+            f"fal's model does not take our {name}: change the settings.", scope="choice"
         )
     if kinds:
         raise InvalidInput("The provider cannot work with this input.")

@@ -20,8 +20,9 @@ from gateway_gemini.answers import Generation
 _ACCOUNT = ("FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND")
 # Fields that the adapter fills in, not the buyer.
 _ADAPTER_FIELDS = ("generation_config", "generationconfig", "model")
-# Messages without details that blame such a field begin with one of these.
-_ADAPTER_MESSAGES = ("aspect ratio", "image size", "api key")
+# Messages without details that blame such a field, or the key, begin with one of these.
+_CHOICE_MESSAGES = ("aspect ratio", "image size")
+_KEY_MESSAGE = "api key"
 # ai.google.dev/gemini-api/docs/billing says that a request that fails with 500 is not charged. It
 # says nothing about 503, and a proxy's 500 does not have the name INTERNAL.
 _NOT_CHARGED = (500, "INTERNAL")
@@ -76,11 +77,21 @@ def _check_argument(error: dict[str, Any]) -> None:
             raise AccountProblem("The provider does not take the API key.")
     for violation in _violations(error, "BadRequest", "fieldViolations"):
         if as_text(violation.get("field")).lower().startswith(_ADAPTER_FIELDS):
-            said = "The model does not take our ratio or size: change the settings."
-            raise AccountProblem(said, scope="model")
-    if as_text(error.get("message")).lower().startswith(_ADAPTER_MESSAGES):
-        raise AccountProblem("The provider does not take the API key, our ratio or our size.")
+            raise _refused_field(as_text(violation.get("field")).lower())
+    message = as_text(error.get("message")).lower()
+    if message.startswith(_KEY_MESSAGE):
+        raise AccountProblem("The provider does not take the API key.")
+    if message.startswith(_CHOICE_MESSAGES):
+        raise _refused_field("generation_config.image_config")
     raise InvalidInput("The provider cannot work with this input.")
+
+
+def _refused_field(field: str) -> AccountProblem:
+    """Return the error for a field that the adapter fills in; ratio and size are the buyer's."""
+    if field == "model" or "modalities" in field:
+        return AccountProblem("The model does not take our request.", scope="model")
+    said = "The model does not take our ratio or size: change the settings."
+    return AccountProblem(said, scope="choice")
 
 
 def _check_quota(error: dict[str, Any]) -> None:

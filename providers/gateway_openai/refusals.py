@@ -30,6 +30,8 @@ _ADAPTER_FIELDS = (
     "moderation",
     "background",
 )
+# Of these, what depends on what the buyer chose.
+_CHOSEN = ("size", "output_format")
 _BAD_REQUEST = 400
 _FORBIDDEN = 403
 # A relay such as OpenRouter refuses content with a 403, and says in `metadata` what it found.
@@ -54,7 +56,7 @@ def _check_error(status: int, error: dict[str, Any]) -> None:
         raise AccountProblem(f"The provider answers {status} {code}.", scope=scope)
     if status == _BAD_REQUEST and error.get("param") in _ADAPTER_FIELDS:
         said = f"The model does not take our {error['param']}: change the settings."
-        raise AccountProblem(said, scope="model")
+        raise AccountProblem(said, scope="choice" if error["param"] in _CHOSEN else "model")
 
 
 def _is_plain(error: dict[str, Any]) -> bool:

@@ -61,7 +61,7 @@ class Painter:
         )
         told = await answer.submit_json()
         body = as_object(told)
-        check(answer, body, is_edit=request.attachment is not None)
+        check(answer, body)
         if body is not told:
             raise SubmitUncertain("OpenRouter answered with success, but not as documented.")
         return Result(outputs=(await _picture(body),), cost_micros=cost_micros(body))

@@ -18,19 +18,16 @@ _FLAGS = ("reasons", "flagged_input")
 _POLICY = ("moderation", "content policy", "content filter", "safety", "flagged", "prohibited")
 # Fields that the adapter fills in, not the buyer. They are looked for in OpenRouter's own words
 # alone: what the vendor said may repeat the prompt, and a prompt must not take a model off sale.
-_ADAPTER_FIELDS = ("aspect ratio", "resolution", "quality", "unsupported parameter")
-# Ratio, resolution and quality may be said of the picture that a buyer sent, too.
-_EDITS_FIELDS = ("unsupported parameter",)
+_ADAPTER_FIELDS = ("unsupported parameter",)
+# Those that depend on what the buyer chose, or that may be said of the picture that he sent.
+_CHOSEN = ("aspect ratio", "resolution", "quality")
 _MOST_OWN_CHARS = 200
 # The most of an error's text that is searched.
 _MOST_CHARS = 2_000
 
 
-def check(answer: Answer, body: dict[str, Any], *, is_edit: bool = False) -> None:
-    """Raise the error that an answer stands for; do nothing for one that should hold a picture.
-
-    `is_edit` says whether a buyer's picture was sent, so that it may be at fault.
-    """
+def check(answer: Answer, body: dict[str, Any]) -> None:
+    """Raise the error that an answer stands for; do nothing for one that should hold a picture."""
     error = as_object(body.get("error"))
     if not error:
         answer.check()
@@ -39,7 +36,7 @@ def check(answer: Answer, body: dict[str, Any], *, is_edit: bool = False) -> Non
     code = error.get("code")
     is_late = answer.status in range(200, 300)
     status = code if is_late and isinstance(code, int) else answer.status
-    _check_error(status, error, _EDITS_FIELDS if is_edit else _ADAPTER_FIELDS)
+    _check_error(status, error)
     if status in range(200, 300):
         raise SubmitUncertain("OpenRouter answered with success and with an error.")
     Answer(
@@ -47,7 +44,7 @@ def check(answer: Answer, body: dict[str, Any], *, is_edit: bool = False) -> Non
     ).check()
 
 
-def _check_error(status: int, error: dict[str, Any], ours: tuple[str, ...]) -> None:
+def _check_error(status: int, error: dict[str, Any]) -> None:
     metadata = as_object(error.get("metadata"))
     own = _plain(as_text(error.get("message")))
     told = own + _plain(as_text(metadata.get("raw")))
@@ -57,11 +54,11 @@ def _check_error(status: int, error: dict[str, Any], ours: tuple[str, ...]) -> N
         raise ContentPolicy("The provider's filter refused the prompt or its picture.")
     if status == _NOT_FOUND:
         raise AccountProblem("OpenRouter does not serve this model (any more).", scope="model")
-    if status == _BAD_REQUEST and any(word in own[:_MOST_OWN_CHARS] for word in ours):
-        raise AccountProblem(
-            "The model does not take our ratio, resolution or quality: change the settings.",
-            scope="model",
-        )
+    said = "The model does not take our ratio, resolution or quality: change the settings."
+    if status == _BAD_REQUEST and any(word in own[:_MOST_OWN_CHARS] for word in _CHOSEN):
+        raise AccountProblem(said, scope="choice")
+    if status == _BAD_REQUEST and any(word in own[:_MOST_OWN_CHARS] for word in _ADAPTER_FIELDS):
+        raise AccountProblem(said, scope="model")
 
 
 def _plain(text: str) -> str:

@@ -22,6 +22,8 @@ _TOO_MANY = 429
 _RESETS = re.compile(r"resets in ~?([0-9]{1,6})s")
 # Fields with what the buyer writes or sends, or without a name.
 _BUYERS = re.compile(r"(input\.(prompt|input_images)\b.*)?")
+# Fields that the adapter fills in from what the buyer chose.
+_CHOSEN = re.compile(r"input\.(aspect_ratio|resolution|width|height|output_format)\b.*")
 # E005 is the filter's code.
 _POLICY = ("E005", "sensitive", "nsfw", "content policy", "moderation")
 
@@ -66,7 +68,8 @@ def _unprocessable_error(body: dict[str, Any]) -> ProviderError:
     ours = [name for name in names if not _BUYERS.fullmatch(name)]
     if ours:
         said = f"Replicate's model does not take our {ours[0][:60]}."
-        return AccountProblem(said, scope="model")
+        is_choice = all(map(_CHOSEN.fullmatch, ours))
+        return AccountProblem(said, scope="choice" if is_choice else "model")
     if "version" in as_text(body.get("title")).lower():
         said = "Replicate does not know the model's version, or keeps it private."
         return AccountProblem(said, scope="model")

@@ -90,7 +90,7 @@ REFUSED = {
     "a picture of the wrong size": (
         400,
         {"message": "The resolution of the reference image is too low"},
-        InvalidInput,
+        AccountProblem,
     ),
     "a picture that is too large": (413, {"message": "Payload too large"}, InvalidInput),
     "a model that does not edit": (
@@ -101,12 +101,18 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("status", "error", "raised"), REFUSED.values(), ids=REFUSED)
-async def test_what_a_buyers_picture_causes_takes_no_model_off_sale(site, status, error, raised):
+# A `choice` beside which a picture was sent takes nothing off sale.
+SCOPES = {"a picture of the wrong size": "choice", "a model that does not edit": "model"}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_what_a_buyers_picture_causes_takes_no_model_off_sale(site, name):
+    status, error, raised = REFUSED[name]
     site.answers("POST", PATH, (status, {"error": {"code": status, "message": ""} | error}))
     with pytest.raises(raised) as caught:
         await site.submit()
     assert type(caught.value) is raised
+    assert getattr(caught.value, "scope", None) == SCOPES.get(name)
     assert len(site.asked("POST")) == 1
 
 
