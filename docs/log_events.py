@@ -163,6 +163,9 @@ EVENTS: dict[str, str] = {
     ),
     "task.later": "The task is tried again after `delay_s` seconds.",
     "tracing.failed": "A plugin that writes traces failed at a `span`; the work went on.",
+    "unclaimed.failed": (
+        "The search for transfers that bought nothing met a fault; the next look goes on."
+    ),
     "wallet.is_contract": (
         "GATEWAY_WALLET has code: nothing is sold, because payments might be lost."
     ),

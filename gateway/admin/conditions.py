@@ -148,7 +148,11 @@ def _low_gas(key: KeyFacts, word: str, level: Level) -> Condition:
         condition="gas",
         subject=key.address,
         level=level,
-        title=f"Gas for about {counted(key.lasts_for or 0, word)} left",
+        title=(
+            f"Gas for about {counted(key.lasts_for, word)} left"
+            if key.lasts_for
+            else f"Not enough gas for a {word}"
+        ),
         text=(
             f"The {word} key {key.address} holds {(wei or 0) / 10**18:.6f} ETH. "
             "Send it ETH on Base."

@@ -19,6 +19,10 @@ from gateway.plugins.catalog import Catalog, Registered
 from gateway.settings import load_settings
 
 _SLUG = click.argument("slug")
+_ONLY_SET = (
+    "That is what settings and operators say. A vendor that fails is off sale as well: a running "
+    "gateway says so under /api/ready and on the page Endpoints."
+)
 _REASON = click.option("--reason", required=True, help="The reason, for the audit log.")
 
 
@@ -30,7 +34,8 @@ _REASON = click.option("--reason", required=True, help="The reason, for the audi
 def endpoints(context: click.Context, *, as_json: bool, wide: bool) -> None:
     """List what is on sale, and what is switched off.
 
-    The commands below change it. A running gateway follows within two seconds.
+    The commands below change it. A running gateway follows within two seconds. Which vendors fail
+    now, only the running gateway knows: see its /api/ready, or the page Endpoints.
     """
     if context.invoked_subcommand is not None:
         return
@@ -38,6 +43,8 @@ def endpoints(context: click.Context, *, as_json: bool, wide: bool) -> None:
     _apply_changes(catalog)
     rows = [_make_row(catalog, registered) for registered in catalog.everything()]
     print_rows(rows, as_json=as_json, wide=wide, stacked=_stack_row)
+    if not as_json:
+        click.echo(_ONLY_SET, err=True)
 
 
 def _apply_changes(catalog: Catalog) -> None:
@@ -149,8 +156,8 @@ def resume(*, slug: str, reason: str) -> None:
 def price(*, slug: str, usdc_amount: str | None, reset: bool, reason: str) -> None:
     """Sell an endpoint at another price, such as 0.05.
 
-    Prices by resolution or pages rise and fall by the same factor. Who got a price before may pay
-    it for five minutes more.
+    Prices by resolution or pages rise and fall by the same factor. The old price stays good
+    for five minutes more, for anybody.
     """
     units = _read_amount(usdc_amount, usdc, reset=reset)
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 
 import attrs
+import structlog
 
 from gateway.contracts import Chain, Clock, Store
 from gateway.domain import MinedTransfer
@@ -17,10 +18,13 @@ _MAX_BLOCKS = 2_000
 # sales need the same endpoint, and public ones count the questions.
 _DAYS = 7.0
 _REST_S = 0.5
+# The command rests less: somebody waits for it.
+_COMMAND_REST_S = 0.2
 # A look is made again after so many seconds.
 _KEPT_S = 60.0
 # Strangers may send dust without end: of so many transfers the largest are kept.
 _MOST = 500
+_log = structlog.get_logger()
 
 
 async def unclaimed_transfers(
@@ -37,6 +41,8 @@ async def unclaimed_transfers(
     last = min(head.number, await last_block_before(chain, now - hours * 3600))
     found: list[MinedTransfer] = []
     for start in range(first, last + 1, _MAX_BLOCKS):
+        if start > first:
+            await asyncio.sleep(_COMMAND_REST_S)
         end = min(start + _MAX_BLOCKS - 1, last)
         transfers = await chain.transfer_logs(wallet, from_block=start, to_block=end)
         paying = [each for each in transfers if each.amount_units and each.sender != wallet]
@@ -113,6 +119,9 @@ class UnclaimedSearch:
             await self._forget_used(self.since)
         except ChainUnavailable as error:
             self.problem = error.message
+        except Exception:  # noqa: BLE001 - an edge: nobody awaits this task
+            _log.exception("unclaimed.failed")
+            self.problem = "The search has failed; the gateway's log says why."
         else:
             self.problem, self.looked_at = None, self._now()
 

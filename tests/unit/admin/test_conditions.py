@@ -144,11 +144,18 @@ def test_a_key_that_holds_less_than_is_owed_says_where_to_send_it():
     assert KEY in found.text
 
 
-@pytest.mark.parametrize(("left", "level"), [(199, "warn"), (19, "bad"), (0, "bad")])
-def test_gas_is_counted_in_settlements(left, level):
+@pytest.mark.parametrize(
+    ("left", "level", "title"),
+    [
+        (199, "warn", "Gas for about 199 settlements left"),
+        (19, "bad", "Gas for about 19 settlements left"),
+        (1, "bad", "Gas for about 1 settlement left"),
+        (0, "bad", "Not enough gas for a settlement"),
+    ],
+)
+def test_gas_is_counted_in_settlements(left, level, title):
     found = only(**key("settlement", lasts_for=left))
-    assert (found.level, found.condition) == (level, "gas")
-    assert f"about {left} settlements left" in found.title
+    assert (found.level, found.condition, found.title) == (level, "gas", title)
 
 
 def test_gas_that_is_not_known_is_no_alarm():

@@ -1,14 +1,16 @@
 """The search for unused transfers of a week: how many questions it asks, and how fast."""
 
 import asyncio
+import sqlite3
 from types import SimpleNamespace
 
 import pytest
+import structlog
 
 from gateway.domain import Block, MinedTransfer
 from gateway.errors import ChainUnavailable
 from gateway.payments import unclaimed
-from gateway.payments.unclaimed import UnclaimedSearch
+from gateway.payments.unclaimed import UnclaimedSearch, unclaimed_transfers
 
 WEEK_BLOCKS = 7 * 86_400 // 2
 HEAD = 40_000_000
@@ -92,6 +94,34 @@ async def test_dust_in_many_blocks_makes_no_more_than_a_fixed_number_of_question
     assert search.left_out == WEEK_BLOCKS // 30 - 500
     assert chain.block_queries <= 560
     assert sum(rests) >= 0.5 * (chain.log_queries + 500)
+
+
+async def test_the_command_rests_between_two_questions(rests, monkeypatch):
+    monkeypatch.setattr(unclaimed.time, "time", lambda: NOW)
+    chain, store = Chain(dust_every=WEEK_BLOCKS // 3), SimpleNamespace(refunds=Refunds())
+    found = await unclaimed_transfers(chain, store, WALLET, days=7, hours=0)
+    assert len(found) >= 3
+    assert sum(rests) == pytest.approx(0.2 * (chain.log_queries - 1))
+
+
+async def test_an_error_that_nobody_foresaw_is_logged_and_shown(rests):
+    chain = Chain(dust_every=WEEK_BLOCKS // 3)
+
+    async def broken(transfers):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    search = _search(chain)
+    search._store.refunds.unclaimed = broken
+    with structlog.testing.capture_logs() as lines:
+        await search.look(60.0)
+    assert search.problem == "The search has failed; the gateway's log says why."
+    assert search.looked_at is None
+    (line,) = lines
+    assert (line["event"], line["log_level"]) == ("unclaimed.failed", "error")
+    # The next look begins where this one stopped.
+    search._store.refunds = Refunds()
+    await search.look(60.0)
+    assert (search.problem, len(search.known)) == (None, 3)
 
 
 async def test_a_search_that_was_cut_off_goes_on_and_counts_nothing_twice(rests):
