@@ -29,8 +29,9 @@ def facilitator_calls_s(request):
 async def test_a_facilitator_in_trouble_is_a_500_and_nothing_is_charged(
     settings, provider, payer, chain, site, path, trouble
 ):
+    # Before the start: what its own look finds is kept for a while.
+    site.faults[path] = trouble
     async with running(settings, provider) as gateway:
-        site.faults[path] = trouble
         async with nothing_charged(gateway, chain):
             answer = await buy(gateway, payer.header())
         body = await answer.get_json()

@@ -35,8 +35,10 @@ async def test_a_token_of_the_settings_goes_with_every_request(settings, provide
     assert [seen.headers.get("Authorization") for seen in site.seen] == ["Bearer fct_1"] * 3
 
 
-async def test_a_facilitator_that_refuses_the_token_stops_selling(gateway, payer, site):
+async def test_a_facilitator_that_refuses_the_token_stops_selling(settings, provider, payer, site):
+    # Before the start: what its own look finds is kept for a while.
     site.faults["/supported"] = says({"error": "unauthorized"}, 401)
-    answer = await buy(gateway, payer.header())
-    assert answer.status_code == 500
-    assert (await answer.get_json())["code"] == "EXECUTION_ERROR"
+    async with running(settings, provider) as gateway:
+        answer = await buy(gateway, payer.header())
+        assert answer.status_code == 500
+        assert (await answer.get_json())["code"] == "EXECUTION_ERROR"
