@@ -23,7 +23,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-# Writes the six lists of versions and hashes anew. A version stays as it is while it still fits;
+# Writes the seven lists of versions and hashes anew. A version stays as it is while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
 LOCK_VENV := $(VENV)-lock
 LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
@@ -46,6 +46,7 @@ lock:
 	$(LOCK) --constraint constraints.txt --group image-build --output-file deploy/image-build.txt
 	$(LOCK) --constraint constraints.txt --extra testing --group vendors pyproject.toml \
 		--output-file tests/vendors/constraints.txt
+	$(LOCK) --no-deps --group docling-serve --output-file tests/vendors/docling_serve.txt
 
 demo: install
 	$(BIN)/gateway demo
@@ -140,21 +141,24 @@ $(WORKFLOWS_VENV)/.installed:
 	$(WORKFLOWS_VENV)/bin/python -m pip install --quiet check-jsonschema==0.39.0 zizmor==1.32.0
 	touch $@
 
-# The vendors' own clients against the fakes, and the adapters' requests against their types; no
-# vendor is called. `make vendors SDKS=newest` takes the newest packages.
+# The vendors' own clients against the fakes, the adapters' requests against their types, and an
+# adapter against docling-serve's HTTP layer; no vendor is called. `make vendors SDKS=newest` takes
+# the newest packages.
 VENDORS_VENV := $(VENV)-vendors
 SDKS ?= locked
 vendors: $(VENDORS_VENV)/.installed-$(SDKS)
 	$(VENDORS_VENV)/bin/python -m pytest -q tests/vendors
 
-$(VENDORS_VENV)/.installed-locked: tests/vendors/constraints.txt
+$(VENDORS_VENV)/.installed-locked: tests/vendors/constraints.txt tests/vendors/docling_serve.txt
 	$(PYTHON) -m venv --clear $(VENDORS_VENV)
-	$(VENDORS_VENV)/bin/python -m pip install --quiet --require-hashes --no-deps --requirement $<
+	$(VENDORS_VENV)/bin/python -m pip install --quiet --require-hashes --no-deps \
+		$(addprefix --requirement ,$^)
 	touch $@
 
 $(VENDORS_VENV)/.installed-newest: $(VENDORS_VENV)/.installed-locked
 	$(VENDORS_VENV)/bin/python -m pip install --quiet "pip>=25.1"
 	$(VENDORS_VENV)/bin/python -m pip install --quiet --upgrade --group vendors
+	$(VENDORS_VENV)/bin/python -m pip install --quiet --upgrade --no-deps --group docling-serve
 	$(RM) $< # what is installed is no longer what is locked
 
 # The Dockerfile's steps without Docker, in a clean Debian that debootstrap makes: as root, minutes.

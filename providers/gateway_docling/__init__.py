@@ -54,9 +54,16 @@ _DONE = ("success", "partial_success")
 _NOT_FOUND = 404
 # Fields that the adapter fills in, not the buyer.
 _ADAPTER_FIELDS = {"options", "sources", "target", "kind"}
-# A 422 whose detail is a sentence with one of these is about the server's policy of targets and
-# sources (docling-serve 1.22 and later), which the buyer cannot know.
-_POLICY_WORDS = ("target", "presigned", "too many sources", "not allowed")
+# A 422 whose detail is a sentence with one of these is about the server's policy of targets,
+# sources and options (docling-serve 1.22 and later), which the buyer cannot know.
+_POLICY_WORDS = (
+    "target",
+    "presigned",
+    "too many sources",
+    "not allowed",
+    "configured maximum",
+    "server policy",
+)
 # docling-serve's ErrorItem has these for a file that no reader of its kind can open (1.38).
 _FILE_FAULTS = {"policy", "backend_failure"}
 _FILE_READERS = {"user_input", "document_backend"}

@@ -16,6 +16,7 @@ PACKAGES = {
     "mistral": "mistralai",
     "llamaparse": "llama-cloud",
     "azure-documents": "azure-ai-documentintelligence",
+    "docling": "docling-serve",
 }
 HAS_CLIENTS = importlib.util.find_spec("fal_client") is not None
 collect_ignore_glob = [] if HAS_CLIENTS else ["test_*.py"]
@@ -60,7 +61,7 @@ def pytest_terminal_summary(terminalreporter):
         (value, outcome)
         for outcome in ("passed", "failed", "error")
         for report in terminalreporter.stats.get(outcome, ())
-        for name, value in report.user_properties
+        for name, value in getattr(report, "user_properties", ())  # a file's error has none
         if name == "adapter" and (report.when == "call" or outcome == "error")
     )
     write = terminalreporter.write_line

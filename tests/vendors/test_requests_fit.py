@@ -1,6 +1,5 @@
 """Each request of an adapter fits the types of its vendor's client; an unknown field fails."""
 
-import itertools
 import typing
 
 import pytest
@@ -9,23 +8,19 @@ from llama_cloud.types import extract_create_params, parsing_create_params
 from mistralai.client.models import OCRRequest
 from openai.types.image_generate_params import ImageGenerateParamsNonStreaming
 from pydantic import TypeAdapter
-from vendor_site import PlainJob, on_sale
 
 import gateway_gemini
 import gateway_llamaparse
 import gateway_mistral
 import gateway_openai
-from gateway import GenerationRequest
-from gateway.domain import Attachment
-from tests.conftest import PNG
 from tests.proof.kit.test_kit_gemini import GeminiApi
 from tests.proof.kit.test_kit_llamaparse import LlamaExtractApi, LlamaParseApi
 from tests.proof.kit.test_kit_mistral import MistralExtractApi
 from tests.proof.kit.test_kit_openai import OpenAIApi
+from tests.vendors.orders import documents_of, orders, pictures_of
 
 # OpenAI documents the pixels of gpt-image-2 and later.
 _LEAST_PIXELS, _MOST_PIXELS, _LONGEST_SIDE = 655_360, 8_294_400, 3_840
-_SCHEMA = '{"type": "object", "properties": {"total": {"type": "number"}}}'
 
 
 def fits(kind, body):
@@ -76,45 +71,6 @@ class EveryGeminiApi(GeminiApi):
     """Has every model."""
 
     submit = r"POST /v1(beta)?/models/[^/]+:generateContent"
-
-
-def pictures_of(endpoint):
-    """Return a request for every choice that an endpoint leaves to a buyer."""
-    sent = Attachment(name="a.png", data=PNG) if "edit" in endpoint.slug else None
-    choices = (endpoint.aspect_ratio, endpoint.output_format, endpoint.resolution)
-    every = itertools.product(*((None, *choice.values) for choice in choices))
-    for ratio, kind, resolution in every:
-        yield GenerationRequest(
-            prompt="a boat",
-            aspect_ratio=ratio,
-            output_format=kind,
-            resolution=resolution,
-            attachment=sent,
-        )
-
-
-def documents_of(endpoint):
-    """Return a request for every kind of file, with and without a count of pages."""
-    is_asked = endpoint.capability == "document-extraction"
-    prompts = ("What is the total?", _SCHEMA) if is_asked else ("",)
-    for name, pages, prompt in itertools.product(("a.pdf", "a.png"), (None, 1, 7), prompts):
-        sent = Attachment(name=name, data=b"%PDF-1.4")
-        yield GenerationRequest(prompt=prompt, attachment=sent, pages=pages)
-
-
-async def orders(fake, plugin, slugs, requests_of, **values):
-    """Submit every request of the endpoints that are named, and return what was sent, as JSON."""
-    settings = fake.api.settings(fake.url) | values
-    sold = {slug: offer for slug, offer in on_sale(plugin, **settings).items() if slugs(slug)}
-    assert sold
-    count = 0
-    for endpoint, provider in sold.values():
-        for request in requests_of(endpoint):
-            await provider.submit(request, PlainJob(endpoint))
-            count += 1
-        await provider.close()
-    assert len(fake.submitted) == count > len(sold)
-    return fake.submitted
 
 
 @pytest.mark.parametrize("adapter", ["openai"])
