@@ -1,22 +1,36 @@
-"""Each request of an adapter fits the types of its vendor's client; an unknown field fails."""
+"""Each request of an adapter fits the types of its vendor's client; an unknown field fails.
 
+Black Forest Labs have no client: types re-typed from their OpenAPI document stand in for it.
+"""
+
+import base64
 import typing
 
+import azure.ai.documentintelligence as azure
+import httpx
 import pytest
+from azure.core.credentials import AzureKeyCredential
 from google.genai import types as genai
 from llama_cloud.types import extract_create_params, parsing_create_params
 from mistralai.client.models import OCRRequest
+from openai.types.image_edit_params import ImageEditParamsNonStreaming
 from openai.types.image_generate_params import ImageGenerateParamsNonStreaming
 from pydantic import TypeAdapter
+from werkzeug import Request
 
+import gateway_azure_documents
+import gateway_bfl
 import gateway_gemini
 import gateway_llamaparse
 import gateway_mistral
 import gateway_openai
+from tests.proof.kit.test_kit_azure_documents import AzureApi
+from tests.proof.kit.test_kit_bfl import BflApi
 from tests.proof.kit.test_kit_gemini import GeminiApi
 from tests.proof.kit.test_kit_llamaparse import LlamaExtractApi, LlamaParseApi
 from tests.proof.kit.test_kit_mistral import MistralExtractApi
-from tests.proof.kit.test_kit_openai import OpenAIApi
+from tests.proof.kit.test_kit_openai import OpenAIApi, OpenAIEditsApi
+from tests.vendors import bfl
 from tests.vendors.orders import documents_of, orders, pictures_of
 
 # OpenAI documents the pixels of gpt-image-2 and later.
@@ -34,10 +48,38 @@ def fits(kind, body):
 def fits_openai(body):
     # Another server than OpenAI's gets `response_format`, which OpenAI's newer models refuse.
     fits(ImageGenerateParamsNonStreaming, body)
-    width, height = map(int, body["size"].split("x"))
+    fits_sizes_of_openai(body["size"])
+
+
+def fits_sizes_of_openai(size):
+    width, height = map(int, size.split("x"))
     assert width % 16 == height % 16 == 0
     assert max(width, height) <= _LONGEST_SIDE
     assert _LEAST_PIXELS <= width * height <= _MOST_PIXELS
+
+
+def fits_openai_edit(ask):
+    """Assert it of the form of an edit, which has its values as text."""
+    form = Request.from_values(
+        method="POST", data=ask.body, content_type=ask.headers["content-type"]
+    )
+    fits(ImageEditParamsNonStreaming, form.form.to_dict())
+    assert len(form.form.to_dict(flat=False)) == len(form.form.to_dict())
+    ((name, picture),) = form.files.items()
+    assert name == "image"
+    assert picture.mimetype == "image/png"
+    form.close()
+    if form.form["size"] != "auto":
+        fits_sizes_of_openai(form.form["size"])
+
+
+def fits_bfl(ask):
+    body = ask.json
+    bfl.INPUTS[ask.path.rpartition("/")[2]].model_validate(body)
+    if "width" in body:
+        # Its documentation says so; its OpenAPI document does not.
+        assert body["width"] % 16 == body["height"] % 16 == 0
+        assert body["width"] * body["height"] <= 4_000_000
 
 
 def fits_gemini(body):
@@ -67,6 +109,12 @@ def fits_llama_extract(body):
     fits(extract_create_params.ExtractCreateParams, body)
 
 
+class EveryBflApi(BflApi):
+    """Has every model."""
+
+    submit = r"POST /v1/flux-[^/]+"
+
+
 class EveryGeminiApi(GeminiApi):
     """Has every model."""
 
@@ -81,6 +129,57 @@ async def test_pictures_of_openai(adapter, begin):
     )
     for ask in sent:
         fits_openai(ask.json)
+
+
+@pytest.mark.parametrize("adapter", ["openai"])
+@pytest.mark.parametrize("model", ["gpt-image-2", "gpt-image-2.5-flare"])
+async def test_edits_of_openai(adapter, model, begin):
+    values = {"openai_image_resolutions": ("1K", "2K", "4K"), "openai_edit_model": model}
+    fake = begin(OpenAIEditsApi())
+    for ask in await orders(
+        fake, gateway_openai, "openai-image-edit".__eq__, pictures_of, **values
+    ):
+        fits_openai_edit(ask)
+
+
+@pytest.mark.parametrize("adapter", ["bfl"])
+async def test_pictures_and_edits_of_bfl(adapter, begin):
+    sent = await orders(begin(EveryBflApi(), "accepted"), gateway_bfl, bool, pictures_of)
+    for ask in sent:
+        fits_bfl(ask)
+    assert {ask.path.rpartition("/")[2] for ask in sent} == set(bfl.INPUTS)
+
+
+@pytest.mark.parametrize("adapter", ["bfl"])
+@pytest.mark.parametrize("end", ["waiting", "made", "nothing", "moderated", "failed", "lost"])
+def test_answers_of_the_fake_of_bfl(adapter, end, begin):
+    fake = begin(BflApi(), "accepted", jobs=end)
+    task = httpx.post(f"{fake.url}/v1/flux-2-pro", json={"prompt": "a boat"}).json()
+    answer = httpx.get(bfl.AsyncResponse.model_validate(task).polling_url).json()
+    assert bfl.ResultResponse.model_validate(answer).id == task["id"]
+
+
+@pytest.mark.parametrize("adapter", ["azure-documents"])
+async def test_documents_of_azure_are_sent_as_its_client_sends_them(adapter, begin):
+    ours = tuple(
+        await orders(
+            fake := begin(AzureApi(), "accepted"), gateway_azure_documents, bool, documents_of
+        )
+    )
+    with azure.DocumentIntelligenceClient(fake.url, AzureKeyCredential("k")) as client:
+        for ask in ours:
+            client.begin_analyze_document(
+                "prebuilt-layout",
+                azure.models.AnalyzeDocumentRequest(
+                    bytes_source=base64.b64decode(ask.json["base64Source"])
+                ),
+                pages=ask.query.get("pages"),
+                output_content_format="markdown",
+                polling_interval=0,
+            ).result()
+            theirs = fake.submitted[-1]
+            assert (ask.path, ask.query, ask.json) == (theirs.path, theirs.query, theirs.json)
+    assert {ask.query.get("pages") for ask in ours} == {None, "1-1", "1-7"}
 
 
 @pytest.mark.parametrize("adapter", ["gemini"])
@@ -119,3 +218,13 @@ def test_a_field_or_value_that_the_client_does_not_know_fails(adapter):
         fits_openai(order | {"colour": "red"})
     with pytest.raises(ValueError, match="bmp"):
         fits_openai(order | {"output_format": "bmp"})
+
+
+@pytest.mark.parametrize("adapter", ["bfl"])
+@pytest.mark.parametrize("wrong", [{"colour": "red"}, {"width": 32}, {"output_format": "jpg"}])
+def test_a_field_or_value_that_bfl_does_not_describe_fails(adapter, wrong):
+    order = {"prompt": "a", "width": 1024, "height": 1024}
+    for model in ("flux-2-pro", "flux-2-klein-9b"):
+        bfl.INPUTS[model].model_validate(order)
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            bfl.INPUTS[model].model_validate(order | wrong)
