@@ -153,7 +153,7 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         ...
 
     async def open_payments(self) -> list[Payment]:
-        """Return the payments whose outcome is unknown, oldest first."""
+        """Return the payments whose outcome only the chain knows, oldest first."""
         ...
 
     # -- what the gas of the gateway's keys cost

@@ -99,6 +99,10 @@ class Payment:
     # The task that was bought.
     task_id: str = attrs.field(default="", eq=False)
 
+    # What took the money, if not USDC on the chain: the name of a payment method. Such a payment
+    # has flow `direct`, and its `paid_tx` is no transaction.
+    method: str | None = None
+
 
 @attrs.frozen(kw_only=True)
 class Refund:

@@ -45,16 +45,22 @@ def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: Rese
         raise PayerBusy
     if count and units + task.price_units > limits.balance_units:
         raise PayerBusy
-    if task.request.attachment is not None:
-        held = db.execute(
-            """SELECT coalesce(sum(length(f.data)), 0) FROM tasks t
-               JOIN task_files f ON f.task_id = t.id WHERE t.status = 'held'"""
-        ).fetchone()[0]
-        if held + len(task.request.attachment.data) > limits.held_file_bytes:
-            raise ExecutionError(
-                "Too many documents wait for their payments now; nothing was charged. Try again "
-                "in a minute."
-            )
+    check_held_files(db, task, limits.held_file_bytes)
+
+
+def check_held_files(db: sqlite3.Connection, task: NewTask, most_bytes: int) -> None:
+    """Raise `ExecutionError` where the files of unpaid tasks would take more than `most_bytes`."""
+    if task.request.attachment is None:
+        return
+    held = db.execute(
+        """SELECT coalesce(sum(length(f.data)), 0) FROM tasks t
+           JOIN task_files f ON f.task_id = t.id WHERE t.status = 'held'"""
+    ).fetchone()[0]
+    if held + len(task.request.attachment.data) > most_bytes:
+        raise ExecutionError(
+            "Too many documents wait for their payments now; nothing was charged. Try again in a "
+            "minute."
+        )
 
 
 def _is_barred(db: sqlite3.Connection, payer: str, since: float) -> bool:

@@ -39,7 +39,7 @@ _CONVERTER.register_unstructure_hook(bytes, lambda value: value.hex())
 
 _PAYMENT_FIELDS = (
     *("flow", "state", "request_hash", "price_units", "payer", "authorization"),
-    *("search_from_block", "paid_tx", "paid_log_index", "paid_units"),
+    *("search_from_block", "paid_tx", "paid_log_index", "paid_units", "method"),
 )
 _OWN_COLUMNS = ", ".join(["p.id AS payment_id", *(f"p.{name}" for name in _PAYMENT_FIELDS)])
 PAYMENT_COLUMNS = (
@@ -75,7 +75,7 @@ def payment_of(row: sqlite3.Row) -> Payment:
 def _make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
     """Return the payment of these `_OWN_COLUMNS`."""
     (payment_id, flow, state, request_hash, price_units, payer, signed) = columns[:7]
-    (search_from_block, paid_tx, paid_log_index, paid_units) = columns[7:]
+    (search_from_block, paid_tx, paid_log_index, paid_units, method) = columns[7:]
     return Payment(
         id=payment_id,
         flow=_FLOWS[flow],
@@ -90,6 +90,7 @@ def _make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
         paid_units=paid_units,
         slug=slug,
         task_id=task_id,
+        method=method,
     )
 
 

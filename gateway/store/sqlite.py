@@ -181,7 +181,8 @@ class SqliteStore:
     async def open_payments(self) -> list[Payment]:
         rows = await self._rows(
             f"""SELECT {PAYMENT_COLUMNS} FROM payments p
-                WHERE p.state IN ('reserved', 'settling') ORDER BY p.id"""  # noqa: S608 - constants
+                WHERE p.state IN ('reserved', 'settling') AND p.method IS NULL
+                ORDER BY p.id"""  # noqa: S608 - constants
         )
         return [payment_of(row) for row in rows]
 

@@ -10,36 +10,41 @@ import attrs
 
 # Sums of wei are added up in two parts: nine ETH exceed 64 bits.
 _GIGA = 10**9
-_SALES = """
+# What took the money, and the transaction in which it came: a method's sale has none.
+_FLOW = "coalesce(p.method, p.flow)"
+_PAID_TX = "CASE WHEN p.method IS NULL THEN p.paid_tx END"
+_SALES = f"""
     SELECT p.created_at AS at, 'sale' AS kind, t.id AS task_id, t.slug AS slug,
-        t.provider AS provider, p.flow AS flow, p.payer AS payer, p.paid_tx AS tx_hash,
+        t.provider AS provider, {_FLOW} AS flow,
+        coalesce(m.payer, p.payer) AS payer, {_PAID_TX} AS tx_hash,
         p.paid_block AS block, p.paid_units AS units, NULL AS wei, NULL AS cost_micros,
         NULL AS cost_source, p.state AS state, r.tx_hash AS related_tx
     FROM payments p JOIN tasks t ON t.payment_id = p.id
         LEFT JOIN refunds r ON r.payment_id = p.id
-    WHERE p.created_at >= :since AND p.created_at < :until AND p.paid_tx IS NOT NULL"""
-_REFUNDS = """
-    SELECT e.at, 'refund', t.id, t.slug, t.provider, p.flow, r.recipient, r.tx_hash,
+        LEFT JOIN method_proofs m ON m.payment_id = p.id
+    WHERE p.created_at >= :since AND p.created_at < :until AND p.paid_tx IS NOT NULL"""  # noqa: S608 - constants
+_REFUNDS = f"""
+    SELECT e.at, 'refund', t.id, t.slug, t.provider, {_FLOW}, r.recipient, r.tx_hash,
         (SELECT s.mined_block FROM sent_transactions s WHERE s.tx_hash = r.tx_hash),
-        -r.amount_units, NULL, NULL, NULL, p.state, p.paid_tx
+        -r.amount_units, NULL, NULL, NULL, p.state, {_PAID_TX}
     FROM payments p JOIN refunds r ON r.payment_id = p.id JOIN tasks t ON t.payment_id = p.id
         JOIN payment_events e ON e.payment_id = p.id AND e.new_state = 'refunded'
-    WHERE p.state = 'refunded' AND e.at >= :since AND e.at < :until"""
-_GAS = """
+    WHERE p.state = 'refunded' AND e.at >= :since AND e.at < :until"""  # noqa: S608 - constants
+_GAS = f"""
     SELECT s.mined_at, 'gas', t.id, t.slug, t.provider,
-        CASE WHEN r.sender = s.signer THEN 'refund' ELSE p.flow END, s.signer, s.tx_hash,
+        CASE WHEN r.sender = s.signer THEN 'refund' ELSE {_FLOW} END, s.signer, s.tx_hash,
         s.mined_block, NULL, -(s.gas_wei + coalesce(s.l1_fee_wei, 0)), NULL, NULL,
-        CASE s.succeeded WHEN 0 THEN 'reverted' ELSE 'mined' END, p.paid_tx
+        CASE s.succeeded WHEN 0 THEN 'reverted' ELSE 'mined' END, {_PAID_TX}
     FROM sent_transactions s JOIN payments p ON p.id = s.payment_id
         JOIN tasks t ON t.payment_id = p.id LEFT JOIN refunds r ON r.payment_id = p.id
-    WHERE s.mined_at >= :since AND s.mined_at < :until"""
-_RESULTS = """
-    SELECT t.completed_at, 'vendor', t.id, t.slug, t.provider, p.flow, '', NULL, NULL,
+    WHERE s.mined_at >= :since AND s.mined_at < :until"""  # noqa: S608 - constants
+_RESULTS = f"""
+    SELECT t.completed_at, 'vendor', t.id, t.slug, t.provider, {_FLOW}, '', NULL, NULL,
         NULL, NULL, -t.cost_micros,
         CASE WHEN t.cost_micros IS NULL THEN 'unknown' ELSE t.cost_source END,
-        t.status, p.paid_tx
+        t.status, {_PAID_TX}
     FROM tasks t JOIN payments p ON p.id = t.payment_id
-    WHERE t.completed_at >= :since AND t.completed_at < :until AND t.status = 'completed'"""
+    WHERE t.completed_at >= :since AND t.completed_at < :until AND t.status = 'completed'"""  # noqa: S608 - constants
 _ROWS = f"{_SALES} UNION ALL {_REFUNDS} UNION ALL {_GAS} UNION ALL {_RESULTS}"
 
 
@@ -56,7 +61,7 @@ class LedgerRow:
     slug: str
     provider: str | None
 
-    # `x402` or `direct`; of gas, `refund` where the transaction sent a refund.
+    # `x402`, `direct` or a payment method; of gas, `refund` where the transaction sent a refund.
     flow: str
 
     # Of a sale the payer, of a refund its recipient, of gas the key; empty for a vendor.
@@ -189,13 +194,15 @@ def booked_sales(
 ) -> list[Booked]:
     """Return the sales whose transfer is in a range of blocks, or may be.
 
-    Of a sale without a known block it is known only that it was made in the period.
+    Of a sale without a known block it is known only that it was made in the period. A sale by a
+    method has no transfer.
     """
     return _booked(
         db,
         """SELECT p.paid_tx, p.payer, p.paid_units, t.id, p.paid_block
            FROM payments p JOIN tasks t ON t.payment_id = p.id
-           WHERE p.paid_tx IS NOT NULL AND (p.paid_block BETWEEN :first AND :last
+           WHERE p.paid_tx IS NOT NULL AND p.method IS NULL
+               AND (p.paid_block BETWEEN :first AND :last
                OR (p.paid_block IS NULL AND p.created_at >= :since AND p.created_at < :until))""",
         {"since": since, "until": until, "first": first, "last": last},
     )

@@ -103,10 +103,11 @@ def last_final_task(db: sqlite3.Connection) -> int:
 def sales_between(db: sqlite3.Connection, after: int, until: int | None) -> list[Sales]:
     """Return the sales whose payment's number is above `after` and, if given, at most `until`."""
     rows = db.execute(
-        """SELECT t.slug, p.flow, count(*) AS sales, sum(p.paid_units) AS units
+        """SELECT t.slug, coalesce(p.method, p.flow) AS flow, count(*) AS sales,
+               sum(p.paid_units) AS units
            FROM payments p JOIN tasks t ON t.payment_id = p.id
            WHERE p.id > ? AND p.id <= coalesce(?, p.id) AND p.paid_tx IS NOT NULL
-           GROUP BY t.slug, p.flow""",
+           GROUP BY t.slug, coalesce(p.method, p.flow)""",
         (after, until),
     )
     return [Sales(slug=slug, flow=flow, sales=n, units=units) for slug, flow, n, units in rows]

@@ -72,11 +72,11 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
         "completedAt": _write_time(task.completed_at),
         "expiresAt": _write_time(task.expires_at),
         "payment": {
-            "flow": str(task.payment.flow),
+            "flow": task.payment.method or str(task.payment.flow),
             "state": _write_payment_state(task.payment.state),
             "amount": number(task.payment.paid_units or task.payment.price_units),
             "network": network,
-            "transaction": task.payment.paid_tx,
+            "transaction": task.payment.paid_tx if task.payment.method is None else None,
         },
         "result": _write_result(task, links),
         "error": task.error,

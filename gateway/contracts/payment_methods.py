@@ -1,0 +1,123 @@
+"""What a payment method promises whose proofs the core cannot read, such as prepaid vouchers.
+
+The core keeps the order of docs/payments.md for it: T1 writes payment, claim and proof down, T2
+writes `settling`, only then is `settle` asked, and T3 or TR writes its answer down. A crash or a
+silent settler leaves the payment open, and the core asks again until it knows.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from gateway.contracts.payments import Challenge, Quote
+
+MAX_PROOF_BYTES = 16_384
+
+
+@attrs.frozen(kw_only=True)
+class MethodProof:
+    """A decoded payment header of a method.
+
+    It is worth `value_units`, and is used up as a whole: the price may be less, never more. What
+    is over is not given back, and a refund is of the whole value.
+    """
+
+    # What may be used once, such as a voucher's serial: 1 to 200 of a-z, 0-9, `.`, `_` and `-`.
+    # The core puts the method's name before it, so it meets no claim of another method.
+    key: str
+
+    # What `settle` needs, 1 to `MAX_PROOF_BYTES` bytes. A repeat must have the same bytes, so a
+    # stranger who knows the key alone gets nothing. It is kept, so it holds no secret that is worth
+    # more than this one payment.
+    data: bytes = attrs.field(repr=False)
+
+    # 10⁻⁶ USDC.
+    value_units: int
+
+    # Who pays, in the method's own words, for the operator's pages; up to 200 characters.
+    payer: str
+
+    # Where a refund in USDC may go; None: the operator names an address.
+    refund_to: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class MethodPayment:
+    """One payment as it is settled. The same after a crash as before it."""
+
+    claim: str
+    data: bytes = attrs.field(repr=False)
+    value_units: int
+    price_units: int
+
+    # The task that is bought. A restored database may know nothing of what a claim bought before,
+    # so a claim that was taken for another task is refused.
+    task_id: str
+
+    # Unix seconds of T1. What was good then stays good: a restart may take long.
+    reserved_at: float
+
+
+@attrs.frozen
+class Taken:
+    """The method took the money, now or when it was asked before."""
+
+    # What the operator's pages show as the receipt.
+    reference: str
+
+
+@attrs.frozen
+class Refused:
+    """The method did not take the money and will never take it under this claim.
+
+    A call that is still on its way must be refused, too. The claim stays used up.
+    """
+
+    reason: str
+
+
+class PaymentMethod(Protocol):
+    """A way to pay with proofs of its own.
+
+    It may have two more attributes, as an `AuthorizationVerifier` has: `guide` and
+    `answer_headers`.
+    """
+
+    # The prefix of its claims, and its name in pages and books: 2 to 20 of a-z and 0-9, beginning
+    # with a letter. `tx` and `auth` are the core's.
+    name: str
+
+    # As an `AuthorizationVerifier` has them. No two methods or verifiers may have the same header.
+    header_names: Sequence[str]
+
+    def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
+        """Return what a 402 gets from this method: headers and, if its payment was refused, more.
+
+        `reason` is None unless a payment of this method was refused.
+        """
+        ...
+
+    def read(self, header: str) -> MethodProof:
+        """Decode a payment header. Pure. Raises `PaymentRequired` for a malformed one."""
+        ...
+
+    async def check(self, proof: MethodProof, quote: Quote, now: float) -> None:
+        """Check whether the proof is good now. Writes nothing, takes nothing.
+
+        Raises `PaymentRequired` if it is not good, and `ExecutionError` if that cannot be known.
+        """
+        ...
+
+    async def settle(self, payment: MethodPayment) -> Taken | Refused:
+        """Take the money, once for each claim, and say so again as often as it is asked.
+
+        The claim belongs to the first task that it is taken for; for any other task it is refused.
+        Two calls may run at once. Raises anything if the outcome is not known: the payment stays
+        open, its task waits, the buyer is never told 402, and the core asks again.
+        """
+        ...
+
+    def receipt_headers(self, proof: MethodProof, reference: str | None) -> Mapping[str, Any]:
+        """Return headers of the 200; `reference` is None while the outcome is not known."""
+        ...

@@ -1,0 +1,204 @@
+"""The writes of payments by further methods, as functions of the write connection.
+
+They are T1, T2, T3 and TR of docs/payments.md for a proof that only its method can read. The claim
+is the same row as any other payment's, so nothing is used twice whatever way it came by.
+"""
+
+import hashlib
+import sqlite3
+
+import attrs
+
+from gateway.contracts import NewTask
+from gateway.contracts.payment_methods import MethodPayment, MethodProof, Refused, Taken
+from gateway.domain import Flow, Payment, PaymentState, Task, TaskStatus
+from gateway.store import payments
+from gateway.store.claims import check_same_request, claim, find_idempotent, insert_task, is_claimed
+from gateway.store.payers import check_held_files
+from gateway.store.rows import PAYMENT_COLUMNS, payment_of
+
+# No address has proved itself: a refund goes where the proof or the operator says.
+_NO_ADDRESS = "0x" + "0" * 40
+
+
+@attrs.frozen(kw_only=True)
+class OpenMethodPayment:
+    """A payment whose outcome only its method knows."""
+
+    payment: Payment
+    method: str
+    asked: MethodPayment
+
+
+def claim_key(method: str, key: str) -> str:
+    """Return the claim of a method's key; no other method, flow or key has the same."""
+    return f"{method}:{key}"
+
+
+def reserve(
+    db: sqlite3.Connection,
+    task: NewTask,
+    method: str,
+    proof: MethodProof,
+    idempotency_hash: str | None,
+    held_file_bytes: int,
+) -> Task | None:
+    """Write a payment `reserved` with claim and proof, and its task `held`: T1.
+
+    Returns None where the claim is taken, and the earlier task where the Idempotency-Key is known.
+    Raises `IdempotencyConflict`, `ExecutionError` and, for a value below the price, `ValueError`.
+    """
+    key = claim_key(method, proof.key)
+    if is_claimed(db, key):
+        return None
+    if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
+        check_same_request(known, task)
+        return known
+    if proof.value_units < task.price_units:
+        raise ValueError(f"{key} is worth less than the price")
+    check_held_files(db, task, held_file_bytes)
+    payment = _insert_reserved(db, task, method, idempotency_hash)
+    claim(db, key, payment.id)
+    db.execute(
+        """INSERT INTO method_proofs (payment_id, claim, proof, value_units, payer, refund_to)
+           VALUES (?, ?, ?, ?, ?, ?)""",
+        (payment.id, key, proof.data, proof.value_units, proof.payer, proof.refund_to),
+    )
+    return insert_task(db, task, payment, TaskStatus.HELD)
+
+
+def _insert_reserved(
+    db: sqlite3.Connection, task: NewTask, method: str, idempotency_hash: str | None
+) -> Payment:
+    """Insert a payment that is reserved, and return it as it was written."""
+    payment_id: int = db.execute(
+        """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
+               payer_proven, method, search_from_block, created_at, updated_at)
+           VALUES ('direct', 'reserved', ?, ?, ?, ?, 0, ?, 0, ?, ?) RETURNING id""",
+        (
+            task.request_hash,
+            idempotency_hash,
+            task.price_units,
+            _NO_ADDRESS,
+            method,
+            task.created_at,
+            task.created_at,
+        ),
+    ).fetchone()[0]
+    return Payment(
+        id=payment_id,
+        flow=Flow.DIRECT,
+        method=method,
+        state=PaymentState.RESERVED,
+        request_hash=task.request_hash,
+        price_units=task.price_units,
+        payer=_NO_ADDRESS,
+        authorization=None,
+        search_from_block=0,
+        paid_tx=None,
+        paid_log_index=None,
+        paid_units=None,
+        slug=task.endpoint.slug,
+        task_id=task.id,
+    )
+
+
+def begin_settling(db: sqlite3.Connection, payment_id: int, now: float) -> bool:
+    """Write a payment `settling`, before its method is asked: T2. False where it is closed."""
+    return bool(
+        db.execute(
+            """UPDATE payments SET state = ?, updated_at = ?
+               WHERE id = ? AND method IS NOT NULL AND state IN (?, ?)""",
+            (
+                PaymentState.SETTLING,
+                now,
+                payment_id,
+                PaymentState.RESERVED,
+                PaymentState.SETTLING,
+            ),
+        ).rowcount
+    )
+
+
+def close(db: sqlite3.Connection, payment_id: int, answer: Taken | Refused, now: float) -> bool:
+    """Write a method's answer down: T3 (task `queued`) or TR (task `dropped`).
+
+    Returns False where the payment is closed already. Raises `RuntimeError` for an answer to a
+    payment that was not settling, so nobody can have been asked.
+    """
+    row = db.execute(
+        """SELECT p.state, m.claim, m.value_units FROM payments p
+           JOIN method_proofs m ON m.payment_id = p.id WHERE p.id = ?""",
+        (payment_id,),
+    ).fetchone()
+    if row is None or row["state"] == PaymentState.RESERVED:
+        raise RuntimeError(f"payment {payment_id} is not settling by a method")
+    if row["state"] != PaymentState.SETTLING:
+        return False
+    if isinstance(answer, Taken):
+        _settle(db, payment_id, row["claim"], row["value_units"], now)
+    else:
+        payments.release(db, payment_id, now)
+    said = answer.reference if isinstance(answer, Taken) else answer.reason
+    db.execute("UPDATE method_proofs SET answer = ? WHERE payment_id = ?", (said, payment_id))
+    return True
+
+
+def _settle(
+    db: sqlite3.Connection, payment_id: int, key: str, value_units: int, now: float
+) -> None:
+    db.execute(
+        """UPDATE payments SET state = ?, paid_tx = ?, paid_log_index = 0, paid_units = ?,
+               updated_at = ? WHERE id = ?""",
+        (PaymentState.SETTLED, stand_in(key), value_units, now, payment_id),
+    )
+    db.execute(
+        "UPDATE tasks SET status = ?, due_at = ? WHERE payment_id = ?",
+        (TaskStatus.QUEUED, now, payment_id),
+    )
+
+
+def stand_in(key: str) -> str:
+    """Return what stands where a transaction's hash would: the claim's SHA-256.
+
+    It is no transaction. A refund's nonce is made from it, so it is the same in every copy of the
+    database, and the index of direct payments holds it once.
+    """
+    return "0x" + hashlib.sha256(key.encode()).hexdigest()
+
+
+def is_same_proof(db: sqlite3.Connection, method: str, proof: MethodProof) -> bool:
+    """Return whether a claim was taken with these very bytes."""
+    row = db.execute(
+        "SELECT 1 FROM method_proofs WHERE claim = ? AND proof = ?",
+        (claim_key(method, proof.key), proof.data),
+    ).fetchone()
+    return row is not None
+
+
+def open_payments(db: sqlite3.Connection) -> list[OpenMethodPayment]:
+    """Return the payments by methods whose outcome is not known, oldest first."""
+    rows = db.execute(
+        f"""SELECT m.claim, m.proof, m.value_units, p.created_at, {PAYMENT_COLUMNS}
+            FROM payments p INDEXED BY payments_open_methods
+            JOIN method_proofs m ON m.payment_id = p.id
+            WHERE p.method IS NOT NULL AND p.state IN ('reserved', 'settling')
+            ORDER BY p.id"""  # noqa: S608 - constants
+    )
+    return [_open_of(row) for row in rows]
+
+
+def _open_of(row: sqlite3.Row) -> OpenMethodPayment:
+    payment = payment_of(row)
+    return OpenMethodPayment(
+        payment=payment,
+        method=payment.method or "",
+        asked=MethodPayment(
+            claim=row["claim"],
+            data=row["proof"],
+            value_units=row["value_units"],
+            price_units=payment.price_units,
+            task_id=payment.task_id,
+            reserved_at=row["created_at"],
+        ),
+    )
