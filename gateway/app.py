@@ -24,6 +24,7 @@ from gateway.outputs import open_outputs
 from gateway.payments import (
     Exposure,
     FailedSettlements,
+    MethodSettlements,
     Obstacles,
     PaymentMethods,
     Payments,
@@ -241,10 +242,20 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
     )
     workers = _make_workers(parts, output_store, _announce(notifications, deliveries))
     settlements = _make_settlements(parts, workers.wake, notifications.post)
+    methods = PaymentMethods(*parts.manager.ways_to_pay(_know_secret(parts, installation)))
+    method_settlements = MethodSettlements(
+        store, methods.by_name, now, workers.wake, notifications.post
+    )
     readiness = Readiness(settings, catalog)
     wallet = WalletCheck(settings, chain)
     payments = _make_payments(
-        parts, installation, settlements, readiness, wallet, on_queued=workers.wake
+        parts,
+        installation,
+        methods,
+        (settlements, method_settlements),
+        readiness,
+        wallet,
+        on_queued=workers.wake,
     )
     services = Services(
         settings=settings,
@@ -254,6 +265,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         catalog=catalog,
         output_store=output_store,
         settlements=settlements,
+        method_settlements=method_settlements,
         refunds=parts.refunds,
         backups=_make_backups(parts),
         notifiers=parts.manager.notifiers(),
@@ -337,23 +349,31 @@ def _make_settlements(
     )
 
 
+def _know_secret(parts: _Parts, installation: _Installation) -> PluginContext:
+    """Return the plugins' context with the installation's secret."""
+    return attrs.evolve(parts.context, derive_secret=installation.derive_secret)
+
+
 def _make_payments(
     parts: _Parts,
     installation: _Installation,
-    settlements: Settlements,
+    methods: PaymentMethods,
+    settlements: tuple[Settlements, MethodSettlements],
     readiness: Readiness,
     wallet: WalletCheck,
     *,
     on_queued: Callable[[], None],
 ) -> Payments:
-    store = parts.store
-    context = attrs.evolve(parts.context, derive_secret=installation.derive_secret)
+    store, context = parts.store, _know_secret(parts, installation)
+    held_file_bytes = context.settings.held_files_mb * 10**6
     return Payments(
         store=store,
         chain=context.chain,
-        methods=PaymentMethods(parts.manager.authorization_verifiers(context)),
+        methods=methods,
         transfers=parts.manager.transfer_verifier(context),
-        settlements=settlements,
+        settlements=settlements[0],
+        method_settlements=settlements[1],
+        held_file_bytes=held_file_bytes,
         check_serving=readiness.check_serving,
         check_wallet=wallet.check,
         on_queued=on_queued,
@@ -362,7 +382,7 @@ def _make_payments(
         exposure=Exposure(
             store=store,
             chain=context.chain,
-            held_file_bytes=context.settings.held_files_mb * 10**6,
+            held_file_bytes=held_file_bytes,
             now=context.now,
         ),
     )

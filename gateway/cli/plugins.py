@@ -22,6 +22,7 @@ from gateway.settings import Settings, load_settings, missing_in, variable
 _SELLS = "register_endpoints"
 _OTHER_WORK = {
     "register_authorization_verifier": "takes payments that are signed first",
+    "register_payment_method": "takes payments of its own kind",
     "register_transfer_verifier": "takes transfers that were made before",
     "register_settlers": "settles signed payments",
 }

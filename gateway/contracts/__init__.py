@@ -6,6 +6,13 @@ Nothing here does anything; what implements a protocol belongs in the folder of 
 from gateway.contracts.alarms import Alarm
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
+from gateway.contracts.payment_methods import (
+    MethodPayment,
+    MethodProof,
+    PaymentMethod,
+    Refused,
+    Taken,
+)
 from gateway.contracts.payments import (
     AuthorizationVerifier,
     Challenge,
@@ -47,9 +54,12 @@ __all__ = [
     "Job",
     "Kept",
     "Lease",
+    "MethodPayment",
+    "MethodProof",
     "NewTask",
     "OutputStore",
     "OutputStoreUnavailable",
+    "PaymentMethod",
     "PluginContext",
     "Polling",
     "Probing",
@@ -57,10 +67,12 @@ __all__ = [
     "Provider",
     "Quote",
     "RefundLedger",
+    "Refused",
     "SettlementJournal",
     "Settler",
     "SignedTransaction",
     "Store",
+    "Taken",
     "TaskQueue",
     "TransferVerifier",
     "UnsignedTransaction",

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import attrs
 
+from gateway.contracts.method_records import MethodRecords
 from gateway.contracts.operators import OperatorRecords
 from gateway.contracts.payers import PayerRecords, ReserveLimits
 from gateway.contracts.payments import SettlementJournal
@@ -82,6 +83,11 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     @property
     def payers(self) -> PayerRecords:
         """What payers have open, and which settlements they made fail."""
+        ...
+
+    @property
+    def methods(self) -> MethodRecords:
+        """Payments by methods whose proofs the core cannot read."""
         ...
 
     @property

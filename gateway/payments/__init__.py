@@ -3,13 +3,19 @@
 What happens to a task after that belongs in `gateway.tasks`, and SQL belongs in `gateway.store`.
 """
 
+from typing import cast
+
 import attrs
 
+from gateway.contracts import AuthorizationVerifier, Quote
+from gateway.domain import GenerationRequest
 from gateway.payments.accept import Accepted
 from gateway.payments.direct import DirectPayments
 from gateway.payments.exposure import Exposure
 from gateway.payments.failed_settlements import FailedSettlements
-from gateway.payments.methods import PaymentMethods
+from gateway.payments.method_purchases import MethodPurchases
+from gateway.payments.method_settlements import MethodSettlements
+from gateway.payments.methods import PaymentMethods, WayToPay
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.payments.refunds import Refunds
@@ -20,6 +26,7 @@ __all__ = [
     "Accepted",
     "Exposure",
     "FailedSettlements",
+    "MethodSettlements",
     "Obstacles",
     "PaymentMethods",
     "Payments",
@@ -30,5 +37,23 @@ __all__ = [
 
 
 @attrs.define(kw_only=True, slots=False)
-class Payments(X402Payments, DirectPayments):
-    """Both flows, over one store and one chain."""
+class Payments(X402Payments, DirectPayments, MethodPurchases):
+    """Every flow, over one store and one chain."""
+
+    async def accept(
+        self,
+        way: WayToPay,
+        quote: Quote,
+        request: GenerationRequest,
+        header: str,
+        idempotency_key: str | None = None,
+    ) -> Accepted:
+        """Take a payment header as the payment of one request, by the way that it chose.
+
+        Raises what `accept_x402` and `accept_by_method` raise.
+        """
+        method = self.methods.method_of(way)
+        if method is not None:
+            return await self.accept_by_method(method, quote, request, header, idempotency_key)
+        verifier = cast(AuthorizationVerifier, way)
+        return await self.accept_x402(quote, request, header, idempotency_key, verifier)

@@ -1,4 +1,4 @@
-"""What the x402 flow (`x402.py`) and the direct flow (`direct.py`) share."""
+"""What the flows share: x402 (`x402.py`), direct (`direct.py`) and further methods' own."""
 
 import asyncio
 import contextlib
@@ -11,9 +11,9 @@ import attrs
 import structlog
 
 from gateway import signals
-from gateway.contracts import Chain, Clock, NewTask, Store
+from gateway.contracts import Chain, Clock, NewTask, Quote, Store
 from gateway.contracts.payers import PayerBusy
-from gateway.domain import Endpoint, Flow, GenerationRequest, Task
+from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.errors import GatewayError
 from gateway.log_context import bind_task, current_request
 from gateway.payments.cutoff import cutoff_block
@@ -53,6 +53,12 @@ def new_task(
     )
 
 
+def reached_price(quote: Quote, units: int) -> int:
+    """Return the price that so many units reach: a moment ago it may have been a lower one."""
+    lower = [price for price in quote.earlier_units if price <= units]
+    return quote.price_units if units >= quote.price_units or not lower else max(lower)
+
+
 def bind_new_task(new: NewTask) -> None:
     """Let the log lines of this purchase name what is bought."""
     bind_task(task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider)
@@ -78,6 +84,9 @@ class Acceptance:
     # Until the cutoff block is known, all buyers wait for one search: it takes dozens of calls.
     _cutoff: SharedAnswer[int] = attrs.field(init=False)
 
+    # Seconds to wait for a settlement. The answer then is a task that waits for its payment.
+    outcome_s: float = 20.0
+
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     # One for each purchase that is being decided.
@@ -97,7 +106,7 @@ class Acceptance:
             await asyncio.wait(set(self._begun), timeout=timeout_s)
 
     @contextlib.contextmanager
-    def _counted(self, slug: str, flow: Flow) -> Iterator[None]:
+    def _counted(self, slug: str, flow: str) -> Iterator[None]:
         """Count a purchase as begun inside the block, and tell of its refusal."""
         decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._begun.add(decided)
@@ -105,7 +114,7 @@ class Acceptance:
             yield
         except GatewayError as refusal:
             code = _code_of(refusal)
-            tell(signals.purchase_refused, slug=slug, flow=flow.value, code=code)
+            tell(signals.purchase_refused, slug=slug, flow=str(flow), code=code)
             raise
         finally:
             self._begun.discard(decided)

@@ -13,7 +13,7 @@ from gateway.contracts import NewTask, Quote, TransferVerifier
 from gateway.domain import Flow, GenerationRequest, Task, Transfer
 from gateway.domain.eip3009 import transaction_key
 from gateway.errors import TxAlreadyUsed
-from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task
+from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task, reached_price
 from gateway.payments.idempotency import direct_fingerprint, direct_key_hash, require_same_request
 from gateway.payments.payer_proof import PayerProof, signed_transfers
 
@@ -67,7 +67,8 @@ class DirectPayments(Acceptance):
             raise TxAlreadyUsed("This transaction already paid for a generation.")
         await self.check_wallet()
         transfers = await self._find_transfers(tx_hash, proof)
-        price_units = _reached_price(quote, transfers)
+        most = max((transfer.amount_units for transfer in transfers), default=0)
+        price_units = reached_price(quote, most)
         new = new_task(
             endpoint,
             request,
@@ -113,12 +114,3 @@ class DirectPayments(Acceptance):
         )
         self.on_queued()
         return task
-
-
-def _reached_price(quote: Quote, transfers: Sequence[Transfer]) -> int:
-    """Return the price that a transfer reaches: a moment ago it may have been a lower one."""
-    most = max((transfer.amount_units for transfer in transfers), default=0)
-    lower = [units for units in quote.earlier_units if units <= most]
-    if most >= quote.price_units or not lower:
-        return quote.price_units
-    return max(lower)

@@ -1,38 +1,48 @@
-"""The ways to pay with a signed authorization, side by side: which one a request's headers choose.
+"""The ways to pay by a header, side by side: which one a request's headers choose.
 
-The first verifier makes the 402; every further one adds its headers to it.
+The first verifier makes the 402; every further one, and every method with proofs of its own, adds
+its headers to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
 from gateway.contracts import AuthorizationVerifier, Challenge, Quote
+from gateway.contracts.payment_methods import PaymentMethod
 from gateway.contracts.payments import split_header_name
 from gateway.domain import Endpoint
 from gateway.errors import ValidationError
 
 # Returns the value of a request's header; None where it has none.
 HeaderReader = Callable[[str], str | None]
+# What a payment header chooses: authorizations are settled by the core, proofs by their method.
+WayToPay: TypeAlias = AuthorizationVerifier | PaymentMethod
 
 
 class PaymentMethods:
-    """The verifiers of one app, in their order."""
+    """The verifiers of one app, in their order, and the methods with proofs of their own."""
 
-    def __init__(self, verifiers: Sequence[AuthorizationVerifier]) -> None:
+    def __init__(
+        self,
+        verifiers: Sequence[AuthorizationVerifier],
+        methods: Sequence[PaymentMethod] = (),
+    ) -> None:
         self.first = verifiers[0]
-        self._further = tuple(verifiers[1:])
+        # By the names of their claims.
+        self.by_name = {method.name: method for method in methods}
+        self._further: tuple[WayToPay, ...] = (*verifiers[1:], *methods)
         self._headers = [
-            (*split_header_name(name), verifier)
-            for verifier in verifiers
-            for name in verifier.header_names
+            (*split_header_name(name), way)
+            for way in (self.first, *self._further)
+            for name in way.header_names
         ]
         # In lower case, as ASGI has them. A request without any of them carries no payment.
         self.header_names = frozenset(name.lower().encode() for name, _, _ in self._headers)
         # Whether quotes need the digest of the request's body.
         self.binds_body = any(getattr(one, "binds_body", False) for one in verifiers)
-        # What pages of other sites may send and read because of the further verifiers.
+        # What pages of other sites may send and read because of the further ways.
         self.further_request_headers = tuple(
             dict.fromkeys(name for name, _, one in self._headers if one is not self.first)
         )
@@ -40,13 +50,17 @@ class PaymentMethods:
             name for one in self._further for name in getattr(one, "answer_headers", ())
         )
 
+    def method_of(self, way: WayToPay) -> PaymentMethod | None:
+        """Return a chosen way as a method; None if it is a verifier of signed authorizations."""
+        return next((method for method in self.by_name.values() if method is way), None)
+
     @property
     def guides(self) -> list[str]:
         """What /llms.txt says about the further ways to pay."""
         return [one.guide for one in self._further if hasattr(one, "guide")]
 
     def payment_info(self, endpoint: Endpoint, name: str) -> list[Mapping[str, Any]]:
-        """Return what the further verifiers add to the list `protocols` or `offers` in OpenAPI."""
+        """Return what the further ways add to the list `protocols` or `offers` in OpenAPI."""
         made = [one.payment_info(endpoint) for one in self._further if hasattr(one, "payment_info")]
         return [member for info in made for member in info.get(name, ())]
 
@@ -54,20 +68,20 @@ class PaymentMethods:
         """Whether a request carries a payment, be it a good one or not."""
         return any(_value_of(read, name, scheme) for name, scheme, _ in self._headers)
 
-    def choose(self, read: HeaderReader) -> tuple[AuthorizationVerifier, str] | None:
-        """Return the verifier that a request's headers choose, and the payment; None without one.
+    def choose(self, read: HeaderReader) -> tuple[WayToPay, str] | None:
+        """Return the way to pay that a request's headers choose, and the payment; None without one.
 
-        Of two names of one verifier the first counts. Raises `ValidationError` for payments of two
-        verifiers: it is unclear which of them to take.
+        Of two names of one way the first counts. Raises `ValidationError` for payments of two ways:
+        it is unclear which of them to take.
         """
-        chosen: tuple[str, AuthorizationVerifier, str] | None = None
-        for name, scheme, verifier in self._headers:
+        chosen: tuple[str, WayToPay, str] | None = None
+        for name, scheme, way in self._headers:
             value = _value_of(read, name, scheme)
             if not value:
                 continue
             if chosen is None:
-                chosen = name, verifier, value
-            elif chosen[1] is not verifier:
+                chosen = name, way, value
+            elif chosen[1] is not way:
                 raise ValidationError(
                     f"The request has two payments, in the headers {chosen[0]} and {name}. Send "
                     "one of them; nothing was charged."
@@ -79,17 +93,17 @@ class PaymentMethods:
         quote: Quote,
         reason: str | None,
         version: int,
-        refused: AuthorizationVerifier | None = None,
+        refused: WayToPay | None = None,
     ) -> Challenge:
         """Return the 402 for a quote: the first verifier's, with the headers of the others.
 
-        `refused` is the verifier whose payment was refused for `reason`. If it is a further one,
-        the members of its body are added, too.
+        `refused` is the one whose payment was refused for `reason`. If it is a further one, the
+        members of its body are added, too.
         """
         made = self.first.challenge(quote, reason, version)
-        for verifier in self._further:
-            is_refused = verifier is refused
-            added = verifier.challenge(quote, reason if is_refused else None, version)
+        for way in self._further:
+            is_refused = way is refused
+            added = way.challenge(quote, reason if is_refused else None, version)
             headers = dict(made.headers)
             for name, value in added.headers.items():
                 headers[name] = f"{headers[name]}, {value}" if name in headers else value

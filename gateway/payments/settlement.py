@@ -5,7 +5,6 @@ Payments that a restart or a silent chain left open are driven again by the swee
 """
 
 import asyncio
-import contextlib
 import itertools
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from gateway import signals
 from gateway.contracts import GasOfKey, Quote, Settler, Store
 from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
-from gateway.log_context import bind_task
+from gateway.payments.drivers import Drivers
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.periodic import Periodic
@@ -66,11 +65,8 @@ class Settlements:
         self._reconciler = reconciler
         self.obstacles = obstacles
         self._failed = failed
-        self._on_settled = on_settled
         self.timing = timing or SettlementTiming()
-        # The driver of each open payment, by the payment's id.
-        self._drivers: dict[int, asyncio.Task[None]] = {}
-        self._is_closed = False
+        self._drivers = Drivers(on_settled)
         self._periodic = Periodic("settlement-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self) -> None:
@@ -86,14 +82,7 @@ class Settlements:
         """
         await self._periodic.stop()
         await self.obstacles.stop()
-        # The server answers on while tasks end: a repeated request starts no driver any more.
-        self._is_closed = True
-        if self._drivers:
-            await asyncio.wait(self._drivers.values(), timeout=grace_s)
-        for driver in list(self._drivers.values()):
-            driver.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await driver
+        await self._drivers.stop(grace_s=grace_s)
         await self._settler.close()
 
     async def check_ready(self) -> None:
@@ -141,29 +130,9 @@ class Settlements:
         Neither the end of the wait nor the caller's cancellation stops the driver. After `close`
         nothing is started: the payment is driven after the next start.
         """
-        if self._is_closed and payment.id not in self._drivers:
-            return
-        await asyncio.wait({self._ensure_driver(payment)}, timeout=wait_s)
-
-    def _ensure_driver(self, payment: Payment) -> asyncio.Task[None]:
-        driver = self._drivers.get(payment.id)
-        if driver is None:
-            driver = asyncio.create_task(self._run_driver(payment), name=f"settle-{payment.id}")
-            self._drivers[payment.id] = driver
-            driver.add_done_callback(lambda _: self._drivers.pop(payment.id, None))
-        return driver
-
-    async def _run_driver(self, payment: Payment) -> None:
-        bind_task(task=payment.task_id, slug=payment.slug, payment=payment.id)
-        try:
-            async with asyncio.timeout(self.timing.drive_s):
-                await self._settle_until_closed(payment)
-        except TimeoutError:
-            _log.warning("payment.open", payment=payment.id)
-        except Exception:  # noqa: BLE001 - the edge of a driver: the sweep starts another
-            _log.exception("payment.driver_failed", payment=payment.id)
-        else:
-            self._on_settled()
+        await self._drivers.drive(
+            payment, self._settle_until_closed, drive_s=self.timing.drive_s, wait_s=wait_s
+        )
 
     async def _settle_until_closed(self, payment: Payment) -> None:
         """Send, then look at the chain until the outcome is known, even if sending fails."""
@@ -216,7 +185,7 @@ class Settlements:
     async def _sweep(self) -> None:
         open_payments = await self._store.open_payments()
         for payment in open_payments:
-            self._ensure_driver(payment)
+            self._drivers.ensure(payment, self._settle_until_closed, drive_s=self.timing.drive_s)
         await self._failed.look()
         await self._settler.tend()
 

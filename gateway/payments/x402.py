@@ -72,9 +72,6 @@ class X402Payments(Acceptance):
     settlements: Settlements
     exposure: Exposure
 
-    # Seconds to wait for a settlement. The answer then is a task that waits for its payment.
-    outcome_s: float = 20.0
-
     search: EventSearch = attrs.field(factory=EventSearch)
 
     _recent_head: SharedAnswer[Block] = attrs.field(init=False)

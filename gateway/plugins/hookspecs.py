@@ -16,6 +16,7 @@ from gateway.contracts import (
     Settler,
     TransferVerifier,
 )
+from gateway.contracts.payment_methods import PaymentMethod
 from gateway.domain import Endpoint
 from gateway.settings import Settings
 from gateway.tracing import OpenSpan
@@ -58,6 +59,18 @@ def register_authorization_verifier(
     plugins come first, then the others by name; the first verifier makes the 402, and every further
     one adds headers to it. The gateway leaves out a plugin whose verifier has a header that another
     plugin's has.
+    """
+
+
+@hookspec
+def register_payment_method(
+    register: Callable[[PaymentMethod], None], context: PluginContext
+) -> None:
+    """Accept payments with proofs of your own, such as prepaid vouchers: call `register(method)`.
+
+    The core cannot read such a proof. It keeps its bytes and its claim, so nothing is used twice,
+    and asks the method to take the money, again after a crash, until it knows whether it did.
+    The gateway leaves out a plugin whose method has a header or a name that another plugin's has.
     """
 
 

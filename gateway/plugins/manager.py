@@ -26,15 +26,17 @@ from gateway.contracts import (
     Settler,
     TransferVerifier,
 )
-from gateway.contracts.payments import split_header_name
+from gateway.contracts.payment_methods import PaymentMethod
 from gateway.errors import SettingsError
 from gateway.plugins import hookspecs
 from gateway.plugins.calls import place_in
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.disabled import find_disabled
+from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402
 from gateway.plugins.registration import (
     Offers,
     endpoint_offer,
+    method_offer,
     section_offer,
     settler_offer,
     signed_offer,
@@ -71,7 +73,6 @@ BUNDLED = (
     "gateway_azure_documents",
 )
 _MAX_PROBLEM_CHARS = 300
-_X402_HEADER = "X-PAYMENT"
 _log = structlog.get_logger()
 
 
@@ -291,32 +292,48 @@ class PluginManager:
             catalog.check_overrides()
         return catalog
 
-    def authorization_verifiers(self, context: PluginContext) -> list[AuthorizationVerifier]:
-        """Return the verifiers of signed payments, x402's first, then as their plugins are ordered.
+    def ways_to_pay(
+        self, context: PluginContext
+    ) -> tuple[list[AuthorizationVerifier], list[PaymentMethod]]:
+        """Return the verifiers of signed payments, x402's first, and the methods of further ones.
 
-        Raises `SettingsError` without x402's: its header stands in all that buyers read.
+        Else they are ordered as their plugins are. Raises `SettingsError` without x402's: its
+        header stands in all that buyers read.
         """
-        found: list[AuthorizationVerifier] = []
-        owners: dict[str, LoadedPlugin] = {}
-        hook = "register_authorization_verifier"
-        for plugin, offers in self._call_hook(hook, signed_offer, context=context):
-            names = [name for one in offers.values() for name in one.header_names]
-            clash = next(
-                ((name, other) for name in names for other in owners if _is_same(name, other)), None
-            )
-            if clash is not None:
-                what, owner = f"Payment header {clash[0]}", owners[clash[1]]
-                self._leave_out(plugin.name, _duplicate_error(what, owner, plugin))
-                continue
-            owners |= dict.fromkeys(names, plugin)
-            found += offers.values()
-        if not any(map(_is_x402, found)):
+        owners: Owners[LoadedPlugin] = Owners()
+        hooks: dict[str, Callable[..., tuple[str, Any]]] = {
+            "register_authorization_verifier": signed_offer,
+            "register_payment_method": method_offer,
+        }
+        found = {hook: self._take(hook, offer, context, owners) for hook, offer in hooks.items()}
+        verifiers, methods = (
+            [way for plugin, way in ways if self._plugins[plugin.name].problem is None]
+            for ways in found.values()
+        )
+        if not any(map(is_x402, verifiers)):
             raise SettingsError(
-                f"No plugin takes payments by x402, in the header {_X402_HEADER}, which is what "
+                f"No plugin takes payments by x402, in the header {X402_HEADER}, which is what "
                 "the gateway's pages and listings name. `gateway plugins` lists the plugins; take "
                 "gateway_x402 out of GATEWAY_PLUGINS_DISABLED."
             )
-        return sorted(found, key=_is_x402, reverse=True)
+        return sorted(verifiers, key=is_x402, reverse=True), methods
+
+    def _take(
+        self,
+        hook: str,
+        offer: Callable[..., tuple[str, Any]],
+        context: PluginContext,
+        owners: Owners[LoadedPlugin],
+    ) -> list[tuple[LoadedPlugin, Any]]:
+        """Return what plugins register to be paid by; leave out a second one with the same."""
+        found: list[tuple[LoadedPlugin, Any]] = []
+        for plugin, offers in self._call_hook(hook, offer, context=context):
+            clash = owners.take(plugin, offers.values())
+            if clash is None:
+                found += [(plugin, way) for way in offers.values()]
+            else:
+                self._leave_out(plugin.name, _duplicate_error(*clash, plugin))
+        return found
 
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
         """Return the verifier of the direct flow: the first plugin's; leave out the others."""
@@ -363,16 +380,6 @@ class PluginManager:
                 f"GATEWAY_SETTLEMENT is {name!r}, but must be one of {', '.join(sorted(offered))}."
             )
         return offered[name][1]()
-
-
-def _is_x402(verifier: AuthorizationVerifier) -> bool:
-    return _X402_HEADER in {name.upper() for name in verifier.header_names}
-
-
-def _is_same(name: str, other: str) -> bool:
-    """Whether one payment header's value may be read under either of two names."""
-    (header, scheme), (header_2, scheme_2) = map(split_header_name, (name.lower(), other.lower()))
-    return header == header_2 and (scheme == scheme_2 or "" in (scheme, scheme_2))
 
 
 def _duplicate_error(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:

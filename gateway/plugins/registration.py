@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from gateway.contracts import AuthorizationVerifier, Provider, Settler, TransferVerifier
+from gateway.contracts.payment_methods import PaymentMethod
 from gateway.domain import (
     ASPECT_RATIOS,
     DOCUMENT_EXTRACTION,
@@ -31,6 +32,11 @@ _READ_BY_US = (IMAGE_EDITING, DOCUMENT_EXTRACTION)
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
 # A header, or a header and the scheme that its value begins with.
 _HEADER = re.compile(r"[A-Za-z0-9-]+(: [A-Za-z0-9-]+)?")
+_METHOD = re.compile(r"[a-z][a-z0-9]{1,19}")
+# What claims, books and pages call the core's own.
+_TAKEN = ("tx", "auth", "x402", "direct", "refund")
+_METHODS_ASYNC = ("check", "settle")
+_METHODS_CALLS = ("challenge", "read", "receipt_headers", *_METHODS_ASYNC)
 _EXTENSION = re.compile(r"\.[a-z0-9]+")
 _MAX_SLUG_CHARS = 100
 _FIELDS = ("prompt", "aspect_ratio", "output_format", "resolution", "fileBase64", "fileName")
@@ -90,13 +96,41 @@ def signed_offer(verifier: AuthorizationVerifier) -> tuple[str, AuthorizationVer
 
     Raises `ValueError` for a verifier without the names of its headers.
     """
-    names = getattr(verifier, "header_names", ())
+    _check_headers(verifier)
+    return "verifier", verifier
+
+
+def method_offer(method: PaymentMethod) -> tuple[str, PaymentMethod]:
+    """Return the name of a payment method, and the method.
+
+    Raises `ValueError` with a sentence that names the mistake.
+    """
+    kind, name = type(method).__name__, getattr(method, "name", None)
+    if not isinstance(name, str) or not _METHOD.fullmatch(name) or name in _TAKEN:
+        raise ValueError(
+            f"{kind}.name {name!r} is not 2 to 20 of a-z and 0-9, beginning with a letter, or is "
+            f"one of {', '.join(_TAKEN)}"
+        )
+    _check_headers(method)
+    missing = [each for each in _METHODS_CALLS if not callable(getattr(method, each, None))]
+    if missing:
+        raise ValueError(f"{kind} has no method {missing[0]}")
+    plain = [
+        each for each in _METHODS_ASYNC if not inspect.iscoroutinefunction(getattr(method, each))
+    ]
+    if plain:
+        raise ValueError(f"{kind}.{plain[0]} is not async")
+    return name, method
+
+
+def _check_headers(way: Any) -> None:
+    """Raise `ValueError` for a way to pay without the names of its headers."""
+    names = getattr(way, "header_names", ())
     if isinstance(names, str) or not names or not all(map(_HEADER.fullmatch, names)):
         raise ValueError(
-            f"{type(verifier).__name__}.header_names is no list of names such as X-PAYMENT or "
+            f"{type(way).__name__}.header_names is no list of names such as X-PAYMENT or "
             "Authorization: Payment"
         )
-    return "verifier", verifier
 
 
 def transfer_offer(verifier: TransferVerifier) -> tuple[str, TransferVerifier]:

@@ -7,32 +7,21 @@ is the same row as any other payment's, so nothing is used twice whatever way it
 import hashlib
 import sqlite3
 
-import attrs
-
 from gateway.contracts import NewTask
+from gateway.contracts.method_records import OpenMethodPayment, claim_key
 from gateway.contracts.payment_methods import MethodPayment, MethodProof, Refused, Taken
 from gateway.domain import Flow, Payment, PaymentState, Task, TaskStatus
 from gateway.store import payments
 from gateway.store.claims import check_same_request, claim, find_idempotent, insert_task, is_claimed
 from gateway.store.payers import check_held_files
-from gateway.store.rows import PAYMENT_COLUMNS, payment_of
+from gateway.store.rows import PAYMENT_COLUMNS, RunWrite, payment_of
 
 # No address has proved itself: a refund goes where the proof or the operator says.
 _NO_ADDRESS = "0x" + "0" * 40
-
-
-@attrs.frozen(kw_only=True)
-class OpenMethodPayment:
-    """A payment whose outcome only its method knows."""
-
-    payment: Payment
-    method: str
-    asked: MethodPayment
-
-
-def claim_key(method: str, key: str) -> str:
-    """Return the claim of a method's key; no other method, flow or key has the same."""
-    return f"{method}:{key}"
+_SELECT_OPEN = f"""SELECT m.claim, m.proof, m.value_units, p.created_at, {PAYMENT_COLUMNS}
+    FROM payments p INDEXED BY payments_open_methods
+    JOIN method_proofs m ON m.payment_id = p.id
+    WHERE p.method IS NOT NULL AND p.state IN ('reserved', 'settling')"""  # noqa: S608 - constants
 
 
 def reserve(
@@ -178,14 +167,13 @@ def is_same_proof(db: sqlite3.Connection, method: str, proof: MethodProof) -> bo
 
 def open_payments(db: sqlite3.Connection) -> list[OpenMethodPayment]:
     """Return the payments by methods whose outcome is not known, oldest first."""
-    rows = db.execute(
-        f"""SELECT m.claim, m.proof, m.value_units, p.created_at, {PAYMENT_COLUMNS}
-            FROM payments p INDEXED BY payments_open_methods
-            JOIN method_proofs m ON m.payment_id = p.id
-            WHERE p.method IS NOT NULL AND p.state IN ('reserved', 'settling')
-            ORDER BY p.id"""  # noqa: S608 - constants
-    )
-    return [_open_of(row) for row in rows]
+    return [_open_of(row) for row in db.execute(f"{_SELECT_OPEN} ORDER BY p.id")]
+
+
+def open_payment(db: sqlite3.Connection, payment_id: int) -> OpenMethodPayment | None:
+    """Return a payment by a method whose outcome is not known; None for any other payment."""
+    row = db.execute(f"{_SELECT_OPEN} AND p.id = ?", (payment_id,)).fetchone()
+    return _open_of(row) if row is not None else None
 
 
 def _open_of(row: sqlite3.Row) -> OpenMethodPayment:
@@ -202,3 +190,57 @@ def _open_of(row: sqlite3.Row) -> OpenMethodPayment:
             reserved_at=row["created_at"],
         ),
     )
+
+
+def answer_of(db: sqlite3.Connection, payment_id: int) -> str | None:
+    """Return what the method answered; None before that."""
+    row = db.execute(
+        "SELECT answer FROM method_proofs WHERE payment_id = ?", (payment_id,)
+    ).fetchone()
+    return row["answer"] if row is not None else None
+
+
+class SqliteMethodPayments:
+    """Payments by methods on SQLite. Implements `contracts.payment_methods.MethodRecords`."""
+
+    def __init__(self, read: RunWrite, write: RunWrite) -> None:
+        self._read = read
+        self._write = write
+
+    async def reserve(
+        self,
+        task: NewTask,
+        method: str,
+        proof: MethodProof,
+        idempotency_hash: str | None,
+        *,
+        held_file_bytes: int,
+    ) -> Task | None:
+        found: Task | None = await self._write(
+            reserve, task, method, proof, idempotency_hash, held_file_bytes
+        )
+        return found
+
+    async def begin_settling(self, payment_id: int, *, now: float) -> bool:
+        found: bool = await self._write(begin_settling, payment_id, now)
+        return found
+
+    async def close(self, payment_id: int, answer: Taken | Refused, *, now: float) -> bool:
+        found: bool = await self._write(close, payment_id, answer, now)
+        return found
+
+    async def is_same_proof(self, method: str, proof: MethodProof) -> bool:
+        found: bool = await self._read(is_same_proof, method, proof)
+        return found
+
+    async def answer_of(self, payment_id: int) -> str | None:
+        found: str | None = await self._read(answer_of, payment_id)
+        return found
+
+    async def open_payments(self) -> list[OpenMethodPayment]:
+        found: list[OpenMethodPayment] = await self._read(open_payments)
+        return found
+
+    async def open_payment(self, payment_id: int) -> OpenMethodPayment | None:
+        found: OpenMethodPayment | None = await self._read(open_payment, payment_id)
+        return found

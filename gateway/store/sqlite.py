@@ -26,6 +26,7 @@ from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store import meta, mined, nonces, payments, space, tasks, upgrade
 from gateway.store.connection import ThreadConnection
+from gateway.store.method_payments import SqliteMethodPayments
 from gateway.store.migrations import migrate
 from gateway.store.operators import SqliteOperators
 from gateway.store.operators.records import SumReader, open_sum_reader
@@ -79,6 +80,7 @@ class SqliteStore:
         self.queue = SqliteQueue(self._write, self._rows)
         self.refunds = SqliteRefunds(self._write, self._rows)
         self.payers = SqlitePayers(self._write, self._rows)
+        self.methods = SqliteMethodPayments(self._read, self._write)
         self.webhooks = SqliteWebhooks(self._write, self._rows)
         self.operators = SqliteOperators(self._read, self._write, self._open_sums)
 

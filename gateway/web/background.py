@@ -104,6 +104,7 @@ async def _warm_up(services: Services) -> None:
         return
     # Settling starts first, so that nothing below can keep open payments from closing.
     services.settlements.start()
+    services.method_settlements.start()
     if services.refunds is not None:
         services.refunds.start()
     try:
@@ -177,7 +178,11 @@ async def _finish_payments(services: Services, grace_s: float) -> None:
     clock = asyncio.get_running_loop().time
     end = clock() + grace_s
     await services.payments.wait_for_begun(timeout_s=grace_s)
-    await services.settlements.close(grace_s=max(end - clock(), 0.0))
+    left_s = max(end - clock(), 0.0)
+    await asyncio.gather(
+        services.settlements.close(grace_s=left_s),
+        services.method_settlements.close(grace_s=left_s),
+    )
 
 
 async def _close(services: Services) -> None:

@@ -10,7 +10,7 @@ from quart import current_app
 from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import Chain, Clock, OutputStore, Quote, Store
 from gateway.domain import Endpoint, GenerationRequest, Task
-from gateway.payments import Payments, Refunds, Settlements
+from gateway.payments import MethodSettlements, Payments, Refunds, Settlements
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.live_changes import LiveChanges
 from gateway.plugins.watchdog import Watchdog
@@ -100,6 +100,7 @@ class Services:
     catalog: Catalog
     output_store: OutputStore
     settlements: Settlements
+    method_settlements: MethodSettlements
     # None without a refund key.
     refunds: Refunds | None
     # None where GATEWAY_BACKUP_URL names no place.

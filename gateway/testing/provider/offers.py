@@ -56,7 +56,7 @@ class OfferScenes:
             journal=gateway.store,
             now=gateway.clock,
         )
-        verifier = manager_with(gateway.plugin).authorization_verifiers(context)[0]
+        verifier = manager_with(gateway.plugin).ways_to_pay(context)[0][0]
         for endpoint in offered(gateway):
             for request in requests_of(endpoint):
                 price = endpoint.price_of(request)

@@ -8,10 +8,11 @@ import attrs
 from quart import Blueprint, Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
-from gateway.contracts import AuthorizationVerifier, Challenge, Quote
+from gateway.contracts import Challenge, Quote
 from gateway.domain import GenerationRequest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments import Accepted
+from gateway.payments.methods import WayToPay
 from gateway.payments.payer_proof import PayerProof, proof_digest
 from gateway.plugins.catalog import Registered
 from gateway.web import wire
@@ -47,7 +48,7 @@ def _name_limit() -> str:
 @blueprint.post(X402_RULE)
 @limited(_name_limit)
 async def generate_x402(slug: str) -> Response:
-    """Start a generation paid for by a signed authorization (spec §4.1)."""
+    """Start a generation that a header pays for: by a signed authorization (spec §4.1) or else."""
     gateway = services()
     registered = gateway.catalog[slug]
     chosen = gateway.payments.methods.choose(request.headers.get)
@@ -59,11 +60,11 @@ async def generate_x402(slug: str) -> Response:
         return unpaid.to_response()
     body, digest = await _read_body(gateway, registered, await _read_data())
     quote, generation = await _quote_request(gateway, registered, body, key, digest)
-    verifier, payment = chosen
+    way, payment = chosen
     try:
-        accepted = await gateway.payments.accept_x402(quote, generation, payment, key, verifier)
+        accepted = await gateway.payments.accept(way, quote, generation, payment, key)
     except PaymentRequired as refusal:
-        refused = make_challenge(gateway, quote, refusal.reason, version, verifier)
+        refused = make_challenge(gateway, quote, refusal.reason, version, way)
         return _answer_challenge(refused).to_response()
     return _answer_started(gateway, accepted, generation)
 
@@ -153,11 +154,11 @@ def make_challenge(
     quote: Quote,
     reason: str | None,
     version: int = 2,
-    refused: AuthorizationVerifier | None = None,
+    refused: WayToPay | None = None,
 ) -> Challenge:
     """Return the 402 for a quote; raises `ExecutionError` where the wallet must not be paid.
 
-    `refused` is the verifier whose payment was refused for the reason.
+    `refused` is the way to pay whose payment was refused for the reason.
     """
     # A buyer that reads the price may also pay by a direct transfer, which the gateway cannot stop.
     gateway.wallet.check_known()

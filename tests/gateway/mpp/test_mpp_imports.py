@@ -10,7 +10,7 @@ from pathlib import Path
 from gateway.plugins.manager import PluginManager
 from gateway.testing.fakes.chain import FakeChain, context_of
 context = context_of(FakeChain(), Path("."), {"mpp_enabled": ENABLED})
-found = PluginManager().authorization_verifiers(context)
+found = PluginManager().ways_to_pay(context)[0]
 print([len(found), *(name for name in sys.modules if name.startswith("gateway_mpp."))])
 """
 

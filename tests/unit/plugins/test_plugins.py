@@ -367,7 +367,7 @@ def test_nobody_sells_without_x402_whatever_else_is_on(tmp_path):
     manager = PluginManager(disabled=("gateway_x402",))
     context = context_of(FakeChain(), tmp_path, {"mpp_enabled": True})
     with pytest.raises(SettingsError, match="take gateway_x402 out of GATEWAY_PLUGINS_DISABLED"):
-        manager.authorization_verifiers(context)
+        manager.ways_to_pay(context)[0]
 
 
 def test_the_list_says_why_a_plugin_was_left_out(install, command):

@@ -13,7 +13,7 @@ import pytest
 from gateway.contracts.payment_methods import MAX_PROOF_BYTES, MethodProof, Refused, Taken
 from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStatus
 from gateway.errors import ExecutionError, IdempotencyConflict
-from gateway.store import SqliteStore, method_payments
+from gateway.store import SqliteStore
 from gateway.store.migrations import apply, migrations
 from gateway.store.operators import ledger, totals
 from gateway.testing.store.facts import (
@@ -46,19 +46,19 @@ async def store(path):
 
 async def pay(store, proof=PROOF, key=None, held=10**6, method="voucher", **changes):
     task = new_task(**changes)
-    return await store._write(method_payments.reserve, task, method, proof, key, held)
+    return await store.methods.reserve(task, method, proof, key, held_file_bytes=held)
 
 
 async def begin(store, task):
-    return await store._write(method_payments.begin_settling, task.payment.id, NOW)
+    return await store.methods.begin_settling(task.payment.id, now=NOW)
 
 
 async def close(store, task, answer=TAKEN):
-    return await store._write(method_payments.close, task.payment.id, answer, NOW + 1)
+    return await store.methods.close(task.payment.id, answer, now=NOW + 1)
 
 
 async def opened(store):
-    return await store._read(method_payments.open_payments)
+    return await store.methods.open_payments()
 
 
 async def paid(store, **changes):
@@ -144,9 +144,9 @@ async def test_a_proof_without_bytes_or_with_too_many_is_not_written(store, data
 async def test_only_the_very_same_bytes_are_a_repeat(store):
     await pay(store)
     other = attrs.evolve(PROOF, data=b"\x00forged")
-    assert await store._read(method_payments.is_same_proof, "voucher", PROOF)
-    assert not await store._read(method_payments.is_same_proof, "voucher", other)
-    assert not await store._read(method_payments.is_same_proof, "coupon", PROOF)
+    assert await store.methods.is_same_proof("voucher", PROOF)
+    assert not await store.methods.is_same_proof("voucher", other)
+    assert not await store.methods.is_same_proof("coupon", PROOF)
 
 
 # -- T2, T3, TR
@@ -328,8 +328,8 @@ async def test_after_a_kill_the_same_question_is_asked_or_nothing_is(path, steps
         assert [one.asked.task_id for one in waiting] == (["bought"] if steps < 3 else [])
         for one in waiting:
             assert one.asked.data == PROOF.data
-            assert await store._write(method_payments.begin_settling, one.payment.id, NOW)
-            assert await store._write(method_payments.close, one.payment.id, TAKEN, NOW)
+            assert await store.methods.begin_settling(one.payment.id, now=NOW)
+            assert await store.methods.close(one.payment.id, TAKEN, now=NOW)
         assert len(await store.queue.claim(9, lease_s=60, now=NOW + 9)) == 1
 
 

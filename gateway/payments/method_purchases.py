@@ -1,0 +1,213 @@
+"""Accepts payments by further methods, such as vouchers, whose proofs the core cannot read.
+
+The order of the checks keeps money safe: the proof's claim → Idempotency-Key → the endpoint can
+serve → the price → the method's check → `reserve` → the method's answer → the task.
+"""
+
+import asyncio
+import re
+
+import attrs
+
+from gateway.contracts import NewTask, Quote
+from gateway.contracts.method_records import claim_key
+from gateway.contracts.payment_methods import MAX_PROOF_BYTES, MethodProof, PaymentMethod
+from gateway.domain import GenerationRequest, PaymentState, Task
+from gateway.errors import ExecutionError, PaymentRequired
+from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task, reached_price
+from gateway.payments.idempotency import payer_key_hash, require_same_request
+from gateway.payments.method_settlements import MethodSettlements
+
+# The proof paid for another request, or its method refused it.
+_USED = "payment_already_used"
+# The proof is worth less than the price.
+_TOO_SMALL = "insufficient_funds"
+_KEY = re.compile(r"[a-z0-9._-]{1,200}")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_MAX_PAYER_CHARS = 200
+# For a method's check of a proof, before anything is written down.
+_CHECK_S = 20.0
+
+
+@attrs.frozen(kw_only=True)
+class _Purchase:
+    """One request, and the proof that is to pay for it."""
+
+    method: PaymentMethod
+    quote: Quote
+    proof: MethodProof
+    claim: str
+    new: NewTask
+    key_hash: str | None
+
+
+@attrs.define(kw_only=True, slots=False)
+class MethodPurchases(Acceptance):
+    """The flow of further methods, up to the point where a task waits or is in the queue."""
+
+    method_settlements: MethodSettlements
+
+    # The most bytes of files that wait for their payments.
+    held_file_bytes: int
+
+    async def accept_by_method(
+        self,
+        method: PaymentMethod,
+        quote: Quote,
+        request: GenerationRequest,
+        header: str,
+        idempotency_key: str | None = None,
+    ) -> Accepted:
+        """Take a method's proof as the payment of one request.
+
+        The same proof with the same request returns the same task. Another good proof of the same
+        payer under the same Idempotency-Key returns that task too, and is not used. An unknown
+        outcome is no error: the task waits, held, until the method has answered.
+
+        Raises `PaymentRequired` with the reason, `IdempotencyConflict`, `ExecutionError`.
+        """
+        with self._counted(quote.endpoint.slug, method.name):
+            proof = _checked(method, method.read(header))
+            while True:
+                purchase = self._begin_purchase(method, quote, request, proof, idempotency_key)
+                reserved = await self._find_or_reserve_claim(purchase)
+                task = await self._wait_for_answer(reserved)
+                if task.payment.state is not PaymentState.RELEASED:
+                    return await self._accepted(purchase, task)
+                claimed = await self.store.find_claim(purchase.claim)
+                if claimed is not None and claimed.id == task.id:
+                    reason = await self.store.methods.answer_of(task.payment.id)
+                    raise PaymentRequired(reason or _USED)
+                # Another proof had the Idempotency-Key and was refused. That freed the key.
+
+    def _begin_purchase(
+        self,
+        method: PaymentMethod,
+        quote: Quote,
+        request: GenerationRequest,
+        proof: MethodProof,
+        idempotency_key: str | None,
+    ) -> _Purchase:
+        price_units = reached_price(quote, proof.value_units)
+        new = new_task(
+            quote.endpoint,
+            request,
+            price_units=price_units,
+            fingerprint=request.fingerprint(quote.endpoint.slug),
+            now=self.now(),
+        )
+        return _Purchase(
+            method=method,
+            quote=attrs.evolve(quote, price_units=price_units),
+            proof=proof,
+            claim=claim_key(method.name, proof.key),
+            new=new,
+            key_hash=payer_key_hash(claim_key(method.name, proof.payer), idempotency_key),
+        )
+
+    async def _find_or_reserve_claim(self, purchase: _Purchase) -> Task:
+        """Return the task of this proof, else the task of its key, else a new task."""
+        # Before the price and whether the proof is good now: a client that lost its 200 may come
+        # back after the proof has expired.
+        if known := await self._find_proof(purchase):
+            return known
+        self.check_serving(purchase.quote.endpoint.slug)
+        try:
+            await self._check_proof(purchase)
+        except PaymentRequired:
+            # A buyer that hung up may have reserved it: that write may still be on its way to the
+            # disk, and the proof would be used up after a 402.
+            await self.store.ping()
+            if known := await self._find_proof(purchase):
+                return known
+            raise
+        if known := await self._find_key(purchase):
+            return known
+        reserved = await self._run_to_end(self._reserve_and_ask(purchase))
+        if reserved is not None:
+            return reserved
+        # Another request with the same proof was faster.
+        if known := await self._find_proof(purchase):
+            return known
+        raise PaymentRequired(_USED)
+
+    async def _find_proof(self, purchase: _Purchase) -> Task | None:
+        """Return the task of this proof; None if it is new.
+
+        Raises `PaymentRequired` if its claim belongs to another request or to other bytes: whoever
+        only knows the key learns nothing.
+        """
+        task = await self.store.find_claim(purchase.claim)
+        if task is None:
+            return None
+        if task.payment.request_hash != purchase.new.request_hash:
+            raise PaymentRequired(_USED)
+        if not await self.store.methods.is_same_proof(purchase.method.name, purchase.proof):
+            raise PaymentRequired(_USED)
+        return task
+
+    async def _find_key(self, purchase: _Purchase) -> Task | None:
+        """Return the task of the Idempotency-Key, which is this payer's; None if it is new."""
+        key_hash = purchase.key_hash
+        if key_hash is None or (task := await self.store.find_idempotent(key_hash)) is None:
+            return None
+        return require_same_request(task, purchase.new.request_hash)
+
+    async def _check_proof(self, purchase: _Purchase) -> None:
+        """Raise `PaymentRequired` unless the proof is good now and worth the price."""
+        if purchase.proof.value_units < purchase.quote.price_units:
+            raise PaymentRequired(_TOO_SMALL)
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                await purchase.method.check(purchase.proof, purchase.quote, self.now())
+        except TimeoutError as error:
+            raise ExecutionError(
+                "This payment cannot be checked now; nothing was charged. Try again later."
+            ) from error
+
+    async def _reserve_and_ask(self, purchase: _Purchase) -> Task | None:
+        """Write payment and task down, then ask the method; None if the claim was taken."""
+        bind_new_task(purchase.new)
+        reserved = await self.store.methods.reserve(
+            purchase.new,
+            purchase.method.name,
+            purchase.proof,
+            purchase.key_hash,
+            held_file_bytes=self.held_file_bytes,
+        )
+        if reserved is not None and reserved.payment.state is PaymentState.RESERVED:
+            await self.method_settlements.drive(reserved.payment, wait_s=0)
+        return reserved
+
+    async def _wait_for_answer(self, task: Task) -> Task:
+        """Return the task as it is once its payment is closed, or after `outcome_s` seconds."""
+        if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
+            return task
+        await self.method_settlements.drive(task.payment, wait_s=self.outcome_s)
+        return await self.store.task(task.id) or task
+
+    async def _accepted(self, purchase: _Purchase, task: Task) -> Accepted:
+        is_open = task.payment.state in (PaymentState.RESERVED, PaymentState.SETTLING)
+        reference = None if is_open else await self.store.methods.answer_of(task.payment.id)
+        headers = purchase.method.receipt_headers(purchase.proof, reference)
+        return Accepted(task=task, headers=headers)
+
+
+def _checked(method: PaymentMethod, proof: MethodProof) -> MethodProof:
+    """Return a proof that can be written down; raises `ValueError` for a method's mistake."""
+    mistakes = {
+        "key": not _KEY.fullmatch(proof.key),
+        "data": not 1 <= len(proof.data) <= MAX_PROOF_BYTES,
+        "value_units": type(proof.value_units) is not int or not 0 < proof.value_units < 2**53,
+        "payer": not (1 <= len(proof.payer) <= _MAX_PAYER_CHARS and proof.payer.isprintable()),
+        "refund_to": proof.refund_to is not None and not _is_address(proof.refund_to),
+    }
+    wrong = [name for name, is_wrong in mistakes.items() if is_wrong]
+    if wrong:
+        raise ValueError(f"payment method {method.name}: {wrong[0]} of its proof is not allowed")
+    return proof
+
+
+def _is_address(text: str) -> bool:
+    """Whether a refund may go there; what is sent to the zero address is lost."""
+    return _ADDRESS.fullmatch(text) is not None and int(text, 16) != 0

@@ -1,0 +1,128 @@
+"""Asks payment methods for the outcome of their payments until it is known, and writes it down.
+
+What a settler on the chain does for x402 is `settlement.py`'s. Here the method itself answers: it
+took the money, or it never will. An error or silence is no answer, so the payment stays open.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+import attrs
+import structlog
+
+from gateway import signals
+from gateway.contracts import Clock, Store
+from gateway.contracts.payment_methods import MethodPayment, PaymentMethod, Refused, Taken
+from gateway.domain import Payment
+from gateway.payments.drivers import Drivers
+from gateway.payments.periodic import Periodic
+from gateway.signals import tell
+
+_log = structlog.get_logger()
+
+
+@attrs.frozen(kw_only=True)
+class MethodTiming:
+    """How long drivers and the sweep wait, in seconds."""
+
+    # For one answer of a method. Silence is no answer.
+    ask_s: float = 30.0
+
+    # The pause after an error. It doubles after each, up to `sweep_s`.
+    first_pause_s: float = 0.25
+
+    # A driver stops after this time; the sweep starts another.
+    drive_s: float = 120.0
+
+    # The pause between two sweeps over all open payments.
+    sweep_s: float = 15.0
+
+
+class MethodSettlements:
+    """One driver for each open payment by a method, and a sweep that finds those without one."""
+
+    def __init__(
+        self,
+        store: Store,
+        methods: Mapping[str, PaymentMethod],
+        now: Clock,
+        on_settled: Callable[[], None],
+        on_dropped: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._methods = methods
+        self._now = now
+        # Called with the id of the task of each payment that a method refused.
+        self._on_dropped = on_dropped
+        self.timing = MethodTiming()
+        self._drivers = Drivers(on_settled)
+        # Names of methods that are not installed, but have payments.
+        self._missed: set[str] = set()
+        self._periodic = Periodic("method-sweep", self._sweep, self.timing.sweep_s)
+
+    def start(self) -> None:
+        """Begin to sweep: at once, then every few seconds."""
+        self._periodic.every_s = self.timing.sweep_s
+        self._periodic.start()
+
+    async def close(self, *, grace_s: float) -> None:
+        """Stop; drivers may finish for `grace_s` seconds.
+
+        A payment that stays open is durable, and its method is asked again after the next start.
+        """
+        await self._periodic.stop()
+        await self._drivers.stop(grace_s=grace_s)
+
+    async def drive(self, payment: Payment, *, wait_s: float) -> None:
+        """Ask for the outcome unless it is asked for, and wait for it at most `wait_s` seconds."""
+        await self._drivers.drive(
+            payment, self._settle_until_closed, drive_s=self.timing.drive_s, wait_s=wait_s
+        )
+
+    async def _sweep(self) -> None:
+        for each in await self._store.methods.open_payments():
+            if each.method in self._methods:
+                self._drivers.ensure(
+                    each.payment, self._settle_until_closed, drive_s=self.timing.drive_s
+                )
+            elif each.method not in self._missed:
+                self._missed.add(each.method)
+                _log.error("payment.method_missing", method=each.method, payment=each.payment.id)
+
+    async def _settle_until_closed(self, payment: Payment) -> None:
+        """Write T2 down, then ask until the method answers, and write its answer down."""
+        began_s = time.perf_counter()
+        opened = await self._store.methods.open_payment(payment.id)
+        if opened is None or not await self._store.methods.begin_settling(
+            payment.id, now=self._now()
+        ):
+            return
+        method = self._methods[opened.method]
+        answer = await self._ask_until_answered(method, opened.asked)
+        if not await self._store.methods.close(payment.id, answer, now=self._now()):
+            return
+        if isinstance(answer, Refused):
+            _log.info("payment.method_refused", payment=payment.id, method=opened.method)
+            self._on_dropped(payment.task_id)
+            return
+        _log.info("payment.settled", payment=payment.id, method=opened.method)
+        tell(signals.payment_settled, settler=opened.method, seconds=time.perf_counter() - began_s)
+
+    async def _ask_until_answered(
+        self, method: PaymentMethod, asked: MethodPayment
+    ) -> Taken | Refused:
+        """Return the method's answer. An error says nothing: the money may have been taken."""
+        pause_s = self.timing.first_pause_s
+        while True:
+            try:
+                async with asyncio.timeout(self.timing.ask_s):
+                    answer = await method.settle(asked)
+                if isinstance(answer, Taken | Refused):
+                    return answer
+                _log.error("payment.method_confused", method=method.name)
+            except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+                name = type(error).__name__
+                _log.warning("payment.method_silent", method=method.name, error=name)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, self.timing.sweep_s)
