@@ -67,7 +67,7 @@ class MethodPurchases(Acceptance):
         Raises `PaymentRequired` with the reason, `IdempotencyConflict`, `ExecutionError`.
         """
         with self._counted(quote.endpoint.slug, method.name):
-            proof = _checked(method, method.read(header))
+            proof = check_proof(method.name, method.read(header))
             while True:
                 purchase = self._begin_purchase(method, quote, request, proof, idempotency_key)
                 reserved = await self._find_or_reserve_claim(purchase)
@@ -193,8 +193,8 @@ class MethodPurchases(Acceptance):
         return Accepted(task=task, headers=headers)
 
 
-def _checked(method: PaymentMethod, proof: MethodProof) -> MethodProof:
-    """Return a proof that can be written down; raises `ValueError` for a method's mistake."""
+def check_proof(name: str, proof: MethodProof) -> MethodProof:
+    """Return a proof that can be written down; raises `ValueError` for its method's mistake."""
     mistakes = {
         "key": not _KEY.fullmatch(proof.key),
         "data": not 1 <= len(proof.data) <= MAX_PROOF_BYTES,
@@ -204,7 +204,7 @@ def _checked(method: PaymentMethod, proof: MethodProof) -> MethodProof:
     }
     wrong = [name for name, is_wrong in mistakes.items() if is_wrong]
     if wrong:
-        raise ValueError(f"payment method {method.name}: {wrong[0]} of its proof is not allowed")
+        raise ValueError(f"payment method {name}: {wrong[0]} of its proof is not allowed")
     return proof
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gateway.testing.fakes.api import Ask, FakeApi, Made, Reply
+    from gateway.testing.method_contract import PaymentMethodContract
     from gateway.testing.payment_contract import PaymentVerifierContract
     from gateway.testing.provider.contract import ProviderContract
     from gateway.testing.settler_contract import SettlerContract
@@ -21,6 +22,7 @@ _PLACES = {
     "Ask": "fakes.api",
     "FakeApi": "fakes.api",
     "Made": "fakes.api",
+    "PaymentMethodContract": "method_contract",
     "PaymentVerifierContract": "payment_contract",
     "ProviderContract": "provider.contract",
     "Reply": "fakes.api",
@@ -32,6 +34,7 @@ __all__ = [
     "Ask",
     "FakeApi",
     "Made",
+    "PaymentMethodContract",
     "PaymentVerifierContract",
     "ProviderContract",
     "Reply",
