@@ -96,9 +96,19 @@ EVENTS: dict[str, str] = {
     ),
     "payment.driver_failed": "A fault while a payment was settled; the next sweep goes on with it.",
     "payment.fault_unseen": "A fault in a purchase whose buyer had hung up.",
+    "payment.method_confused": (
+        "A payment method answered neither Taken nor Refused; the payment stays open."
+    ),
+    "payment.method_missing": (
+        "A payment stays open, because the plugin of its payment method is not installed."
+    ),
+    "payment.method_refused": "A payment method said that it will never take this payment.",
+    "payment.method_silent": "A payment method failed or was silent; it is asked again.",
     "payment.not_sent": "The settler could not send a settlement; it is tried again.",
     "payment.open": "A settlement's outcome is open after its time; the sweep goes on with it.",
-    "payment.settled": "The buyer's USDC arrived by this `transaction`.",
+    "payment.settled": (
+        "The buyer's USDC arrived by this `transaction`, or the payment `method` took the money."
+    ),
     "plugin.left_out": "A plugin failed to load, or takes what another one has; the rest is sold.",
     "provider.close_failed": "A provider failed while it was closed, at the end.",
     "provider.does_not_stop": (

@@ -12,7 +12,7 @@ from blinker import Signal
 # rule: the route's path or None; status: HTTP's; seconds.
 request_answered = Signal()
 
-# slug, flow (`x402` or `direct`), code: the error's, or the reason in a 402.
+# slug, flow (`x402`, `direct` or a payment method), code: the error's, or the reason in a 402.
 purchase_refused = Signal()
 
 # provider, result: `completed`, or the class of the error that counted.
@@ -25,7 +25,7 @@ task_ended = Signal()
 # seconds.
 rpc_answered = Signal()
 
-# settler: its package; seconds from the first submit until the outcome was seen on-chain.
+# settler: its package, or the payment method; seconds from the first submit until the outcome was seen on-chain.
 payment_settled = Signal()
 
 # seconds of one commit of the database, with its batch of writes.

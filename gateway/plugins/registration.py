@@ -115,11 +115,9 @@ def method_offer(method: PaymentMethod) -> tuple[str, PaymentMethod]:
     missing = [each for each in _METHODS_CALLS if not callable(getattr(method, each, None))]
     if missing:
         raise ValueError(f"{kind} has no method {missing[0]}")
-    plain = [
-        each for each in _METHODS_ASYNC if not inspect.iscoroutinefunction(getattr(method, each))
-    ]
-    if plain:
-        raise ValueError(f"{kind}.{plain[0]} is not async")
+    for each in _METHODS_ASYNC:
+        if not inspect.iscoroutinefunction(inspect.unwrap(getattr(method, each))):
+            raise ValueError(f"{kind}.{each} is not an `async def`")
     return name, method
 
 
