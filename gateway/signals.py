@@ -25,7 +25,8 @@ task_ended = Signal()
 # seconds.
 rpc_answered = Signal()
 
-# settler: its package, or the payment method; seconds from the first submit until the outcome was seen on-chain.
+# settler: its package, or the payment method; seconds from the first submit until the outcome was
+# seen on-chain, or told by the method.
 payment_settled = Signal()
 
 # seconds of one commit of the database, with its batch of writes.

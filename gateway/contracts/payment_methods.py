@@ -9,10 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
+from attrs import validators
 
 from gateway.contracts.payments import Challenge, Quote
 
 MAX_PROOF_BYTES = 16_384
+_TEXT: Any = validators.and_(
+    validators.instance_of(str), validators.min_len(1), validators.max_len(200)
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -63,8 +67,8 @@ class MethodPayment:
 class Taken:
     """The method took the money, now or when it was asked before."""
 
-    # What the operator's pages show as the receipt.
-    reference: str
+    # What the operator's pages show as the receipt, up to 200 characters.
+    reference: str = attrs.field(validator=_TEXT)
 
 
 @attrs.frozen
@@ -74,18 +78,19 @@ class Refused:
     A call that is still on its way must be refused, too. The claim stays used up.
     """
 
-    reason: str
+    # What the buyer's 402 says: words joined by `_`, up to 200 characters.
+    reason: str = attrs.field(validator=_TEXT)
 
 
 class PaymentMethod(Protocol):
     """A way to pay with proofs of its own.
 
-    It may have two more attributes, as an `AuthorizationVerifier` has: `guide` and
-    `answer_headers`.
+    It may have three more attributes, as an `AuthorizationVerifier` has: `guide`,
+    `answer_headers` and `payment_info`.
     """
 
     # The prefix of its claims, and its name in pages and books: 2 to 20 of a-z and 0-9, beginning
-    # with a letter. `tx` and `auth` are the core's.
+    # with a letter. `tx`, `auth`, `x402`, `direct` and `refund` are the core's.
     name: str
 
     # As an `AuthorizationVerifier` has them. No two methods or verifiers may have the same header.

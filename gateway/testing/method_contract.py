@@ -149,6 +149,7 @@ class PaymentMethodContract:
         assert isinstance(await method.settle(first), Taken)
         other = await method.settle(attrs.evolve(first, task_id="another"))
         assert isinstance(other, Refused), "One proof has paid for two tasks."
+        check_reason(PaymentRequired(other.reason))
         assert isinstance(await method.settle(first), Taken), "The first task lost its money."
 
     @pytest.mark.asyncio
