@@ -4,8 +4,11 @@ import sqlite3
 
 import attrs
 
-from gateway.domain import Authorization
+from gateway.contracts.payment_methods import MethodProof, Refused, Taken
+from gateway.domain import Authorization, PaymentState
+from gateway.store import method_payments, tasks
 from gateway.store.rows import dump
+from gateway.testing.store.facts import RESULT, new_task
 
 _VALID_S = 600
 # A refund's transaction is numbered as its payment is, from here on.
@@ -112,3 +115,46 @@ def _add_task(db: sqlite3.Connection, number: int, sale: Sale) -> str:
 def add_sales(db: sqlite3.Connection, sales: list[Sale]) -> list[str]:
     """Write several sales and return their tasks' ids."""
     return [add_sale(db, sale) for sale in sales]
+
+
+def add_method_sale(
+    db: sqlite3.Connection,
+    *,
+    at: float,
+    state: PaymentState = PaymentState.SETTLED,
+    refund_to: str | None = None,
+    serial: str = "serial-1",
+) -> str:
+    """Write a sale by the method `voucher`, worth 0.05 USDC, and return the task's id.
+
+    `state` is reserved, settling, released, settled or refund_due.
+    """
+    task = new_task(id=f"task_{serial}", created_at=at)
+    proof = MethodProof(
+        key=serial,
+        data=b"signed",
+        value_units=50_000,
+        payer=f"Voucher {serial}",
+        refund_to=refund_to,
+    )
+    reserved = method_payments.reserve(db, task, "voucher", proof, None, 0)
+    assert reserved is not None
+    payment_id = reserved.payment.id
+    if state is not PaymentState.RESERVED:
+        method_payments.begin_settling(db, payment_id, at)
+    if state is PaymentState.RELEASED:
+        method_payments.close(db, payment_id, Refused("It expired."), at)
+    elif state in (PaymentState.SETTLED, PaymentState.REFUND_DUE):
+        method_payments.close(db, payment_id, Taken("receipt-1"), at)
+        _end_task(db, task.id, at, fails=state is PaymentState.REFUND_DUE)
+    return task.id
+
+
+def _end_task(db: sqlite3.Connection, task_id: str, at: float, *, fails: bool) -> None:
+    """End the one task that is due, within the write that queued it: no worker may see it."""
+    (lease,) = tasks.lease_due(db, 1, 60.0, at, ())
+    assert lease.task_id == task_id
+    if fails:
+        tasks.fail(db, lease, "provider_error", "It failed.", at, "No boats.", "vendor")
+    else:
+        tasks.complete(db, lease, RESULT, at + 86_400, at, None, "vendor")

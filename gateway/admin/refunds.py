@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gateway.admin.desk import Desk
 from gateway.domain import PaymentState, RefundCase
 from gateway.errors import RefundRefused
+from gateway.payments.refunds import missing_address
 
 OPEN = (PaymentState.REFUND_DUE, PaymentState.REFUNDING, PaymentState.REFUND_FAILED)
 DECIDABLE = (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED)
@@ -50,6 +51,16 @@ async def pay_refunds(
         if not any(_is_moving(case) for case in shown) or time.monotonic() > deadline:
             return shown
         await asyncio.sleep(_LOOK_S)
+
+
+def why_it_waits(case: RefundCase) -> str:
+    """Return why only an operator can send a refund of a method's payment; else the empty text."""
+    if case.needs_address:
+        return missing_address(case)
+    is_undecided = case.payment.state is PaymentState.REFUND_DUE and case.decision is None
+    if case.payment.method is None or not is_undecided:
+        return ""
+    return f"It was paid by {case.payment.method}, so it is never sent by itself: approve it."
 
 
 def _is_moving(case: RefundCase) -> bool:

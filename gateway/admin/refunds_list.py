@@ -7,7 +7,7 @@ import attrs
 
 from gateway.admin.desk import Desk
 from gateway.admin.last_seen import Seen
-from gateway.domain import Decision, Flow, usdc
+from gateway.domain import NO_ADDRESS, Decision, Flow, usdc
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import NotFound, WrongValue
 from gateway.store.operators import refund_lists
@@ -45,6 +45,9 @@ class OwedRefund:
     # Another recipient than the payer; not once it was signed.
     can_redirect: bool
 
+    # Whether nobody can get it until the operator names an address.
+    needs_address: bool
+
     @property
     def decisions(self) -> list[tuple[str, str]]:
         """Return what may be decided: a word, and what a button says. The likeliest is first."""
@@ -53,9 +56,14 @@ class OwedRefund:
             (self.can_approve, "approve", "Approve"),
             (self.can_take_back, "take-back", "Take back"),
             (self.can_reject, "reject", "Reject"),
-            (self.can_redirect, "redirect", "Other address"),
+            (self.can_redirect, "redirect", self.redirect_words),
         )
         return [(what, words) for is_possible, what, words in every if is_possible]
+
+    @property
+    def redirect_words(self) -> str:
+        """Return what the button says by which an address is named."""
+        return "Name an address" if self.needs_address else "Other address"
 
 
 @attrs.frozen(kw_only=True)
@@ -178,8 +186,8 @@ async def _ask_key(desk: Desk) -> RefundKey | None:
 
 
 def _describe(row: RefundRow, kind: Kind, now: float, *, is_automatic: bool) -> OwedRefund:
-    is_unsigned = row.sender is None
-    is_proven = row.flow == Flow.X402 or row.payer_proven
+    is_unsigned, needs_address = row.sender is None, row.recipient == NO_ADDRESS
+    is_proven = row.payer_proven or (row.method is None and row.flow == Flow.X402)
     is_approved = row.decision == Decision.APPROVED
     is_sent_by_settings = is_automatic and is_proven
     return OwedRefund(
@@ -192,9 +200,10 @@ def _describe(row: RefundRow, kind: Kind, now: float, *, is_automatic: bool) -> 
             row.details, row.error, has_job=row.has_job, cost_micros=row.cost_micros
         ),
         is_proven=is_proven,
-        can_approve=kind in ("undecided", "rejected"),
+        can_approve=kind in ("undecided", "rejected") and not needs_address,
         can_reject=kind in ("undecided", "failed") or (kind == "moving" and is_unsigned),
         can_retry=kind == "failed",
         can_take_back=kind == "moving" and is_unsigned and is_approved and not is_sent_by_settings,
         can_redirect=kind in ("undecided", "rejected", "failed") and is_unsigned,
+        needs_address=needs_address,
     )

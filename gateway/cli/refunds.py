@@ -18,6 +18,7 @@ from gateway.admin.refunds import (
     find_payable,
     pay_refunds,
     preview_refunds,
+    why_it_waits,
 )
 from gateway.admin.system import refund_key_problem
 from gateway.cli.session import open_session, shell_actor
@@ -63,11 +64,11 @@ def _make_row(case: RefundCase, **more: Any) -> dict[str, Any]:
     return {
         "task": case.task_id,
         "amount": f"{case.amount_units / 10**6:g}",
-        "to": case.recipient,
+        "to": "" if case.needs_address else case.recipient,
         "state": str(case.payment.state),
         "decision": str(case.decision or ""),
         "why": case.reason,
-        "problem": case.problem or "",
+        "problem": case.problem or why_it_waits(case),
         "transaction": case.tx_hash or "",
         **more,
     }
@@ -77,7 +78,10 @@ def _make_row(case: RefundCase, **more: Any) -> dict[str, Any]:
 @_TASKS
 @click.option("--all", "everything", is_flag=True, help="Every refund that is due.")
 @click.option(
-    "--to", "recipient", callback=_parse_address, help="Pay this address instead of the payer."
+    "--to",
+    "recipient",
+    callback=_parse_address,
+    help="Pay this address instead of the payer, or where none is known.",
 )
 @click.option("--note", "--reason", "note", default="", help="The reason, for the audit log.")
 @one_sentence
@@ -89,8 +93,14 @@ def approve(*, task_ids: Sequence[str], everything: bool, recipient: str | None,
         )
     if not task_ids and not everything:
         raise click.UsageError("Name the tasks, or say --all; `gateway refunds list` shows them.")
-    decided, problem = asyncio.run(_approve(task_ids, recipient, note))
+    decided, left, problem = asyncio.run(_approve(task_ids, recipient, note))
     click.echo(f"Approved: {decided}.")
+    for task_id in left:
+        click.echo(
+            f"Left: no address is known for {task_id}; `gateway refunds approve {task_id} --to "
+            "ADDRESS` names one.",
+            err=True,
+        )
     if problem:
         click.echo(f"Nothing is sent yet: {problem}", err=True)
 
@@ -124,17 +134,19 @@ def take_back(*, task_id: str, note: str) -> None:
 
 async def _approve(
     task_ids: Sequence[str], recipient: str | None, note: str
-) -> tuple[int, str | None]:
-    """Approve the refunds of these tasks, or every refund that is due.
+) -> tuple[int, Sequence[str], str | None]:
+    """Approve the refunds of these tasks, or every refund that is due and has an address.
 
-    Returns how many, and why none of them can be sent now.
+    Returns how many, the tasks that are left for want of an address, and why none can be sent now.
     """
+    left: list[str] = []
     async with open_session(load_settings()) as desk:
         if not task_ids:
             due = await desk.store.refunds.cases(PaymentState.REFUND_DUE)
-            task_ids = [case.task_id for case in due]
+            task_ids = [case.task_id for case in due if not case.needs_address]
+            left = [case.task_id for case in due if case.needs_address]
         done = await _approve_named(desk, task_ids, recipient=recipient, note=note)
-        return len(done), await refund_key_problem(desk) if done else None
+        return len(done), left, await refund_key_problem(desk) if done else None
 
 
 async def _approve_named(

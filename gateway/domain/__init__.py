@@ -46,6 +46,7 @@ from gateway.domain.onchain import (
     Transfer,
 )
 from gateway.domain.records import (
+    NO_ADDRESS,
     Decision,
     Flow,
     Payment,
@@ -70,6 +71,7 @@ __all__ = [
     "MAX_PICTURE_PIXELS",
     "MAX_PROMPT_CHARS",
     "MIN_PICTURE_SIDE",
+    "NO_ADDRESS",
     "OUTPUT_FORMATS",
     "PAYER_SIGNATURE",
     "PICTURE_FORMATS",

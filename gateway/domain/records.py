@@ -6,6 +6,10 @@ import attrs
 
 from gateway.domain.onchain import Authorization
 
+# Nobody can be paid there. It is the sender of money that was minted, and stands for the payer of a
+# payment by a method.
+NO_ADDRESS = "0x" + "0" * 40
+
 
 class Flow(enum.StrEnum):
     """How a payment reached the gateway (spec §1)."""
@@ -133,6 +137,10 @@ class RefundCase:
     amount_units: int
     recipient: str
 
+    # Where it goes unless an operator names another address: the payer's, or, of a payment by a
+    # method, the one that its proof names.
+    own_recipient: str
+
     # Why the task failed.
     reason: str
     decision: Decision | None
@@ -153,6 +161,11 @@ class RefundCase:
     search_from_block: int | None
     created_at: float
     updated_at: float
+
+    @property
+    def needs_address(self) -> bool:
+        """Whether an operator must name the address that gets the money."""
+        return self.recipient == NO_ADDRESS
 
 
 @attrs.frozen(kw_only=True)

@@ -37,8 +37,6 @@ _UNSPENT_MARGIN = 5_000
 # A refund does not expire: it ends when its nonce is spent.
 _NEVER = 2**256 - 1
 
-# The sender of a mint.
-_ZERO_ADDRESS = "0x" + "0" * 40
 _log = structlog.get_logger()
 
 
@@ -69,6 +67,13 @@ def sign_refund(secret: bytes, sender: str, case: RefundCase, network: Network) 
         signature=b"",
     )
     return sign_authorization(secret, unsigned, network)
+
+
+def missing_address(case: RefundCase) -> str:
+    """Return what is said of a refund that nobody can get until an operator names an address."""
+    method = case.payment.method
+    came = "was minted" if method is None else f"came by {method}, and its proof names no address"
+    return f"This money {came}: approve it with --to ADDRESS."
 
 
 @attrs.frozen(kw_only=True)
@@ -182,8 +187,8 @@ class Refunds:
 
     async def problem_of(self, case: RefundCase) -> str | None:
         """Return why a refund cannot be sent now, or None; writes nothing."""
-        if case.recipient == _ZERO_ADDRESS:
-            return "This money was minted and has no sender: approve it with --to ADDRESS."
+        if case.needs_address:
+            return missing_address(case)
         if case.sender not in (None, self.address):
             return f"It was begun by another refund key, {case.sender}: set that one again."
         if not await self._signer.can_pay(KEY_GAS):

@@ -4,7 +4,7 @@ import sqlite3
 
 from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.contracts.webhooks import EventType
-from gateway.domain import Decision, PaymentState, RefundCase
+from gateway.domain import NO_ADDRESS, Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
@@ -13,10 +13,12 @@ from gateway.store.webhooks import add_event
 _DAY_S = 86_400
 
 SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUMNS},
-    r.amount_units, r.recipient, r.reason, r.decision, r.note, r.problem, r.sender, r.tx_hash,
+    r.amount_units, r.recipient, coalesce(lower(m.refund_to), p.payer) AS own_recipient, r.reason,
+    r.decision, r.note, r.problem, r.sender, r.tx_hash,
     r.search_from_block AS refund_from_block, r.created_at, r.updated_at
     FROM refunds r JOIN payments p ON p.id = r.payment_id
-    JOIN tasks t ON t.payment_id = p.id"""  # noqa: S608 - constants only
+    JOIN tasks t ON t.payment_id = p.id
+    LEFT JOIN method_proofs m ON m.payment_id = p.id"""  # noqa: S608 - constants only
 
 
 def decide(
@@ -29,8 +31,8 @@ def decide(
 ) -> RefundCase:
     """Note a decision: a rejected refund becomes `refund_failed`, an approved one `refund_due`.
 
-    Raises `RefundRefused` where the refund is unknown, on its way or paid, or where it was signed
-    for another recipient.
+    Raises `RefundRefused` where the refund is unknown, on its way or paid, where it was signed for
+    another recipient, and where an approval would pay nobody.
     """
     case = find_case(db, task_id)
     if case.payment.state not in (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED):
@@ -43,7 +45,12 @@ def decide(
     is_approved = decision is Decision.APPROVED
     if not is_approved and case.sender is None:
         # With an approval goes another recipient that it named.
-        recipient = case.payment.payer
+        recipient = case.own_recipient
+    if is_approved and (recipient or case.recipient) == NO_ADDRESS:
+        raise RefundRefused(
+            f"No address is known for the refund of task {task_id}: name the one that gets it "
+            f"(gateway refunds approve {task_id} --to ADDRESS)."
+        )
     state = PaymentState.REFUND_DUE if is_approved else PaymentState.REFUND_FAILED
     db.execute(
         """UPDATE refunds SET decision = ?, note = ?, problem = NULL, updated_at = ?,

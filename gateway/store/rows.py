@@ -160,9 +160,12 @@ def _make_output(facts: dict[str, Any]) -> StoredOutput:
 
 def refund_case_of(row: sqlite3.Row) -> RefundCase:
     """Return the refund in a row of `SELECT_CASE`."""
-    same = ("task_id", "slug", "amount_units", "recipient", "reason", "note", "problem", "sender")
+    same = (
+        *("task_id", "slug", "amount_units", "recipient", "own_recipient", "reason", "note"),
+        *("problem", "sender", "tx_hash", "created_at", "updated_at"),
+    )
     return RefundCase(
-        **{name: row[name] for name in (*same, "tx_hash", "created_at", "updated_at")},
+        **{name: row[name] for name in same},
         payment=payment_of(row),
         payer_proven=bool(row["payer_proven"]),
         decision=Decision(row["decision"]) if row["decision"] is not None else None,

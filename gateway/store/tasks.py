@@ -128,7 +128,7 @@ def _owe_refund(db: sqlite3.Connection, payment_id: int, reason: str, now: float
     )
     db.execute(
         """INSERT INTO refunds (payment_id, amount_units, recipient, reason, created_at, updated_at)
-           SELECT p.id, p.paid_units, coalesce(m.refund_to, p.payer), ?, ?, ?
+           SELECT p.id, p.paid_units, coalesce(lower(m.refund_to), p.payer), ?, ?, ?
            FROM payments p LEFT JOIN method_proofs m ON m.payment_id = p.id WHERE p.id = ?""",
         (reason, now, now, payment_id),
     )

@@ -10,6 +10,7 @@ from gateway.admin.actions.refunds import ApprovalPreview, RefundChoice, preview
 from gateway.admin.desk import Desk
 from gateway.admin.refunds_list import PER_PAGE, OwedRefund
 from gateway.admin.wording import counted, usdc
+from gateway.domain import RefundCase
 from gateway.errors import WrongValue
 from gateway.web.operator_pages import Ask, Input
 
@@ -47,9 +48,19 @@ class Asked:
         if len(self.refunds) != 1:
             raise WrongValue("This is for one refund at a time.")
 
+    def check_addresses(self) -> None:
+        """Raise `WrongValue` where nobody could get one of the refunds."""
+        number = sum(one.needs_address for one in self.refunds)
+        if number:
+            raise WrongValue(
+                f"No address is known for {counted(number, 'refund')}. Choose such a refund by "
+                "itself, with Name an address; the others can be approved together."
+            )
+
 
 async def ask_approve(asked: Asked) -> Ask:
     """Return the question before money is given back to its payers."""
+    asked.check_addresses()
     preview = await preview_approval(asked.desk, asked.task_ids)
     payers = len({case.recipient for case in preview.cases})
     return Ask(
@@ -69,12 +80,15 @@ async def ask_approve(asked: Asked) -> Ask:
 async def ask_redirect(asked: Asked) -> Ask:
     """Return the question before money goes to another address than the payer's."""
     preview = await asked.preview_one()
+    needs_address = asked.refunds[0].needs_address
     return Ask(
-        title="Give money back to another address?",
+        title=f"Give money back to {'an' if needs_address else 'another'} address?",
         action=f"{_PAGE}/approve",
         back=_PAGE,
         button=f"Give back {usdc(preview.sum_units)} USDC to this address",
-        intro="This is for a payer that cannot use its own address, such as an exchange's.",
+        intro="Nobody's address is known here: ask the buyer for one."
+        if needs_address
+        else "This is for a payer that cannot use its own address, such as an exchange's.",
         facts=[*_amounts(asked.refunds), *_sums(preview)],
         warnings=["It cannot be taken back once it is signed.", *_warnings(preview)],
         fields=_fields(asked),
@@ -183,9 +197,17 @@ def _fields(asked: Asked) -> Mapping[str, str]:
 
 def _amounts(refunds: Sequence[OwedRefund]) -> list[tuple[str, str]]:
     return [
-        (f"{one.row.slug} for {one.row.recipient}", f"{usdc(one.row.amount_units)} USDC")
+        (f"{one.row.slug} for {_recipient(one)}", f"{usdc(one.row.amount_units)} USDC")
         for one in refunds
     ]
+
+
+def _recipient(refund: OwedRefund) -> str:
+    """Return who gets a refund: an address, or where it is not known, who paid and how."""
+    row = refund.row
+    if not refund.needs_address:
+        return row.recipient
+    return "nobody yet" if row.method is None else f"{row.payer}, paid by {row.method}"
 
 
 def _sums(preview: ApprovalPreview) -> list[tuple[str, str]]:
@@ -195,15 +217,24 @@ def _sums(preview: ApprovalPreview) -> list[tuple[str, str]]:
 
 
 def _warnings(preview: ApprovalPreview) -> list[str]:
-    found = [
-        f"{case.recipient} proved nothing: it sent a plain transfer, and anybody who saw its hash "
-        "could have used it. The money goes back to where it came from."
-        for case in preview.unproven
-    ]
+    found = [_doubt(case) for case in preview.unproven]
     if preview.holds_units is not None and preview.holds_units < preview.sum_units:
         lacks = usdc(preview.sum_units - preview.holds_units)
         found.append(f"The refund key lacks {lacks} USDC: what it cannot pay waits until it can.")
     return found
+
+
+def _doubt(case: RefundCase) -> str:
+    """Return why an address may not be the buyer's."""
+    if case.payment.method is not None:
+        return (
+            f"{case.recipient} proved nothing: task {case.task_id} was paid by "
+            f"{case.payment.method}, and the proof or an operator named this address."
+        )
+    return (
+        f"{case.recipient} proved nothing: it sent a plain transfer, and anybody who saw its hash "
+        "could have used it. The money goes back to where it came from."
+    )
 
 
 def _billed(refunds: Sequence[OwedRefund]) -> list[str]:

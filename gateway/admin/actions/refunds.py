@@ -9,7 +9,7 @@ import attrs
 
 from gateway.admin.desk import Desk
 from gateway.contracts.operators import Actor, AlreadyDone, NewAction
-from gateway.domain import Decision, Flow, RefundCase, usdc
+from gateway.domain import NO_ADDRESS, Decision, Flow, RefundCase, usdc
 from gateway.domain.eip3009 import BALANCE_OF, checksum_address, word
 from gateway.errors import (
     ActionRefused,
@@ -51,7 +51,8 @@ class ApprovalPreview:
     # What the refund key holds; None where the chain is silent, or without a key.
     holds_units: int | None
 
-    # Direct payments whose payer proved nothing: whoever saw the transaction could have used it.
+    # Refunds to addresses that nobody proved to be the buyer's: the sender's of a plain transfer,
+    # which whoever saw it could have used, or the one that the proof of a method names.
     unproven: list[RefundCase]
 
     # Whether a password or code must be given again.
@@ -101,8 +102,9 @@ async def approve(
     """Approve refunds, all or none; the gateway's next sweep sends them.
 
     `to` is another recipient than the payer, for one refund. Raises `StaleForm` where a refund is
-    not as it was seen, `RefundRefused`, `WrongValue`, `NeedsFresh` for another recipient or past
-    the daily cap, and `ActionRefused` for a payer who proved nothing and was not accepted.
+    not as it was seen, `RefundRefused`, also where no address is known, `WrongValue`, `NeedsFresh`
+    for another recipient or past the daily cap, and `ActionRefused` for a payer who proved nothing
+    and was not accepted.
     """
     _check_count(actor, choices)
     # What was approved counts towards the daily cap, so a repeated request is looked for first.
@@ -113,7 +115,11 @@ async def approve(
         raise NeedsFresh(
             "This gives money to another address than the payer's: enter the password again."
         )
-    await _check_unproven(desk, choices, accepts_unproven=accepts_unproven)
+    cases = [await _find_case(desk, choice.task_id) for choice in choices]
+    if recipient is None:
+        _check_named_by_proofs(desk, cases)
+    if not accepts_unproven:
+        _check_unproven(cases)
     rows = _approval_actions(desk, actor, choices, recipient, reason)
     approvals = [Approval(**attrs.asdict(one), to=recipient) for one in choices]
     cap_units = None if is_fresh else usdc(desk.settings.refund_daily_cap)
@@ -185,7 +191,7 @@ def check_recipient(desk: Desk, address: str) -> str:
         )
     own = desk.refunds.address if desk.refunds is not None else None
     forbidden = {
-        "0x" + "0" * 40: "the zero address",
+        NO_ADDRESS: "the zero address",
         desk.settings.wallet_key: "the gateway's own wallet",
         desk.settings.chain.token.lower(): "the contract of USDC",
         **({own.lower(): "the refund key"} if own is not None else {}),
@@ -275,27 +281,38 @@ def _check_other_recipient(
     """Return another recipient in lower case, or None where the payer gets the money."""
     if to is None:
         return None
-    if actor.door != "cli" and len({choice.recipient for choice in choices}) != 1:
+    payers = {choice.recipient for choice in choices}
+    # Refunds without an address are of different buyers.
+    is_one = len(choices) == 1 if NO_ADDRESS in payers else len(payers) == 1
+    if actor.door != "cli" and not is_one:
         raise WrongValue("Another recipient is for the refunds of one payer.")
     _check_reason(reason)
     return check_recipient(desk, to)
 
 
+def _check_named_by_proofs(desk: Desk, cases: Sequence[RefundCase]) -> None:
+    """Raise `WrongValue` where the proof of a method names an address that would lose the money."""
+    for case in cases:
+        if case.payment.method is not None and not case.needs_address:
+            check_recipient(desk, case.recipient)
+
+
 def _is_unproven(case: RefundCase) -> bool:
-    return case.payment.flow is Flow.DIRECT and not case.payer_proven
+    is_direct = case.payment.flow is Flow.DIRECT
+    return is_direct and not case.payer_proven and not case.needs_address
 
 
-async def _check_unproven(
-    desk: Desk, choices: Sequence[RefundChoice], *, accepts_unproven: bool
-) -> None:
-    if accepts_unproven:
-        return
-    for choice in choices:
-        if _is_unproven(await _find_case(desk, choice.task_id)):
-            raise ActionRefused(
-                f"The payer of task {choice.task_id} signed nothing, so somebody else may have "
-                "used the transaction: confirm that you want to pay this address."
-            )
+def _check_unproven(cases: Sequence[RefundCase]) -> None:
+    """Raise `ActionRefused` for a payer who proved nothing."""
+    for case in filter(_is_unproven, cases):
+        doubt = (
+            "signed nothing, so somebody else may have used the transaction"
+            if case.payment.method is None
+            else f"paid by {case.payment.method}, which proves no address"
+        )
+        raise ActionRefused(
+            f"The payer of task {case.task_id} {doubt}: confirm that you want to pay this address."
+        )
 
 
 async def _is_over_cap(desk: Desk, sum_units: int) -> bool:

@@ -34,10 +34,13 @@ _STATES: Mapping[Kind, Sequence[PaymentState]] = {
 # Its first parameter is that of the kind.
 _SELECT = f"""SELECT {_KIND} AS kind, t.id AS task_id, p.id AS payment_id,
         t.slug, t.details, t.error, t.reason AS said, t.handle IS NOT NULL AS has_job,
-        t.cost_micros, p.flow, p.payer, p.payer_proven, r.amount_units, r.recipient,
-        r.decision, r.note, r.problem, r.sender, r.tx_hash, r.created_at, r.updated_at
+        t.cost_micros, coalesce(p.method, p.flow) AS flow, p.method,
+        coalesce(m.payer, p.payer) AS payer, lower(m.refund_to) AS refund_to, p.payer_proven,
+        r.amount_units, r.recipient, r.decision, r.note, r.problem, r.sender, r.tx_hash,
+        r.created_at, r.updated_at
     FROM payments p CROSS JOIN refunds r ON r.payment_id = p.id
-    CROSS JOIN tasks t ON t.payment_id = p.id"""  # noqa: S608 - constants only
+    CROSS JOIN tasks t ON t.payment_id = p.id
+    LEFT JOIN method_proofs m ON m.payment_id = p.id"""  # noqa: S608 - constants only
 
 
 @attrs.frozen(kw_only=True)
@@ -57,8 +60,18 @@ class RefundRow:
     # Whether a job at the vendor was known, and what it cost.
     has_job: bool
     cost_micros: int | None
+
+    # `x402`, `direct` or a payment method.
     flow: str
+
+    # None: USDC on the chain.
+    method: str | None
+
+    # An address; of a method its own words.
     payer: str
+
+    # The address that the proof of a method names.
+    refund_to: str | None
     payer_proven: bool
     amount_units: int
     recipient: str

@@ -100,7 +100,8 @@ def retry(db: sqlite3.Connection, approval: Approval, reason: str, now: float) -
 def take_back(db: sqlite3.Connection, task_id: str, now: float) -> list[RefundCase]:
     """Take an approval back while nothing is signed; raises `RefundRefused`.
 
-    With it goes another recipient that it named: the next approval pays the payer again.
+    With it goes another recipient that it named: the next approval pays the payer, or the
+    address that the proof of a method names.
     """
     case = refunds.find_case(db, task_id)
     is_unsigned = case.payment.state is PaymentState.REFUND_DUE and case.sender is None
@@ -112,7 +113,7 @@ def take_back(db: sqlite3.Connection, task_id: str, now: float) -> list[RefundCa
     db.execute(
         """UPDATE refunds SET decision = NULL, note = NULL, problem = NULL, updated_at = ?,
                recipient = ? WHERE payment_id = ?""",
-        (now, case.payment.payer, case.payment.id),
+        (now, case.own_recipient, case.payment.id),
     )
     return [refunds.find_case(db, task_id)]
 
