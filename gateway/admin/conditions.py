@@ -172,11 +172,24 @@ def _open_payments(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         condition="payment_open",
         level="bad" if age_s >= limits.payment_open_urgent_s else "warn",
         title=f"{counted(waiting.count, 'payment')} without an outcome",
-        text=f"The oldest since {age(age_s)}. The chain has not said yet whether it was paid.",
+        text=f"The oldest since {age(age_s)}. {_who_knows(facts)}",
         page="payments",
         button="Look",
         href="/admin/payments",
     )
+
+
+def _who_knows(facts: Facts) -> str:
+    """Say what has to tell whether open payments were paid."""
+    methods = facts.open_by_method
+    said = [
+        f"{name} has not said whether it took the money: it is asked again; while no plugin for it "
+        "is installed, the payment stays open."
+        for name in sorted(methods)
+    ]
+    if facts.open_payments.count > sum(methods.values()):
+        said.insert(0, "The chain has not said yet whether it was paid.")
+    return " ".join(said)
 
 
 def _queue(facts: Facts, limits: Thresholds) -> Iterator[Condition]:

@@ -98,6 +98,9 @@ class Facts:
     has_backup_url: bool
     machine: MachineFacts = attrs.field(factory=MachineFacts)
 
+    # Of the open payments those that only a payment method can close, by its name.
+    open_by_method: Mapping[str, int] = attrs.field(factory=dict)
+
     def key(self, role: str) -> KeyFacts | None:
         """Return the first key of a role, or None."""
         return next((one for one in self.keys if one.role == role), None)
@@ -133,6 +136,7 @@ async def _read_facts(desk: Desk) -> Facts:
         backup_at=stored["backup_at"],
         has_backup_url=bool(getattr(desk.settings, "backup_url", "")),
         machine=machine,
+        open_by_method=stored["open_by_method"],
     )
 
 
@@ -143,6 +147,7 @@ def _read_stored(db: Any, refunds: str, now: float) -> dict[str, Any]:
     return {
         "owed": standing.owed_now(db, refunds),
         "open_payments": standing.open_payments(db),
+        "open_by_method": standing.open_by_method(db),
         "waiting_tasks": standing.waiting_tasks(db),
         "running_tasks": standing.running_tasks(db),
         "overrides": {(one.slug, one.field): one for one in standing.overrides(db)},

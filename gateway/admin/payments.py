@@ -212,6 +212,8 @@ def _describe_open(row: PaymentRow, now: float) -> OpenPayment:
 
 
 def _say_what_closes(row: PaymentRow, now: float) -> str:
+    if row.method is not None:
+        return _say_what_a_method_closes(row.method, row.state)
     begun = (
         "It is signed and may be on-chain: its event closes it"
         if row.state == PaymentState.SETTLING
@@ -226,3 +228,13 @@ def _say_what_closes(row: PaymentRow, now: float) -> str:
         f"Its authorization ended at {ends} UTC. The next block that an RPC endpoint shows closes "
         "it: as paid where its event is there, else as never paid."
     )
+
+
+def _say_what_a_method_closes(method: str, state: str) -> str:
+    begun = (
+        f"{method} was asked for the money and has not told the outcome: it is asked again until "
+        "it does"
+        if state == PaymentState.SETTLING
+        else f"Its proof is written down, and {method} was not asked yet: its answer closes it"
+    )
+    return f"{begun}. While no plugin for {method} is installed, it stays open."

@@ -48,10 +48,11 @@ def make_timeline(facts: TaskFacts) -> list[Moment]:
 
 def _purchase_moments(facts: TaskFacts) -> Iterator[Moment]:
     for change in facts.changes[:1]:
+        flow = facts.row.flow
         yield Moment(
             at=change.at,
             shape="busy",
-            title=f"Bought by {'x402' if facts.row.flow == Flow.X402 else 'direct transfer'}",
+            title=f"Bought by {'direct transfer' if flow == Flow.DIRECT else flow}",
             text=f"{facts.row.slug} for {usdc(facts.row.price_units)} USDC",
         )
 
@@ -62,15 +63,15 @@ def _payment_moments(facts: TaskFacts) -> Iterator[Moment]:
             yield moment
 
 
+# How a moment looks, its title and text, and its transaction.
+_Told = tuple[Shape, str, str, str | None]
+
+
 def _describe_change(facts: TaskFacts, change: PaymentChange) -> Moment | None:
     row, own = facts.row, facts.own
-    paid = usdc(row.paid_units if row.paid_units is not None else row.price_units)
     owed, recipient, problem = usdc(row.refund_units or 0), own.recipient, own.problem or ""
-    proven = "It is proven that no transfer happened or can happen."
-    told: dict[str, tuple[Shape, str, str, str | None]] = {
-        PaymentState.SETTLING: ("busy", "Settlement signed", "", None),
-        PaymentState.SETTLED: ("ok", f"Paid: {paid} USDC seen on-chain", "", own.paid_tx),
-        PaymentState.RELEASED: ("off", "Never paid", proven, None),
+    told: dict[str, _Told] = {
+        **_tell_payment(facts),
         PaymentState.REFUND_DUE: ("warn", f"Refund of {owed} USDC owed", problem, None),
         PaymentState.REFUNDING: ("busy", f"Refund signed to {recipient}", "", None),
         PaymentState.REFUNDED: ("ok", f"Refunded: {owed} USDC to {recipient}", "", own.refund_tx),
@@ -80,6 +81,25 @@ def _describe_change(facts: TaskFacts, change: PaymentChange) -> Moment | None:
         return None
     shape, title, text, tx_hash = told[change.state]
     return Moment(at=change.at, shape=shape, title=title, text=text, tx_hash=tx_hash or "")
+
+
+def _tell_payment(facts: TaskFacts) -> dict[str, _Told]:
+    """Return what is told of each state up to the payment's outcome."""
+    row, own = facts.row, facts.own
+    paid = usdc(row.paid_units if row.paid_units is not None else row.price_units)
+    if row.method is not None:
+        answer = own.answer or ""
+        return {
+            PaymentState.SETTLING: ("busy", f"Asked {row.method} for the money", "", None),
+            PaymentState.SETTLED: ("ok", f"Paid: {row.method} took {paid} USDC", answer, None),
+            PaymentState.RELEASED: ("off", f"Never paid: {row.method} refused", answer, None),
+        }
+    proven = "It is proven that no transfer happened or can happen."
+    return {
+        PaymentState.SETTLING: ("busy", "Settlement signed", "", None),
+        PaymentState.SETTLED: ("ok", f"Paid: {paid} USDC seen on-chain", "", own.paid_tx),
+        PaymentState.RELEASED: ("off", "Never paid", proven, None),
+    }
 
 
 def _transaction_moments(facts: TaskFacts) -> Iterator[Moment]:

@@ -64,7 +64,7 @@ def _make_row(task: Task, job: JobRecord) -> dict[str, Any]:
         "status": str(task.status),
         "attempt": task.attempt,
         "details": task.details or "",
-        "flow": str(task.payment.flow),
+        "flow": task.payment.method or str(task.payment.flow),
         "payment": str(task.payment.state),
         "amount": f"{(task.payment.paid_units or task.payment.price_units) / 10**6:g}",
         "cost": f"{job.cost_micros / 10**6:g}" if job.cost_micros is not None else "",

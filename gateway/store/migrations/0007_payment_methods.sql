@@ -16,6 +16,8 @@ CREATE TABLE method_proofs (
     refund_to TEXT,                    -- the address that the proof names for a refund in USDC
     answer TEXT                        -- the settler's receipt, or why it refused
 ) STRICT;
+-- The operator's pages find the payments of one payer by it.
+CREATE INDEX method_proofs_payer ON method_proofs (payer);
 
 -- Nobody proved an address, so no refund is sent without the operator; the zero address is none.
 CREATE TRIGGER methods_begin_reserved BEFORE INSERT ON payments

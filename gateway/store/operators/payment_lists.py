@@ -12,8 +12,15 @@ class PaymentRow:
     payment_id: int
     task_id: str
     slug: str
+
+    # `x402`, `direct` or a payment method.
     flow: str
+
+    # None: USDC on the chain.
+    method: str | None
     state: str
+
+    # An address; of a method its own words.
     payer: str
     price_units: int
     paid_units: int | None
@@ -27,12 +34,14 @@ class PaymentRow:
     tx_hash: str | None
 
 
-_SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug, p.flow, p.state, p.payer,
-        p.price_units, p.paid_units, p.created_at, p.updated_at,
+_SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug,
+        coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
+        p.state, p.price_units, p.paid_units, p.created_at, p.updated_at,
         json_extract(p.authorization, '$.valid_before') AS valid_before,
         (SELECT tx_hash FROM sent_transactions WHERE payment_id = p.id
          ORDER BY sent_at DESC LIMIT 1) AS tx_hash
-    FROM payments p JOIN tasks t ON t.payment_id = p.id"""
+    FROM payments p JOIN tasks t ON t.payment_id = p.id
+    LEFT JOIN method_proofs m ON m.payment_id = p.id"""
 
 
 def open_and_over(db: sqlite3.Connection, limit: int) -> tuple[list[PaymentRow], list[PaymentRow]]:
@@ -53,10 +62,11 @@ def overpaid_payments(db: sqlite3.Connection, limit: int) -> list[PaymentRow]:
 def paid_alike(
     db: sqlite3.Connection, payer: str, amount_units: int, since: float, until: float
 ) -> str | None:
-    """Return a task that the payer bought for the same amount in a period; None without one."""
+    """Return a task that an address bought for the same amount in a period; None without one."""
     row = db.execute(
         """SELECT t.id FROM payments p JOIN tasks t ON t.payment_id = p.id
-           WHERE p.payer = ? AND p.paid_units = ? AND p.created_at BETWEEN ? AND ?
+           WHERE p.payer = ? AND p.method IS NULL AND p.paid_units = ?
+               AND p.created_at BETWEEN ? AND ?
            ORDER BY p.id DESC LIMIT 1""",
         (payer, amount_units, since, until),
     ).fetchone()
@@ -66,7 +76,9 @@ def paid_alike(
 def has_paid(db: sqlite3.Connection, payer: str) -> bool:
     """Whether an address has paid for anything."""
     row = db.execute(
-        "SELECT 1 FROM payments WHERE payer = ? AND paid_tx IS NOT NULL LIMIT 1", (payer,)
+        """SELECT 1 FROM payments
+           WHERE payer = ? AND method IS NULL AND paid_tx IS NOT NULL LIMIT 1""",
+        (payer,),
     ).fetchone()
     return row is not None
 

@@ -78,6 +78,15 @@ def open_payments(db: sqlite3.Connection) -> Waiting:
     return Waiting(count=row[0], since=row[1])
 
 
+def open_by_method(db: sqlite3.Connection) -> dict[str, int]:
+    """Return by payment method how many of them only it can close."""
+    rows = db.execute(
+        """SELECT method, count(*) FROM payments INDEXED BY payments_open_methods
+           WHERE method IS NOT NULL AND state IN ('reserved', 'settling') GROUP BY method"""
+    )
+    return {row[0]: row[1] for row in rows}
+
+
 def waiting_tasks(db: sqlite3.Connection) -> Waiting:
     """Return the paid tasks that no worker has begun."""
     row = db.execute(

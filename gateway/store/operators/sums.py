@@ -70,10 +70,14 @@ class NewestSale:
     status: str
     # Why it failed, such as `content_policy`.
     details: str | None
+    # `x402`, `direct` or a payment method.
     flow: str
+    # None: USDC on the chain.
+    method: str | None
     state: str
+    # An address; of a method its own words.
     payer: str
-    # What was paid; None before the payment was seen on-chain.
+    # What was paid; None while that is not known.
     paid_units: int | None
     price_units: int
     created_at: float
@@ -162,9 +166,10 @@ def gas(db: sqlite3.Connection, since: float) -> GasSum:
 def newest_sales(db: sqlite3.Connection, limit: int) -> list[NewestSale]:
     """Return the newest sales, newest first."""
     rows = db.execute(
-        """SELECT t.id, t.slug, t.status, t.details, p.flow, p.state, p.payer, p.paid_units,
-                  p.price_units, t.created_at
+        """SELECT t.id, t.slug, t.status, t.details, coalesce(p.method, p.flow), p.method, p.state,
+                  coalesce(m.payer, p.payer), p.paid_units, p.price_units, t.created_at
            FROM tasks t JOIN payments p ON p.id = t.payment_id
+               LEFT JOIN method_proofs m ON m.payment_id = p.id
            ORDER BY t.created_at DESC LIMIT ?""",
         (limit,),
     )

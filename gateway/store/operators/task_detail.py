@@ -65,8 +65,16 @@ class OwnFacts:
     # Whether the buyer wants to be told by a webhook. Its address may hold a secret.
     has_callback: int
     payer_proven: int
+
+    # The transaction in which the USDC came; None before that, and of a method.
     paid_tx: str | None
     paid_block: int | None
+
+    # Of a payment by a method: what may be used once, the receipt or why it was refused, and the
+    # address that the proof names for a refund.
+    claim: str | None
+    answer: str | None
+    refund_to: str | None
     recipient: str | None
     refund_reason: str | None
     refund_note: str | None
@@ -96,15 +104,18 @@ class TaskFacts:
 
 
 _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
-        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros, p.flow,
-        p.state AS payment_state, p.payer, p.price_units, p.paid_units, r.amount_units AS
-        refund_units, r.decision,
+        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros,
+        coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
+        p.state AS payment_state, p.price_units, p.paid_units, r.amount_units AS refund_units,
+        r.decision,
         t.capability, t.progress, t.note, t.started_at, t.expires_at, t.outputs_gone, t.due_at,
         t.sent_at, t.cost_source, t.callback_url IS NOT NULL AS has_callback, p.payer_proven,
-        p.paid_tx, p.paid_block, r.recipient, r.reason AS refund_reason, r.note AS refund_note,
+        CASE WHEN p.method IS NULL THEN p.paid_tx END AS paid_tx, p.paid_block, m.claim, m.answer,
+        m.refund_to, r.recipient, r.reason AS refund_reason, r.note AS refund_note,
         r.problem, r.sender AS refund_sender, r.tx_hash AS refund_tx,
         t.handle, t.result, t.payment_id
     FROM tasks t JOIN payments p ON p.id = t.payment_id
+    LEFT JOIN method_proofs m ON m.payment_id = p.id
     LEFT JOIN refunds r ON r.payment_id = p.id WHERE t.id = ?"""
 
 

@@ -12,11 +12,17 @@ _TX_HASH = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 
 _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
-        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros, p.flow,
-        p.state AS payment_state, p.payer, p.price_units, p.paid_units, r.amount_units AS
-        refund_units, r.decision
+        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros,
+        coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
+        p.state AS payment_state, p.price_units, p.paid_units, r.amount_units AS refund_units,
+        r.decision
     FROM tasks t JOIN payments p ON p.id = t.payment_id
+    LEFT JOIN method_proofs m ON m.payment_id = p.id
     LEFT JOIN refunds r ON r.payment_id = p.id"""
+
+# The payments of a payer: of an address, or in a method's own words.
+_OF_PAYER = """SELECT id FROM payments WHERE payer = lower(?) AND method IS NULL
+    UNION ALL SELECT payment_id FROM method_proofs WHERE payer = ?"""
 
 # By the state that a filter names. The others are states of the task itself.
 _OF_PAYMENT = {
@@ -41,7 +47,7 @@ class TaskFilter:
     since: float | None = None
     until: float | None = None
 
-    # A task's id, a transaction's hash, a payer, or the vendor's id of a job.
+    # A task's id, a transaction's hash, a payer, the vendor's id of a job, or a method's claim.
     search: str = ""
 
     # The last task of the page before.
@@ -64,8 +70,15 @@ class TaskRow:
     created_at: float
     completed_at: float | None
     cost_micros: int | None
+
+    # `x402`, `direct` or a payment method.
     flow: str
+
+    # None: USDC on the chain.
+    method: str | None
     payment_state: str
+
+    # An address; of a method its own words.
     payer: str
     price_units: int
     paid_units: int | None
@@ -114,12 +127,14 @@ def _conditions(db: sqlite3.Connection, wanted: TaskFilter) -> tuple[list[str], 
     given = {
         "t.slug = ?": wanted.slug or None,
         "t.details = ?": wanted.reason or None,
-        "p.payer = ?": wanted.payer.lower() or None,
         "t.created_at >= ?": wanted.since,
         "t.created_at < ?": wanted.until,
     }
     where += [text for text, value in given.items() if value is not None]
     values += [value for value in given.values() if value is not None]
+    if wanted.payer:
+        where.append(f"t.payment_id IN ({_OF_PAYER})")
+        values += [wanted.payer, wanted.payer]
     if wanted.search:
         payments = _search(db, wanted.search.strip())
         where.append(f"t.payment_id IN ({', '.join('?' * len(payments))})")
@@ -140,18 +155,20 @@ def _search(db: sqlite3.Connection, text: str) -> Sequence[int]:
     """Return the payments that a searched text belongs to, the newest first."""
     lower = text.lower()
     if _TX_HASH.fullmatch(lower):
-        sql = """SELECT id FROM payments WHERE paid_tx = ?1
+        sql = """SELECT id FROM payments WHERE paid_tx = ?1 AND method IS NULL
             UNION SELECT payment_id FROM refunds WHERE tx_hash = ?1
             UNION SELECT payment_id FROM sent_transactions WHERE tx_hash = ?1
             ORDER BY 1 DESC LIMIT ?2"""
         values: tuple[object, ...] = (lower, _MOST_FOUND)
     elif _ADDRESS.fullmatch(lower):
-        sql = "SELECT id FROM payments WHERE payer = ? ORDER BY id DESC LIMIT ?"
-        values = (lower, _MOST_FOUND)
+        sql = f"{_OF_PAYER} ORDER BY 1 DESC LIMIT ?"
+        values = (text, text, _MOST_FOUND)
     else:
         sql = """SELECT payment_id FROM tasks WHERE id = ?1
             UNION SELECT payment_id FROM tasks
                 WHERE handle IS NOT NULL AND json_extract(handle, '$.id') = ?2
+            UNION SELECT payment_id FROM method_proofs WHERE claim = ?2
+            UNION SELECT payment_id FROM method_proofs WHERE payer = ?2
             ORDER BY 1 DESC LIMIT ?3"""
         values = (lower, text, _MOST_FOUND)
     return [row[0] for row in db.execute(sql, values)]

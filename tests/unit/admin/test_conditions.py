@@ -169,6 +169,17 @@ def test_an_open_payment_and_a_full_queue_need_somebody_after_a_while():
     assert find(open_payments=Waiting(count=1, since=NOW - 5)) == []
 
 
+def test_an_open_payment_says_who_must_tell_its_outcome():
+    late = Waiting(count=2, since=NOW - 300)
+    assert only(open_payments=late).text.endswith("The chain has not said yet whether it was paid.")
+    by_voucher = only(open_payments=late, open_by_method={"voucher": 2}).text
+    assert "chain" not in by_voucher
+    assert "voucher has not said whether it took the money: it is asked again" in by_voucher
+    both = only(open_payments=late, open_by_method={"voucher": 1}).text
+    assert "The chain has not said" in both
+    assert "while no plugin for it is installed, the payment stays open" in both
+
+
 def test_an_endpoint_sold_below_its_cost_is_urgent():
     found = only(**endpoint(cost_micros=40_000))
     assert (found.level, found.key) == ("bad", "margin:picture")
