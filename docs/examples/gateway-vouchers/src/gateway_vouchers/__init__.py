@@ -1,0 +1,48 @@
+"""Prepaid vouchers, sold by the operator and redeemed once, as a way to pay at the gateway.
+
+Taken once `GATEWAY_VOUCHERS_SECRET` is set.
+"""
+
+from collections.abc import Callable
+
+import attrs
+import typed_settings as ts
+
+from gateway import PaymentMethod, PluginContext, hookimpl, secret, setting
+from gateway_vouchers.ledger import Ledger
+from gateway_vouchers.method import VoucherMethod
+from gateway_vouchers.voucher import DEFAULT_NAME, Seal, checked_name
+
+
+@attrs.frozen(kw_only=True)
+class VoucherSettings:
+    """What an operator may set."""
+
+    name: str = setting(
+        DEFAULT_NAME,
+        "Name of this gateway in its vouchers: 1 to 60 of a-z, 0-9, `.` and `-`. Gateways with "
+        "the same secret need different names.",
+    )
+    secret: ts.SecretStr = secret(
+        "What seals vouchers, at least 32 characters; whoever knows it can make vouchers. It "
+        "puts them among the ways to pay.",
+        switches_on=True,
+    )
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Name the settings: `GATEWAY_VOUCHERS_SECRET` and `GATEWAY_VOUCHERS_NAME`."""
+    register("vouchers", VoucherSettings)
+
+
+@hookimpl
+def register_payment_method(
+    register: Callable[[PaymentMethod], None], context: PluginContext
+) -> None:
+    """Take vouchers where there is a secret. Opens nothing: the first voucher opens the ledger."""
+    mine = context.settings.section("vouchers", VoucherSettings)
+    if not str(mine.secret):
+        return
+    ledger = Ledger(context.settings.data_dir / "vouchers.db", context.now)
+    register(VoucherMethod(checked_name(mine.name), Seal(str(mine.secret)), ledger))
