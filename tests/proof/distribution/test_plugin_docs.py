@@ -24,10 +24,13 @@ DOCS = ROOT / "docs"
 PAGE = (DOCS / "plugins.md").read_text("utf-8")
 ACME = DOCS / "examples" / "gateway-acme"
 OTEL = ACME.parent / "gateway-otel"
+VOUCHERS = ACME.parent / "gateway-vouchers"
 EXAMPLES = (
     ACME / "src" / "gateway_acme.py",
     ACME / "tests" / "test_acme.py",
     OTEL / "src" / "gateway_otel.py",
+    VOUCHERS / "src" / "gateway_vouchers" / "__init__.py",
+    VOUCHERS / "tests" / "test_vouchers.py",
     ROOT / "tests" / "proof" / "distribution" / "pager_plugin.py",
     ROOT / "tests" / "proof" / "distribution" / "test_plugin_snippets.py",
 )

@@ -13,7 +13,8 @@ from gateway.plugins.manager import BUNDLED
 from gateway.version import VERSION
 from tests.proof.distribution.clean_place import ROOT, CleanPlace, built
 
-ACME = ROOT / "docs" / "examples" / "gateway-acme"
+EXAMPLES = ROOT / "docs" / "examples"
+ACME, VOUCHERS = EXAMPLES / "gateway-acme", EXAMPLES / "gateway-vouchers"
 SETTINGS = {
     "GATEWAY_WALLET": "0x1111111111111111111111111111111111111111",
     "GATEWAY_SETTLEMENT_KEY": "11" * 32,
@@ -36,12 +37,16 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture(scope="module")
-def with_acme(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanPlace:
-    """Return a clean environment with the wheel and the example plugin, and no checkout of it."""
-    folder = tmp_path_factory.mktemp("acme")
-    copy = shutil.copytree(ACME, folder / "gateway-acme")
-    place = CleanPlace.made(folder / "clean", wheel, built(copy, folder / "wheel"))
-    shutil.copytree(ACME / "tests", place.work / "tests")
+def with_examples(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanPlace:
+    """Return a clean environment with the wheel and example plugins, and no checkout of them."""
+    folder = tmp_path_factory.mktemp("examples")
+    wheels = []
+    for example in (ACME, VOUCHERS):
+        copy = shutil.copytree(example, folder / example.name)
+        wheels.append(built(copy, folder / "wheels" / example.name))
+    place = CleanPlace.made(folder / "clean", wheel, *wheels)
+    for example in (ACME, VOUCHERS):
+        shutil.copytree(example / "tests", place.work / "tests" / example.name)
     return place
 
 
@@ -110,33 +115,51 @@ asyncio.run(main())
     assert "200 True" in answer.stdout, answer.stderr
 
 
-def test_a_third_partys_plugin_passes_its_tests_beside_the_wheel(with_acme: CleanPlace) -> None:
-    run = with_acme.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", timeout=300)
+@pytest.mark.parametrize(
+    ("example", "module"), [(ACME, "gateway_acme"), (VOUCHERS, "gateway_vouchers")]
+)
+def test_a_third_partys_plugin_passes_its_tests_beside_the_wheel(
+    with_examples: CleanPlace, example: Path, module: str
+) -> None:
+    tests = f"tests/{example.name}"
+    run = with_examples.run("-m", "pytest", "-q", "-p", "no:cacheprovider", tests, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr
     passed = int(run.stdout.rsplit(" passed", 1)[0].rsplit(None, 1)[-1])
     assert passed > 25
-    where = with_acme.run("-c", "import gateway_acme; print(gateway_acme.__file__)")
+    where = with_examples.run("-c", f"import {module}; print({module}.__file__)")
     assert "site-packages" in where.stdout
 
 
-def test_a_third_partys_plugin_sells_once_it_has_its_key(with_acme: CleanPlace) -> None:
-    def row(**settings: str) -> dict:
-        listed = with_acme.run(
-            "-m", "gateway", "plugins", "--no-health", "--json", **SETTINGS, **settings
-        )
-        assert listed.returncode == 0, listed.stderr
-        (mine,) = [one for one in json.loads(listed.stdout) if "acme" in one["plugin"]]
-        return mine
+def listed(place: CleanPlace, plugin: str, **settings: str) -> dict:
+    """Return a plugin's row in `gateway plugins`."""
+    run = place.run("-m", "gateway", "plugins", "--no-health", "--json", **SETTINGS, **settings)
+    assert run.returncode == 0, run.stderr
+    (mine,) = [one for one in json.loads(run.stdout) if one["plugin"] == plugin]
+    return mine
 
-    assert row()["endpoints"] == ""
-    assert "GATEWAY_ACME_API_KEY" in row()["note"]
-    sold = row(GATEWAY_ACME_API_KEY="a-key")
-    assert (sold["plugin"], sold["endpoints"]) == ("gateway_acme", "acme-picture")
+
+def test_a_third_partys_plugin_sells_once_it_has_its_key(with_examples: CleanPlace) -> None:
+    off = listed(with_examples, "gateway_acme")
+    assert off["endpoints"] == ""
+    assert "GATEWAY_ACME_API_KEY" in off["note"]
+    sold = listed(with_examples, "gateway_acme", GATEWAY_ACME_API_KEY="a-key")
+    assert sold["endpoints"] == "acme-picture"
     assert sold["from"].startswith("gateway-acme 1.0.0")
 
 
-def test_the_example_asks_for_this_version_of_the_gateway() -> None:
-    project = tomllib.loads((ACME / "pyproject.toml").read_text("utf-8"))["project"]
+def test_a_third_partys_payment_method_is_on_once_it_has_its_secret(
+    with_examples: CleanPlace,
+) -> None:
+    off = listed(with_examples, "gateway_vouchers")
+    assert "GATEWAY_VOUCHERS_SECRET is not set" in off["note"]
+    on = listed(with_examples, "gateway_vouchers", GATEWAY_VOUCHERS_SECRET=40 * "s")
+    assert on["note"] == "takes payments of its own kind"
+    assert on["from"].startswith("gateway-vouchers 1.0.0")
+
+
+def test_the_examples_ask_for_this_version_of_the_gateway() -> None:
     major, minor, _ = VERSION.split(".")
-    (needed,) = project["dependencies"]
-    assert f">={major}.{minor}" in needed
+    for example in (ACME, VOUCHERS):
+        project = tomllib.loads((example / "pyproject.toml").read_text("utf-8"))["project"]
+        (needed,) = project["dependencies"]
+        assert f">={major}.{minor}" in needed
