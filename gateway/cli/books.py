@@ -166,7 +166,9 @@ def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "when": f"{row['day']}\n{row['time']}",
         "what": f"{row['kind']}, {row['state']}\n{row['endpoint']}",
-        "task, payer": "\n".join(filter(None, [row["task"], row["payer"]])),
+        "task, payer": "\n".join(
+            filter(None, [row["task"], row["payer"], row["claim"], row["receipt"]])
+        ),
         "amount": "\n".join(amount) or "unknown",
     }
 

@@ -40,6 +40,8 @@ SALE_COLUMNS = (
     "cost_source",
     "state",
     "related_tx",
+    "claim",
+    "receipt",
 )
 Row = dict[str, str]
 
@@ -78,6 +80,8 @@ def _row(one: LedgerRow, eth_usd: Decimal | None) -> Row:
         "cost_source": one.cost_source or "",
         "state": one.state,
         "related_tx": one.related_tx or "",
+        "claim": one.claim or "",
+        "receipt": one.receipt or "",
     }
     if eth_usd is not None:
         row["eth_usd"] = in_dollars(one.wei, eth_usd)

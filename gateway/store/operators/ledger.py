@@ -18,7 +18,8 @@ _SALES = f"""
         t.provider AS provider, {_FLOW} AS flow,
         coalesce(m.payer, p.payer) AS payer, {_PAID_TX} AS tx_hash,
         p.paid_block AS block, p.paid_units AS units, NULL AS wei, NULL AS cost_micros,
-        NULL AS cost_source, p.state AS state, r.tx_hash AS related_tx
+        NULL AS cost_source, p.state AS state, r.tx_hash AS related_tx,
+        m.claim AS claim, m.answer AS receipt
     FROM payments p JOIN tasks t ON t.payment_id = p.id
         LEFT JOIN refunds r ON r.payment_id = p.id
         LEFT JOIN method_proofs m ON m.payment_id = p.id
@@ -26,7 +27,7 @@ _SALES = f"""
 _REFUNDS = f"""
     SELECT e.at, 'refund', t.id, t.slug, t.provider, {_FLOW}, r.recipient, r.tx_hash,
         (SELECT s.mined_block FROM sent_transactions s WHERE s.tx_hash = r.tx_hash),
-        -r.amount_units, NULL, NULL, NULL, p.state, {_PAID_TX}
+        -r.amount_units, NULL, NULL, NULL, p.state, {_PAID_TX}, NULL, NULL
     FROM payments p JOIN refunds r ON r.payment_id = p.id JOIN tasks t ON t.payment_id = p.id
         JOIN payment_events e ON e.payment_id = p.id AND e.new_state = 'refunded'
     WHERE p.state = 'refunded' AND e.at >= :since AND e.at < :until"""  # noqa: S608 - constants
@@ -34,7 +35,7 @@ _GAS = f"""
     SELECT s.mined_at, 'gas', t.id, t.slug, t.provider,
         CASE WHEN r.sender = s.signer THEN 'refund' ELSE {_FLOW} END, s.signer, s.tx_hash,
         s.mined_block, NULL, -(s.gas_wei + coalesce(s.l1_fee_wei, 0)), NULL, NULL,
-        CASE s.succeeded WHEN 0 THEN 'reverted' ELSE 'mined' END, {_PAID_TX}
+        CASE s.succeeded WHEN 0 THEN 'reverted' ELSE 'mined' END, {_PAID_TX}, NULL, NULL
     FROM sent_transactions s JOIN payments p ON p.id = s.payment_id
         JOIN tasks t ON t.payment_id = p.id LEFT JOIN refunds r ON r.payment_id = p.id
     WHERE s.mined_at >= :since AND s.mined_at < :until"""  # noqa: S608 - constants
@@ -42,7 +43,7 @@ _RESULTS = f"""
     SELECT t.completed_at, 'vendor', t.id, t.slug, t.provider, {_FLOW}, '', NULL, NULL,
         NULL, NULL, -t.cost_micros,
         CASE WHEN t.cost_micros IS NULL THEN 'unknown' ELSE t.cost_source END,
-        t.status, {_PAID_TX}
+        t.status, {_PAID_TX}, NULL, NULL
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     WHERE t.completed_at >= :since AND t.completed_at < :until AND t.status = 'completed'"""  # noqa: S608 - constants
 _ROWS = f"{_SALES} UNION ALL {_REFUNDS} UNION ALL {_GAS} UNION ALL {_RESULTS}"
@@ -78,6 +79,10 @@ class LedgerRow:
 
     # Of a sale its refund, of all others the sale.
     related_tx: str | None
+
+    # Of a sale by a method, which has no transaction: what was used up, and the method's receipt.
+    claim: str | None
+    receipt: str | None
 
 
 @attrs.frozen(kw_only=True)

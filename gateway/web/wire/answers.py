@@ -44,7 +44,7 @@ def started(task: Task, callback_secret: str | None = None) -> dict[str, Any]:
         "message": "The generation has started. Poll statusUrl for the result: every 2 seconds, "
         "or with ?wait=30, which answers once the task is done.",
     }
-    if task.payment.flow is Flow.DIRECT:
+    if task.payment.flow is Flow.DIRECT and task.payment.method is None:
         body["paidAmount"] = number(task.payment.paid_units or 0)
     if callback_secret is not None:
         body["callbackSecret"] = callback_secret

@@ -59,11 +59,14 @@ def _payment_schema() -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            "flow": {"enum": ["x402", "direct"]},
+            "flow": {"type": "string", "description": "x402, direct, or a payment method's name."},
             "state": {"type": "string"},
             "amount": {"type": "number", "description": "USDC."},
             "network": {"type": "string"},
-            "transaction": {"type": ["string", "null"]},
+            "transaction": {
+                "type": ["string", "null"],
+                "description": "On the chain; null before that, and of a payment method.",
+            },
         },
         "required": ["flow", "state", "amount", "network"],
     }

@@ -13,7 +13,7 @@ from gateway.admin.books.span import begin_of, read_span
 from gateway.cli import main
 from gateway.settings import variable
 from tests.conftest import buy, running
-from tests.operator_history import Sale, add_sale
+from tests.operator_history import Sale, add_method_sale, add_sale
 
 NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 DAY = begin_of(read_span("2026-03-01", "2026-03-01", 0).first)
@@ -62,6 +62,25 @@ def test_csv_opens_right_in_a_spreadsheet(run, sold):
     assert rows[1]["usd"] == "-0.04"
     assert rows[2]["payer"] == "'=cmd()"
     assert rows[3]["cost_source"] == "unknown"
+
+
+def test_a_sale_by_a_method_has_its_claim_and_receipt_and_is_none_of_the_chains(
+    run, settings, provider, clock
+):
+    async def fill() -> None:
+        async with running(settings, provider, now=clock) as gateway:
+            write = gateway.services.store._write
+            await write(lambda db: add_method_sale(db, at=clock()))
+
+    asyncio.run(fill())
+    text = run("--from", _today(), "--by", "sale", "--format", "csv").stdout
+    sale, vendor = csv.DictReader(io.StringIO(text, newline=""))
+    assert (sale["flow"], sale["payer"], sale["usdc"]) == ("voucher", "Voucher serial-1", "0.05")
+    assert (sale["claim"], sale["receipt"]) == ("voucher:serial-1", "receipt-1")
+    assert sale["tx"] == vendor["related_tx"] == ""
+    assert "receipt-1" in run("--from", _today(), "--by", "sale").stdout
+    result = run("--from", _today(), "--reconcile", "--format", "json")
+    assert (result.exit_code, json.loads(result.stdout)[0]["booked"]) == (0, "0.000000")
 
 
 def test_an_export_by_the_command_is_written_down(run, sold, settings):
