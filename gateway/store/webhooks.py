@@ -15,7 +15,9 @@ def add_event(db: sqlite3.Connection, task_id: str, kind: EventType, now: float)
     Call this within the write that makes the event true, so that a crash loses neither.
     """
     row = db.execute(
-        """SELECT t.callback_url, p.payer FROM tasks t JOIN payments p ON p.id = t.payment_id
+        """SELECT t.callback_url, coalesce(p.method || ':' || m.payer, p.payer) AS payer
+           FROM tasks t JOIN payments p ON p.id = t.payment_id
+               LEFT JOIN method_proofs m ON m.payment_id = p.id
            WHERE t.id = ? AND t.callback_url IS NOT NULL""",
         (task_id,),
     ).fetchone()

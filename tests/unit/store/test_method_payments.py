@@ -214,6 +214,16 @@ async def test_a_failed_task_owes_the_whole_value_and_no_refund_goes_out_by_itse
     assert not case.payer_proven
 
 
+async def test_events_of_a_method_are_of_its_payers_and_not_of_one_for_all(store):
+    """Places and pace of deliveries are by payer: one buyer's slow receiver holds up no other."""
+    request = GenerationRequest(prompt="a boat", callback_url="https://a.example/hook")
+    task = await paid(store, request=request)
+    (lease,) = await store.queue.claim(1, lease_s=60, now=NOW + 9)
+    await store.queue.fail(lease, details="x", error="It failed.", now=NOW + 9)
+    (event,) = await store.webhooks.due(9, now=NOW + 9)
+    assert (event.task_id, event.payer) == (task.id, "voucher:voucher serial-1")
+
+
 # -- what the books say
 
 
