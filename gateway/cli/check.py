@@ -126,7 +126,7 @@ async def _check_all(settings: Settings) -> list[Row]:
             await _make_row("database", lambda: _check_database(settings)),
             await _make_row("outputs", open_outputs(settings, "gateway check").probe),
             await _make_row("copies", lambda: _check_copies(settings)),
-            await _make_row("plugins", lambda: _check_plugins(settings)),
+            await _make_row("plugins", lambda: _check_plugins(settings, chain)),
             await _make_row("prices", lambda: check_prices(settings)),
             await _make_row("sandbox", _check_sandbox),
             *await _check_providers(settings),
@@ -184,9 +184,13 @@ async def _check_copies(settings: Settings) -> str:
     return f"{place}: {len(copies)} copies, the newest {age_min:,.0f} min old"
 
 
-async def _check_plugins(settings: Settings) -> str:
+async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
     manager = PluginManager(disabled=settings.plugins_disabled)
     catalog = manager.catalog(settings)
+    # As a start does: a way to pay may find a mistake in its settings, or be taken already.
+    context = _make_context(settings, chain)
+    manager.ways_to_pay(context)
+    manager.transfer_verifier(context)
     left_out = [plugin.name for plugin in manager.loaded if plugin.problem]
     if left_out:
         raise ValueError(f"left out: {', '.join(left_out)}; `gateway plugins` says why")
@@ -277,10 +281,15 @@ async def _check_settlement(settings: Settings, chain: Web3Chain) -> str:
 
 
 def _open_settler(settings: Settings, chain: Web3Chain) -> Settler:
+    manager = PluginManager(disabled=settings.plugins_disabled)
+    return manager.settler(_make_context(settings, chain))
+
+
+def _make_context(settings: Settings, chain: Web3Chain) -> PluginContext:
+    """Return what payment plugins get at a start."""
     # This store is never opened: a settler writes down what it sends, and a check sends nothing.
     store = SqliteStore(settings.data_dir / "gateway.db")
-    context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
-    return PluginManager(disabled=settings.plugins_disabled).settler(context)
+    return PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
 
 
 async def _check_listings(settings: Settings, validator: str | None) -> list[Row]:

@@ -115,3 +115,20 @@ def test_check_names_a_plugin_that_was_left_out(install, command, chain, monkeyp
     rows = {row["name"]: row for row in json.loads(command("check", "--json").stdout)}
     assert not rows["plugins"]["ok"]
     assert "acme_plugin" in rows["plugins"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("hooked", "said"),
+    [
+        ("raise SettingsError('GATEWAY_ACME_SERVER is no address.')", "GATEWAY_ACME_SERVER is no"),
+        ("register(object())", "left out: acme_plugin; `gateway plugins` says why"),
+    ],
+)
+def test_check_finds_what_is_wrong_with_a_way_to_pay(install, command, monkeypatch, hooked, said):
+    hook = f"\n@hookimpl\ndef register_payment_method(register, context):\n    {hooked}\n"
+    install("from gateway import SettingsError\n" + KEYED + hook)
+    monkeypatch.setenv("GATEWAY_ACME_SERVER", "nowhere")
+    monkeypatch.setenv("GATEWAY_RPC_URLS", "http://127.0.0.1:9")
+    rows = {row["name"]: row for row in json.loads(command("check", "--json").stdout)}
+    assert not rows["plugins"]["ok"]
+    assert said in rows["plugins"]["found"]
