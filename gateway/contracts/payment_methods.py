@@ -97,14 +97,19 @@ class PaymentMethod(Protocol):
     header_names: Sequence[str]
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
-        """Return what a 402 gets from this method: headers and, if its payment was refused, more.
+        """Return what a 402 gets from this method: headers, and members of the body.
 
-        `reason` is None unless a payment of this method was refused.
+        `reason` is None unless a payment of this method was refused. Then it is the method's own
+        or one of the core's, such as `payment_already_used`, and the body names it.
         """
         ...
 
     def read(self, header: str) -> MethodProof:
-        """Decode a payment header. Pure. Raises `PaymentRequired` for a malformed one."""
+        """Decode a payment header: what follows the scheme. Pure.
+
+        Raises `PaymentRequired` for a malformed one. The repeat of a purchase is read and not
+        checked, so what time or a setting may change is left to `check`.
+        """
         ...
 
     async def check(self, proof: MethodProof, quote: Quote, now: float) -> None:

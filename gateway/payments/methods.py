@@ -47,7 +47,9 @@ class PaymentMethods:
             dict.fromkeys(name for name, _, one in self._headers if one is not self.first)
         )
         self.further_answer_headers = tuple(
-            name for one in self._further for name in getattr(one, "answer_headers", ())
+            dict.fromkeys(
+                name for one in self._further for name in getattr(one, "answer_headers", ())
+            )
         )
 
     def method_of(self, way: WayToPay) -> PaymentMethod | None:

@@ -201,3 +201,13 @@ def test_methods_know_the_headers_without_which_nothing_is_paid():
     assert methods.choose({"Authorization": "Bearer a"}.get) is None
     assert not methods.is_paid({"Authorization": "Bearer a"}.get)
     assert methods.choose({"Authorization": "Note a b"}.get)[1] == "a b"
+
+
+def test_pages_are_told_of_a_header_once_however_many_ways_have_it():
+    class Way:
+        header_names = ("X-Way",)
+        answer_headers = ("WWW-Authenticate", "X-Receipt")
+
+    methods = PaymentMethods([SecondVerifier, Way, Way])
+    assert methods.further_answer_headers == ("WWW-Authenticate", "X-Receipt")
+    assert methods.further_request_headers == ("X-Way",)
