@@ -1,0 +1,168 @@
+"""The kit finds the mistakes in a payment method that give something away for nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "docs" / "examples" / "gateway-vouchers"
+
+
+@attrs.frozen
+class Mistake:
+    """One line of the example written wrongly, the test that must fail, and what it says."""
+
+    file: str
+    right: str
+    wrong: str
+    scene: str
+    says: str
+
+
+MISTAKES = {
+    "two_tasks_for_one": Mistake(
+        "method.py",
+        "payment.task_id) != payment.task_id:",
+        'payment.task_id) == "nobody":',
+        "test_a_claim_that_was_taken_for_a_task_is_refused_to_another",
+        "One proof has paid for two tasks.",
+    ),
+    "two_at_once": Mistake(
+        "ledger.py",
+        "return await asyncio.to_thread(self._write, claim, task_id)",
+        "await asyncio.sleep(0.01)\n        return task_id",
+        "test_of_two_tasks_at_once_one_gets_the_money",
+        "8 of eight tasks were paid by one proof.",
+    ),
+    "forgetful": Mistake(
+        "ledger.py",
+        "self._path, timeout=",
+        '":memory:", timeout=',
+        "test_a_start_anew_knows_what_was_taken",
+        "After a restart one proof pays for two tasks.",
+    ),
+    "forgeable": Mistake(
+        "method.py",
+        "if not self._seal.is_on(token):",
+        "if not token:",
+        "test_garbage_is_refused_and_never_breaks",
+        "is taken as payment.",
+    ),
+    "breaking": Mistake(
+        "method.py",
+        "except ValueError:",
+        "except KeyError:",
+        "test_garbage_is_refused_and_never_breaks",
+        "`read` and `check` raise PaymentRequired.",
+    ),
+    "talkative": Mistake(
+        "method.py",
+        '"voucher_malformed"',
+        '"This is no voucher."',
+        "test_garbage_is_refused_and_never_breaks",
+        "give it a standard reason",
+    ),
+    "talkative_later": Mistake(
+        "method.py",
+        '"voucher_already_used"',
+        '"Somebody has used it."',
+        "test_a_claim_that_was_taken_for_a_task_is_refused_to_another",
+        "give it a standard reason",
+    ),
+    "one_key": Mistake(
+        "method.py",
+        "key=voucher.serial",
+        "key=str(voucher.value_units)",
+        "test_two_headers_have_two_keys",
+        "one would use up another.",
+    ),
+    "many_receipts": Mistake(
+        "method.py",
+        'Taken(f"voucher {voucher.serial}")',
+        'Taken(__import__("secrets").token_hex(8))',
+        "test_the_money_of_a_claim_is_taken_once_however_often_it_is_asked_for",
+        "One payment has several receipts",
+    ),
+    "silent": Mistake(
+        "method.py",
+        'headers={"WWW-Authenticate": f"Voucher {\', \'.join(parts)}"}',
+        "headers={}",
+        "test_a_challenge_fits_into_a_402",
+        "The 402 says nothing of this way to pay.",
+    ),
+}
+TESTS = """
+from typing import ClassVar
+
+import gateway_{name}
+from gateway_{name}.voucher import Seal, Voucher
+
+from gateway.testing import PaymentMethodContract
+
+
+class Test_{name}(PaymentMethodContract):
+    plugin = gateway_{name}
+    values: ClassVar = {{"vouchers_secret": 40 * "s"}}
+    made = 0
+
+    def header(self, quote, now):
+        self.made += 1
+        return Seal(40 * "s").token_of(
+            Voucher(
+                serial=f"{{self.made:032x}}",
+                value_units=quote.price_units,
+                expires=now + 60,
+                gateway="gateway",
+            )
+        )
+"""
+
+
+def write_wrongly(folder: Path, name: str, mistake: Mistake) -> None:
+    """Write the example as a package of another name, with one mistake in it."""
+    package = folder / f"gateway_{name}"
+    package.mkdir()
+    for path in (EXAMPLE / "src" / "gateway_vouchers").glob("*.py"):
+        text = path.read_text("utf-8")
+        if path.name == mistake.file:
+            assert text.count(mistake.right) == 1, f"the example has changed: {mistake.right}"
+            text = text.replace(mistake.right, mistake.wrong)
+        text = text.replace("gateway_vouchers", f"gateway_{name}")
+        (package / path.name).write_text(text, "utf-8")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Run all the wrong methods through the test that should find them; return what it said."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    for name, mistake in MISTAKES.items():
+        write_wrongly(folder, name, mistake)
+    (folder / "test_all.py").write_text("".join(TESTS.format(name=name) for name in MISTAKES))
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = .\n"
+    )
+    nodes = [f"test_all.py::Test_{name}::{mistake.scene}" for name, mistake in MISTAKES.items()]
+    path = os.pathsep.join(str(ROOT / part) for part in (".", "providers", "plugins"))
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", *nodes],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder), "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return run.stdout
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found_and_explained(told, name):
+    mistake = MISTAKES[name]
+    title = f" Test_{name}.{mistake.scene}"
+    assert title in told, f"{name} did not fail:\n{told[-6000:]}"
+    said = told.split(title, 1)[1].split("\n____", 1)[0]
+    assert mistake.says in " ".join(said.replace("\nE  ", " ").split()), said
