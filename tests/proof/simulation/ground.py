@@ -7,6 +7,7 @@ import attrs
 
 from gateway.payments import Accepted
 from gateway.web.services import Services
+from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.market import Terms
 from tests.proof.simulation.relay import Relay
@@ -31,12 +32,13 @@ NOTHING = Answer(status=0)
 
 @attrs.define
 class Ground:
-    """What outlives a process: the world, the chain, the database, the relay."""
+    """What outlives a process: the world, the chain, the database, the relay, the bank."""
 
     world: World
     chain: SimulatedChain
     db: sqlite3.Connection
     relay: Relay
     terms: Terms
+    bank: Bank | None = None  # of the vouchers that the shop takes
     vendor: Vendor = attrs.field(factory=Vendor)
     surprises: list[str] = attrs.field(factory=list)  # errors nobody raises on purpose

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from tests.proof.simulation import invariants, market
+from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.database import open_database
 from tests.proof.simulation.flippers import Flipper
@@ -17,6 +18,7 @@ from tests.proof.simulation.people import DirectPayer, Payer, Town
 from tests.proof.simulation.relay import Relay
 from tests.proof.simulation.seams import seams
 from tests.proof.simulation.strangers import Cheat, Observer, ThirdParty
+from tests.proof.simulation.voucher_people import Customer, VoucherBuyer, VoucherCheat
 from tests.proof.simulation.weather import Weather
 from tests.proof.simulation.world import World
 
@@ -36,9 +38,10 @@ class Cast:
     cheats: list[Cheat]
     weather: list[Weather]
     flippers: list[Flipper]
+    customers: list[Customer]  # with vouchers
 
     @classmethod
-    def draw(cls, town: Town, dice: random.Random) -> "Cast":
+    def draw(cls, town: Town, dice: random.Random, bank: Bank | None) -> "Cast":
         is_leaky = dice.random() < 0.25
         return cls(
             payers=[
@@ -66,6 +69,7 @@ class Cast:
             if dice.random() < 0.6
             else [],
             flippers=[Flipper(town, "flipper")] if dice.random() < 0.1 else [],
+            customers=_draw_customers(town, bank) if bank is not None else [],
         )
 
     def everybody(self) -> list:
@@ -77,7 +81,19 @@ class Cast:
             *self.cheats,
             *self.weather,
             *self.flippers,
+            *self.customers,
         ]
+
+
+def _draw_customers(town: Town, bank: Bank) -> list[Customer]:
+    """Return who pays with vouchers; others hear of them, so the town knows them."""
+    dice = bank.dice
+    for n in range(dice.randint(1, 2)):
+        key = dice.choice((None, f"key {n}"))
+        town.customers.append(VoucherBuyer(town, bank, f"voucher {n}", idempotency_key=key))
+    if dice.random() < 0.5:
+        town.customers.append(VoucherCheat(town, bank, "voucher cheat"))
+    return town.customers
 
 
 @attrs.frozen(kw_only=True)
@@ -110,9 +126,10 @@ class History:
         terms = market.Terms.draw(self.world.dice)
         self.chain.fund(market.REFUNDER, terms.refund_units)
         relay = Relay(self.world, self.chain)
-        self.ground = Ground(self.world, self.chain, self.db, relay, terms)
+        bank = Bank.draw(self.world)
+        self.ground = Ground(self.world, self.chain, self.db, relay, terms, bank)
         self.town = Town(self.world, self.chain)
-        self.cast = Cast.draw(self.town, self.world.dice)
+        self.cast = Cast.draw(self.town, self.world.dice, bank)
         self.lives = 0
 
     def run(self) -> Outcome:
@@ -125,7 +142,8 @@ class History:
         for violation in violations:
             world.note(f"VIOLATION {violation}")
         states = Counter(
-            f"{row['flow']} {row['state']}" for row in self.db.execute("SELECT * FROM payments")
+            f"{row['method'] or row['flow']} {row['state']}"
+            for row in self.db.execute("SELECT * FROM payments")
         )
         self.db.close()
         return Outcome(

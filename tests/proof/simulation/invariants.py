@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from gateway import GenerationRequest
-from tests.proof.simulation import flippers, market, refunds
+from tests.proof.simulation import flippers, market, refunds, voucher_truth
 from tests.proof.simulation.ground import Ground
 from tests.proof.simulation.people import DirectPayer, Payer
 from tests.proof.simulation.truth import Paid, Truth
@@ -61,6 +61,7 @@ def check(ground: Ground, cast: Any) -> list[str]:
     found += _lost(rows, truth, ground)
     found += refunds.check(ground)
     found += flippers.check(ground)
+    found += voucher_truth.check(ground, cast.customers)
     found += _nonces(ground.db)
     found += _unwritten(ground)
     found += _forgotten(rows, cast)
@@ -78,7 +79,7 @@ def _rows(db: sqlite3.Connection, truth: Truth) -> list[Row]:
     rows = []
     for raw in db.execute(
         """SELECT t.id AS task_id, t.status, t.request, p.* FROM tasks t
-           JOIN payments p ON p.id = t.payment_id"""
+           JOIN payments p ON p.id = t.payment_id WHERE p.method IS NULL"""
     ):
         keys = frozenset(claims.get(raw["id"], ()))
         seen = None

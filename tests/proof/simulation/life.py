@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gateway import app as production
-from gateway.contracts import PluginContext
+from gateway.contracts import MethodPayment, PluginContext
 from gateway.errors import GatewayError, PaymentRequired
 from gateway.redaction import Redactor
 from gateway.web.background import run_background_work
@@ -98,6 +98,18 @@ class Life:
         if row["state"] != "settled":
             self.ground.surprises.append(f"GENERATED_UNPAID {task_id} is {row['state']}")
 
+    def check_settling(self, asked: MethodPayment) -> None:
+        """A method is never asked before T2 of its payment is durable."""
+        rows = self.ground.db.execute(
+            """SELECT t.id, p.state FROM claims c JOIN payments p ON p.id = c.payment_id
+               JOIN tasks t ON t.payment_id = p.id WHERE c.key = ?""",
+            (asked.claim,),
+        )
+        # What nobody wrote down at all shows in the end: money without a task.
+        for row in rows:
+            if (row["id"], row["state"]) != (asked.task_id, "settling"):
+                self.ground.surprises.append(f"ASKED_EARLY {asked.claim} is {row['state']}")
+
     # -- from start to end
 
     async def _live(self) -> None:
@@ -123,7 +135,7 @@ class Life:
         chain = FaultyRpc(ground.chain, self.world, self)
         store = SimStore(ground.db, self)
         context = PluginContext(settings=settings, chain=chain, journal=store, now=self.now)
-        manager, catalog = market.plugins(), market.catalog(self.now)
+        manager, catalog = market.plugins(), market.catalog(self.now, ground.bank)
         settler = manager.settler(context)
         await stack.enter_async_context(store)
         site: Any = SimpleNamespace(secret_key="", extensions={})

@@ -16,12 +16,15 @@ from gateway.domain import StoredOutput, StoredResult
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
 from gateway_facilitator_settler import FacilitatorSettler
+from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.relay import RelayClient
 from tests.proof.simulation.vendor import DiceProvider
+from tests.proof.simulation.voucher_method import VoucherMethod
 
 WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E"
 PRICE_UNITS = 20_000
 SLUG = "picture"
+PRICES = {SLUG: PRICE_UNITS, "drawing": 30_000}  # drawings are sold where vouchers are taken
 _SETTLEMENT_KEY = "0x" + "5e" * 32
 _OTHER_KEY = "0x" + "6e" * 32
 _REFUND_KEY = "0x" + "4e" * 32
@@ -77,36 +80,44 @@ def plugins() -> PluginManager:
     return PluginManager([MarketPlugin()])
 
 
-def catalog(now: Clock) -> Catalog:
+def catalog(now: Clock, bank: Bank | None) -> Catalog:
     """Return what one process sells; it counts what it has under way, so each has its own."""
-    made = Catalog({}, now=now)
-    MarketPlugin().register_endpoints(
-        lambda endpoint, provider: made.register(endpoint, provider, "market"), None
-    )
+    made, provider = Catalog({}, now=now), DiceProvider()
+    for slug in PRICES if bank is not None else (SLUG,):
+        made.register(_endpoint(slug), provider, "market")
     return made
 
 
+def _endpoint(slug: str) -> Endpoint:
+    return Endpoint(
+        slug=slug,
+        title="A picture",
+        description="Nothing to see.",
+        model="dice",
+        provider="dice",
+        capability="document-parsing",
+        price_units=PRICES[slug],
+    )
+
+
 class MarketPlugin:
-    """Sells one picture, and offers settlement through a relay."""
+    """Sells one picture, offers settlement through a relay, and takes vouchers in some shops."""
 
     __name__ = "simulated-market"
 
     @hookimpl
     def register_endpoints(self, register: Any, settings: Settings) -> None:
-        endpoint = Endpoint(
-            slug=SLUG,
-            title="A picture",
-            description="Nothing to see.",
-            model="dice",
-            provider="dice",
-            capability="document-parsing",
-            price_units=PRICE_UNITS,
-        )
-        register(endpoint, DiceProvider())
+        register(_endpoint(SLUG), DiceProvider())
 
     @hookimpl
     def register_settlers(self, register: Any, context: Any) -> None:
         register("relay", lambda: FacilitatorSettler(context, RelayClient(context.chain.life)))
+
+    @hookimpl
+    def register_payment_method(self, register: Any, context: Any) -> None:
+        life = context.chain.life
+        if life.ground.bank is not None:
+            register(VoucherMethod(life, life.ground.bank))
 
 
 @attrs.frozen

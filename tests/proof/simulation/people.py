@@ -30,6 +30,7 @@ class Town:
     opened: asyncio.Event = attrs.field(factory=asyncio.Event)
     leaked: list[SignedHeader] = attrs.field(factory=list)  # others got hold of these
     signed: list[SignedHeader] = attrs.field(factory=list)  # everybody's
+    customers: list[Any] = attrs.field(factory=list)  # of the bank of the vouchers
 
     async def ask(self, what: Ask, *, patience_s: float | None = None) -> Answer:
         """Send a request and wait for its answer, unless the client hangs up before."""

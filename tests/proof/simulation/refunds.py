@@ -31,9 +31,10 @@ def _amounts(ground: Ground) -> list[str]:
     wrong = ground.db.execute(
         f"""SELECT t.id FROM tasks t JOIN payments p ON p.id = t.payment_id
             LEFT JOIN refunds r ON r.payment_id = p.id
+            LEFT JOIN method_proofs m ON m.payment_id = p.id
             WHERE (t.status = 'failed') != (r.payment_id IS NOT NULL)
                OR (t.status = 'failed') != (p.state IN {_OWED})
-               OR r.amount_units != p.paid_units OR r.recipient != p.payer"""
+               OR r.amount_units != p.paid_units OR r.recipient != coalesce(m.refund_to, p.payer)"""
     )
     return [f"REFUND_WRONG task {row[0]}" for row in wrong]
 
