@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from tests.proof.simulation import broken_accepting as accepting
 from tests.proof.simulation import broken_exposure as exposure
 from tests.proof.simulation import broken_settling as settling
+from tests.proof.simulation import broken_vouchers as vouchers
 from tests.proof.simulation import broken_working as working
 from tests.proof.simulation.mutant import Mutant, patched
 
@@ -37,6 +38,16 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "nobody-barred": exposure.nobody_barred,
     "unlimited-open": exposure.unlimited,
     "many-nonces": exposure.many_nonces,
+    "voucher-before-claim": vouchers.taken_before_claim,
+    "voucher-before-settling": vouchers.taken_before_settling,
+    "voucher-not-claimed": vouchers.claim_not_written,
+    "voucher-error-refuses": vouchers.error_is_refusal,
+    "voucher-402-on-silence": vouchers.refuse_on_silence,
+    "voucher-any-bytes": vouchers.any_bytes,
+    "voucher-any-request": vouchers.any_wanted,
+    "voucher-check-first": vouchers.check_first,
+    "voucher-no-second-look": vouchers.no_second_look,
+    "voucher-no-ping": vouchers.no_ping,
 }
 MUTANTS = {name: make() for name, make in _MAKERS.items()}
 REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md

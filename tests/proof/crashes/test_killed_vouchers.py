@@ -1,0 +1,112 @@
+"""The real server killed between any two steps of a sale by voucher: one task for what was taken.
+
+The truth is the ledger of the voucher's plugin, a file of its own that the gateway cannot read.
+"""
+
+import contextlib
+import http.client
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.proof.process.test_process import Gateway, key, until  # noqa: F401 - `key` is a fixture
+
+PLUGIN = Path(__file__).with_name("voucher_plugin.py")
+# Each write dies when it is made and not yet committed, and the last one also after its commit.
+DIES_IN_WRITES = """
+from gateway.store import method_payments as writes
+
+def dying(write, place):
+    def run(*arguments):
+        from voucher_plugin import die_at
+        found = write(*arguments)
+        die_at(place)
+        return found
+    return run
+
+for name in ("reserve", "begin_settling", "close"):
+    setattr(writes, name, dying(getattr(writes, name), name))
+
+plain = writes.SqliteMethodPayments.close
+
+async def close(self, *arguments, **more):
+    from voucher_plugin import die_at
+    found = await plain(self, *arguments, **more)
+    die_at("the answer")
+    return found
+
+writes.SqliteMethodPayments.close = close
+"""
+# In the order of a sale: T1, T2, the method before and after it took the money, T3, the 200.
+PLACES = ("reserve", "begin_settling", "the question", "the taking", "close", "the answer")
+TAKEN = ("the taking", "close", "the answer")
+
+
+@pytest.fixture
+def gateway(tmp_path, chain, key):  # noqa: F811 - the fixture
+    started = Gateway(tmp_path, chain, key)
+    started.install("voucher_plugin", PLUGIN.read_text())
+    started.patch(DIES_IN_WRITES)
+    started.let_go()
+    started.start()
+    yield started
+    started.kill()
+
+
+def serial_of(place):
+    return place.replace(" ", "-")
+
+
+def buy(gateway, serial):
+    about = {"X-VOUCHER": f"{serial}:25000"}
+    return gateway.request("POST", "/api/x402/slow", {"prompt": serial}, about)
+
+
+def rows(path, sql):
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return db.execute(sql).fetchall()
+
+
+def ledger(gateway):
+    """Return what was taken: {(claim, task, units)}."""
+    return set(rows(gateway.folder / "ledger.db", "SELECT claim, task_id, units FROM taken"))
+
+
+def sales(gateway):
+    """Return (claim, task, units, state of the payment, status) of every sale, as it is written."""
+    return rows(
+        gateway.folder / "data" / "gateway.db",
+        """SELECT c.key, t.id, p.paid_units, p.state, t.status FROM payments p
+           LEFT JOIN claims c ON c.payment_id = p.id LEFT JOIN tasks t ON t.payment_id = p.id""",
+    )
+
+
+def is_quiet(gateway):
+    return all(row[-1] == "completed" for row in sales(gateway))
+
+
+def test_killed_at_any_step_what_was_taken_has_one_task_that_ends(gateway):
+    for place in PLACES:
+        serial = serial_of(place)
+        (gateway.folder / f"die at {place}").touch()
+        with pytest.raises((OSError, http.client.HTTPException)):
+            buy(gateway, serial)
+        gateway.process.wait(100)
+        taken = f"voucher:{serial}" in {claim for claim, _, _ in ledger(gateway)}
+        assert taken == (place in TAKEN)
+        gateway.start()
+        # Nobody asks again: what is written down ends by itself.
+        until(lambda: is_quiet(gateway))
+    before = sales(gateway)
+    assert len(before) == len(PLACES) - 1  # of the first nothing was written down
+    assert ledger(gateway) == {row[:3] for row in before}
+    for place in PLACES:
+        status, body = buy(gateway, serial_of(place))
+        assert status == 200, body
+    until(lambda: is_quiet(gateway))
+    after = sales(gateway)
+    assert set(before) < set(after)
+    assert len(after) == len(PLACES)
+    assert ledger(gateway) == {row[:3] for row in after}
+    assert {row[2:] for row in after} == {(25_000, "settled", "completed")}
