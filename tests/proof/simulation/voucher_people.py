@@ -112,17 +112,21 @@ class VoucherBuyer(Customer):
         """Repeat one voucher until an answer; True where no other one is needed."""
         world = self.town.world
         for _ in range(_MAX_TRIES):
-            hangs_up = not world.is_healed and world.dice.random() < 0.2
+            hangs_up = not world.is_healed and world.dice.random() < 0.25
             answer = await self.show(
                 voucher.header,
                 wanted,
                 self.idempotency_key,
-                patience_s=world.dice.uniform(0.0, 3.0) if hangs_up else None,
+                patience_s=world.dice.uniform(0.0, world.dice.choice((0.2, 3.0)))
+                if hangs_up
+                else None,
             )
             if answer.status == 402:
                 return False
             if answer.status == 200 and world.dice.random() < 0.8:  # else asks once more
                 return True
+            if hangs_up and world.dice.random() < 0.5:
+                continue  # at once
             if self.idempotency_key is not None and world.dice.random() < 0.3:
                 return False  # another one: the key sees to it that he pays once
             await asyncio.sleep(world.dice.choice((0.0, 0.1, 1.0, 5.0, 30.0)))

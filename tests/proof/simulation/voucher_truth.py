@@ -49,7 +49,8 @@ def check(ground: Ground, customers: Sequence[Customer]) -> list[str]:
     found += _paid(rows, bank)
     for customer in customers:
         for shown in customer.shown:
-            found += _answer(shown, rows, bank)
+            found += _told(shown, rows, bank)
+        found += _refused(customer, rows)
         if isinstance(customer, VoucherBuyer):
             found += _honest(customer, bank)
         if isinstance(customer, VoucherCheat):
@@ -113,25 +114,31 @@ def _paid(rows: list[Bought], bank: Bank) -> list[str]:
     return found
 
 
-def _answer(shown: Shown, rows: list[Bought], bank: Bank) -> list[str]:
-    """A 200 names the task that was asked for and paid for; a 402 means that nothing was taken."""
-    genuine = {voucher.header: voucher for voucher in bank.issued.values()}
-    voucher, answer = genuine.get(shown.header), shown.answer
-    if answer.task_id is not None:
-        row = next((row for row in rows if row.task_id == answer.task_id), None)
-        if row is None:
-            return [f"VOUCHER_FORGOTTEN task {answer.task_id}"]
-        if row.wanted != shown.wanted:
-            return [f"VOUCHER_OTHERS_TASK told to {shown.wanted}: {row.wanted}"]
-        # Another voucher of the same owner may have bought it, under one Idempotency-Key.
-        if voucher is None or genuine[row.header].owner != voucher.owner:
-            return [f"VOUCHER_STOLEN {row} told for {shown.header}"]
-    if answer.status != 402 or voucher is None:
+def _told(shown: Shown, rows: list[Bought], bank: Bank) -> list[str]:
+    """A 200 names a task of what was asked for, and of the same owner's voucher."""
+    if shown.answer.task_id is None:
         return []
+    row = next((row for row in rows if row.task_id == shown.answer.task_id), None)
+    if row is None:
+        return [f"VOUCHER_FORGOTTEN task {shown.answer.task_id}"]
+    if row.wanted != shown.wanted:
+        return [f"VOUCHER_OTHERS_TASK told to {shown.wanted}: {row.wanted}"]
+    genuine = {voucher.header: voucher.owner for voucher in bank.issued.values()}
+    # Another voucher of the same owner may have bought it, under one Idempotency-Key.
+    if genuine.get(shown.header) != genuine[row.header]:
+        return [f"VOUCHER_STOLEN {row} told for {shown.header}"]
+    return []
+
+
+def _refused(customer: Customer, rows: list[Bought]) -> list[str]:
+    """A 402 means that nothing was taken, unless the same was asked again and ended later."""
+    last = {(shown.header, shown.wanted): shown.answer for shown in customer.shown}
     return [
         f"VOUCHER_TAKEN_AFTER_402 {row}: {answer.code}"
         for row in rows
-        if row.state in _PAID and (row.header, row.wanted) == (shown.header, shown.wanted)
+        if row.state in _PAID
+        and (answer := last.get((row.header, row.wanted))) is not None
+        and answer.status == 402
     ]
 
 
