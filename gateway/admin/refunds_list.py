@@ -54,16 +54,12 @@ class OwedRefund:
         every = (
             (self.can_retry, "retry", "Send again"),
             (self.can_approve, "approve", "Approve"),
+            (self.can_redirect and self.needs_address, "redirect", "Name an address"),
             (self.can_take_back, "take-back", "Take back"),
             (self.can_reject, "reject", "Reject"),
-            (self.can_redirect, "redirect", self.redirect_words),
+            (self.can_redirect and not self.needs_address, "redirect", "Other address"),
         )
         return [(what, words) for is_possible, what, words in every if is_possible]
-
-    @property
-    def redirect_words(self) -> str:
-        """Return what the button says by which an address is named."""
-        return "Name an address" if self.needs_address else "Other address"
 
 
 @attrs.frozen(kw_only=True)

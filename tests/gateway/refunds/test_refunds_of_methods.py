@@ -75,6 +75,7 @@ async def test_without_an_address_the_operator_names_one_and_gets_the_whole_valu
     page = await (await gateway.client.get("/admin/refunds")).get_data(as_text=True)
     assert f'value="redirect:{task_id}"' in page
     assert f'value="approve:{task_id}"' not in page
+    assert page.index(f'value="redirect:{task_id}"') < page.index(f'value="reject:{task_id}"')
     page, fields = await question(gateway, f"redirect:{task_id}")
     assert "picture for Voucher serial-1, paid by voucher" in page
     assert 'name="sure"' not in page
