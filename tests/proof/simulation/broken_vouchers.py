@@ -134,24 +134,3 @@ def no_second_look() -> Mutant:
         "a voucher that fails its check is not looked up again",
         ((MethodPurchases, "_find_or_reserve_claim", find),),
     )
-
-
-def no_ping() -> Mutant:
-    async def find(self: Any, purchase: Any) -> Any:
-        if known := await self._find_proof(purchase):
-            return known
-        try:
-            await self._check_proof(purchase)
-        except PaymentRequired:
-            if known := await self._find_proof(purchase):
-                return known
-            raise
-        reserved = await self._run_to_end(self._reserve_and_ask(purchase))
-        if reserved is None and (reserved := await self._find_proof(purchase)) is None:
-            raise PaymentRequired("payment_already_used")
-        return reserved
-
-    return Mutant(
-        "a voucher's write that is under way is not waited for",
-        ((MethodPurchases, "_find_or_reserve_claim", find),),
-    )

@@ -47,7 +47,6 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "voucher-any-request": vouchers.any_wanted,
     "voucher-check-first": vouchers.check_first,
     "voucher-no-second-look": vouchers.no_second_look,
-    "voucher-no-ping": vouchers.no_ping,
 }
 MUTANTS = {name: make() for name, make in _MAKERS.items()}
 REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md

@@ -145,7 +145,6 @@ class VoucherCheat(Customer):
         kinds = {
             "at once": self._at_once,
             "one after the other": self._in_turn,
-            "forged": self._forge,
             "too small": self._too_small,
             "hangs up": self._hang_up,
             "revoked": self._revoke,
@@ -156,6 +155,8 @@ class VoucherCheat(Customer):
             kind = dice.choice(tuple(kinds))
             self.town.world.note(f"{self.name} cheats: {kind}")
             await kinds[kind](f"{self.name} {turn}")
+        # By now others have shown theirs.
+        await self._forge()
 
     async def _at_once(self, prompt: str) -> None:
         """Show one voucher for several requests at the same time."""
@@ -178,7 +179,7 @@ class VoucherCheat(Customer):
         key = dice.choice((None, "key a", "key b")) if key is None else key
         await self.show(header, wanted, key, patience_s=patience_s)
 
-    async def _forge(self, prompt: str) -> None:
+    async def _forge(self) -> None:
         """Show somebody else's serial, with what only its owner knows guessed or changed."""
         dice = self.town.world.dice
         shown = [one for one in self._others_shown() if one.header in self._genuine()]
