@@ -1,6 +1,7 @@
 """Buying with proofs that the core cannot read: one proof is one task, or nothing is taken."""
 
 import asyncio
+import threading
 
 import attrs
 import pytest
@@ -222,6 +223,36 @@ async def test_a_buyer_that_hangs_up_has_bought(gateway, tickets):
     tickets.opened.set()
     task_id = await bought(gateway)
     assert (await gateway.wait(task_id))["status"] == "completed"
+    assert tickets.ledger == {"ticket:a": task_id}
+
+
+async def test_a_repeat_that_is_refused_waits_for_a_write_that_is_under_way(gateway, tickets):
+    store = gateway.services.store
+    reserve, ping = store.methods.reserve, store.ping
+    is_held, reserving = threading.Event(), asyncio.Event()
+
+    async def told_reserve(*arguments, **more):
+        reserving.set()
+        return await reserve(*arguments, **more)
+
+    async def told_ping():
+        asyncio.get_running_loop().call_soon(is_held.set)
+        await ping()
+
+    store.methods.reserve, store.ping = told_reserve, told_ping
+    # The disk is busy: what is to be written now waits.
+    busy = asyncio.create_task(store._write(lambda _: is_held.wait(60)))
+    request = asyncio.create_task(pay(gateway))
+    await reserving.wait()
+    request.cancel()
+    await asyncio.gather(request, return_exceptions=True)
+    # It has expired meanwhile.
+    tickets.is_bad = "ticket_expired"
+    try:
+        task_id = await bought(gateway)
+    finally:
+        is_held.set()
+        await busy
     assert tickets.ledger == {"ticket:a": task_id}
 
 
