@@ -106,6 +106,9 @@ EVENTS: dict[str, str] = {
     "payment.method_silent": "A payment method failed or was silent; it is asked again.",
     "payment.not_sent": "The settler could not send a settlement; it is tried again.",
     "payment.open": "A settlement's outcome is open after its time; the sweep goes on with it.",
+    "payment.receipt_failed": (
+        "A way to pay failed to make its receipt; the buyer got the task without one."
+    ),
     "payment.settled": (
         "The buyer's USDC arrived by this `transaction`, or the payment `method` took the money."
     ),

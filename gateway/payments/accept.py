@@ -21,6 +21,7 @@ from gateway.shared_answers import SharedAnswer
 from gateway.signals import tell
 
 Value = TypeVar("Value")
+_HEADER = re.compile(r"[A-Za-z0-9-]+")
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
 _log = structlog.get_logger()
 
@@ -51,6 +52,26 @@ def new_task(
         created_at=now,
         request_id=current_request(),
     )
+
+
+def receipt_of(make: Callable[..., Mapping[str, str]], *arguments: Any) -> Mapping[str, str]:
+    """Return the headers that a way to pay adds to the 200, or none where it fails.
+
+    The money is taken: a mistake in a receipt must not keep the task from its buyer.
+    """
+    try:
+        return _checked_headers(make(*arguments))
+    except Exception:  # noqa: BLE001 - a plugin may raise anything
+        _log.exception("payment.receipt_failed")
+        return {}
+
+
+def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return headers that can be sent; raises `ValueError` for others."""
+    for name, value in headers.items():
+        if not (_HEADER.fullmatch(name) and value.isascii() and value.isprintable()):
+            raise ValueError(f"{name!r} cannot be a header of an answer")
+    return headers
 
 
 def reached_price(quote: Quote, units: int) -> int:

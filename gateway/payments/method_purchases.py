@@ -14,7 +14,14 @@ from gateway.contracts.method_records import claim_key
 from gateway.contracts.payment_methods import MAX_PROOF_BYTES, MethodProof, PaymentMethod
 from gateway.domain import GenerationRequest, PaymentState, Task
 from gateway.errors import ExecutionError, PaymentRequired
-from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task, reached_price
+from gateway.payments.accept import (
+    Acceptance,
+    Accepted,
+    bind_new_task,
+    new_task,
+    reached_price,
+    receipt_of,
+)
 from gateway.payments.idempotency import payer_key_hash, require_same_request
 from gateway.payments.method_settlements import MethodSettlements
 
@@ -189,7 +196,7 @@ class MethodPurchases(Acceptance):
     async def _accepted(self, purchase: _Purchase, task: Task) -> Accepted:
         is_open = task.payment.state in (PaymentState.RESERVED, PaymentState.SETTLING)
         reference = None if is_open else await self.store.methods.answer_of(task.payment.id)
-        headers = purchase.method.receipt_headers(purchase.proof, reference)
+        headers = receipt_of(purchase.method.receipt_headers, purchase.proof, reference)
         return Accepted(task=task, headers=headers)
 
 

@@ -17,7 +17,7 @@ from gateway.contracts.payers import PayerBusy, ReserveLimits
 from gateway.domain import Authorization, Block, Flow, GenerationRequest, PaymentState, Task
 from gateway.domain.eip3009 import authorization_digest
 from gateway.errors import PaymentRequired
-from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task
+from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task, receipt_of
 from gateway.payments.exposure import Exposure
 from gateway.payments.idempotency import (
     choose_key,
@@ -123,7 +123,7 @@ class X402Payments(Acceptance):
             purchase = self._begin(verifier, quote, request, proof, key_hash)
             task = await self._wait_for_outcome(await self._find_or_reserve(purchase))
             if task.payment.state is not PaymentState.RELEASED:
-                headers = verifier.receipt_headers(proof, task.payment)
+                headers = receipt_of(verifier.receipt_headers, proof, task.payment)
                 return Accepted(task=task, headers=headers)
             if task.payment.authorization == proof.authorization:
                 raise PaymentRequired(SPENT)

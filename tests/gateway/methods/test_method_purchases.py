@@ -256,6 +256,17 @@ async def test_a_repeat_that_is_refused_waits_for_a_write_that_is_under_way(gate
     assert tickets.ledger == {"ticket:a": task_id}
 
 
+@pytest.mark.parametrize("receipt", [RuntimeError("no"), "a\r\nX: b", "é", 7], ids=repr)
+async def test_a_receipt_that_fails_keeps_no_task_from_its_buyer(gateway, tickets, receipt):
+    tickets.receipt = receipt
+    answer = await pay(gateway)
+    assert answer.status_code == 200
+    assert "Ticket-Receipt" not in answer.headers
+    task_id = (await answer.get_json())["taskId"]
+    assert await bought(gateway) == task_id
+    assert (await gateway.wait(task_id))["status"] == "completed"
+
+
 # -- a failed task
 
 

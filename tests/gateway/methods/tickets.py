@@ -37,6 +37,8 @@ class Tickets:
     was_asked: asyncio.Event = attrs.field(factory=asyncio.Event)
     proof: dict = attrs.field(factory=dict)
     answer: object = None
+    # What the receipt says, or raises.
+    receipt: object = None
 
     def __attrs_post_init__(self):
         self.opened.set()
@@ -74,7 +76,9 @@ class Tickets:
         return self.answer or Taken(f"stub of {payment.claim}")
 
     def receipt_headers(self, proof, reference):
-        return {"Ticket-Receipt": reference or "unknown"}
+        if isinstance(self.receipt, Exception):
+            raise self.receipt
+        return {"Ticket-Receipt": self.receipt or reference or "unknown"}
 
 
 @attrs.define

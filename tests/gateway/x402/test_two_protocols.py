@@ -188,6 +188,16 @@ async def test_a_key_with_a_second_authorization_by_another_protocol_is_one_purc
     assert again["taskId"] == bought["taskId"]
 
 
+async def test_a_receipt_that_fails_keeps_no_task_from_its_buyer(gateway, payer, monkeypatch):
+    def fail(self, proof, payment):
+        raise RuntimeError("no receipt")
+
+    monkeypatch.setattr(SecondVerifier, "receipt_headers", fail)
+    answer = await post(gateway, note(payer.header()))
+    assert answer.status_code == 200
+    assert (await gateway.wait((await answer.get_json())["taskId"]))["status"] == "completed"
+
+
 # -- what the fast path asks
 
 
