@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 # An ASGI extension of our uvicorn's: a function of status, header lines and body that writes all of
 # them at once. It returns False where the answer must go by `send`.
 WHOLE_ANSWER = "gateway.whole_answer"
+# What no header may hold besides line breaks, which are counted; uvicorn refuses the same.
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @attrs.frozen
@@ -66,10 +69,15 @@ async def send_answer(
 
 
 def _header_lines(headers: Sequence[tuple[str, str]]) -> bytes:
-    """Return headers as HTTP/1.1 writes them; raises `ValueError` for one that is two lines."""
+    """Return headers as HTTP/1.1 writes them.
+
+    Raises `ValueError` for one that is two lines or has a control character.
+    """
     lines = "".join([f"{name.lower()}: {value}\r\n" for name, value in headers]).encode()
     if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
         raise ValueError("A header of the answer has a line break.")
+    if _CONTROL.search(lines):
+        raise ValueError("A header of the answer has a control character.")
     return lines
 
 

@@ -1,0 +1,97 @@
+"""Answers that our uvicorn writes in one piece are those that it would send part by part."""
+
+import asyncio
+
+import pytest
+from uvicorn.server import ServerState
+
+from gateway.web import uvicorn_server
+from gateway.web.answers import Answer, send_answer
+from gateway.web.uvicorn_protocol import GuardedProtocol
+from tests.unit.web.test_uvicorn_names import Wire
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+LAST = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+HALF_POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\nx-a: x\r\ncontent-length: 2\r\n"
+
+
+class OpenWire(Wire):
+    """A connection that is open until one side closes it."""
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.is_closed = True
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+async def written(requests: bytes, value: str = "x") -> bytes:
+    """Return what a connection gets for requests, each answered with a header of this value."""
+    begun, ended = [], []
+
+    async def app(scope, receive, send) -> None:
+        begun.append(scope)
+        try:
+            await send_answer(Answer(200, b"hi", {"X-A": value}), [], scope, send, 60)
+        finally:
+            ended.append(scope)
+
+    config = uvicorn_server.uvicorn_config(app)
+    config.load()
+    state, wire = ServerState(), OpenWire()
+    protocol = GuardedProtocol(config, state, {}, asyncio.get_running_loop())
+    protocol.connection_made(wire)
+    protocol.data_received(requests)
+    # The next of the requests starts when the one before it has its answer.
+    while state.tasks:
+        await asyncio.wait(set(state.tasks))
+        await asyncio.sleep(0)
+    protocol.connection_lost(None)
+    assert len(begun) == len(ended)
+    return wire.written
+
+
+@pytest.mark.parametrize("requests", [GET, LAST], ids=["whole", "by parts"])
+@pytest.mark.parametrize("value", ["a\0b", "a\x7fb", "a\x0bb", "a\x1fb", "a\nb", "a\r\nB: c"])
+async def test_a_header_that_is_none_is_never_written(requests, value):
+    answer = await written(requests, value)
+    assert value.encode() not in answer
+    assert answer.startswith(b"HTTP/1.1 500 ")
+
+
+@pytest.mark.parametrize("requests", [GET, LAST], ids=["whole", "by parts"])
+@pytest.mark.parametrize("value", ["a\tb", "a b", "\u00e9"])
+async def test_a_header_of_any_text_is_written(requests, value):
+    assert b"\r\nx-a: " + value.encode() + b"\r\n" in await written(requests, value)
+
+
+@pytest.mark.parametrize(
+    ("requests", "answers"),
+    [
+        (GET, HEAD + b"\r\nhi"),
+        (LAST, HEAD + b"connection: close\r\n\r\nhi"),
+        (GET.replace(b"GET", b"HEAD"), HEAD + b"\r\n"),
+        (GET.replace(b"1.1", b"1.0"), HEAD + b"connection: close\r\n\r\nhi"),
+        (HALF_POST, HEAD + b"connection: close\r\n\r\nhi"),
+        (HALF_POST + b"abc" + GET, 2 * (HEAD + b"\r\nhi")),
+        (GET + GET + LAST + GET, 2 * (HEAD + b"\r\nhi") + HEAD + b"connection: close\r\n\r\nhi"),
+    ],
+    ids=["GET", "close", "HEAD", "HTTP/1.0", "half a body", "unread body", "pipelined"],
+)
+async def test_each_request_gets_one_answer_in_its_form(requests, answers):
+    assert await written(requests) == answers
