@@ -8,6 +8,7 @@ that its documentation does not promise: `test_uvicorn_names.py` lists them.
 import asyncio
 import contextlib
 import functools
+import weakref
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -202,7 +203,10 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         super().on_headers_complete()
         # uvicorn declares the extensions that it knows only.
-        extensions: Any = {WHOLE_ANSWER: functools.partial(write_whole, self.cycle)}
+        # The cycle holds the scope: if that held the cycle, head and body of each answered request
+        # would wait for the garbage collector.
+        cycle = weakref.ref(self.cycle)
+        extensions: Any = {WHOLE_ANSWER: functools.partial(write_whole, cycle)}
         self.scope["extensions"] = extensions
         self._stop_timer()
         self._is_body_missing = True
@@ -247,11 +251,16 @@ class GuardedProtocol(HttpToolsProtocol):
         return b"\r\n".join([first, *fields, b"", b""])
 
 
-def write_whole(cycle: RequestResponseCycle, status: int, lines: bytes, body: bytes) -> bool:
+def write_whole(
+    cycle_of: "weakref.ref[RequestResponseCycle]", status: int, lines: bytes, body: bytes
+) -> bool:
     """Write an answer in one piece; False where uvicorn itself has more to do about it.
 
     uvicorn checks each header of each answer by itself, which takes longer than all the rest.
     """
+    cycle = cycle_of()
+    if cycle is None:
+        return False
     is_late = cycle.disconnected or cycle.response_started
     has_body = cycle.scope["method"] != "HEAD"
     if is_late or cycle.flow.write_paused or not (cycle.keep_alive and has_body):

@@ -1,6 +1,8 @@
 """Answers that our uvicorn writes in one piece are those that it would send part by part."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 from uvicorn.server import ServerState
@@ -40,12 +42,17 @@ class OpenWire(Wire):
         pass
 
 
-async def written(requests: bytes, value: str = "x") -> bytes:
-    """Return what a connection gets for requests, each answered with a header of this value."""
+async def written(requests: bytes, value: str = "x", cycles: list | None = None) -> bytes:
+    """Return what a connection gets for requests, each answered with a header of this value.
+
+    `cycles` gets a weak reference to uvicorn's object for each request.
+    """
     begun, ended = [], []
 
     async def app(scope, receive, send) -> None:
         begun.append(scope)
+        if cycles is not None:
+            cycles.append(weakref.ref(send.__self__))
         try:
             await send_answer(Answer(200, b"hi", {"X-A": value}), [], scope, send, 60)
         finally:
@@ -95,3 +102,14 @@ async def test_a_header_of_any_text_is_written(requests, value):
 )
 async def test_each_request_gets_one_answer_in_its_form(requests, answers):
     assert await written(requests) == answers
+
+
+async def test_an_answered_request_does_not_wait_for_the_garbage_collector():
+    cycles = []
+    gc.disable()
+    try:
+        await written(3 * GET, cycles=cycles)
+        # The connection's own objects hold each other, and the last request.
+        assert [cycle() for cycle in cycles[:-1]] == [None, None]
+    finally:
+        gc.enable()
