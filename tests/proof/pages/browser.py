@@ -142,9 +142,24 @@ class Browser:
 
     def open(self, url: str) -> None:
         """Open a page as a new visitor."""
-        self.driver.get(url)
+        self.visit(url)
         self.run("sessionStorage.clear()")
+        self.visit(url)
+
+    def visit(self, url: str) -> None:
+        """Open a page, and wait until all of it is there."""
         self.driver.get(url)
+        self._wait_until_loaded()
+
+    def reload(self) -> None:
+        """Load the page again, and wait until all of it is there."""
+        self.driver.refresh()
+        self._wait_until_loaded()
+
+    def _wait_until_loaded(self) -> None:
+        # The driver may return before the new document is read, mostly where it has the same
+        # address as the one before.
+        self.until("document.readyState === 'complete'")
 
     def cdp(self, command: str, **parameters):
         """Send a command of the Chrome DevTools Protocol."""

@@ -114,7 +114,7 @@ def write_history(path: Path, now: float, *, count: int = 900) -> None:
 
 def log_in(browser: Browser, shop: Shop) -> None:
     """Log the operator in by the form, as a person does."""
-    browser.driver.get(f"{shop.base_url}/admin")
+    browser.visit(f"{shop.base_url}/admin")
     # The window's cookie may have done so before.
     if browser.run("return document.querySelector('#live') !== null"):
         return

@@ -79,7 +79,7 @@ def _make_folder(parent: Path) -> str:
 def _wait_for(browser: Browser, shop: Shop, path: str, words: str) -> None:
     """Open a page again and again until it shows what the gateway finds out by and by."""
     while True:
-        browser.driver.get(f"{shop.base_url}{path}")
+        browser.visit(f"{shop.base_url}{path}")
         browser.find("main h1")
         if words in browser.text("main"):
             return
@@ -91,7 +91,7 @@ def _draw(browser: Browser, shop: Shop, folder: Path, shot: Shot) -> None:
     browser.resize(shot.width, shot.height)
     if shot.is_dark:
         browser.darken()
-    browser.driver.get(f"{shop.base_url}{shot.path}")
+    browser.visit(f"{shop.base_url}{shot.path}")
     if shot.pressed:
         browser.click(shot.pressed)
         browser.find("#timeline, .ask")

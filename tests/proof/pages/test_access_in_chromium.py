@@ -48,7 +48,7 @@ def passkeys(browser):
 
 
 def log_in(browser, shop, code: str = "") -> None:
-    browser.driver.get(f"{shop.base_url}/admin/access")
+    browser.visit(f"{shop.base_url}/admin/access")
     browser.find("#password").send_keys(shop.place.password)
     if code:
         browser.find("#code").send_keys(code)
@@ -78,12 +78,12 @@ def test_a_passkey_is_added_logs_in_and_stands_for_the_password(browser, shop, p
     browser.click("[data-passkey=new] button")
     browser.until("document.querySelector('#passkeys tbody')?.innerText.includes('laptop')")
     log_out(browser)
-    browser.driver.get(f"{shop.base_url}/admin/access")
+    browser.visit(f"{shop.base_url}/admin/access")
     browser.click("[data-passkey=login] button")
     browser.find("#sessions")
     with database(shop) as db:
         db.execute("UPDATE operator_sessions SET fresh_until = 0")
-    browser.driver.refresh()
+    browser.reload()
     browser.find("#token-name").send_keys("by passkey")
     browser.click("form[action='/admin/access/tokens'] button")
     browser.click("[data-passkey=fresh] button")
@@ -152,11 +152,11 @@ def test_a_form_of_a_neighbour_is_refused_though_it_carries_the_cookie(browser, 
     _Neighbour.target = f"{shop.base_url}/admin/logout"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        browser.driver.get(f"http://localhost:{server.server_port}/")
+        browser.visit(f"http://localhost:{server.server_port}/")
         browser.click("button")
         browser.until("document.body.innerText.includes('nothing was done')")
     finally:
         server.shutdown()
         server.server_close()
-    browser.driver.get(f"{shop.base_url}/admin/access")
+    browser.visit(f"{shop.base_url}/admin/access")
     browser.find("#sessions")

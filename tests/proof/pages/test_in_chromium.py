@@ -101,6 +101,7 @@ def sign(browser: Browser, account) -> dict:
 def test_a_picture_is_bought_by_click_with_the_purse(shop, browser):
     before = shop.payments_of(shop.purse)
     browser.open(shop.base_url)
+    browser.find(".notice")
     assert "Play money." in browser.text(".notice")
     browser.click(".hero .primary")
     browser.click("#ideas button")
@@ -202,18 +203,18 @@ def test_a_reload_before_the_answer_sends_the_same_payment_and_pays_once(shop, b
     choose_purse(browser)
     browser.click("#pay")
     browser.until("sessionStorage.lost")
-    browser.driver.refresh()
+    browser.reload()
     finish(browser)
     assert has_picture(browser)
     assert browser.run("return document.querySelector('#field-prompt').value") == "a reload"
     assert shop.payments_of(shop.purse) == [*before, PRICE]
     # Again, with the result there: the page shows it and sends nothing.
-    browser.driver.refresh()
+    browser.reload()
     finish(browser)
     assert has_picture(browser)
     assert shop.payments_of(shop.purse) == [*before, PRICE]
     browser.click("#again")
-    browser.driver.refresh()
+    browser.reload()
     assert browser.find("#ask").is_enabled()
     assert not browser.run("return document.querySelector('#again')")
 
@@ -232,7 +233,7 @@ def test_a_large_document_is_paid_once_over_a_reload(shop, browser, tmp_path):
     choose_purse(browser)
     browser.click("#pay")
     browser.until("sessionStorage.lost")
-    browser.driver.refresh()
+    browser.reload()
     browser.until("document.querySelector('#flow').innerText.includes('large.html')")
     prompt = browser.find("#field-prompt")
     assert prompt.get_property("value") == "the totals"
@@ -260,7 +261,7 @@ def test_a_payment_that_was_used_is_not_called_untaken_and_not_made_again(shop, 
         "const name = 'purchase:sandbox-image', kept = JSON.parse(sessionStorage[name]);"
         "kept.body.prompt = 'a ship'; sessionStorage[name] = JSON.stringify(kept)"
     )
-    browser.driver.refresh()
+    browser.reload()
     assert "used before" in browser.find("#flow [role=alert]").text
     assert "Nothing was taken" not in browser.text("#flow")
     browser.click("[data-wallet='test.fox']")

@@ -78,7 +78,7 @@ def desk(browser, shop):
 
 
 def open_page(desk, shop, path: str) -> None:
-    desk.driver.get(f"{shop.base_url}{path}")
+    desk.visit(f"{shop.base_url}{path}")
     desk.find("h1")
 
 
@@ -136,7 +136,7 @@ def test_the_skip_link_leads_past_the_bar(desk, shop):
 def test_without_script_the_page_is_complete(browser, shop, path):
     log_in(browser, shop)
     browser.cdp("Emulation.setScriptExecutionDisabled", value=True)
-    browser.driver.get(f"{shop.base_url}{path}")
+    browser.visit(f"{shop.base_url}{path}")
     browser.find("main h1")
     page = browser.text("body")
     for words in (*WORDS[path], "Log out"):
@@ -168,7 +168,7 @@ def test_a_refund_is_decided_without_a_script_and_each_step_fits_a_phone(browser
     log_in(browser, shop)
     browser.cdp("Emulation.setScriptExecutionDisabled", value=True)
     browser.resize(360)
-    browser.driver.get(f"{shop.base_url}/admin/refunds")
+    browser.visit(f"{shop.base_url}/admin/refunds")
     browser.click("button[value^='reject:']")
     asked = read_page(browser, "Give nothing back?")
     payer = re.search(r"openai-image for (0x[0-9a-f]{40})\s+0\.08 USDC", asked)[1]
