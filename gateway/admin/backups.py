@@ -1,7 +1,5 @@
 """Copies of the database: their age, what a restore would forget, a copy or a drill now."""
 
-import sqlite3
-
 import attrs
 
 from gateway.admin.desk import Desk
@@ -10,6 +8,7 @@ from gateway.contracts.backups import BackupRecord, Forgotten, Kind
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
 from gateway.store.operators import backups as rows
+from gateway.store.sql import Connection
 
 _MOST_RECORDS = 50
 
@@ -46,7 +45,7 @@ async def status(desk: Desk) -> BackupStatus:
     return await desk.store.operators.sum(_read_status, desk)
 
 
-def _read_status(db: sqlite3.Connection, desk: Desk) -> BackupStatus:
+def _read_status(db: Connection, desk: Desk) -> BackupStatus:
     now = desk.now()
     last = rows.newest(db, "backup", succeeded=True)
     failed = rows.newest(db, "backup", succeeded=False)
@@ -67,7 +66,7 @@ def _read_status(db: sqlite3.Connection, desk: Desk) -> BackupStatus:
     )
 
 
-def _forgotten(db: sqlite3.Connection, last: BackupRecord | None, now: float) -> Forgotten | None:
+def _forgotten(db: Connection, last: BackupRecord | None, now: float) -> Forgotten | None:
     if last is None or last.details is None:
         return None
     return rows.forgotten(db, last.details["lastPayment"], last.at, now)

@@ -1,7 +1,6 @@
 """What the machine and the door tell: room on the disk, blocks of the loop, logins, copies."""
 
 import shutil
-import sqlite3
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -11,6 +10,7 @@ from gateway.admin.backups import BackupStatus
 from gateway.admin.desk import Desk
 from gateway.contracts.operators import ActionRecord
 from gateway.store.operators import actions, logins, marks
+from gateway.store.sql import Connection
 
 _HOUR_S = 3_600.0
 _LOOKED_AT = 20
@@ -68,7 +68,7 @@ async def _read_unclaimed(desk: Desk) -> list[float]:
     return [one.at for one in known if (one.transfer.tx_hash, one.transfer.log_index) not in seen]
 
 
-def _read_logins(db: sqlite3.Connection, since: float) -> tuple[int, list[ActionRecord]]:
+def _read_logins(db: Connection, since: float) -> tuple[int, list[ActionRecord]]:
     """Return how many logins were refused, and those from browsers that were not known."""
     newest = actions.find(db, None, _LOOKED_AT, action="login")
     fresh = [one for one in newest if one.at >= since and _is_new(one)]

@@ -1,6 +1,5 @@
 """Payments as an operator looks at them: open ones, and money that came and bought nothing."""
 
-import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
@@ -15,6 +14,7 @@ from gateway.payments.unclaimed import UnusedTransfer
 from gateway.store.operators import marks, payment_lists
 from gateway.store.operators.marks import Mark
 from gateway.store.operators.payment_lists import PaymentRow
+from gateway.store.sql import Connection
 
 # A page shows so many of each.
 _MOST = 100
@@ -157,7 +157,7 @@ class _Facts:
     mark: Mark | None
 
 
-def _payments_like(db: sqlite3.Connection, known: Sequence[UnusedTransfer]) -> list[_Facts]:
+def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Facts]:
     marked = marks.find(db, {one.transfer.tx_hash for one in known})
     found = []
     for one in known:

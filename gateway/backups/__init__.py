@@ -1,6 +1,6 @@
 """Copies of the database in a bucket or folder: made on schedule, thinned out, tried, restored.
 
-Copying itself is in `gateway.store.backup` and `gateway.store.upgrade`.
+Copying itself is in `gateway.store.sqlite.backup` and `gateway.store.sqlite.upgrade`.
 """
 
 from gateway.backups.names import Copy

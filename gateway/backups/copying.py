@@ -21,8 +21,8 @@ from gateway.backups.place import Place
 from gateway.errors import BackupFailed, SettingsError
 from gateway.private_files import private_opener
 from gateway.settings import Settings
-from gateway.store import upgrade
 from gateway.store.operators import backups
+from gateway.store.sqlite import upgrade
 
 # All names begin like the database's, so that a start makes them private and gives them to the
 # folder's owner.

@@ -15,8 +15,8 @@ from gateway.backups.place import Place
 from gateway.contracts.backups import Forgotten
 from gateway.errors import BackupFailed, SettingsError
 from gateway.settings import Settings
-from gateway.store.backup import check_copy
 from gateway.store.operators import backups
+from gateway.store.sqlite.backup import check_copy
 
 
 @attrs.frozen(kw_only=True)

@@ -16,9 +16,9 @@ from gateway.contracts.operators import Actor
 from gateway.errors import BackupFailed
 from gateway.settings import Settings
 from gateway.settings.bucket import backup_bucket_of
-from gateway.store import backup
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.operators import backups
+from gateway.store.sqlite import backup
 
 _GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 1024 * 1024

@@ -16,7 +16,7 @@ from gateway.cli.session import open_session, shell_actor
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts.backups import BackupRecord, Forgotten, Kind
 from gateway.settings import Settings, load_settings
-from gateway.store import backup
+from gateway.store.sqlite import backup
 
 
 @click.command("backup")

@@ -6,8 +6,9 @@ import click
 
 from gateway.cli.terminal import one_sentence
 from gateway.settings import Settings, load_settings
-from gateway.store import SqliteStore, upgrade
+from gateway.store import SqliteStore
 from gateway.store.data_folder import enter_data, existing_database, lock_data
+from gateway.store.sqlite import upgrade
 
 
 @click.command()

@@ -23,7 +23,7 @@ from gateway.plugins.live_changes import LiveChanges
 from gateway.settings import Settings
 from gateway.store import SqliteStore
 from gateway.store.data_folder import check_network, enter_data, existing_database
-from gateway.store.migrations import migrations
+from gateway.store.sqlite.migrations import migrations
 
 
 def shell_actor() -> Actor:

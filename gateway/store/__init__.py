@@ -1,8 +1,8 @@
-"""SQLite: one writer, the migrations, the writes of money and tasks, and the backup.
+"""Everything durable: the transactions of money and tasks, reads, and the databases they run on.
 
 What a payment may become is decided in `gateway.payments`; outputs lie in `gateway.outputs`.
 """
 
-from gateway.store.sqlite import SqliteStore
+from gateway.store.sqlite.store import SqliteStore
 
 __all__ = ["SqliteStore"]

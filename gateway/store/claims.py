@@ -1,24 +1,23 @@
 """What the writes of money share: claims, Idempotency-Keys, and the task's own row."""
 
-import sqlite3
-
 from gateway.contracts import NewTask
 from gateway.domain import Payment, Task, TaskStatus, Transfer
 from gateway.errors import IdempotencyConflict
 from gateway.store.rows import SELECT_TASK, dump_request, task_of
+from gateway.store.sql import Connection
 
 
-def is_claimed(db: sqlite3.Connection, key: str) -> bool:
+def is_claimed(db: Connection, key: str) -> bool:
     """Return whether a payment has claimed a key."""
     return db.execute("SELECT 1 FROM claims WHERE key = ?", (key,)).fetchone() is not None
 
 
-def claim(db: sqlite3.Connection, key: str, payment_id: int) -> None:
+def claim(db: Connection, key: str, payment_id: int) -> None:
     """Claim a key; where it is taken, the primary key makes the whole write fail."""
     db.execute("INSERT INTO claims (key, payment_id) VALUES (?, ?)", (key, payment_id))
 
 
-def check_own(db: sqlite3.Connection, transfer: Transfer, payment_id: int) -> None:
+def check_own(db: Connection, transfer: Transfer, payment_id: int) -> None:
     """Raise `RuntimeError` for a transfer whose authorization this payment did not claim."""
     own = db.execute(
         "SELECT 1 FROM claims WHERE key = ? AND payment_id = ?",
@@ -28,7 +27,7 @@ def check_own(db: sqlite3.Connection, transfer: Transfer, payment_id: int) -> No
         raise RuntimeError(f"transfer {transfer.tx_hash} is not of payment {payment_id}")
 
 
-def find_idempotent(db: sqlite3.Connection, idempotency_hash: str) -> Task | None:
+def find_idempotent(db: Connection, idempotency_hash: str) -> Task | None:
     """Return the task that was accepted under an Idempotency-Key."""
     row = db.execute(f"{SELECT_TASK} WHERE p.idempotency_hash = ?", (idempotency_hash,)).fetchone()
     return task_of(row) if row else None
@@ -40,9 +39,7 @@ def check_same_request(known: Task, task: NewTask) -> None:
         raise IdempotencyConflict("This Idempotency-Key was used with another request.")
 
 
-def insert_task(
-    db: sqlite3.Connection, task: NewTask, payment: Payment, status: TaskStatus
-) -> Task:
+def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskStatus) -> Task:
     """Write down a task of a payment, with the file of its request. Returns the task as written."""
     db.execute(
         """INSERT INTO tasks (id, payment_id, slug, capability, status, request, callback_url,

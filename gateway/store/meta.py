@@ -1,9 +1,9 @@
 """Values that are kept by name, and login attempts: writes about neither payments nor tasks."""
 
-import sqlite3
+from gateway.store.sql import Connection
 
 
-def find_or_make(db: sqlite3.Connection, key: str, made: str) -> str:
+def find_or_make(db: Connection, key: str, made: str) -> str:
     """Return the value that is stored under a key; where there is none, store `made` first."""
     db.execute("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING", (key, made))
     value: str = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0]
@@ -11,7 +11,7 @@ def find_or_make(db: sqlite3.Connection, key: str, made: str) -> str:
 
 
 def count_login_attempt(
-    db: sqlite3.Connection,
+    db: Connection,
     address: str,
     limit: int,
     window_s: int,

@@ -5,7 +5,6 @@ is the same row as any other payment's, so nothing is used twice whatever way it
 """
 
 import hashlib
-import sqlite3
 
 from gateway.contracts import NewTask
 from gateway.contracts.method_records import OpenMethodPayment, claim_key
@@ -15,6 +14,7 @@ from gateway.store import payments
 from gateway.store.claims import check_same_request, claim, find_idempotent, insert_task, is_claimed
 from gateway.store.payers import check_held_files
 from gateway.store.rows import PAYMENT_COLUMNS, RunWrite, payment_of
+from gateway.store.sql import Connection, Row
 
 # No address has proved itself: a refund goes where the proof or the operator says.
 _NO_ADDRESS = "0x" + "0" * 40
@@ -25,7 +25,7 @@ _SELECT_OPEN = f"""SELECT m.claim, m.proof, m.value_units, p.created_at, {PAYMEN
 
 
 def reserve(
-    db: sqlite3.Connection,
+    db: Connection,
     task: NewTask,
     method: str,
     proof: MethodProof,
@@ -57,7 +57,7 @@ def reserve(
 
 
 def _insert_reserved(
-    db: sqlite3.Connection, task: NewTask, method: str, idempotency_hash: str | None
+    db: Connection, task: NewTask, method: str, idempotency_hash: str | None
 ) -> Payment:
     """Insert a payment that is reserved, and return it as it was written."""
     payment_id: int = db.execute(
@@ -92,7 +92,7 @@ def _insert_reserved(
     )
 
 
-def begin_settling(db: sqlite3.Connection, payment_id: int, now: float) -> bool:
+def begin_settling(db: Connection, payment_id: int, now: float) -> bool:
     """Write a payment `settling`, before its method is asked: T2. False where it is closed."""
     return bool(
         db.execute(
@@ -109,7 +109,7 @@ def begin_settling(db: sqlite3.Connection, payment_id: int, now: float) -> bool:
     )
 
 
-def close(db: sqlite3.Connection, payment_id: int, answer: Taken | Refused, now: float) -> bool:
+def close(db: Connection, payment_id: int, answer: Taken | Refused, now: float) -> bool:
     """Write a method's answer down: T3 (task `queued`) or TR (task `dropped`).
 
     Returns False where the payment is closed already. Raises `RuntimeError` for an answer to a
@@ -133,9 +133,7 @@ def close(db: sqlite3.Connection, payment_id: int, answer: Taken | Refused, now:
     return True
 
 
-def _settle(
-    db: sqlite3.Connection, payment_id: int, key: str, value_units: int, now: float
-) -> None:
+def _settle(db: Connection, payment_id: int, key: str, value_units: int, now: float) -> None:
     db.execute(
         """UPDATE payments SET state = ?, paid_tx = ?, paid_log_index = 0, paid_units = ?,
                updated_at = ? WHERE id = ?""",
@@ -156,7 +154,7 @@ def stand_in(key: str) -> str:
     return "0x" + hashlib.sha256(key.encode()).hexdigest()
 
 
-def is_same_proof(db: sqlite3.Connection, method: str, proof: MethodProof) -> bool:
+def is_same_proof(db: Connection, method: str, proof: MethodProof) -> bool:
     """Return whether a claim was taken with these very bytes."""
     row = db.execute(
         "SELECT 1 FROM method_proofs WHERE claim = ? AND proof = ?",
@@ -165,18 +163,18 @@ def is_same_proof(db: sqlite3.Connection, method: str, proof: MethodProof) -> bo
     return row is not None
 
 
-def open_payments(db: sqlite3.Connection) -> list[OpenMethodPayment]:
+def open_payments(db: Connection) -> list[OpenMethodPayment]:
     """Return the payments by methods whose outcome is not known, oldest first."""
     return [_open_of(row) for row in db.execute(f"{_SELECT_OPEN} ORDER BY p.id")]
 
 
-def open_payment(db: sqlite3.Connection, payment_id: int) -> OpenMethodPayment | None:
+def open_payment(db: Connection, payment_id: int) -> OpenMethodPayment | None:
     """Return a payment by a method whose outcome is not known; None for any other payment."""
     row = db.execute(f"{_SELECT_OPEN} AND p.id = ?", (payment_id,)).fetchone()
     return _open_of(row) if row is not None else None
 
 
-def _open_of(row: sqlite3.Row) -> OpenMethodPayment:
+def _open_of(row: Row) -> OpenMethodPayment:
     payment = payment_of(row)
     return OpenMethodPayment(
         payment=payment,
@@ -192,7 +190,7 @@ def _open_of(row: sqlite3.Row) -> OpenMethodPayment:
     )
 
 
-def answer_of(db: sqlite3.Connection, payment_id: int) -> str | None:
+def answer_of(db: Connection, payment_id: int) -> str | None:
     """Return what the method answered; None before that."""
     row = db.execute(
         "SELECT answer FROM method_proofs WHERE payment_id = ?", (payment_id,)
@@ -200,7 +198,7 @@ def answer_of(db: sqlite3.Connection, payment_id: int) -> str | None:
     return row["answer"] if row is not None else None
 
 
-class SqliteMethodPayments:
+class SqlMethodPayments:
     """Payments by methods on SQLite. Implements `contracts.payment_methods.MethodRecords`."""
 
     def __init__(self, read: RunWrite, write: RunWrite) -> None:

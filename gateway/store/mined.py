@@ -1,16 +1,16 @@
 """Where the transactions of the gateway's keys were mined, and what they cost in gas."""
 
 import json
-import sqlite3
 from collections.abc import Collection
 
 from gateway.domain import Mined
+from gateway.store.sql import Connection
 
 # A column of the database holds no larger number. Nine ETH for one transaction is a lie.
 _MOST_WEI = 2**63
 
 
-def note_mined(db: sqlite3.Connection, mined: Mined) -> None:
+def note_mined(db: Connection, mined: Mined) -> None:
     """Note what a receipt said about a transaction of ours; do nothing for another's."""
     db.execute(
         """UPDATE sent_transactions SET gas_wei = coalesce(?, gas_wei),
@@ -31,7 +31,7 @@ def _as_column(wei: int | None) -> int | None:
     return wei if wei is not None and 0 <= wei < _MOST_WEI else None
 
 
-def undated(db: sqlite3.Connection, limit: int, skip: Collection[str]) -> list[str]:
+def undated(db: Connection, limit: int, skip: Collection[str]) -> list[str]:
     """Return the newest transactions whose nonce is used up, and of which no block's time is known.
 
     Of a nonce, one version was mined: once that one is known, the others are not asked for.

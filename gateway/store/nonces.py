@@ -1,16 +1,16 @@
 """What the gateway's keys signed: nonces that survive a restart, and what is still unmined."""
 
 import json
-import sqlite3
 
 from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.domain import Payment
 from gateway.errors import ChainUnavailable
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
+from gateway.store.sql import Connection
 
 
 def write_down(
-    db: sqlite3.Connection, payment_id: int, transaction: SignedTransaction | UnsignedTransaction
+    db: Connection, payment_id: int, transaction: SignedTransaction | UnsignedTransaction
 ) -> SignedTransaction:
     """Write down a payment's transaction before it is sent, and return what is to be sent.
 
@@ -32,7 +32,7 @@ def write_down(
     return transaction
 
 
-def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
+def next_nonce(db: Connection, signer: str, chain_nonce: int) -> int:
     """Return the first nonce from `chain_nonce` on under which the signer has signed nothing yet.
 
     The nonce after the highest one would be wrong: where an endpoint once returned too high a
@@ -50,7 +50,7 @@ def next_nonce(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
     return nonce
 
 
-def check_nonce_free(db: sqlite3.Connection, transaction: SignedTransaction) -> None:
+def check_nonce_free(db: Connection, transaction: SignedTransaction) -> None:
     """Raise `RuntimeError` where another transaction has taken the signer's nonce meanwhile."""
     taken = db.execute(
         "SELECT 1 FROM sent_transactions WHERE signer = ? AND nonce = ?",
@@ -60,9 +60,7 @@ def check_nonce_free(db: sqlite3.Connection, transaction: SignedTransaction) -> 
         raise RuntimeError(f"nonce {transaction.nonce} of {transaction.signer} is taken")
 
 
-def insert_transaction(
-    db: sqlite3.Connection, payment_id: int, transaction: SignedTransaction
-) -> None:
+def insert_transaction(db: Connection, payment_id: int, transaction: SignedTransaction) -> None:
     """Write down a signed transaction; a replacement of the same nonce gets a row of its own.
 
     Another process of this gateway may have written down the very same bytes already.
@@ -84,7 +82,7 @@ def insert_transaction(
     )
 
 
-def unmined_of(db: sqlite3.Connection, payment_id: int, *signers: str) -> SignedTransaction | None:
+def unmined_of(db: Connection, payment_id: int, *signers: str) -> SignedTransaction | None:
     """Return these keys' newest transaction of a payment whose nonce is not known to be used."""
     row = db.execute(
         """SELECT * FROM sent_transactions WHERE payment_id = ? AND +mined = 0
@@ -95,7 +93,7 @@ def unmined_of(db: sqlite3.Connection, payment_id: int, *signers: str) -> Signed
     return signed_of(row) if row else None
 
 
-def nonces_of(db: sqlite3.Connection, payment_id: int, *signers: str) -> int:
+def nonces_of(db: Connection, payment_id: int, *signers: str) -> int:
     """Return how many nonces of these keys a payment has used up."""
     count: int = db.execute(
         """SELECT count(*) FROM (SELECT DISTINCT signer, nonce FROM sent_transactions
@@ -105,7 +103,7 @@ def nonces_of(db: sqlite3.Connection, payment_id: int, *signers: str) -> int:
     return count
 
 
-def waiting_of(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
+def waiting_of(db: Connection, signer: str, chain_nonce: int) -> int:
     """Return how many nonces, from `chain_nonce` on, the signer has signed with."""
     count: int = db.execute(
         "SELECT count(DISTINCT nonce) FROM sent_transactions WHERE signer = ? AND nonce >= ?",
@@ -114,7 +112,7 @@ def waiting_of(db: sqlite3.Connection, signer: str, chain_nonce: int) -> int:
     return count
 
 
-def failed_gas(db: sqlite3.Connection, since: float) -> int:
+def failed_gas(db: Connection, since: float) -> int:
     """Return the wei that settlements of accounts with code have burned by reverting."""
     wei: int = db.execute(
         """SELECT coalesce(sum(fee_wei), 0) FROM sent_transactions
@@ -124,7 +122,7 @@ def failed_gas(db: sqlite3.Connection, since: float) -> int:
     return wei
 
 
-def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTransaction]]:
+def unmined(db: Connection, signer: str) -> list[tuple[Payment, SignedTransaction]]:
     """Return (payment, newest transaction) of each nonce not known to be used, by nonce."""
     rows = db.execute(
         f"""SELECT s.*, {PAYMENT_COLUMNS}, max(s.max_fee_wei) FROM sent_transactions s
@@ -135,7 +133,7 @@ def unmined(db: sqlite3.Connection, signer: str) -> list[tuple[Payment, SignedTr
     return [(payment_of(row), signed_of(row)) for row in rows]
 
 
-def mark_mined(db: sqlite3.Connection, signer: str, below_nonce: int) -> None:
+def mark_mined(db: Connection, signer: str, below_nonce: int) -> None:
     """Note that every lower nonce is used up on-chain, and that the others are not.
 
     A nonce that was used can be unused again: blocks may be reorganised.

@@ -1,18 +1,17 @@
 """The payer records on SQLite: reads on the reading connection, writes through the one writer."""
 
-import sqlite3
-
 from gateway.contracts import SignedTransaction
 from gateway.contracts.payers import FailedSettlement, OpenPayments
 from gateway.domain import Payment
 from gateway.store import payers
 from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, payment_of, signed_of
+from gateway.store.sql import Row
 
 # So many settled payments of one payer are counted: more than any limit asks for.
 _MOST_COUNTED = 64
 
 
-class SqlitePayers:
+class SqlPayers:
     """Open payments and failures by payer. Implements `contracts.payers.PayerRecords`."""
 
     def __init__(self, write: RunWrite, rows: ReadRows) -> None:
@@ -73,7 +72,7 @@ class SqlitePayers:
         await self._write(payers.judge, transaction, failure)
 
 
-def _failure_of(row: sqlite3.Row) -> FailedSettlement:
+def _failure_of(row: Row) -> FailedSettlement:
     return FailedSettlement(
         payer=row["payer"],
         tx_hash=row["tx_hash"],

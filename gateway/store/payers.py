@@ -3,11 +3,10 @@
 The reads of the same records, and the class that offers both, are in `payer_records`.
 """
 
-import sqlite3
-
 from gateway.contracts import NewTask, SignedTransaction
 from gateway.contracts.payers import FailedSettlement, PayerBusy, ReserveLimits
 from gateway.errors import ExecutionError
+from gateway.store.sql import Connection
 
 # After this many seconds a signed transaction that is not mined counts as lost.
 LOST_S = 3600.0
@@ -25,7 +24,7 @@ BARRING = """payments p JOIN sent_transactions s ON s.payment_id = p.id
     AND s.failed_at > ? AND s.failed_at > coalesce(l.at, 0)"""
 
 
-def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
+def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
     """Raise `PayerBusy` or, for the task's file, `ExecutionError` where no task may be reserved.
 
     Open payments count at their full prices: the payer's balance must reach all of them.
@@ -48,7 +47,7 @@ def check_limits(db: sqlite3.Connection, task: NewTask, payer: str, limits: Rese
     check_held_files(db, task, limits.held_file_bytes)
 
 
-def check_held_files(db: sqlite3.Connection, task: NewTask, most_bytes: int) -> None:
+def check_held_files(db: Connection, task: NewTask, most_bytes: int) -> None:
     """Raise `ExecutionError` where the files of unpaid tasks would take more than `most_bytes`."""
     if task.request.attachment is None:
         return
@@ -63,7 +62,7 @@ def check_held_files(db: sqlite3.Connection, task: NewTask, most_bytes: int) -> 
         )
 
 
-def _is_barred(db: sqlite3.Connection, payer: str, since: float) -> bool:
+def _is_barred(db: Connection, payer: str, since: float) -> bool:
     found = db.execute(
         f"SELECT 1 FROM {BARRING} AND p.payer = ? LIMIT 1",  # noqa: S608 - a constant
         (since, payer),
@@ -71,9 +70,7 @@ def _is_barred(db: sqlite3.Connection, payer: str, since: float) -> bool:
     return found is not None
 
 
-def judge(
-    db: sqlite3.Connection, transaction: SignedTransaction, failure: FailedSettlement | None
-) -> None:
+def judge(db: Connection, transaction: SignedTransaction, failure: FailedSettlement | None) -> None:
     """Note what the receipt of a nonce said; replacements of the nonce need no look any more."""
     db.execute(
         "UPDATE sent_transactions SET judged = 1 WHERE signer = ? AND nonce = ?",
@@ -87,7 +84,7 @@ def judge(
         )
 
 
-def skip_paid(db: sqlite3.Connection) -> None:
+def skip_paid(db: Connection) -> None:
     """Note that mined transactions of paid payments need no look.
 
     Either the transaction settled its payment, or another with the same authorization did.
@@ -99,7 +96,7 @@ def skip_paid(db: sqlite3.Connection) -> None:
     )
 
 
-def lift(db: sqlite3.Connection, payer: str, note: str, now: float) -> None:
+def lift(db: Connection, payer: str, note: str, now: float) -> None:
     """Forgive a payer the settlements that failed up to now."""
     db.execute(
         """INSERT INTO lifted_payers (payer, at, note) VALUES (?, ?, ?)

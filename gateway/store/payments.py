@@ -4,7 +4,6 @@ They are the steps of docs/payments.md: `reserve` is T1, `accept_direct` T1', `b
 `settle` T3, `release` TR. The database itself decides every race between them.
 """
 
-import sqlite3
 from collections.abc import Sequence
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
@@ -32,12 +31,13 @@ from gateway.store.mined import note_mined
 from gateway.store.nonces import write_down
 from gateway.store.payers import check_limits
 from gateway.store.rows import dump
+from gateway.store.sql import Connection
 
 _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
 def reserve(
-    db: sqlite3.Connection,
+    db: Connection,
     task: NewTask,
     authorization: Authorization,
     key: str,
@@ -63,7 +63,7 @@ def reserve(
 
 
 def _insert_reserved(
-    db: sqlite3.Connection,
+    db: Connection,
     task: NewTask,
     authorization: Authorization,
     search_from_block: int,
@@ -103,7 +103,7 @@ def _insert_reserved(
 
 
 def accept_direct(
-    db: sqlite3.Connection,
+    db: Connection,
     task: NewTask,
     tx_hash: str,
     transfers: Sequence[Transfer],
@@ -128,7 +128,7 @@ def accept_direct(
 
 
 def _insert_settled(
-    db: sqlite3.Connection,
+    db: Connection,
     task: NewTask,
     transfer: Transfer,
     idempotency_hash: str | None,
@@ -179,9 +179,7 @@ def _block_of(transfer: Transfer) -> int | None:
     return transfer.mined.block_number if transfer.mined is not None else None
 
 
-def _choose_transfer(
-    db: sqlite3.Connection, transfers: Sequence[Transfer], price_units: int
-) -> Transfer:
+def _choose_transfer(db: Connection, transfers: Sequence[Transfer], price_units: int) -> Transfer:
     """Return the first unused transfer that reaches the price by itself."""
     unused = [
         transfer
@@ -201,7 +199,7 @@ def _choose_transfer(
 
 
 def begin_settling(
-    db: sqlite3.Connection,
+    db: Connection,
     payment_id: int,
     transaction: SignedTransaction | UnsignedTransaction | None,
     now: float,
@@ -220,7 +218,7 @@ def begin_settling(
     return None if transaction is None else write_down(db, payment_id, transaction)
 
 
-def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: float) -> bool:
+def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> bool:
     """Write the transfer that paid, the payment `settled`, the task `queued`, before the 200.
 
     Returns False where the payment is closed already. Raises `RuntimeError` for a transfer whose
@@ -251,7 +249,7 @@ def settle(db: sqlite3.Connection, payment_id: int, transfer: Transfer, now: flo
     return bool(changed)
 
 
-def release(db: sqlite3.Connection, payment_id: int, now: float) -> bool:
+def release(db: Connection, payment_id: int, now: float) -> bool:
     """Write a payment `released` and its task `dropped`; returns False where it is closed already.
 
     Call this once it is proven that no transfer happened or can happen. The Idempotency-Key is

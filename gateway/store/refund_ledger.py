@@ -10,7 +10,7 @@ from gateway.store.refunds import SELECT_CASE
 from gateway.store.rows import ReadRows, RunWrite, refund_case_of
 
 
-class SqliteRefunds:
+class SqlRefunds:
     """Refunds from owed to paid. Implements `contracts.RefundLedger`."""
 
     def __init__(self, write: RunWrite, rows: ReadRows) -> None:

@@ -1,13 +1,12 @@
 """The writes of refunds (decide, begin, end, fail), as functions of the write connection."""
 
-import sqlite3
-
 from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.contracts.webhooks import EventType
 from gateway.domain import NO_ADDRESS, Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
+from gateway.store.sql import Connection
 from gateway.store.webhooks import add_event
 
 _DAY_S = 86_400
@@ -22,7 +21,7 @@ SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUM
 
 
 def decide(
-    db: sqlite3.Connection,
+    db: Connection,
     task_id: str,
     decision: Decision,
     recipient: str | None,
@@ -62,7 +61,7 @@ def decide(
 
 
 def begin(
-    db: sqlite3.Connection,
+    db: Connection,
     payment_id: int,
     transaction: SignedTransaction | UnsignedTransaction | None,
     sender: str,
@@ -103,7 +102,7 @@ def begin(
     return None if transaction is None else write_down(db, payment_id, transaction)
 
 
-def _check_cap(db: sqlite3.Connection, amount_units: int, cap_units: int, now: float) -> None:
+def _check_cap(db: Connection, amount_units: int, cap_units: int, now: float) -> None:
     """Raise `RefundRefused` where an automatic refund exceeds the cap of the last 24 hours."""
     spent: int = db.execute(
         """SELECT coalesce(sum(amount_units), 0) FROM refunds
@@ -117,7 +116,7 @@ def _check_cap(db: sqlite3.Connection, amount_units: int, cap_units: int, now: f
         )
 
 
-def end(db: sqlite3.Connection, payment_id: int, tx_hash: str, now: float) -> bool:
+def end(db: Connection, payment_id: int, tx_hash: str, now: float) -> bool:
     """Write a payment `refunded` by a transfer that was seen on-chain; False where it is closed."""
     if not _is_in_state(db, payment_id, PaymentState.REFUNDING):
         return False
@@ -131,7 +130,7 @@ def end(db: sqlite3.Connection, payment_id: int, tx_hash: str, now: float) -> bo
     return True
 
 
-def fail(db: sqlite3.Connection, payment_id: int, problem: str, now: float) -> bool:
+def fail(db: Connection, payment_id: int, problem: str, now: float) -> bool:
     """Write a payment `refund_failed`: only a new approval sends it. False where it is closed."""
     if not _is_in_state(db, payment_id, PaymentState.REFUNDING):
         return False
@@ -140,12 +139,12 @@ def fail(db: sqlite3.Connection, payment_id: int, problem: str, now: float) -> b
     return True
 
 
-def note_problem(db: sqlite3.Connection, payment_id: int, problem: str | None) -> None:
+def note_problem(db: Connection, payment_id: int, problem: str | None) -> None:
     """Note why a refund is not sent yet; None where there is no reason any more."""
     db.execute("UPDATE refunds SET problem = ? WHERE payment_id = ?", (problem, payment_id))
 
 
-def find_case(db: sqlite3.Connection, task_id: str) -> RefundCase:
+def find_case(db: Connection, task_id: str) -> RefundCase:
     """Return the refund of a task; raises `RefundRefused` where nothing is owed."""
     row = db.execute(f"{SELECT_CASE} WHERE t.id = ?", (task_id,)).fetchone()
     if row is None:
@@ -153,12 +152,12 @@ def find_case(db: sqlite3.Connection, task_id: str) -> RefundCase:
     return refund_case_of(row)
 
 
-def _is_in_state(db: sqlite3.Connection, payment_id: int, state: PaymentState) -> bool:
+def _is_in_state(db: Connection, payment_id: int, state: PaymentState) -> bool:
     row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
     return bool(row["state"] == state)
 
 
-def _change_state(db: sqlite3.Connection, payment_id: int, state: PaymentState, now: float) -> None:
+def _change_state(db: Connection, payment_id: int, state: PaymentState, now: float) -> None:
     db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ?", (state, now, payment_id)
     )

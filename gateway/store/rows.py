@@ -1,7 +1,6 @@
 """Rows of the database as the domain's nouns, and back."""
 
 import json
-import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -26,11 +25,12 @@ from gateway.domain import (
     Task,
     TaskStatus,
 )
+from gateway.store.sql import Row
 
 Kind = TypeVar("Kind")
 RunWrite = Callable[..., Awaitable[Any]]
 """Runs a write, given as a function of the connection and its further arguments."""
-ReadRows = Callable[..., Awaitable[list[sqlite3.Row]]]
+ReadRows = Callable[..., Awaitable[list[Row]]]
 """Returns the rows of a query, given as SQL and its parameters."""
 
 _CONVERTER = cattrs.Converter()
@@ -66,7 +66,7 @@ _REQUEST_FIELDS = [
 ]
 
 
-def payment_of(row: sqlite3.Row) -> Payment:
+def payment_of(row: Row) -> Payment:
     """Return the payment in a row with `PAYMENT_COLUMNS`."""
     own = [row["payment_id"], *[row[name] for name in _PAYMENT_FIELDS]]
     return _make_payment(own, row["payment_slug"], row["payment_task"] or "")
@@ -94,7 +94,7 @@ def _make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
     )
 
 
-def task_of(row: sqlite3.Row) -> Task:
+def task_of(row: Row) -> Task:
     """Return the task in a row of `SELECT_TASK`."""
     (task_id, slug, capability, status, attempt, progress, result) = row[:7]
     (code, error, details, created_at, started_at, completed_at, expires_at) = row[7:14]
@@ -158,7 +158,7 @@ def _make_output(facts: dict[str, Any]) -> StoredOutput:
     )
 
 
-def refund_case_of(row: sqlite3.Row) -> RefundCase:
+def refund_case_of(row: Row) -> RefundCase:
     """Return the refund in a row of `SELECT_CASE`."""
     same = (
         *("task_id", "slug", "amount_units", "recipient", "own_recipient", "reason", "note"),
@@ -173,7 +173,7 @@ def refund_case_of(row: sqlite3.Row) -> RefundCase:
     )
 
 
-def lease_of(row: sqlite3.Row, data: bytes | None) -> Lease:
+def lease_of(row: Row, data: bytes | None) -> Lease:
     """Return the lease in a leased row of `tasks`; `data` is the file of its request."""
     return Lease(
         task_id=row["id"],
@@ -190,7 +190,7 @@ def lease_of(row: sqlite3.Row, data: bytes | None) -> Lease:
     )
 
 
-def job_of(row: sqlite3.Row) -> JobRecord:
+def job_of(row: Row) -> JobRecord:
     """Return the job at a vendor in a row of `tasks`."""
     return JobRecord(
         handle=load(row["handle"], Handle) if row["handle"] is not None else None,
@@ -203,7 +203,7 @@ def job_of(row: sqlite3.Row) -> JobRecord:
     )
 
 
-def signed_of(row: sqlite3.Row) -> SignedTransaction:
+def signed_of(row: Row) -> SignedTransaction:
     """Return the transaction in a row of `sent_transactions`."""
     names = [field.name for field in attrs.fields(SignedTransaction)]
     return SignedTransaction(**{name: row[name] for name in names})

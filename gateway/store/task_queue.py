@@ -9,7 +9,7 @@ from gateway.store.rows import ReadRows, RunWrite
 from gateway.store.tasks import LEASABLE, slugs_parameter
 
 
-class SqliteQueue:
+class SqlQueue:
     """Tasks from queued to ended. Implements `contracts.TaskQueue`."""
 
     def __init__(self, write: RunWrite, rows: ReadRows) -> None:

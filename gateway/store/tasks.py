@@ -4,13 +4,13 @@ They are the steps of docs/payments.md: `lease_due` is T4, `complete` and `fail`
 """
 
 import json
-import sqlite3
 from collections.abc import Sequence
 
 from gateway.contracts import Cost, Lease
 from gateway.contracts.webhooks import EventType
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.rows import dump, lease_of, load
+from gateway.store.sql import Connection
 from gateway.store.webhooks import add_event
 
 # The tasks that may be leased. Of a slug that rests, only tasks that were submitted already: they
@@ -26,7 +26,7 @@ def slugs_parameter(resting: Sequence[str]) -> str:
 
 
 def lease_due(
-    db: sqlite3.Connection, limit: int, lease_s: float, now: float, resting: Sequence[str]
+    db: Connection, limit: int, lease_s: float, now: float, resting: Sequence[str]
 ) -> list[Lease]:
     """Lease the longest-due tasks; a lease counts as an attempt unless a job is under way."""
     due = db.execute(
@@ -37,7 +37,7 @@ def lease_due(
     return [_lease_task(db, row["id"], lease_s, now) for row in due]
 
 
-def _lease_task(db: sqlite3.Connection, task_id: str, lease_s: float, now: float) -> Lease:
+def _lease_task(db: Connection, task_id: str, lease_s: float, now: float) -> Lease:
     row = db.execute(
         """UPDATE tasks SET status = ?, attempt = attempt + (handle IS NULL),
                lease_token = hex(randomblob(16)), due_at = ?, started_at = coalesce(started_at, ?)
@@ -49,30 +49,30 @@ def _lease_task(db: sqlite3.Connection, task_id: str, lease_s: float, now: float
     return lease_of(row, _read_file(db, task_id))
 
 
-def _read_file(db: sqlite3.Connection, task_id: str) -> bytes | None:
+def _read_file(db: Connection, task_id: str) -> bytes | None:
     row = db.execute("SELECT data FROM task_files WHERE task_id = ?", (task_id,)).fetchone()
     return row[0] if row else None
 
 
-def begin_submit(db: sqlite3.Connection, lease: Lease, now: float) -> bool:
+def begin_submit(db: Connection, lease: Lease, now: float) -> bool:
     """Note that a submit is about to go out; an attempt that finds only this must not submit."""
     return _change_leased(db, lease, "sent_at = ?", now)
 
 
-def save_handle(db: sqlite3.Connection, lease: Lease, handle: Handle) -> bool:
+def save_handle(db: Connection, lease: Lease, handle: Handle) -> bool:
     """Note the job that a submit has begun; raises for a handle that cannot be read back."""
     load(dump(handle), Handle)
     return _change_leased(db, lease, "handle = ?", dump(handle))
 
 
-def _change_leased(db: sqlite3.Connection, lease: Lease, change: str, *values: object) -> bool:
+def _change_leased(db: Connection, lease: Lease, change: str, *values: object) -> bool:
     """Change a leased task; returns False where the lease was lost."""
     sql = f"UPDATE tasks SET {change} WHERE id = ? AND lease_token = ?"  # noqa: S608 - constants
     return bool(db.execute(sql, (*values, lease.task_id, lease.token)).rowcount)
 
 
 def complete(
-    db: sqlite3.Connection,
+    db: Connection,
     lease: Lease,
     result: StoredResult,
     expires_at: float,
@@ -98,7 +98,7 @@ def complete(
 
 
 def fail(
-    db: sqlite3.Connection,
+    db: Connection,
     lease: Lease,
     details: str,
     error: str,
@@ -121,7 +121,7 @@ def fail(
     return True
 
 
-def _owe_refund(db: sqlite3.Connection, payment_id: int, reason: str, now: float) -> None:
+def _owe_refund(db: Connection, payment_id: int, reason: str, now: float) -> None:
     db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ?",
         (PaymentState.REFUND_DUE, now, payment_id),
@@ -134,33 +134,33 @@ def _owe_refund(db: sqlite3.Connection, payment_id: int, reason: str, now: float
     )
 
 
-def _delete_file(db: sqlite3.Connection, task_id: str) -> None:
+def _delete_file(db: Connection, task_id: str) -> None:
     """Delete the file of a request whose task has ended."""
     db.execute("DELETE FROM task_files WHERE task_id = ?", (task_id,))
 
 
-def retry(db: sqlite3.Connection, lease: Lease, due_at: float, uncounted: int) -> bool:
+def retry(db: Connection, lease: Lease, due_at: float, uncounted: int) -> bool:
     """Give a lease back to be submitted anew; `uncounted` attempts (0 or 1) are taken back."""
     change = """due_at = ?, attempt = attempt - ?, handle = NULL, sent_at = NULL,
         lease_token = NULL, progress = NULL, note = NULL"""
     return _change_leased(db, lease, change, due_at, uncounted)
 
 
-def give_back(db: sqlite3.Connection, lease: Lease) -> bool:
+def give_back(db: Connection, lease: Lease) -> bool:
     """Give a lease back as it is: due by its age. A lease that began no job is not counted."""
     change = "due_at = created_at, attempt = attempt - (handle IS NULL), lease_token = NULL"
     return _change_leased(db, lease, change)
 
 
 def extend(
-    db: sqlite3.Connection, lease: Lease, until: float, progress: float | None, note: str | None
+    db: Connection, lease: Lease, until: float, progress: float | None, note: str | None
 ) -> bool:
     """Prolong a lease and note the task's progress."""
     change = "due_at = ?, progress = coalesce(?, progress), note = coalesce(?, note)"
     return _change_leased(db, lease, change, until, progress, note)
 
 
-def recover(db: sqlite3.Connection, now: float) -> int:
+def recover(db: Connection, now: float) -> int:
     """Make every leased task due, before younger ones; returns how many.
 
     This is for the start of a gateway: the process that held the leases has ended.
@@ -172,8 +172,7 @@ def recover(db: sqlite3.Connection, now: float) -> int:
     ).rowcount
 
 
-def forget_outputs(db: sqlite3.Connection, task_ids: Sequence[str]) -> None:
+def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
     """Note that the outputs of tasks were deleted."""
-    db.executemany(
-        "UPDATE tasks SET outputs_gone = 1 WHERE id = ?", [(task_id,) for task_id in task_ids]
-    )
+    for task_id in task_ids:
+        db.execute("UPDATE tasks SET outputs_gone = 1 WHERE id = ?", (task_id,))

@@ -1,15 +1,15 @@
 """The queue of webhook events on SQLite, and the write that puts an event into it."""
 
 import json
-import sqlite3
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from gateway.contracts.webhooks import EventType, WebhookEvent
 from gateway.store.rows import ReadRows, RunWrite
+from gateway.store.sql import Connection, Row
 
 
-def add_event(db: sqlite3.Connection, task_id: str, kind: EventType, now: float) -> None:
+def add_event(db: Connection, task_id: str, kind: EventType, now: float) -> None:
     """Add an event about a task, if its buyer named an address.
 
     Call this within the write that makes the event true, so that a crash loses neither.
@@ -31,25 +31,25 @@ def add_event(db: sqlite3.Connection, task_id: str, kind: EventType, now: float)
     )
 
 
-def _postpone(db: sqlite3.Connection, event: WebhookEvent, until: float) -> None:
+def _postpone(db: Connection, event: WebhookEvent, until: float) -> None:
     db.execute(
         "UPDATE webhook_events SET due_at = ? WHERE payer = ? AND host = ? AND due_at < ?",
         (until, event.payer, event.host, until),
     )
 
 
-def _retry(db: sqlite3.Connection, event: WebhookEvent, due_at: float) -> None:
+def _retry(db: Connection, event: WebhookEvent, due_at: float) -> None:
     db.execute(
         "UPDATE webhook_events SET failures = failures + 1, due_at = ? WHERE id = ?",
         (due_at, event.id),
     )
 
 
-def _end(db: sqlite3.Connection, event: WebhookEvent) -> None:
+def _end(db: Connection, event: WebhookEvent) -> None:
     db.execute("DELETE FROM webhook_events WHERE id = ?", (event.id,))
 
 
-class SqliteWebhooks:
+class SqlWebhooks:
     """Events from written to delivered. Implements `contracts.WebhookQueue`."""
 
     def __init__(self, write: RunWrite, rows: ReadRows) -> None:
@@ -92,7 +92,7 @@ class SqliteWebhooks:
         await self._write(_end, event)
 
 
-def _event_of(row: sqlite3.Row) -> WebhookEvent:
+def _event_of(row: Row) -> WebhookEvent:
     same = ("id", "task_id", "host", "payer", "at", "failures")
     return WebhookEvent(
         **{name: row[name] for name in same},

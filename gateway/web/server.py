@@ -20,8 +20,8 @@ from gateway.errors import SettingsError
 from gateway.redaction import Redactor, secrets_of
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_alarms, check_server
-from gateway.store.backup import forget_restored_by
 from gateway.store.data_folder import enter_data, lock_data
+from gateway.store.sqlite.backup import forget_restored_by
 from gateway.web import hypercorn_server
 from gateway.web.background import drain
 from gateway.web.connection_limits import BACKLOG

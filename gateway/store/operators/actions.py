@@ -1,16 +1,16 @@
 """The audit log: what operators did, as functions of a connection."""
 
 import json
-import sqlite3
 from collections.abc import Callable
 from typing import Any
 
 from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused
+from gateway.store.sql import Connection, Row
 
 
 def act(
-    db: sqlite3.Connection,
+    db: Connection,
     write: Callable[..., Any],
     arguments: tuple[Any, ...],
     action: NewAction,
@@ -23,7 +23,7 @@ def act(
     return write(db, *arguments)
 
 
-def insert(db: sqlite3.Connection, action: NewAction) -> int:
+def insert(db: Connection, action: NewAction) -> int:
     """Insert an audit row and return its id.
 
     Raises `AlreadyDone` where the actor's request was carried out before, and `ActionRefused`
@@ -46,13 +46,13 @@ def insert(db: sqlite3.Connection, action: NewAction) -> int:
     return int(row[0])
 
 
-def current_id(db: sqlite3.Connection) -> int:
+def current_id(db: Connection) -> int:
     """Return the id of the action within whose `act` this is called."""
     return int(db.execute("SELECT max(id) FROM operator_actions").fetchone()[0])
 
 
 def find(
-    db: sqlite3.Connection,
+    db: Connection,
     before: int | None,
     limit: int,
     subject: str | None = None,
@@ -69,7 +69,7 @@ def find(
     return [record_of(row) for row in rows]
 
 
-def record_of(row: sqlite3.Row) -> ActionRecord:
+def record_of(row: Row) -> ActionRecord:
     """Return the action in a row of `operator_actions`."""
     same = ("id", "at", "action", "subject", "reason")
     return ActionRecord(
@@ -88,7 +88,7 @@ def _is_same(earlier: NewAction, action: NewAction) -> bool:
     return (earlier.action, earlier.subject, earlier.after) == facts
 
 
-def find_request(db: sqlite3.Connection, request: str) -> ActionRecord | None:
+def find_request(db: Connection, request: str) -> ActionRecord | None:
     """Return the action that a request was carried out as; None if it was not."""
     row = db.execute("SELECT * FROM operator_actions WHERE request = ?", (request,)).fetchone()
     return None if row is None else record_of(row)

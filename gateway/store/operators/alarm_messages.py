@@ -1,18 +1,18 @@
 """What is to be told to the operator, once for each channel, as functions of a connection."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from gateway.contracts.alarms import Alarm, AlarmMessage
+from gateway.store.sql import Connection
 
 _COLUMNS = "id, channel, text, created_at, due_at, failures, problem, told_at"
 
 
-def add(db: sqlite3.Connection, alarm: Alarm, channels: Sequence[str], now: float) -> None:
+def add(db: Connection, alarm: Alarm, channels: Sequence[str], now: float) -> None:
     """Put a message into the queue of each channel, due now."""
     text = json.dumps(attrs.asdict(alarm))
     for channel in channels:
@@ -23,7 +23,7 @@ def add(db: sqlite3.Connection, alarm: Alarm, channels: Sequence[str], now: floa
         )
 
 
-def due(db: sqlite3.Connection, now: float, limit: int) -> list[AlarmMessage]:
+def due(db: Connection, now: float, limit: int) -> list[AlarmMessage]:
     """Return messages that are to be told now, oldest first.
 
     One from the future is due, too: the clock was put back after it was written.
@@ -37,7 +37,7 @@ def due(db: sqlite3.Connection, now: float, limit: int) -> list[AlarmMessage]:
     )
 
 
-def untold(db: sqlite3.Connection, since: float, limit: int) -> list[AlarmMessage]:
+def untold(db: Connection, since: float, limit: int) -> list[AlarmMessage]:
     """Return messages since a time that a channel did not take, newest first."""
     return _select(
         db,
@@ -48,7 +48,7 @@ def untold(db: sqlite3.Connection, since: float, limit: int) -> list[AlarmMessag
     )
 
 
-def note_told(db: sqlite3.Connection, ids: Sequence[int], now: float) -> None:
+def note_told(db: Connection, ids: Sequence[int], now: float) -> None:
     """Write down that a channel took messages."""
     for number in ids:
         db.execute(
@@ -57,9 +57,7 @@ def note_told(db: sqlite3.Connection, ids: Sequence[int], now: float) -> None:
         )
 
 
-def note_failed(
-    db: sqlite3.Connection, ids: Sequence[int], problem: str, due_at: float | None
-) -> None:
+def note_failed(db: Connection, ids: Sequence[int], problem: str, due_at: float | None) -> None:
     """Write down that a channel did not take messages; `due_at` None: they are given up."""
     for number in ids:
         db.execute(
@@ -69,7 +67,7 @@ def note_failed(
         )
 
 
-def newest_at(db: sqlite3.Connection, event: str) -> float | None:
+def newest_at(db: Connection, event: str) -> float | None:
     """Return when the newest message of an event was put into the queue."""
     row = db.execute(
         "SELECT max(created_at) FROM alarm_messages WHERE event = ?", (event,)
@@ -77,12 +75,12 @@ def newest_at(db: sqlite3.Connection, event: str) -> float | None:
     return None if row[0] is None else float(row[0])
 
 
-def forget_old(db: sqlite3.Connection, before: float) -> None:
+def forget_old(db: Connection, before: float) -> None:
     """Delete messages that were put into the queue before a time."""
     db.execute("DELETE FROM alarm_messages WHERE created_at < ?", (before,))
 
 
-def _select(db: sqlite3.Connection, where: str, *values: Any) -> list[AlarmMessage]:
+def _select(db: Connection, where: str, *values: Any) -> list[AlarmMessage]:
     rows = db.execute(f"SELECT {_COLUMNS} FROM alarm_messages {where}", values)  # noqa: S608 - constants
     return [_message_of(row) for row in rows]
 

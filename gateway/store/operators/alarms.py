@@ -1,7 +1,6 @@
 """Alarms that hold or held, as functions of a connection."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ import attrs
 
 from gateway.contracts.alarms import Alarm, AlarmRecord
 from gateway.store.operators import alarm_messages
+from gateway.store.sql import Connection
 
 # Alarms of half a year are shown.
 KEPT_S = 180 * 86_400.0
@@ -27,12 +27,12 @@ class Step:
     is_forgotten: bool = False
 
 
-def open_alarms(db: sqlite3.Connection) -> list[AlarmRecord]:
+def open_alarms(db: Connection) -> list[AlarmRecord]:
     """Return the alarms that have not ended, those that are not raised yet included."""
     return _select(db, "WHERE ended_at IS NULL ORDER BY id")
 
 
-def find_open(db: sqlite3.Connection, condition: str, subject: str) -> AlarmRecord | None:
+def find_open(db: Connection, condition: str, subject: str) -> AlarmRecord | None:
     """Return the open alarm of a condition and a subject; None if there is none."""
     found = _select(
         db, "WHERE ended_at IS NULL AND condition = ? AND subject = ?", condition, subject
@@ -40,18 +40,18 @@ def find_open(db: sqlite3.Connection, condition: str, subject: str) -> AlarmReco
     return found[0] if found else None
 
 
-def past_alarms(db: sqlite3.Connection, limit: int) -> list[AlarmRecord]:
+def past_alarms(db: Connection, limit: int) -> list[AlarmRecord]:
     """Return the alarms that ended, the newest end first."""
     return _select(db, "WHERE ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT ?", limit)
 
 
-def mutes(db: sqlite3.Connection, now: float) -> list[AlarmRecord]:
+def mutes(db: Connection, now: float) -> list[AlarmRecord]:
     """Return the alarms that ended while their mute goes on: it is meant for the next one, too."""
     return _select(db, "WHERE ended_at IS NOT NULL AND muted_until > ? ORDER BY id", now)
 
 
 def play_round(
-    db: sqlite3.Connection,
+    db: Connection,
     judge: Callable[[Sequence[AlarmRecord], Sequence[AlarmRecord]], Sequence[Step]],
     channels: Sequence[str],
     now: float,
@@ -72,7 +72,7 @@ def play_round(
     return steps
 
 
-def save(db: sqlite3.Connection, record: AlarmRecord) -> None:
+def save(db: Connection, record: AlarmRecord) -> None:
     """Insert or update the row of an alarm."""
     values = tuple(_stored(getattr(record, name)) for name in _COLUMNS)
     if record.id is None:
@@ -83,7 +83,7 @@ def save(db: sqlite3.Connection, record: AlarmRecord) -> None:
     db.execute(f"UPDATE alarms SET {places} WHERE id = ?", (*values, record.id))  # noqa: S608 - constants
 
 
-def set_mute(db: sqlite3.Connection, record_id: int, until: float | None, reason: str) -> None:
+def set_mute(db: Connection, record_id: int, until: float | None, reason: str) -> None:
     """Hold back an alarm's messages until a time; None: tell them again."""
     db.execute(
         "UPDATE alarms SET muted_until = ?, mute_reason = ? WHERE id = ?",
@@ -91,13 +91,13 @@ def set_mute(db: sqlite3.Connection, record_id: int, until: float | None, reason
     )
 
 
-def forget_old(db: sqlite3.Connection, now: float) -> None:
+def forget_old(db: Connection, now: float) -> None:
     """Delete alarms and messages of more than half a year ago."""
     db.execute("DELETE FROM alarms WHERE ended_at < ?", (now - KEPT_S,))
     alarm_messages.forget_old(db, now - KEPT_S)
 
 
-def _select(db: sqlite3.Connection, where: str, *values: Any) -> list[AlarmRecord]:
+def _select(db: Connection, where: str, *values: Any) -> list[AlarmRecord]:
     rows: Iterable[Sequence[Any]] = db.execute(
         f"SELECT {', '.join(_COLUMNS)}, id FROM alarms {where}",  # noqa: S608 - constants
         values,

@@ -1,16 +1,16 @@
 """Copies and drills, and what a copy does not know, as functions of a connection."""
 
 import json
-import sqlite3
 
 from gateway.contracts.backups import BackupRecord, Forgotten, Kind
+from gateway.store.sql import Connection, Row
 
 # Hourly rows of half a year: 4,400.
 _KEPT_S = 180 * 86_400
 _COLUMNS = "id, kind, at, took_s, name, size_bytes, error, details"
 
 
-def add(db: sqlite3.Connection, record: BackupRecord) -> int:
+def add(db: Connection, record: BackupRecord) -> int:
     """Insert a row and return its id; rows of more than half a year ago are deleted."""
     db.execute("DELETE FROM backups WHERE at < ?", (record.at - _KEPT_S,))
     details = None if record.details is None else json.dumps(record.details)
@@ -25,9 +25,7 @@ def add(db: sqlite3.Connection, record: BackupRecord) -> int:
     return int(row[0])
 
 
-def newest(
-    db: sqlite3.Connection, kind: Kind, *, succeeded: bool | None = None
-) -> BackupRecord | None:
+def newest(db: Connection, kind: Kind, *, succeeded: bool | None = None) -> BackupRecord | None:
     """Return the newest row of a kind; with `succeeded`, the newest that did or did not."""
     how = {None: "", True: "AND error IS NULL", False: "AND error IS NOT NULL"}[succeeded]
     row = db.execute(
@@ -37,7 +35,7 @@ def newest(
     return None if row is None else _record_of(row)
 
 
-def records(db: sqlite3.Connection, limit: int, kind: Kind | None = None) -> list[BackupRecord]:
+def records(db: Connection, limit: int, kind: Kind | None = None) -> list[BackupRecord]:
     """Return the newest rows first, `limit` at most."""
     rows = db.execute(
         f"""SELECT {_COLUMNS} FROM backups WHERE kind = coalesce(?, kind)
@@ -47,14 +45,12 @@ def records(db: sqlite3.Connection, limit: int, kind: Kind | None = None) -> lis
     return [_record_of(row) for row in rows]
 
 
-def last_payment(db: sqlite3.Connection) -> int:
+def last_payment(db: Connection) -> int:
     """Return the number of the newest payment; 0 where there is none."""
     return int(db.execute("SELECT coalesce(max(id), 0) FROM payments").fetchone()[0])
 
 
-def forgotten(
-    db: sqlite3.Connection, last_payment_id: int, copied_at: float, now: float
-) -> Forgotten:
+def forgotten(db: Connection, last_payment_id: int, copied_at: float, now: float) -> Forgotten:
     """Return what a copy does not know whose newest payment and time these are.
 
     `db` is the live database. A payment that was given up before it was paid counts for nothing.
@@ -67,7 +63,7 @@ def forgotten(
     return Forgotten(payments=count, units=units, seconds=max(now - copied_at, 0.0))
 
 
-def _record_of(row: sqlite3.Row) -> BackupRecord:
+def _record_of(row: Row) -> BackupRecord:
     number, kind, at, took_s, name, size_bytes, error, details = row
     return BackupRecord(
         id=number,

@@ -1,31 +1,30 @@
 """The secret of the operator's codes, as functions of a connection."""
 
-import sqlite3
-
 from gateway.contracts.operator_logins import OperatorCodes
 from gateway.errors import ActionRefused
+from gateway.store.sql import Connection
 
 
-def find(db: sqlite3.Connection) -> OperatorCodes | None:
+def find(db: Connection) -> OperatorCodes | None:
     """Return the secret, confirmed or not; None where there is none."""
     row = db.execute("SELECT secret, confirmed_at, last_step FROM operator_codes").fetchone()
     return None if row is None else OperatorCodes(**row)
 
 
-def begin(db: sqlite3.Connection, secret: str) -> None:
+def begin(db: Connection, secret: str) -> None:
     """Keep a secret that is not confirmed yet; raises `ActionRefused` where codes are on."""
     _refuse_confirmed(db)
     db.execute("DELETE FROM operator_codes")
     db.execute("INSERT INTO operator_codes (id, secret) VALUES (1, ?)", (secret,))
 
 
-def confirm(db: sqlite3.Connection, step: int, now: float) -> None:
+def confirm(db: Connection, step: int, now: float) -> None:
     """Switch codes on; `step` is the time step of the code that was given."""
     _refuse_confirmed(db)
     db.execute("UPDATE operator_codes SET confirmed_at = ?, last_step = ?", (now, step))
 
 
-def take(db: sqlite3.Connection, step: int) -> bool:
+def take(db: Connection, step: int) -> bool:
     """Use a time step's code up; False where it, or a later one, was taken before."""
     done = db.execute(
         """UPDATE operator_codes SET last_step = ?
@@ -35,13 +34,13 @@ def take(db: sqlite3.Connection, step: int) -> bool:
     return done.rowcount > 0
 
 
-def remove(db: sqlite3.Connection) -> None:
+def remove(db: Connection) -> None:
     """Delete the secret; raises `ActionRefused` where there is none."""
     if db.execute("DELETE FROM operator_codes").rowcount == 0:
         raise ActionRefused("Codes are off already.")
 
 
-def _refuse_confirmed(db: sqlite3.Connection) -> None:
+def _refuse_confirmed(db: Connection) -> None:
     codes = find(db)
     if codes is not None and codes.confirmed_at is not None:
         raise ActionRefused("Codes are on already; switch them off first.")

@@ -5,12 +5,12 @@ the sums are the same, so a second look reads what is new only.
 """
 
 import math
-import sqlite3
 
 import attrs
 
 from gateway.store.operators import sums
 from gateway.store.operators.sums import Period, SalesBar
+from gateway.store.sql import Connection
 
 # After more changes than this, all is summed anew: that is as quick as finding their bars.
 _MOST_CHANGES = 20_000
@@ -29,7 +29,7 @@ class KeptBars:
         self._kept: dict[float, _Bars] = {}
         self._seen = 0
 
-    def sales(self, db: sqlite3.Connection, period: Period) -> list[SalesBar]:
+    def sales(self, db: Connection, period: Period) -> list[SalesBar]:
         """Return what `sums.sales` returns; `db` is in a transaction, so that it reads one state.
 
         Every new payment and every change of a payment's state is a payment event, also of other
@@ -51,7 +51,7 @@ class KeptBars:
         }
         return [one for one in found.values() if one is not None]
 
-    def _forget_changed(self, db: sqlite3.Connection) -> None:
+    def _forget_changed(self, db: Connection) -> None:
         """Drop the bars of every payment that something happened to since the last look."""
         newest = db.execute("SELECT coalesce(max(id), 0) FROM payment_events").fetchone()[0]
         # A newest event that is older than the last look's is another database's.
@@ -76,7 +76,7 @@ def _as_bar(kept: SalesBar | None, bar: int) -> SalesBar | None:
     return kept if kept is None or kept.bar == bar else attrs.evolve(kept, bar=bar)
 
 
-def _changed_after(db: sqlite3.Connection, event_id: int) -> list[float]:
+def _changed_after(db: Connection, event_id: int) -> list[float]:
     """Return when the tasks were made whose payments have an event after this one."""
     rows = db.execute(
         """SELECT t.created_at FROM payment_events e JOIN tasks t ON t.payment_id = e.payment_id
@@ -86,7 +86,7 @@ def _changed_after(db: sqlite3.Connection, event_id: int) -> list[float]:
     return [row[0] for row in rows]
 
 
-def _unfinished(db: sqlite3.Connection) -> list[float]:
+def _unfinished(db: Connection) -> list[float]:
     """Return when the tasks were made that are paid and not over."""
     rows = db.execute("SELECT created_at FROM tasks WHERE status IN ('queued', 'processing')")
     return [row[0] for row in rows]

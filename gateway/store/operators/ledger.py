@@ -4,9 +4,9 @@ One statement says what a row is; lists and sums are both made from it. Money is
 gas in wei, and what goes out is negative. NULL is unknown.
 """
 
-import sqlite3
-
 import attrs
+
+from gateway.store.sql import Connection
 
 # Sums of wei are added up in two parts: nine ETH exceed 64 bits.
 _GIGA = 10**9
@@ -123,7 +123,7 @@ class Booked:
     block: int | None
 
 
-def rows(db: sqlite3.Connection, since: float, until: float) -> list[LedgerRow]:
+def rows(db: Connection, since: float, until: float) -> list[LedgerRow]:
     """Return the rows of a period in the order of time."""
     found = db.execute(
         f"SELECT * FROM ({_ROWS}) AS ledger ORDER BY at, kind, task_id",  # noqa: S608 - constants
@@ -133,7 +133,7 @@ def rows(db: sqlite3.Connection, since: float, until: float) -> list[LedgerRow]:
     return [LedgerRow(**dict(zip(names, row, strict=True))) for row in found]
 
 
-def sums(db: sqlite3.Connection, since: float, until: float) -> list[LedgerSum]:
+def sums(db: Connection, since: float, until: float) -> list[LedgerSum]:
     """Return the sums of a period's rows, by kind and endpoint."""
     found = db.execute(
         f"""SELECT kind, slug, count(*), coalesce(sum(units), 0),
@@ -158,7 +158,7 @@ def sums(db: sqlite3.Connection, since: float, until: float) -> list[LedgerSum]:
     ]
 
 
-def failed(db: sqlite3.Connection, since: float, until: float) -> dict[str, int]:
+def failed(db: Connection, since: float, until: float) -> dict[str, int]:
     """Return how many paid tasks failed in a period, by slug."""
     found = db.execute(
         """SELECT slug, count(*) FROM tasks
@@ -168,7 +168,7 @@ def failed(db: sqlite3.Connection, since: float, until: float) -> dict[str, int]
     return dict(found.fetchall())
 
 
-def owed_changes(db: sqlite3.Connection) -> list[OwedChange]:
+def owed_changes(db: Connection) -> list[OwedChange]:
     """Return every change of what is owed, oldest first. A rejected refund is not owed."""
     found = db.execute(
         """SELECT e.at, e.payment_id, e.new_state, r.amount_units, r.decision
@@ -188,15 +188,13 @@ def owed_changes(db: sqlite3.Connection) -> list[OwedChange]:
     return changes
 
 
-def first_sale_at(db: sqlite3.Connection) -> float | None:
+def first_sale_at(db: Connection) -> float | None:
     """Return when the first payment was made; None without one."""
     found: float | None = db.execute("SELECT min(created_at) FROM payments").fetchone()[0]
     return found
 
 
-def booked_sales(
-    db: sqlite3.Connection, since: float, until: float, first: int, last: int
-) -> list[Booked]:
+def booked_sales(db: Connection, since: float, until: float, first: int, last: int) -> list[Booked]:
     """Return the sales whose transfer is in a range of blocks, or may be.
 
     Of a sale without a known block it is known only that it was made in the period. A sale by a
@@ -213,7 +211,7 @@ def booked_sales(
     )
 
 
-def booked_refunds(db: sqlite3.Connection, since: float, until: float) -> list[Booked]:
+def booked_refunds(db: Connection, since: float, until: float) -> list[Booked]:
     """Return the refunds that were seen on-chain in a period."""
     return _booked(
         db,
@@ -227,7 +225,7 @@ def booked_refunds(db: sqlite3.Connection, since: float, until: float) -> list[B
     )
 
 
-def refund_senders(db: sqlite3.Connection, since: float, until: float) -> set[str]:
+def refund_senders(db: Connection, since: float, until: float) -> set[str]:
     """Return the keys, in lower case, that sent the refunds which were seen in a period."""
     found = db.execute(
         """SELECT DISTINCT lower(r.sender) FROM refunds r
@@ -238,7 +236,7 @@ def refund_senders(db: sqlite3.Connection, since: float, until: float) -> set[st
     return {row[0] for row in found}
 
 
-def _booked(db: sqlite3.Connection, sql: str, values: dict[str, float]) -> list[Booked]:
+def _booked(db: Connection, sql: str, values: dict[str, float]) -> list[Booked]:
     return [
         Booked(tx_hash=tx_hash, other=other, units=units, task_id=task_id, block=block)
         for tx_hash, other, units, task_id, block in db.execute(sql, values)

@@ -4,12 +4,11 @@ Strangers cause them, and a row of the audit log is kept for ever. So each addre
 hour here, which goes after a week, and the audit log one row an hour at most.
 """
 
-import sqlite3
-
 import attrs
 
 from gateway.contracts.operators import NewAction
 from gateway.store.operators import actions
+from gateway.store.sql import Connection
 
 _HOUR_S = 3600
 _KEPT_S = 7 * 86_400
@@ -27,7 +26,7 @@ class RefusedLogins:
     at: float
 
 
-def count_refused(db: sqlite3.Connection, action: NewAction) -> None:
+def count_refused(db: Connection, action: NewAction) -> None:
     """Count a refused login of the actor's address; write the sum into the audit log once an hour.
 
     `action` is the row for the audit log; this adds to it what was counted since the one before.
@@ -50,7 +49,7 @@ def count_refused(db: sqlite3.Connection, action: NewAction) -> None:
     actions.insert(db, attrs.evolve(action, after={"refused": refused_since(db, since)}))
 
 
-def refused_since(db: sqlite3.Connection, since: float) -> int:
+def refused_since(db: Connection, since: float) -> int:
     """Return how many logins were refused in the hours whose newest refusal is later."""
     row = db.execute(
         "SELECT coalesce(sum(count), 0) FROM operator_refused_logins WHERE at > ?", (since,)
@@ -58,7 +57,7 @@ def refused_since(db: sqlite3.Connection, since: float) -> int:
     return int(row[0])
 
 
-def list_refused(db: sqlite3.Connection, limit: int) -> list[RefusedLogins]:
+def list_refused(db: Connection, limit: int) -> list[RefusedLogins]:
     """Return refused logins by address and hour, the newest first."""
     rows = db.execute(
         "SELECT address, count, at FROM operator_refused_logins ORDER BY at DESC LIMIT ?", (limit,)

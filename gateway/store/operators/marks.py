@@ -1,13 +1,13 @@
 """Transfers that bought nothing, and that an operator has looked at."""
 
 import json
-import sqlite3
 from collections.abc import Collection
 
 import attrs
 
 from gateway.errors import ActionRefused
 from gateway.store.operators.actions import current_id
+from gateway.store.sql import Connection
 
 
 @attrs.frozen(kw_only=True)
@@ -21,7 +21,7 @@ class Mark:
     reason: str
 
 
-def mark(db: sqlite3.Connection, tx_hash: str, log_index: int, now: float) -> None:
+def mark(db: Connection, tx_hash: str, log_index: int, now: float) -> None:
     """Mark a transfer as seen; raises `ActionRefused` where it paid for something or is marked."""
     paid = db.execute(
         """SELECT t.id FROM payments p JOIN tasks t ON t.payment_id = p.id
@@ -39,7 +39,7 @@ def mark(db: sqlite3.Connection, tx_hash: str, log_index: int, now: float) -> No
         raise ActionRefused("This transfer is marked as seen already.")
 
 
-def find(db: sqlite3.Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], Mark]:
+def find(db: Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], Mark]:
     """Return the marks of transfers of these transactions, by hash and log index."""
     rows = db.execute(
         """SELECT m.tx_hash, m.log_index, m.at, a.actor, a.reason FROM unclaimed_marks m
@@ -52,6 +52,6 @@ def find(db: sqlite3.Connection, tx_hashes: Collection[str]) -> dict[tuple[str, 
     return {(one.tx_hash, one.log_index): one for one in marks}
 
 
-def reasons(db: sqlite3.Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], str]:
+def reasons(db: Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], str]:
     """Return why transfers of these transactions are left alone, by hash and log index."""
     return {key: one.reason for key, one in find(db, tx_hashes).items()}

@@ -1,16 +1,16 @@
 """What operators changed about endpoints while the gateway runs, above the settings file."""
 
-import sqlite3
 from typing import Any
 
 from gateway.contracts.operators import EarlierPrice, EndpointChange, Field
 from gateway.domain import QUOTE_LIFE_S
 from gateway.errors import ActionRefused, StaleForm
 from gateway.store.operators.actions import current_id
+from gateway.store.sql import Connection, Row
 
 
 def insert(
-    db: sqlite3.Connection,
+    db: Connection,
     slug: str,
     field: Field,
     value: str | None,
@@ -37,7 +37,7 @@ def insert(
     )
 
 
-def newest_value(db: sqlite3.Connection, slug: str, field: Field) -> str | None:
+def newest_value(db: Connection, slug: str, field: Field) -> str | None:
     """Return an override that counts now; None where the settings file does."""
     row = db.execute(
         """SELECT value FROM endpoint_overrides WHERE slug = ? AND field = ?
@@ -47,12 +47,12 @@ def newest_value(db: sqlite3.Connection, slug: str, field: Field) -> str | None:
     return None if row is None else row[0]
 
 
-def newest_id(db: sqlite3.Connection) -> int:
+def newest_id(db: Connection) -> int:
     """Return a number that grows with each override; 0 where there is none."""
     return int(db.execute("SELECT coalesce(max(id), 0) FROM endpoint_overrides").fetchone()[0])
 
 
-def changes(db: sqlite3.Connection, now: float) -> dict[str, EndpointChange]:
+def changes(db: Connection, now: float) -> dict[str, EndpointChange]:
     """Return what operators changed, by slug, with the prices whose 402s are still good."""
     rows = db.execute(
         """SELECT o.slug, o.field, o.value, o.at, a.reason FROM endpoint_overrides o
@@ -70,7 +70,7 @@ def changes(db: sqlite3.Connection, now: float) -> dict[str, EndpointChange]:
     }
 
 
-def _read_newest(row: sqlite3.Row) -> dict[str, Any]:
+def _read_newest(row: Row) -> dict[str, Any]:
     """Return what the newest override of one field says."""
     if row["value"] is None:
         return {}
@@ -80,7 +80,7 @@ def _read_newest(row: sqlite3.Row) -> dict[str, Any]:
     return {name: int(row["value"])}
 
 
-def _earlier_prices(db: sqlite3.Connection, slug: str, now: float) -> tuple[EarlierPrice, ...]:
+def _earlier_prices(db: Connection, slug: str, now: float) -> tuple[EarlierPrice, ...]:
     """Return the prices that were changed within a 402's lifetime, the newest first."""
     rows = db.execute(
         """SELECT value, at FROM endpoint_overrides WHERE slug = ? AND field = 'price'
@@ -102,7 +102,7 @@ def _earlier_prices(db: sqlite3.Connection, slug: str, now: float) -> tuple[Earl
     return tuple(earlier)
 
 
-def history(db: sqlite3.Connection, slug: str, limit: int) -> list[dict[str, Any]]:
+def history(db: Connection, slug: str, limit: int) -> list[dict[str, Any]]:
     """Return the overrides of an endpoint, newest first, with who made them and why."""
     rows = db.execute(
         """SELECT o.field, o.value, o.at, a.door, a.actor, a.reason FROM endpoint_overrides o
@@ -113,7 +113,7 @@ def history(db: sqlite3.Connection, slug: str, limit: int) -> list[dict[str, Any
     return [dict(row) for row in rows]
 
 
-def sold_since(db: sqlite3.Connection, slug: str, since: float) -> tuple[int, int]:
+def sold_since(db: Connection, slug: str, since: float) -> tuple[int, int]:
     """Return how often an endpoint was sold since then, and for how many units together."""
     row = db.execute(
         """SELECT count(*), coalesce(sum(p.paid_units), 0) FROM tasks t
@@ -124,7 +124,7 @@ def sold_since(db: sqlite3.Connection, slug: str, since: float) -> tuple[int, in
     return int(row[0]), int(row[1])
 
 
-def unfinished(db: sqlite3.Connection, slug: str) -> int:
+def unfinished(db: Connection, slug: str) -> int:
     """Return how many paid tasks of an endpoint wait or run."""
     return int(
         db.execute(

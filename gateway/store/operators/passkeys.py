@@ -1,15 +1,14 @@
 """The operator's passkeys, as functions of a connection."""
 
-import sqlite3
-
 from gateway.contracts.operator_logins import OperatorPasskey
 from gateway.errors import ActionRefused
+from gateway.store.sql import Connection
 
 MOST = 20
 _COLUMNS = "id, name, public_key, sign_count, created_at, used_at"
 
 
-def insert(db: sqlite3.Connection, passkey: OperatorPasskey) -> None:
+def insert(db: Connection, passkey: OperatorPasskey) -> None:
     """Insert a passkey; raises `ActionRefused` for one that is known, or one too many."""
     known = {row[0] for row in db.execute("SELECT id FROM operator_passkeys")}
     if passkey.id in known:
@@ -25,7 +24,7 @@ def insert(db: sqlite3.Connection, passkey: OperatorPasskey) -> None:
     )
 
 
-def find(db: sqlite3.Connection, passkey_id: str) -> OperatorPasskey | None:
+def find(db: Connection, passkey_id: str) -> OperatorPasskey | None:
     """Return a passkey by its id."""
     row = db.execute(
         f"SELECT {_COLUMNS} FROM operator_passkeys WHERE id = ?",  # noqa: S608 - constants
@@ -34,15 +33,13 @@ def find(db: sqlite3.Connection, passkey_id: str) -> OperatorPasskey | None:
     return None if row is None else OperatorPasskey(**row)
 
 
-def list_all(db: sqlite3.Connection) -> list[OperatorPasskey]:
+def list_all(db: Connection) -> list[OperatorPasskey]:
     """Return all passkeys, the oldest first."""
     rows = db.execute(f"SELECT {_COLUMNS} FROM operator_passkeys ORDER BY created_at, id")  # noqa: S608 - constants
     return [OperatorPasskey(**row) for row in rows]
 
 
-def take(
-    db: sqlite3.Connection, passkey_id: str, sign_count: int, asked_at: float, now: float
-) -> bool:
+def take(db: Connection, passkey_id: str, sign_count: int, asked_at: float, now: float) -> bool:
     """Write down that a passkey signed a challenge of the time `asked_at`.
 
     Returns False where it signed a later one before, so that a signature counts once.
@@ -55,7 +52,7 @@ def take(
     return done.rowcount > 0
 
 
-def remove(db: sqlite3.Connection, passkey_id: str) -> None:
+def remove(db: Connection, passkey_id: str) -> None:
     """Delete a passkey; raises `ActionRefused` where it is not there."""
     if db.execute("DELETE FROM operator_passkeys WHERE id = ?", (passkey_id,)).rowcount == 0:
         raise ActionRefused("This passkey is not there any more.")

@@ -1,8 +1,8 @@
 """Lists of payments for the operator's pages: those that are open, and those that paid too much."""
 
-import sqlite3
-
 import attrs
+
+from gateway.store.sql import Connection
 
 
 @attrs.frozen(kw_only=True)
@@ -44,23 +44,23 @@ _SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug,
     LEFT JOIN method_proofs m ON m.payment_id = p.id"""
 
 
-def open_and_over(db: sqlite3.Connection, limit: int) -> tuple[list[PaymentRow], list[PaymentRow]]:
+def open_and_over(db: Connection, limit: int) -> tuple[list[PaymentRow], list[PaymentRow]]:
     """Return the payments that are open, and those that paid too much."""
     return open_payments(db, limit), overpaid_payments(db, limit)
 
 
-def open_payments(db: sqlite3.Connection, limit: int) -> list[PaymentRow]:
+def open_payments(db: Connection, limit: int) -> list[PaymentRow]:
     """Return payments whose outcome is not known, oldest first."""
     return _find(db, "p.state IN ('reserved', 'settling') ORDER BY p.id LIMIT ?", limit)
 
 
-def overpaid_payments(db: sqlite3.Connection, limit: int) -> list[PaymentRow]:
+def overpaid_payments(db: Connection, limit: int) -> list[PaymentRow]:
     """Return payments of more than the price, newest first."""
     return _find(db, "p.paid_units > p.price_units ORDER BY p.id DESC LIMIT ?", limit)
 
 
 def paid_alike(
-    db: sqlite3.Connection, payer: str, amount_units: int, since: float, until: float
+    db: Connection, payer: str, amount_units: int, since: float, until: float
 ) -> str | None:
     """Return a task that an address bought for the same amount in a period; None without one."""
     row = db.execute(
@@ -73,7 +73,7 @@ def paid_alike(
     return None if row is None else str(row["id"])
 
 
-def has_paid(db: sqlite3.Connection, payer: str) -> bool:
+def has_paid(db: Connection, payer: str) -> bool:
     """Whether an address has paid for anything."""
     row = db.execute(
         """SELECT 1 FROM payments
@@ -83,7 +83,7 @@ def has_paid(db: sqlite3.Connection, payer: str) -> bool:
     return row is not None
 
 
-def _find(db: sqlite3.Connection, rest: str, limit: int) -> list[PaymentRow]:
+def _find(db: Connection, rest: str, limit: int) -> list[PaymentRow]:
     rows = db.execute(f"{_SELECT} WHERE {rest}", (limit,))
     names = [field.name for field in attrs.fields(PaymentRow)]
     return [PaymentRow(**{name: row[name] for name in names}) for row in rows]

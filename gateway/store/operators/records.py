@@ -1,49 +1,30 @@
 """An operator's part of the store: sums on a connection of their own, actions with the writer."""
 
 import asyncio
-import sqlite3
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import quote
 
 from gateway.contracts.operators import ActionRecord, EndpointChange, NewAction
-from gateway.store.connection import ThreadConnection
 from gateway.store.operators import actions, overrides
 from gateway.store.rows import RunWrite
+from gateway.store.sql import Connection
 
 Value = TypeVar("Value")
 
 
 class SumReader(Protocol):
-    """A connection that runs a whole function on its own thread."""
+    """A connection for functions that only read, and that may take seconds."""
 
-    async def run(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
-        """Call `function` with the SQLite connection."""
+    async def run(self, function: Callable[[Connection], Any]) -> Any:
+        """Call `function` with the connection; all its statements see one state."""
         ...
 
     async def close(self) -> None:
-        """Close the connection, and end its thread."""
+        """Close the connection."""
         ...
 
 
-async def open_sum_reader(path: Path) -> SumReader:
-    """Open the database for reading only, on a thread of its own."""
-    connection = ThreadConnection(lambda: _connect(path), 64)
-    await connection
-    return connection
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    address = f"file:{quote(str(path.absolute()))}?mode=ro"
-    db = sqlite3.connect(address, uri=True, isolation_level=None)
-    db.execute("PRAGMA busy_timeout = 5000")
-    db.execute("PRAGMA query_only = ON")
-    db.row_factory = sqlite3.Row
-    return db
-
-
-class SqliteOperators:
+class SqlOperators:
     """What an operator reads and does. Implements `contracts.operators.OperatorRecords`.
 
     The connection for sums is opened by the first sum: a gateway whose pages nobody opens has
@@ -68,7 +49,7 @@ class SqliteOperators:
 
     async def sum(self, function: Callable[..., Value], *arguments: Any) -> Value:
         reader = await self._find_reader()
-        value: Value = await reader.run(lambda db: _read_one_state(db, function, arguments))
+        value: Value = await reader.run(lambda db: function(db, *arguments))
         return value
 
     async def _find_reader(self) -> SumReader:
@@ -77,7 +58,7 @@ class SqliteOperators:
         opening = self._opening
         try:
             return await asyncio.shield(opening)
-        except sqlite3.Error:
+        except Exception:
             # The next sum opens it anew.
             if self._opening is opening:
                 self._opening = None
@@ -114,20 +95,7 @@ class SqliteOperators:
 
 
 def _find_changes(
-    db: sqlite3.Connection, known: int, now: float
+    db: Connection, known: int, now: float
 ) -> tuple[int, dict[str, EndpointChange]] | None:
     newest = overrides.newest_id(db)
     return None if newest == known else (newest, overrides.changes(db, now))
-
-
-def _read_one_state(
-    db: sqlite3.Connection, function: Callable[..., Value], arguments: tuple[Any, ...]
-) -> Value:
-    """Run all statements of a function on one state of the database."""
-    if db.in_transaction:
-        return function(db, *arguments)
-    db.execute("BEGIN")
-    try:
-        return function(db, *arguments)
-    finally:
-        db.execute("ROLLBACK")

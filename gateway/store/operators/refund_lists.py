@@ -1,12 +1,12 @@
 """Lists of refunds for the operator's pages, by what is to become of each."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import attrs
 
 from gateway.domain import PaymentState
+from gateway.store.sql import Connection, Row
 
 Kind = Literal["undecided", "moving", "paid", "rejected", "failed"]
 KINDS: Sequence[Kind] = get_args(Kind)
@@ -96,7 +96,7 @@ class KindCount:
 
 
 def find_refunds(
-    db: sqlite3.Connection, kind: Kind, before: int | None, limit: int, *, is_automatic: bool
+    db: Connection, kind: Kind, before: int | None, limit: int, *, is_automatic: bool
 ) -> list[RefundRow]:
     """Return refunds of a kind, newest first; `before` is the payment's id of the last one seen."""
     states = _STATES[kind]
@@ -108,31 +108,27 @@ def find_refunds(
     return [_row_of(row) for row in rows]
 
 
-def find_chosen(
-    db: sqlite3.Connection, task_ids: Sequence[str], *, is_automatic: bool
-) -> list[RefundRow]:
+def find_chosen(db: Connection, task_ids: Sequence[str], *, is_automatic: bool) -> list[RefundRow]:
     """Return the refunds of these tasks, in their order; a task without one is left out."""
     found = (_find_one(db, task_id, is_automatic=is_automatic) for task_id in task_ids)
     return [_row_of(row) for row in found if row is not None]
 
 
-def sums(
-    db: sqlite3.Connection, now: float, *, is_automatic: bool
-) -> tuple[dict[Kind, KindCount], int]:
+def sums(db: Connection, now: float, *, is_automatic: bool) -> tuple[dict[Kind, KindCount], int]:
     """Return the counts of all kinds, and the units that count for the day's automatic cap."""
     return count_kinds(db, is_automatic=is_automatic), automatic_units(db, now)
 
 
-def _find_one(db: sqlite3.Connection, task_id: str, *, is_automatic: bool) -> sqlite3.Row | None:
+def _find_one(db: Connection, task_id: str, *, is_automatic: bool) -> Row | None:
     # CROSS JOIN reads the payments first, so the task's payment is named by a subquery.
-    row: sqlite3.Row | None = db.execute(
+    row: Row | None = db.execute(
         f"{_SELECT} WHERE p.id = (SELECT payment_id FROM tasks WHERE id = ?)",  # noqa: S608
         (is_automatic, task_id),
     ).fetchone()
     return row
 
 
-def count_kinds(db: sqlite3.Connection, *, is_automatic: bool) -> dict[Kind, KindCount]:
+def count_kinds(db: Connection, *, is_automatic: bool) -> dict[Kind, KindCount]:
     """Return how many refunds are of each kind; of the paid ones the number only."""
     rows = db.execute(
         f"""SELECT {_KIND} AS kind, count(*), sum(r.amount_units), min(r.created_at)
@@ -146,7 +142,7 @@ def count_kinds(db: sqlite3.Connection, *, is_automatic: bool) -> dict[Kind, Kin
     return {kind: found.get(kind, KindCount()) for kind in KINDS} | {"paid": KindCount(count=paid)}
 
 
-def automatic_units(db: sqlite3.Connection, now: float) -> int:
+def automatic_units(db: Connection, now: float) -> int:
     """Return the units that went back in 24 hours without a decision: they count for the cap."""
     units: int = db.execute(
         """SELECT coalesce(sum(amount_units), 0) FROM refunds
@@ -156,6 +152,6 @@ def automatic_units(db: sqlite3.Connection, now: float) -> int:
     return units
 
 
-def _row_of(row: sqlite3.Row) -> RefundRow:
+def _row_of(row: Row) -> RefundRow:
     facts = {field.name: row[field.name] for field in attrs.fields(RefundRow)}
     return RefundRow(**facts | {name: bool(facts[name]) for name in ("has_job", "payer_proven")})

@@ -1,6 +1,5 @@
 """An operator's decisions about refunds, as functions of the write connection of `act`."""
 
-import sqlite3
 from collections.abc import Sequence
 
 import attrs
@@ -10,6 +9,7 @@ from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import NeedsFresh, RefundRefused, StaleForm
 from gateway.store import refunds
 from gateway.store.operators import actions
+from gateway.store.sql import Connection
 
 DAY_S = 86_400.0
 
@@ -28,7 +28,7 @@ class Approval:
 
 
 def approve(
-    db: sqlite3.Connection,
+    db: Connection,
     approvals: Sequence[Approval],
     reason: str,
     now: float,
@@ -53,7 +53,7 @@ def approve(
     return decided
 
 
-def check_seen(db: sqlite3.Connection, approval: Approval) -> None:
+def check_seen(db: Connection, approval: Approval) -> None:
     """Raise `StaleForm` for a refund that is not as it was seen, `RefundRefused` without one."""
     case = refunds.find_case(db, approval.task_id)
     if (case.amount_units, case.recipient) != (approval.amount_units, approval.recipient):
@@ -69,7 +69,7 @@ def check_seen(db: sqlite3.Connection, approval: Approval) -> None:
 
 
 def reject(
-    db: sqlite3.Connection,
+    db: Connection,
     task_ids: Sequence[str],
     reason: str,
     now: float,
@@ -83,7 +83,7 @@ def reject(
     ]
 
 
-def retry(db: sqlite3.Connection, approval: Approval, reason: str, now: float) -> list[RefundCase]:
+def retry(db: Connection, approval: Approval, reason: str, now: float) -> list[RefundCase]:
     """Let a refund that failed be sent again, with the same nonce.
 
     Raises `RefundRefused` where it did not fail, and `StaleForm`.
@@ -97,7 +97,7 @@ def retry(db: sqlite3.Connection, approval: Approval, reason: str, now: float) -
     return approve(db, [approval], reason, now)
 
 
-def take_back(db: sqlite3.Connection, task_id: str, now: float) -> list[RefundCase]:
+def take_back(db: Connection, task_id: str, now: float) -> list[RefundCase]:
     """Take an approval back while nothing is signed; raises `RefundRefused`.
 
     With it goes another recipient that it named: the next approval pays the payer, or the
@@ -118,7 +118,7 @@ def take_back(db: sqlite3.Connection, task_id: str, now: float) -> list[RefundCa
     return [refunds.find_case(db, task_id)]
 
 
-def approved_units(db: sqlite3.Connection, since: float) -> int:
+def approved_units(db: Connection, since: float) -> int:
     """Return the units that operators gave back since then, or approved and nobody has sent yet."""
     units: int = db.execute(
         """SELECT coalesce(sum(r.amount_units), 0) FROM refunds r

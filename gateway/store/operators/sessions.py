@@ -1,8 +1,7 @@
 """The operator's sessions, as functions of a connection."""
 
-import sqlite3
-
 from gateway.contracts.operator_logins import OperatorSession
+from gateway.store.sql import Connection
 
 # An ended session is kept for so long, in seconds.
 _KEPT_S = 30 * 86_400
@@ -11,7 +10,7 @@ MOST_OPEN = 100
 _COLUMNS = "id, created_at, seen_at, fresh_until, address, device"
 
 
-def insert(db: sqlite3.Connection, session: OperatorSession, password: str) -> None:
+def insert(db: Connection, session: OperatorSession, password: str) -> None:
     """Insert a session, and delete those that ended long ago.
 
     `password` is the fingerprint of the password's hash.
@@ -37,7 +36,7 @@ def insert(db: sqlite3.Connection, session: OperatorSession, password: str) -> N
 
 
 def find_open(
-    db: sqlite3.Connection, session_id: str, password: str, seen_after: float, made_after: float
+    db: Connection, session_id: str, password: str, seen_after: float, made_after: float
 ) -> OperatorSession | None:
     """Return a session that was not ended, was seen and made late enough, and fits the password."""
     row = db.execute(
@@ -49,7 +48,7 @@ def find_open(
 
 
 def list_open(
-    db: sqlite3.Connection, password: str, seen_after: float, made_after: float
+    db: Connection, password: str, seen_after: float, made_after: float
 ) -> list[OperatorSession]:
     """Return all such sessions; the one that was seen last comes first."""
     rows = db.execute(
@@ -60,17 +59,17 @@ def list_open(
     return [OperatorSession(**row) for row in rows]
 
 
-def note_seen(db: sqlite3.Connection, session_id: str, now: float) -> None:
+def note_seen(db: Connection, session_id: str, now: float) -> None:
     """Write down that a session is in use."""
     db.execute("UPDATE operator_sessions SET seen_at = ? WHERE id = ?", (now, session_id))
 
 
-def set_fresh(db: sqlite3.Connection, session_id: str, until: float) -> None:
+def set_fresh(db: Connection, session_id: str, until: float) -> None:
     """Write down until when a session counts as fresh."""
     db.execute("UPDATE operator_sessions SET fresh_until = ? WHERE id = ?", (until, session_id))
 
 
-def end(db: sqlite3.Connection, session_id: str, now: float) -> None:
+def end(db: Connection, session_id: str, now: float) -> None:
     """End a session; one that has ended stays as it is."""
     db.execute(
         "UPDATE operator_sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",

@@ -1,10 +1,9 @@
 """What stands now, for the operator's pages: money owed, payments open, tasks that wait."""
 
-import sqlite3
-
 import attrs
 
 from gateway.store.operators.refund_lists import Kind, count_kinds
+from gateway.store.sql import Connection
 
 _OWED: tuple[Kind, ...] = ("undecided", "moving", "failed")
 # Of so many of its newest finished tasks an endpoint's failures are counted.
@@ -55,7 +54,7 @@ class Override:
     reason: str
 
 
-def owed_now(db: sqlite3.Connection, refunds: str) -> OwedNow:
+def owed_now(db: Connection, refunds: str) -> OwedNow:
     """Return what is owed; `refunds` is the setting, under which some are sent by themselves."""
     counts = count_kinds(db, is_automatic=refunds == "automatic")
     undecided, moving, failed = (counts[kind] for kind in _OWED)
@@ -70,7 +69,7 @@ def owed_now(db: sqlite3.Connection, refunds: str) -> OwedNow:
     )
 
 
-def open_payments(db: sqlite3.Connection) -> Waiting:
+def open_payments(db: Connection) -> Waiting:
     """Return the payments whose outcome is not known."""
     row = db.execute(
         "SELECT count(*), min(created_at) FROM payments WHERE state IN ('reserved', 'settling')"
@@ -78,7 +77,7 @@ def open_payments(db: sqlite3.Connection) -> Waiting:
     return Waiting(count=row[0], since=row[1])
 
 
-def open_by_method(db: sqlite3.Connection) -> dict[str, int]:
+def open_by_method(db: Connection) -> dict[str, int]:
     """Return by payment method how many of them only it can close."""
     rows = db.execute(
         """SELECT method, count(*) FROM payments INDEXED BY payments_open_methods
@@ -87,7 +86,7 @@ def open_by_method(db: sqlite3.Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-def waiting_tasks(db: sqlite3.Connection) -> Waiting:
+def waiting_tasks(db: Connection) -> Waiting:
     """Return the paid tasks that no worker has begun."""
     row = db.execute(
         "SELECT count(*), min(created_at) FROM tasks WHERE status = 'queued'"
@@ -95,13 +94,13 @@ def waiting_tasks(db: sqlite3.Connection) -> Waiting:
     return Waiting(count=row[0], since=row[1])
 
 
-def running_tasks(db: sqlite3.Connection) -> dict[str, int]:
+def running_tasks(db: Connection) -> dict[str, int]:
     """Return by slug how many tasks are being generated."""
     rows = db.execute("SELECT slug, count(*) FROM tasks WHERE status = 'processing' GROUP BY slug")
     return {row[0]: row[1] for row in rows}
 
 
-def recent_failures(db: sqlite3.Connection, slug: str) -> tuple[int, int]:
+def recent_failures(db: Connection, slug: str) -> tuple[int, int]:
     """Return how many of an endpoint's newest finished tasks failed, and how many were looked at.
 
     What a content policy refused is left out: the buyer's words were at fault.
@@ -117,7 +116,7 @@ def recent_failures(db: sqlite3.Connection, slug: str) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def recent_margin(db: sqlite3.Connection, slug: str) -> int | None:
+def recent_margin(db: Connection, slug: str) -> int | None:
     """Return what one of an endpoint's newest tasks left on average, in units of 10⁻⁶.
 
     Of tasks that ended and whose cost is known; what failed is paid back. None: fewer than 20.
@@ -137,7 +136,7 @@ def recent_margin(db: sqlite3.Connection, slug: str) -> int | None:
     return None if row[0] < LOOKED_AT else round(row[1])
 
 
-def overrides(db: sqlite3.Connection) -> list[Override]:
+def overrides(db: Connection) -> list[Override]:
     """Return for each slug and field the newest override, with who set it and why."""
     rows = db.execute(
         """SELECT o.slug, o.field, o.value, o.at, a.actor, a.reason
@@ -148,7 +147,7 @@ def overrides(db: sqlite3.Connection) -> list[Override]:
     return [Override(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def newest_backup_at(db: sqlite3.Connection) -> float | None:
+def newest_backup_at(db: Connection) -> float | None:
     """Return when the newest copy was made that succeeded (Unix seconds), or None."""
     row = db.execute(
         "SELECT max(at) FROM backups WHERE kind = 'backup' AND error IS NULL"

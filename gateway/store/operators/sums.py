@@ -4,9 +4,9 @@ They run on the read-only connection. Each reads an index that holds all it need
 100,000 tasks are summed in some ten milliseconds; `kept_bars` reads of them what is new.
 """
 
-import sqlite3
-
 import attrs
+
+from gateway.store.sql import Connection
 
 # Of so many of the newest results the times are looked at.
 _TIMED = 500
@@ -83,7 +83,7 @@ class NewestSale:
     created_at: float
 
 
-def sold_slugs(db: sqlite3.Connection) -> list[str]:
+def sold_slugs(db: Connection) -> list[str]:
     """Return every slug that was ever sold; it steps from slug to slug in the index."""
     rows = db.execute(
         """WITH RECURSIVE found (slug) AS (
@@ -96,7 +96,7 @@ def sold_slugs(db: sqlite3.Connection) -> list[str]:
     return [row[0] for row in rows]
 
 
-def sales(db: sqlite3.Connection, period: Period) -> list[SalesBar]:
+def sales(db: Connection, period: Period) -> list[SalesBar]:
     """Return what was sold, for each slug and bar with a sale."""
     found = (
         sum_bar(db, period, slug, bar) for slug in sold_slugs(db) for bar in range(period.bars)
@@ -104,7 +104,7 @@ def sales(db: sqlite3.Connection, period: Period) -> list[SalesBar]:
     return [one for one in found if one is not None]
 
 
-def sum_bar(db: sqlite3.Connection, period: Period, slug: str, bar: int) -> SalesBar | None:
+def sum_bar(db: Connection, period: Period, slug: str, bar: int) -> SalesBar | None:
     """Return one bar; None without a sale.
 
     One statement for each bar reads a range of the index in its order. A GROUP BY would sort all
@@ -137,7 +137,7 @@ def sum_bar(db: sqlite3.Connection, period: Period, slug: str, bar: int) -> Sale
     )
 
 
-def seconds_to_result(db: sqlite3.Connection, slug: str, since: float) -> list[float]:
+def seconds_to_result(db: Connection, slug: str, since: float) -> list[float]:
     """Return how long the newest results took from sale to end, shortest first, in seconds."""
     rows = db.execute(
         """SELECT completed_at - created_at FROM tasks
@@ -148,7 +148,7 @@ def seconds_to_result(db: sqlite3.Connection, slug: str, since: float) -> list[f
     return sorted(row[0] for row in rows)
 
 
-def gas(db: sqlite3.Connection, since: float) -> GasSum:
+def gas(db: Connection, since: float) -> GasSum:
     """Return what the transactions cost that were mined since a moment."""
     row = db.execute(
         f"""SELECT count(*), count(wei), sum(wei / {_GIGA}), sum(wei % {_GIGA})
@@ -163,7 +163,7 @@ def gas(db: sqlite3.Connection, since: float) -> GasSum:
     )
 
 
-def newest_sales(db: sqlite3.Connection, limit: int) -> list[NewestSale]:
+def newest_sales(db: Connection, limit: int) -> list[NewestSale]:
     """Return the newest sales, newest first."""
     rows = db.execute(
         """SELECT t.id, t.slug, t.status, t.details, coalesce(p.method, p.flow), p.method, p.state,

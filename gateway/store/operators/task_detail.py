@@ -1,7 +1,6 @@
 """All that the database knows about one task, for the operator's page of it."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from gateway.domain import StoredOutput
 from gateway.store.operators import actions
 from gateway.store.operators.task_lists import TaskRow
 from gateway.store.rows import outputs_of
+from gateway.store.sql import Connection, Row
 
 # Actions on one task that its page shows.
 _MOST_ACTIONS = 50
@@ -119,7 +119,7 @@ _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.erro
     LEFT JOIN refunds r ON r.payment_id = p.id WHERE t.id = ?"""
 
 
-def find_task(db: sqlite3.Connection, task_id: str) -> TaskFacts | None:
+def find_task(db: Connection, task_id: str) -> TaskFacts | None:
     """Return one task, or None."""
     row = db.execute(_SELECT, (task_id,)).fetchone()
     if row is None:
@@ -155,7 +155,7 @@ def find_task(db: sqlite3.Connection, task_id: str) -> TaskFacts | None:
     )
 
 
-def find_prompt(db: sqlite3.Connection, task_id: str) -> tuple[str, str | None] | None:
+def find_prompt(db: Connection, task_id: str) -> tuple[str, str | None] | None:
     """Return what the buyer asked for, and the name of its file; None without the task."""
     row = db.execute("SELECT request FROM tasks WHERE id = ?", (task_id,)).fetchone()
     if row is None:
@@ -164,5 +164,5 @@ def find_prompt(db: sqlite3.Connection, task_id: str) -> tuple[str, str | None] 
     return request.get("prompt") or "", request.get("file_name")
 
 
-def _take(kind: type[Any], row: sqlite3.Row) -> Any:
+def _take(kind: type[Any], row: Row) -> Any:
     return kind(**{field.name: row[field.name] for field in attrs.fields(kind)})

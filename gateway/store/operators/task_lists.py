@@ -1,12 +1,12 @@
 """Lists of tasks for the operator's pages: filtered and searched, newest first."""
 
 import re
-import sqlite3
 from collections.abc import Sequence
 
 import attrs
 
 from gateway.store.operators.sums import sold_slugs
+from gateway.store.sql import Connection
 
 _TX_HASH = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
@@ -86,7 +86,7 @@ class TaskRow:
     decision: str | None
 
 
-def find_tasks(db: sqlite3.Connection, wanted: TaskFilter, limit: int) -> list[TaskRow]:
+def find_tasks(db: Connection, wanted: TaskFilter, limit: int) -> list[TaskRow]:
     """Return the newest tasks that a filter lets through."""
     where, values = _conditions(db, wanted)
     rows = db.execute(
@@ -98,12 +98,12 @@ def find_tasks(db: sqlite3.Connection, wanted: TaskFilter, limit: int) -> list[T
     return [TaskRow(**{name: row[name] for name in names}) for row in rows]
 
 
-def choices(db: sqlite3.Connection) -> tuple[list[str], list[str]]:
+def choices(db: Connection) -> tuple[list[str], list[str]]:
     """Return the slugs that were sold, and the words for why tasks failed."""
     return sold_slugs(db), failure_reasons(db)
 
 
-def failure_reasons(db: sqlite3.Connection) -> list[str]:
+def failure_reasons(db: Connection) -> list[str]:
     """Return every word for why a task failed; it steps from word to word in the index."""
     rows = db.execute(
         """WITH RECURSIVE found (word) AS (
@@ -116,7 +116,7 @@ def failure_reasons(db: sqlite3.Connection) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _conditions(db: sqlite3.Connection, wanted: TaskFilter) -> tuple[list[str], list[object]]:
+def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[object]]:
     """Return the conditions of a filter, and their parameters."""
     where: list[str] = []
     values: list[object] = []
@@ -151,7 +151,7 @@ def _conditions(db: sqlite3.Connection, wanted: TaskFilter) -> tuple[list[str], 
 _MOST_FOUND = 200
 
 
-def _search(db: sqlite3.Connection, text: str) -> Sequence[int]:
+def _search(db: Connection, text: str) -> Sequence[int]:
     """Return the payments that a searched text belongs to, the newest first."""
     lower = text.lower()
     if _TX_HASH.fullmatch(lower):

@@ -1,9 +1,8 @@
 """The tokens of the JSON API, as functions of a connection."""
 
-import sqlite3
-
 from gateway.contracts.operator_logins import OperatorToken
 from gateway.errors import ActionRefused
+from gateway.store.sql import Connection
 
 # So many tokens are valid at most.
 MOST_VALID = 100
@@ -12,7 +11,7 @@ _IS_VALID = "revoked_at IS NULL AND expires_at > ?"
 
 
 def insert(
-    db: sqlite3.Connection, token_hash: str, name: str, scope: str, now: float, expires_at: float
+    db: Connection, token_hash: str, name: str, scope: str, now: float, expires_at: float
 ) -> OperatorToken:
     """Insert a token; raises `ActionRefused` where a valid one has this name, or for too many."""
     names = [
@@ -31,7 +30,7 @@ def insert(
     return OperatorToken(**row)
 
 
-def find_valid(db: sqlite3.Connection, token_hash: str, now: float) -> OperatorToken | None:
+def find_valid(db: Connection, token_hash: str, now: float) -> OperatorToken | None:
     """Return a token that was neither revoked nor has expired."""
     row = db.execute(
         f"SELECT {_COLUMNS} FROM operator_tokens WHERE hash = ? AND {_IS_VALID}",  # noqa: S608 - constants
@@ -40,18 +39,18 @@ def find_valid(db: sqlite3.Connection, token_hash: str, now: float) -> OperatorT
     return None if row is None else OperatorToken(**row)
 
 
-def list_all(db: sqlite3.Connection) -> list[OperatorToken]:
+def list_all(db: Connection) -> list[OperatorToken]:
     """Return the newest tokens, first the newest, also those that are of no use any more."""
     rows = db.execute(f"SELECT {_COLUMNS} FROM operator_tokens ORDER BY id DESC LIMIT 200")  # noqa: S608 - constants
     return [OperatorToken(**row) for row in rows]
 
 
-def note_used(db: sqlite3.Connection, token_id: int, now: float) -> None:
+def note_used(db: Connection, token_id: int, now: float) -> None:
     """Write down when a token was used."""
     db.execute("UPDATE operator_tokens SET used_at = ? WHERE id = ?", (now, token_id))
 
 
-def revoke(db: sqlite3.Connection, name: str, now: float) -> None:
+def revoke(db: Connection, name: str, now: float) -> None:
     """Revoke the valid token of this name; raises `ActionRefused` where there is none."""
     done = db.execute(
         f"UPDATE operator_tokens SET revoked_at = ? WHERE name = ? AND {_IS_VALID}",  # noqa: S608 - constants

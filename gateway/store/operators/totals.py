@@ -4,9 +4,9 @@ Payments and tasks get rising numbers, and what is closed does not change any mo
 the first open payment or task is final, and a later total adds to it.
 """
 
-import sqlite3
-
 import attrs
+
+from gateway.store.sql import Connection
 
 
 @attrs.frozen(kw_only=True)
@@ -62,7 +62,7 @@ class ReadTotals:
     refunds: list[Waiting]
 
 
-def read_totals(db: sqlite3.Connection, payments: int, tasks: int) -> ReadTotals:
+def read_totals(db: Connection, payments: int, tasks: int) -> ReadTotals:
     """Read what is newer than these payments and tasks, and what waits now."""
     last_payment = max(payments, last_final_payment(db))
     last_task = max(tasks, last_final_task(db))
@@ -79,7 +79,7 @@ def read_totals(db: sqlite3.Connection, payments: int, tasks: int) -> ReadTotals
     )
 
 
-def last_final_payment(db: sqlite3.Connection) -> int:
+def last_final_payment(db: Connection) -> int:
     """Return the number below which no payment is open."""
     row = db.execute(
         "SELECT min(id) FROM payments WHERE state IN ('reserved', 'settling')"
@@ -89,7 +89,7 @@ def last_final_payment(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(max(id), 0) FROM payments").fetchone()[0])
 
 
-def last_final_task(db: sqlite3.Connection) -> int:
+def last_final_task(db: Connection) -> int:
     """Return the number of the payment below which every task has ended."""
     row = db.execute(
         """SELECT min(payment_id) FROM tasks
@@ -100,7 +100,7 @@ def last_final_task(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(max(payment_id), 0) FROM tasks").fetchone()[0])
 
 
-def sales_between(db: sqlite3.Connection, after: int, until: int | None) -> list[Sales]:
+def sales_between(db: Connection, after: int, until: int | None) -> list[Sales]:
     """Return the sales whose payment's number is above `after` and, if given, at most `until`."""
     rows = db.execute(
         """SELECT t.slug, coalesce(p.method, p.flow) AS flow, count(*) AS sales,
@@ -113,7 +113,7 @@ def sales_between(db: sqlite3.Connection, after: int, until: int | None) -> list
     return [Sales(slug=slug, flow=flow, sales=n, units=units) for slug, flow, n, units in rows]
 
 
-def ended_between(db: sqlite3.Connection, after: int, until: int | None) -> list[Ended]:
+def ended_between(db: Connection, after: int, until: int | None) -> list[Ended]:
     """Return the tasks that have ended, by the numbers of their payments as `sales_between`."""
     rows = db.execute(
         """SELECT slug, CASE status WHEN 'completed' THEN 'completed'
@@ -132,7 +132,7 @@ def ended_between(db: sqlite3.Connection, after: int, until: int | None) -> list
     ]
 
 
-def gas_by_purpose(db: sqlite3.Connection) -> dict[str, float]:
+def gas_by_purpose(db: Connection) -> dict[str, float]:
     """Return what mined transactions cost, in wei, by purpose: `settle` or `refund`.
 
     `total` adds floats: nine ETH in wei are more than an integer of SQLite's holds.
@@ -146,7 +146,7 @@ def gas_by_purpose(db: sqlite3.Connection) -> dict[str, float]:
     return {"settle": 0.0, "refund": 0.0} | dict(rows.fetchall())
 
 
-def waiting_tasks(db: sqlite3.Connection) -> list[Waiting]:
+def waiting_tasks(db: Connection) -> list[Waiting]:
     """Return the tasks that wait or are being made, by their status."""
     return _waiting(
         db,
@@ -156,7 +156,7 @@ def waiting_tasks(db: sqlite3.Connection) -> list[Waiting]:
     )
 
 
-def open_payments(db: sqlite3.Connection) -> list[Waiting]:
+def open_payments(db: Connection) -> list[Waiting]:
     """Return the payments whose outcome is not known yet, by their state."""
     return _waiting(
         db,
@@ -165,7 +165,7 @@ def open_payments(db: sqlite3.Connection) -> list[Waiting]:
     )
 
 
-def open_refunds(db: sqlite3.Connection) -> list[Waiting]:
+def open_refunds(db: Connection) -> list[Waiting]:
     """Return the refunds that are not paid, by the state of their payment."""
     return _waiting(
         db,
@@ -175,7 +175,7 @@ def open_refunds(db: sqlite3.Connection) -> list[Waiting]:
     )
 
 
-def _waiting(db: sqlite3.Connection, sql: str) -> list[Waiting]:
+def _waiting(db: Connection, sql: str) -> list[Waiting]:
     return [
         Waiting(state=state, count=count, units=units, oldest_at=oldest_at)
         for state, count, units, oldest_at in db.execute(sql)

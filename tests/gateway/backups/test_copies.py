@@ -12,8 +12,8 @@ import pytest
 from gateway.backups import BackupFailed, copying
 from gateway.backups.names import make_name
 from gateway.backups.place import place_of
-from gateway.store import upgrade
 from gateway.store.operators import backups as rows
+from gateway.store.sqlite import upgrade
 from tests.conftest import Payer, buy, running
 from tests.gateway.backups.conftest import backups_of, cutting, in_bucket, leftovers, names_in
 

@@ -26,7 +26,7 @@ async def events_of(watch, looks=2) -> list[dict]:
 @pytest.fixture(autouse=True)
 def fresh_loggers(monkeypatch):
     """Loggers that were used before do not see `capture_logs`."""
-    for module in ("gateway.web.state_watch", "gateway.store.writer"):
+    for module in ("gateway.web.state_watch", "gateway.store.sqlite.writer"):
         monkeypatch.setattr(f"{module}._log", structlog.get_logger())
 
 

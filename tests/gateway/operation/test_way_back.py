@@ -5,8 +5,9 @@ import contextlib
 import sqlite3
 
 from gateway.domain import PaymentState
-from gateway.store import SqliteStore, migrations
+from gateway.store import SqliteStore
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of
+from gateway.store.sqlite import migrations
 from tests.conftest import Payer, buy, running
 from tests.operator_history import add_method_sale
 

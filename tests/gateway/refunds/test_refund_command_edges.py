@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from eth_account import Account
 
 from gateway.cli import main
-from gateway.store.migrations import migrations
+from gateway.store.sqlite.migrations import migrations
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_once
 from tests.gateway.refunds.test_refund_commands import environment, rows

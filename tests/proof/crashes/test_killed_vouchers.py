@@ -28,7 +28,7 @@ def dying(write, place):
 for name in ("reserve", "begin_settling", "close"):
     setattr(writes, name, dying(getattr(writes, name), name))
 
-plain = writes.SqliteMethodPayments.close
+plain = writes.SqlMethodPayments.close
 
 async def close(self, *arguments, **more):
     from voucher_plugin import die_at
@@ -36,7 +36,7 @@ async def close(self, *arguments, **more):
     die_at("the answer")
     return found
 
-writes.SqliteMethodPayments.close = close
+writes.SqlMethodPayments.close = close
 """
 # In the order of a sale: T1, T2, the method before and after it took the money, T3, the 200.
 PLACES = ("reserve", "begin_settling", "the question", "the taking", "close", "the answer")

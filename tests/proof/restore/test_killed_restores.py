@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from gateway.backups.restoring import restore_once
 from gateway.cli import main
 from gateway.settings import variable
-from gateway.store.migrations import migrate
+from gateway.store.sqlite.migrations import migrate
 from tests.conftest import running
 from tests.gateway.admin.operator import log_in
 

@@ -16,8 +16,8 @@ from gateway.backups.names import make_name, read_name
 from gateway.backups.restoring import restore_once
 from gateway.cli import main
 from gateway.settings import variable
-from gateway.store.backup import forget_restored_by
 from gateway.store.data_folder import lock_data
+from gateway.store.sqlite.backup import forget_restored_by
 from tests.conftest import buy, running
 from tests.gateway.backups.conftest import backups_of, bucket, in_bucket, leftovers, s3
 

@@ -6,7 +6,8 @@ from gateway import CallReverted, Transfer, UnsignedTransaction
 from gateway.chain.signer import Signer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, BASE, word
 from gateway.payments import Reconciler, reconcile, refunds
-from gateway.store import nonces, writer
+from gateway.store import nonces
+from gateway.store.sqlite import writer
 from gateway_facilitator_settler import FacilitatorSettler
 from tests.proof.simulation.loop import OWNER
 from tests.proof.simulation.mutant import ONE_USE, Mutant

@@ -10,7 +10,7 @@ from gateway.errors import PaymentRequired
 from gateway.payments.method_purchases import MethodPurchases
 from gateway.payments.method_settlements import MethodSettlements
 from gateway.store import method_payments
-from gateway.store.method_payments import SqliteMethodPayments
+from gateway.store.method_payments import SqlMethodPayments
 from tests.proof.simulation.mutant import Mutant
 
 
@@ -94,7 +94,7 @@ def any_bytes() -> Mutant:
 
     return Mutant(
         "a voucher's serial alone shows its task",
-        ((SqliteMethodPayments, "is_same_proof", is_same_proof),),
+        ((SqlMethodPayments, "is_same_proof", is_same_proof),),
     )
 
 

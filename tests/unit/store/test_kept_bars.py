@@ -6,10 +6,10 @@ import sqlite3
 
 import pytest
 
-from gateway.store.migrations import migrate
 from gateway.store.operators import sums
 from gateway.store.operators.kept_bars import KeptBars
 from gateway.store.operators.sums import Period
+from gateway.store.sqlite.migrations import migrate
 from tests.operator_history import Sale, add_sale, add_sales
 
 DAY_S = 86_400.0

@@ -14,8 +14,8 @@ from gateway.contracts.payment_methods import MAX_PROOF_BYTES, MethodProof, Refu
 from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStatus
 from gateway.errors import ExecutionError, IdempotencyConflict
 from gateway.store import SqliteStore
-from gateway.store.migrations import apply, migrations
 from gateway.store.operators import ledger, totals
+from gateway.store.sqlite.migrations import apply, migrations
 from gateway.testing.store.facts import (
     NOW,
     PRICE,

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from gateway.store.migrations import migrate
 from gateway.store.operators import payment_lists, refund_lists, task_detail, task_lists
 from gateway.store.operators.task_lists import TaskFilter
+from gateway.store.sqlite.migrations import migrate
 
 TASKS = 100_000
 # Each takes milliseconds on a quiet machine; without its index some hundreds.

@@ -9,7 +9,8 @@ import pytest
 
 from gateway.domain import Attachment, GenerationRequest, Task
 from gateway.errors import ExecutionError, SettingsError, TxAlreadyUsed
-from gateway.store import SqliteStore, sqlite
+from gateway.store import SqliteStore
+from gateway.store.sqlite import store as sqlite
 from gateway.testing.store.contract import StoreContract
 from gateway.testing.store.facts import (
     NOW,

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from gateway.store.migrations import migrate
 from gateway.store.operators import standing, sums
 from gateway.store.operators.sums import Period
+from gateway.store.sqlite.migrations import migrate
 from tests.operator_history import Sale, add_sale, add_sales
 
 NOW = 1_782_172_800.0

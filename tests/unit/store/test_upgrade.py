@@ -8,8 +8,9 @@ import sqlite3
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.store import SqliteStore, upgrade
-from gateway.store.migrations import apply, migrations
+from gateway.store import SqliteStore
+from gateway.store.sqlite import upgrade
+from gateway.store.sqlite.migrations import apply, migrations
 
 NEWEST = migrations()[-1][0]
 _FULL = shutil._ntuple_diskusage(10**9, 10**9 - 1000, 1000)

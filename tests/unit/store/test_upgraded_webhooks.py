@@ -5,7 +5,7 @@ import sqlite3
 
 from gateway.domain import GenerationRequest
 from gateway.store import SqliteStore
-from gateway.store.migrations import migrations
+from gateway.store.sqlite.migrations import migrations
 from gateway.testing.store.facts import NOW, RESULT, leased, tx_hash
 
 _TASK = "00000000-0000-4000-8000-000000000001"

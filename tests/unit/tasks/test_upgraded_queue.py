@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from gateway.store.migrations import migrations
+from gateway.store.sqlite.migrations import migrations
 from gateway.testing.store.facts import tx_hash
 from tests.unit.tasks.engine_shop import PlainApi, opened
 

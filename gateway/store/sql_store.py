@@ -1,14 +1,12 @@
-"""The store on SQLite: reads on one connection, every write through the one writer."""
+"""The store over SQL: what every database does alike, by functions of a connection.
 
-import asyncio
-import contextlib
+A database's own store says how a function is run (`_write`, `_read`, `_query`), opens and closes.
+"""
+
 import json
-import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
-from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
 from gateway.contracts.payers import ReserveLimits
@@ -22,113 +20,54 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.errors import SettingsError
-from gateway.private_files import FOLDER_MODE, create_private
-from gateway.store import meta, mined, nonces, payments, space, tasks, upgrade
-from gateway.store.connection import ThreadConnection
-from gateway.store.method_payments import SqliteMethodPayments
-from gateway.store.migrations import migrate
-from gateway.store.operators import SqliteOperators
-from gateway.store.operators.records import SumReader, open_sum_reader
-from gateway.store.payer_records import SqlitePayers
-from gateway.store.reads import Reads
-from gateway.store.refund_ledger import SqliteRefunds
+from gateway.store import meta, mined, nonces, payments, tasks
+from gateway.store.method_payments import SqlMethodPayments
+from gateway.store.operators import SqlOperators
+from gateway.store.operators.records import SumReader
+from gateway.store.payer_records import SqlPayers
+from gateway.store.refund_ledger import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
-from gateway.store.task_queue import SqliteQueue
-from gateway.store.webhooks import SqliteWebhooks
-from gateway.store.writer import Writer
+from gateway.store.sql import Connection, Row
+from gateway.store.task_queue import SqlQueue
+from gateway.store.webhooks import SqlWebhooks
 
 Value = TypeVar("Value")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """Open the database so that a COMMIT that returned survives a power cut."""
-    db = sqlite3.connect(path, isolation_level=None)
-    try:
-        # This counts for a new database, before its first page. `_prepare` converts an older one.
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        db.execute("PRAGMA busy_timeout = 5000")
-        db.execute("PRAGMA journal_mode = WAL")
-        # NORMAL loses commits in a power cut.
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute(f"PRAGMA journal_size_limit = {space.MOST_WAL_BYTES}")
-    except sqlite3.Error:
-        db.close()
-        raise
-    db.row_factory = sqlite3.Row
-    return db
+class SqlStore(ABC):
+    """Everything durable. Its subclasses implement `contracts.Store`."""
 
+    def __init__(self) -> None:
+        self.queue = SqlQueue(self._write, self._rows)
+        self.refunds = SqlRefunds(self._write, self._rows)
+        self.payers = SqlPayers(self._write, self._rows)
+        self.methods = SqlMethodPayments(self._read, self._write)
+        self.webhooks = SqlWebhooks(self._write, self._rows)
+        self.operators = SqlOperators(self._read, self._write, self._open_sums)
 
-def _prepare(path: Path) -> None:
-    """Make the folder and bring the schema up to date, before the connections are opened."""
-    path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-    # SQLite gives the side files the mode of the database.
-    with contextlib.suppress(FileExistsError):
-        create_private(path)
-    with contextlib.closing(_connect(path)) as db:
-        upgrade.keep_before(db, path)
-        migrate(db)
-        space.make_shrinkable(db)
+    # -- how a database runs a function of its connection
 
-
-class SqliteStore:
-    """Everything durable, in one file. Implements `contracts.Store`."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.queue = SqliteQueue(self._write, self._rows)
-        self.refunds = SqliteRefunds(self._write, self._rows)
-        self.payers = SqlitePayers(self._write, self._rows)
-        self.methods = SqliteMethodPayments(self._read, self._write)
-        self.webhooks = SqliteWebhooks(self._write, self._rows)
-        self.operators = SqliteOperators(self._read, self._write, self._open_sums)
-
-    async def __aenter__(self) -> Self:
-        writer = ThreadConnection(partial(_connect, self._path), 64)
-        self._reader = ThreadConnection(partial(_connect, self._path), 64)
-        try:
-            await asyncio.to_thread(_prepare, self._path)
-            await writer
-            await self._reader
-        except (OSError, sqlite3.DatabaseError) as error:
-            await writer.close()
-            raise SettingsError(
-                f"The database in {self._path.parent} cannot be opened ({error}). "
-                "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
-            ) from error
-        self._reads = Reads(self._reader)
-        self._writer = Writer(writer)
-        self._writer.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.operators.close()
-        await self._writer.close()
-        await self._reader.close()
-
-    async def _open_sums(self) -> SumReader:
-        """Open the connection for an operator's sums; the first sum calls this."""
-        return await open_sum_reader(self._path)
-
+    @abstractmethod
     async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._writer.run(lambda db: function(db, *arguments))
+        """Run a function in a transaction; what it wrote is durable when this returns."""
 
+    @abstractmethod
     async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Run a short function that only reads, beside the writer: it waits for no commit."""
-        return await self._reads.run(lambda db: function(db, *arguments))
+        """Run a short function that only reads; it waits for no commit."""
 
-    async def _rows(self, sql: str, *parameters: object) -> list[sqlite3.Row]:
-        return list(await self._reader.execute_fetchall(sql, parameters))
+    @abstractmethod
+    async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
+        """Run a function that only reads and may take longer."""
+
+    @abstractmethod
+    async def _open_sums(self) -> SumReader:
+        """Open what an operator's sums are read from; the first sum calls this."""
+
+    async def _rows(self, sql: str, *parameters: object) -> list[Row]:
+        return await self._query(_fetch_rows, sql, parameters)
 
     async def _find_task(self, where: str, *parameters: object) -> Task | None:
-        sql = f"{SELECT_TASK} {where}"
-        row = await self._reads.run(lambda db: db.execute(sql, parameters).fetchone())
+        row = await self._read(_fetch_row, f"{SELECT_TASK} {where}", parameters)
         return task_of(row) if row is not None else None
 
     # -- payments
@@ -209,7 +148,7 @@ class SqliteStore:
         return await self._read(nonces.failed_gas, since)
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-        return await self._reader.run(partial(nonces.unmined, signer=signer))
+        return await self._query(nonces.unmined, signer)
 
     async def mark_mined(self, signer: str, below_nonce: int) -> None:
         await self._write(nonces.mark_mined, signer, below_nonce)
@@ -266,24 +205,8 @@ class SqliteStore:
             "payments": await count("SELECT state, count(*) FROM payments GROUP BY state"),
         }
 
-    async def give_back_space(self) -> None:
-        is_cut = False
-        while await self._writer.run_between_batches(space.cut_free_pages):
-            is_cut = True
-        # The file itself shrinks when the write-ahead log is moved into it.
-        if is_cut or space.wal_bytes(self._path) > space.MOST_WAL_BYTES:
-            await self._writer.run_between_batches(space.empty_wal)
-
     async def ping(self) -> None:
         await self._write(lambda db: db.execute("SELECT 1").fetchone())
-
-    @property
-    def is_full(self) -> bool:
-        return self._writer.is_full
-
-    async def check_writable(self) -> None:
-        await self.ping()
-        await self._writer.try_room()
 
     async def known_meta(self, key: str) -> str | None:
         rows = await self._rows("SELECT value FROM meta WHERE key = ?", key)
@@ -302,3 +225,12 @@ class SqliteStore:
         now: float,
     ) -> float:
         return await self._write(meta.count_login_attempt, address, limit, window_s, total, now)
+
+
+def _fetch_rows(db: Connection, sql: str, parameters: Sequence[object]) -> list[Row]:
+    return db.execute(sql, parameters).fetchall()
+
+
+def _fetch_row(db: Connection, sql: str, parameters: Sequence[object]) -> Row | None:
+    row: Row | None = db.execute(sql, parameters).fetchone()
+    return row

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from gateway.store.connection import ThreadConnection, answer_caller
+from gateway.store.sqlite.connection import ThreadConnection, answer_caller
 
 Value = TypeVar("Value")
 Read = Callable[[sqlite3.Connection], Value]

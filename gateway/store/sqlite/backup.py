@@ -17,8 +17,8 @@ from gateway.errors import SettingsError
 from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
-from gateway.store.migrations import migrate
 from gateway.store.operators import actions
+from gateway.store.sqlite.migrations import migrate
 
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 

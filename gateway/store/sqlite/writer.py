@@ -18,7 +18,7 @@ import structlog
 from gateway import signals
 from gateway.errors import ExecutionError
 from gateway.signals import tell
-from gateway.store.connection import ThreadConnection, answer_caller
+from gateway.store.sqlite.connection import ThreadConnection, answer_caller
 
 Value = TypeVar("Value")
 Write = Callable[[sqlite3.Connection], Value]

@@ -10,8 +10,8 @@ import attrs
 
 from gateway.errors import SettingsError
 from gateway.private_files import create_private
-from gateway.store import space
-from gateway.store.migrations import apply, migrations, pending, readable_by_of, version_of
+from gateway.store.sqlite import space
+from gateway.store.sqlite.migrations import apply, migrations, pending, readable_by_of, version_of
 
 # Beside the copy itself, the migration and the write-ahead log need a little.
 _MARGIN_BYTES = 5_000_000

@@ -1,0 +1,102 @@
+"""What a transaction sees of a database: the same few names on SQLite and on PostgreSQL.
+
+Every function of the store takes a `Connection` and speaks SQL that both understand, with `?` or
+`:name` for its parameters. What they do not share is a `Dialect`; nothing else may differ.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+
+class Row(Protocol):
+    """A row, whose values are found by number, by name or by slice."""
+
+    def __getitem__(self, key: Any, /) -> Any:
+        """Return a value, or the tuple of a slice."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the values in their order."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+        ...
+
+    def keys(self) -> list[str]:
+        """Return the names of the columns."""
+        ...
+
+
+class Cursor(Protocol):
+    """What a statement found or changed."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows an INSERT, UPDATE or DELETE changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the rows that are left, one by one."""
+        ...
+
+
+class Connection(Protocol):
+    """A connection inside a transaction; `sqlite3.Connection` is one."""
+
+    def execute(self, sql: str, parameters: Any = ..., /) -> Cursor:
+        """Run a statement; parameters are a sequence for `?` and a mapping for `:name`."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Dialect:
+    """The words that only one of the databases knows."""
+
+    name: str
+
+    # The planner of SQLite is told which index to take where it would choose a worse one.
+    takes_index_hints: bool
+    # Behind a SELECT whose rows are to be changed: rows that another transaction changes are left
+    # out, so that two nodes never lease the same task. SQLite lets one writer in.
+    skip_locked: str
+    # Behind a SELECT of a row that must stay as it is until COMMIT.
+    share_lock: str
+
+    def indexed_by(self, index: str) -> str:
+        """Return the hint to take an index, for a FROM clause; empty where there is none."""
+        return f"INDEXED BY {index}" if self.takes_index_hints else ""
+
+
+SQLITE = Dialect(name="sqlite", takes_index_hints=True, skip_locked="", share_lock="")
+POSTGRESQL = Dialect(
+    name="postgresql",
+    takes_index_hints=False,
+    skip_locked="FOR UPDATE SKIP LOCKED",
+    share_lock="FOR SHARE",
+)
+
+
+def dialect_of(db: Connection) -> Dialect:
+    """Return the dialect of a connection; `sqlite3.Connection` has no place to say its own."""
+    dialect: Dialect = getattr(db, "dialect", SQLITE)
+    return dialect
+
+
+def marks(values: Sequence[object]) -> str:
+    """Return a list of `?` for `IN (…)`, one for each value.
+
+    An empty list becomes NULL, which is like no value: so `IN` is never true. `NOT IN` of an empty
+    list must be left out by its caller, for it is never true either.
+    """
+    return ", ".join("?" * len(values)) or "NULL"

@@ -1,0 +1,118 @@
+"""The store on SQLite: reads on one connection, every write through the one writer."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from gateway.errors import SettingsError
+from gateway.private_files import FOLDER_MODE, create_private
+from gateway.store.operators.records import SumReader
+from gateway.store.sql_store import SqlStore
+from gateway.store.sqlite import space, upgrade
+from gateway.store.sqlite.connection import ThreadConnection
+from gateway.store.sqlite.migrations import migrate
+from gateway.store.sqlite.reads import Reads
+from gateway.store.sqlite.sums import open_sum_reader
+from gateway.store.sqlite.writer import Writer
+
+Value = TypeVar("Value")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open the database so that a COMMIT that returned survives a power cut."""
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        # This counts for a new database, before its first page. `_prepare` converts an older one.
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        db.execute("PRAGMA busy_timeout = 5000")
+        db.execute("PRAGMA journal_mode = WAL")
+        # NORMAL loses commits in a power cut.
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute(f"PRAGMA journal_size_limit = {space.MOST_WAL_BYTES}")
+    except sqlite3.Error:
+        db.close()
+        raise
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def _prepare(path: Path) -> None:
+    """Make the folder and bring the schema up to date, before the connections are opened."""
+    path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    # SQLite gives the side files the mode of the database.
+    with contextlib.suppress(FileExistsError):
+        create_private(path)
+    with contextlib.closing(_connect(path)) as db:
+        upgrade.keep_before(db, path)
+        migrate(db)
+        space.make_shrinkable(db)
+
+
+class SqliteStore(SqlStore):
+    """Everything durable, in one file. Implements `contracts.Store`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        super().__init__()
+
+    async def __aenter__(self) -> Self:
+        writer = ThreadConnection(partial(_connect, self._path), 64)
+        self._reader = ThreadConnection(partial(_connect, self._path), 64)
+        try:
+            await asyncio.to_thread(_prepare, self._path)
+            await writer
+            await self._reader
+        except (OSError, sqlite3.DatabaseError) as error:
+            await writer.close()
+            raise SettingsError(
+                f"The database in {self._path.parent} cannot be opened ({error}). "
+                "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
+            ) from error
+        self._reads = Reads(self._reader)
+        self._writer = Writer(writer)
+        self._writer.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.operators.close()
+        await self._writer.close()
+        await self._reader.close()
+
+    async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._writer.run(lambda db: function(db, *arguments))
+
+    async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._reads.run(lambda db: function(db, *arguments))
+
+    async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._reader.run(lambda db: function(db, *arguments))
+
+    async def _open_sums(self) -> SumReader:
+        return await open_sum_reader(self._path)
+
+    @property
+    def is_full(self) -> bool:
+        return self._writer.is_full
+
+    async def check_writable(self) -> None:
+        await self.ping()
+        await self._writer.try_room()
+
+    async def give_back_space(self) -> None:
+        is_cut = False
+        while await self._writer.run_between_batches(space.cut_free_pages):
+            is_cut = True
+        # The file itself shrinks when the write-ahead log is moved into it.
+        if is_cut or space.wal_bytes(self._path) > space.MOST_WAL_BYTES:
+            await self._writer.run_between_batches(space.empty_wal)
