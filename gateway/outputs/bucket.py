@@ -46,12 +46,16 @@ class BucketOutputs:
     async def save(self, folder: str, result: Result) -> StoredResult:
         """Write outputs durably with their hashes; text becomes an output of its own."""
         stored = [
-            await self._put(key_of(folder, number, output), output)
+            await self.put(key_of(folder, number, output), output)
             for number, output in enumerate(outputs_of(result))
         ]
         return StoredResult(outputs=tuple(stored), text=result.text)
 
-    async def _put(self, name: str, output: Output) -> StoredOutput:
+    async def put(self, name: str, output: Output) -> StoredOutput:
+        """Write one output under a name of `key_of`; returns what the database keeps of it.
+
+        Raises `OutputStoreUnavailable`.
+        """
         path = f"{self._prefix}/{name}"
         async with self._open_bucket("take outputs") as (obstore, store):
             # Outputs are sent in one piece. The pieces of an upload that is cut off would stay, and

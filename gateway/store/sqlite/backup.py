@@ -17,6 +17,7 @@ from gateway.errors import SettingsError
 from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
+from gateway.store.moving import notes
 from gateway.store.operators import actions
 from gateway.store.sqlite.migrations import migrate
 
@@ -62,12 +63,13 @@ def restore(
 
     `actor` restores what `named` says; both go into the restored database's audit log.
 
-    Raises `SettingsError` while a gateway runs on the folder, or where the copy is not a database
-    of this network.
+    Raises `SettingsError` while a gateway runs on the folder, where its database was moved to
+    another, or where the copy is not a database of this network.
     """
     enter_data(settings)
     lock = lock_data(settings)
     try:
+        _check_stays(_database(settings))
         fresh = settings.data_dir / "gateway.db.restoring"
         try:
             _copy_database(copy, fresh)
@@ -97,6 +99,15 @@ def forget_restored_by(settings: Settings) -> None:
     if restored_by(settings) is not None:
         with contextlib.closing(sqlite3.connect(_database(settings))) as db, db:
             db.execute("DELETE FROM meta WHERE key = 'restored_by'")
+
+
+def _check_stays(current: Path) -> None:
+    """Refuse to put a copy in the place of a database that was moved: both would sell."""
+    # A damaged one may be replaced: it has no notes that could be read.
+    with contextlib.suppress(sqlite3.Error):
+        if current.exists():
+            with contextlib.closing(sqlite3.connect(current)) as db:
+                notes.check_stays(db)
 
 
 def _prepare(settings: Settings, fresh: Path, now: float) -> None:

@@ -9,6 +9,7 @@ import sqlite3
 from importlib import resources
 
 from gateway.errors import SettingsError
+from gateway.store.moving import notes
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -26,9 +27,10 @@ def version_of(db: sqlite3.Connection) -> int:
 def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
     """Return the migrations that the database lacks, in order.
 
-    Raises `SettingsError` for a database that a newer gateway has written, unless that gateway
-    noted that this one may run on it.
+    Raises `SettingsError` for a database that was moved, and for one that a newer gateway has
+    written, unless that gateway noted that this one may run on it.
     """
+    notes.check_stays(db)
     current, known = version_of(db), migrations()
     newest = known[-1][0]
     if current > newest and readable_by_of(db) > newest:
