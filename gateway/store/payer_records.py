@@ -1,4 +1,4 @@
-"""The payer records on SQLite: reads on the reading connection, writes through the one writer."""
+"""The payer records as a part of the store: their writes are functions of `payers`."""
 
 from gateway.contracts import SignedTransaction
 from gateway.contracts.payers import FailedSettlement, OpenPayments
@@ -23,7 +23,7 @@ class SqlPayers:
             f"""SELECT count(*), coalesce(sum(p.price_units), 0),
                    (SELECT count(*) FROM (SELECT 1 FROM payments WHERE payer = ? AND state IN
                        ('settled', 'refund_due', 'refunding', 'refunded', 'refund_failed')
-                       AND flow = 'x402' LIMIT ?))
+                       AND flow = 'x402' LIMIT ?) AS few)
                FROM payments p WHERE p.payer = ? AND {payers.IS_OPEN}""",  # noqa: S608 - constants
             payer,
             _MOST_COUNTED,
@@ -44,8 +44,10 @@ class SqlPayers:
 
     async def failures(self, *, since: float) -> list[FailedSettlement]:
         rows = await self._rows(
-            f"""SELECT p.payer, s.*, max(s.failed_at) FROM {payers.BARRING}
-                GROUP BY p.payer ORDER BY max(s.failed_at) DESC""",  # noqa: S608 - constants
+            f"""SELECT * FROM (SELECT p.payer, s.*, row_number() OVER (
+                    PARTITION BY p.payer ORDER BY s.failed_at DESC, s.tx_hash) AS nth_newest
+                FROM {payers.BARRING}) AS barring
+                WHERE nth_newest = 1 ORDER BY failed_at DESC""",  # noqa: S608 - constants
             since,
         )
         return [_failure_of(row) for row in rows]

@@ -72,7 +72,7 @@ def _insert_reserved(
     """Insert a payment that is reserved, and return it as it was written."""
     payment_id: int = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
-               payer_proven, authorization, search_from_block, created_at, updated_at)
+               payer_proven, "authorization", search_from_block, created_at, updated_at)
            VALUES ('x402', 'reserved', ?, ?, ?, ?, 1, ?, ?, ?, ?) RETURNING id""",
         (
             task.request_hash,
@@ -145,7 +145,7 @@ def _insert_settled(
             idempotency_hash,
             task.price_units,
             transfer.sender,
-            is_proven,
+            int(is_proven),
             transfer.tx_hash,
             transfer.log_index,
             transfer.amount_units,

@@ -1,4 +1,4 @@
-"""The refund ledger on SQLite: reads on the reading connection, writes through the one writer."""
+"""The refund ledger as a part of the store: its writes are functions of `refunds`."""
 
 from collections import Counter
 from collections.abc import Sequence

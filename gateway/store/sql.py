@@ -96,7 +96,11 @@ def dialect_of(db: Connection) -> Dialect:
 def marks(values: Sequence[object]) -> str:
     """Return a list of `?` for `IN (…)`, one for each value.
 
-    An empty list becomes NULL, which is like no value: so `IN` is never true. `NOT IN` of an empty
-    list must be left out by its caller, for it is never true either.
+    An empty list becomes NULL, which equals nothing. For `NOT IN` see `none_of`.
     """
     return ", ".join("?" * len(values)) or "NULL"
+
+
+def none_of(column: str, values: Sequence[object]) -> str:
+    """Return the condition that a column is none of these values; of no values it always holds."""
+    return f"{column} NOT IN ({marks(values)})" if values else "1 = 1"

@@ -3,7 +3,6 @@
 A database's own store says how a function is run (`_write`, `_read`, `_query`), opens and closes.
 """
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
@@ -27,7 +26,7 @@ from gateway.store.operators.records import SumReader
 from gateway.store.payer_records import SqlPayers
 from gateway.store.refund_ledger import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
-from gateway.store.sql import Connection, Row
+from gateway.store.sql import Connection, Row, marks
 from gateway.store.task_queue import SqlQueue
 from gateway.store.webhooks import SqlWebhooks
 
@@ -38,7 +37,7 @@ class SqlStore(ABC):
     """Everything durable. Its subclasses implement `contracts.Store`."""
 
     def __init__(self) -> None:
-        self.queue = SqlQueue(self._write, self._rows)
+        self.queue = SqlQueue(self._write, self._query)
         self.refunds = SqlRefunds(self._write, self._rows)
         self.payers = SqlPayers(self._write, self._rows)
         self.methods = SqlMethodPayments(self._read, self._write)
@@ -167,15 +166,16 @@ class SqlStore(ABC):
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None
     ) -> list[Task]:
-        where = "WHERE t.status = coalesce(?, t.status) AND t.details IS coalesce(?, t.details)"
-        sql = f"{SELECT_TASK} {where} ORDER BY t.rowid DESC LIMIT ?"
-        return [task_of(row) for row in await self._rows(sql, status, details, limit)]
+        wanted = {"t.status": status, "t.details": details}
+        given = {column: value for column, value in wanted.items() if value is not None}
+        where = " AND ".join(["1 = 1", *(f"{column} = ?" for column in given)])
+        sql = f"{SELECT_TASK} WHERE {where} ORDER BY t.created_at DESC, t.payment_id DESC LIMIT ?"
+        return [task_of(row) for row in await self._rows(sql, *given.values(), limit)]
 
     async def jobs_of(self, task_ids: Sequence[str]) -> dict[str, JobRecord]:
-        sql = """SELECT id, handle, sent_at, note, cost_micros, cost_source, provider, reason
-            FROM tasks
-            WHERE id IN (SELECT value FROM json_each(?))"""
-        return {row["id"]: job_of(row) for row in await self._rows(sql, json.dumps(task_ids))}
+        sql = f"""SELECT id, handle, sent_at, note, cost_micros, cost_source, provider, reason
+            FROM tasks WHERE id IN ({marks(task_ids)})"""  # noqa: S608 - marks
+        return {row["id"]: job_of(row) for row in await self._rows(sql, *task_ids)}
 
     async def expired_outputs(
         self, *, now: float, limit: int
@@ -189,10 +189,10 @@ class SqlStore(ABC):
         await self._write(tasks.forget_outputs, task_ids)
 
     async def shown_outputs(self, task_ids: Sequence[str]) -> set[str]:
-        sql = """SELECT json_extract(o.value, '$.key')
-            FROM tasks t, json_each(t.result, '$.outputs') o
-            WHERE t.id IN (SELECT value FROM json_each(?)) AND t.outputs_gone = 0"""
-        return {row[0] for row in await self._rows(sql, json.dumps(task_ids))}
+        sql = f"""SELECT result FROM tasks WHERE id IN ({marks(task_ids)})
+            AND outputs_gone = 0 AND result IS NOT NULL"""  # noqa: S608 - marks
+        rows = await self._rows(sql, *task_ids)
+        return {output.key for row in rows for output in outputs_of(row["result"])}
 
     # -- the rest
 

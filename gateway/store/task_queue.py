@@ -1,20 +1,19 @@
-"""The task queue on SQLite: reads on the reading connection, writes through the one writer."""
+"""The task queue as a part of the store: each method runs one function of `tasks`."""
 
 from collections.abc import Sequence
 
 from gateway.contracts import Cost, Lease
 from gateway.domain import Handle, StoredResult
 from gateway.store import tasks
-from gateway.store.rows import ReadRows, RunWrite
-from gateway.store.tasks import LEASABLE, slugs_parameter
+from gateway.store.rows import RunWrite
 
 
 class SqlQueue:
     """Tasks from queued to ended. Implements `contracts.TaskQueue`."""
 
-    def __init__(self, write: RunWrite, rows: ReadRows) -> None:
+    def __init__(self, write: RunWrite, query: RunWrite) -> None:
         self._write = write
-        self._rows = rows
+        self._query = query
 
     async def claim(
         self, limit: int, *, lease_s: float, now: float, resting: Sequence[str] = ()
@@ -69,13 +68,9 @@ class SqlQueue:
         return int(await self._write(tasks.recover, now))
 
     async def next_due(self, resting: Sequence[str] = ()) -> float | None:
-        sql = f"SELECT min(due_at) FROM {LEASABLE}"  # noqa: S608 - a constant
-        due: float | None = (await self._rows(sql, slugs_parameter(resting)))[0][0]
+        due: float | None = await self._query(tasks.next_due, resting)
         return due
 
     async def depth(self) -> dict[str, int]:
-        rows = await self._rows(
-            """SELECT status, count(*) FROM tasks
-               WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
-        )
-        return {row[0]: row[1] for row in rows}
+        depth: dict[str, int] = await self._query(tasks.depth)
+        return depth

@@ -3,26 +3,26 @@
 They are the steps of docs/payments.md: `lease_due` is T4, `complete` and `fail` are T5.
 """
 
-import json
+import secrets
 from collections.abc import Sequence
 
 from gateway.contracts import Cost, Lease
 from gateway.contracts.webhooks import EventType
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.rows import dump, lease_of, load
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, dialect_of, none_of
 from gateway.store.webhooks import add_event
 
-# The tasks that may be leased. Of a slug that rests, only tasks that were submitted already: they
-# need no submit. Without the hint the planner reads every unfinished task by its status, and sorts.
-LEASABLE = """tasks INDEXED BY tasks_due WHERE status IN ('queued', 'processing')
-    AND (handle IS NOT NULL OR sent_at IS NOT NULL
-        OR slug NOT IN (SELECT value FROM json_each(?)))"""
 
+def leasable(db: Connection, resting: Sequence[str]) -> str:
+    """Return FROM and WHERE for the tasks that may be leased; its parameters are `resting`.
 
-def slugs_parameter(resting: Sequence[str]) -> str:
-    """Return the slugs that rest as the parameter of `LEASABLE`."""
-    return json.dumps(list(resting))
+    Of a slug that rests, only tasks that were submitted already: they need no submit. Without the
+    hint SQLite's planner reads every unfinished task by its status, and sorts.
+    """
+    hint = dialect_of(db).indexed_by("tasks_due")
+    return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing')
+        AND (handle IS NOT NULL OR sent_at IS NOT NULL OR {none_of("slug", resting)})"""
 
 
 def lease_due(
@@ -30,21 +30,22 @@ def lease_due(
 ) -> list[Lease]:
     """Lease the longest-due tasks; a lease counts as an attempt unless a job is under way."""
     due = db.execute(
-        f"""SELECT id FROM {LEASABLE}
-            AND due_at <= ? ORDER BY due_at LIMIT ?""",  # noqa: S608 - a constant
-        (slugs_parameter(resting), now, limit),
+        f"""SELECT id {leasable(db, resting)} AND due_at <= ? ORDER BY due_at LIMIT ?
+            {dialect_of(db).skip_locked}""",
+        (*resting, now, limit),
     ).fetchall()
     return [_lease_task(db, row["id"], lease_s, now) for row in due]
 
 
 def _lease_task(db: Connection, task_id: str, lease_s: float, now: float) -> Lease:
     row = db.execute(
-        """UPDATE tasks SET status = ?, attempt = attempt + (handle IS NULL),
-               lease_token = hex(randomblob(16)), due_at = ?, started_at = coalesce(started_at, ?)
+        """UPDATE tasks SET status = ?,
+               attempt = attempt + CASE WHEN handle IS NULL THEN 1 ELSE 0 END,
+               lease_token = ?, due_at = ?, started_at = coalesce(started_at, ?)
            WHERE id = ?
            RETURNING id, slug, request, attempt, lease_token, due_at, started_at, handle,
                sent_at, payment_id, request_id""",
-        (TaskStatus.PROCESSING, now + lease_s, now, task_id),
+        (TaskStatus.PROCESSING, secrets.token_hex(16), now + lease_s, now, task_id),
     ).fetchone()
     return lease_of(row, _read_file(db, task_id))
 
@@ -148,7 +149,8 @@ def retry(db: Connection, lease: Lease, due_at: float, uncounted: int) -> bool:
 
 def give_back(db: Connection, lease: Lease) -> bool:
     """Give a lease back as it is: due by its age. A lease that began no job is not counted."""
-    change = "due_at = created_at, attempt = attempt - (handle IS NULL), lease_token = NULL"
+    change = """due_at = created_at, lease_token = NULL,
+        attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END"""
     return _change_leased(db, lease, change)
 
 
@@ -166,9 +168,10 @@ def recover(db: Connection, now: float) -> int:
     This is for the start of a gateway: the process that held the leases has ended.
     """
     return db.execute(
-        """UPDATE tasks SET due_at = min(created_at, ?), lease_token = NULL
+        """UPDATE tasks SET lease_token = NULL,
+               due_at = CASE WHEN created_at < ? THEN created_at ELSE ? END
            WHERE status = 'processing' AND lease_token IS NOT NULL""",
-        (now,),
+        (now, now),
     ).rowcount
 
 
@@ -176,3 +179,21 @@ def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
     """Note that the outputs of tasks were deleted."""
     for task_id in task_ids:
         db.execute("UPDATE tasks SET outputs_gone = 1 WHERE id = ?", (task_id,))
+
+
+def next_due(db: Connection, resting: Sequence[str]) -> float | None:
+    """Return when the next task may be leased; None where none waits."""
+    due: float | None = db.execute(
+        f"SELECT min(due_at) {leasable(db, resting)}",
+        tuple(resting),
+    ).fetchone()[0]
+    return due
+
+
+def depth(db: Connection) -> dict[str, int]:
+    """Return how many unfinished tasks there are of each status."""
+    rows = db.execute(
+        """SELECT status, count(*) FROM tasks
+           WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
+    )
+    return {row[0]: row[1] for row in rows}

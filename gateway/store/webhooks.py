@@ -1,12 +1,11 @@
 """The queue of webhook events on SQLite, and the write that puts an event into it."""
 
-import json
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from gateway.contracts.webhooks import EventType, WebhookEvent
 from gateway.store.rows import ReadRows, RunWrite
-from gateway.store.sql import Connection, Row
+from gateway.store.sql import Connection, Row, none_of
 
 
 def add_event(db: Connection, task_id: str, kind: EventType, now: float) -> None:
@@ -65,14 +64,16 @@ class SqlWebhooks:
         busy_payers: Collection[str] = (),
         busy_hosts: Collection[str] = (),
     ) -> list[WebhookEvent]:
+        ids, payers, hosts = list(sending), list(busy_payers), list(busy_hosts)
         rows = await self._rows(
-            """SELECT e.*, t.callback_url FROM webhook_events e JOIN tasks t ON t.id = e.task_id
-               WHERE e.due_at <= ? AND e.id NOT IN (SELECT value FROM json_each(?))
-                   AND e.payer NOT IN (SELECT value FROM json_each(?))
-                   AND e.host NOT IN (SELECT value FROM json_each(?))
-               ORDER BY e.failures > 0, e.due_at, e.id LIMIT ?""",
+            f"""SELECT e.*, t.callback_url FROM webhook_events e JOIN tasks t ON t.id = e.task_id
+               WHERE e.due_at <= ? AND {none_of("e.id", ids)}
+                   AND {none_of("e.payer", payers)} AND {none_of("e.host", hosts)}
+               ORDER BY e.failures > 0, e.due_at, e.id LIMIT ?""",  # noqa: S608 - marks
             now,
-            *(json.dumps(list(each)) for each in (sending, busy_payers, busy_hosts)),
+            *ids,
+            *payers,
+            *hosts,
             limit,
         )
         return [_event_of(row) for row in rows]
