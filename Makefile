@@ -30,7 +30,8 @@ LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-comm
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
 
 # What every image has.
-IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra passkeys
+IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra passkeys \
+	--extra postgres
 
 lock:
 	$(PYTHON) deploy/check_python.py

@@ -13,7 +13,8 @@ GatewayError                       reaches the buyer as JSON: status, code, sent
 │   └── TooManyStreams             429, no code
 ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
 │   ├── BodiesFull                 503 EXECUTION_ERROR, with Retry-After
-│   └── Restarting                 503 EXECUTION_ERROR, with Retry-After
+│   ├── Restarting                 503 EXECUTION_ERROR, with Retry-After
+│   └── StoreUnavailable           503 EXECUTION_ERROR, with Retry-After: no database
 ├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
 ├── PaymentRequired                402, the challenge
 └── PaymentError                   400, the direct flow's refusals
@@ -171,6 +172,19 @@ class Restarting(ExecutionError):
         super().__init__(
             "The gateway is restarting; nothing was charged. "
             f"Try again in {self.retry_after_s} seconds."
+        )
+
+
+class StoreUnavailable(ExecutionError):
+    """The database does not answer, so nothing can be sold. What was paid is not lost."""
+
+    status = 503
+    retry_after_s = 5
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The gateway's database does not answer. Send the same request again in "
+            f"{self.retry_after_s} seconds: a payment is never charged twice."
         )
 
 

@@ -32,6 +32,7 @@ from gateway import (
     hookimpl,
     usdc,
 )
+from tests.postgres_server import PostgresServer, start_or_skip
 
 if TYPE_CHECKING:
     from gateway.demo.chain import PlayChain
@@ -388,3 +389,20 @@ def multicall(*calls: tuple[str, bytes]) -> bytes:
 def decoded(header: str) -> dict:
     """Return the JSON in a Base64 header."""
     return json.loads(base64.b64decode(header, validate=True))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this run, or a skip where none is installed."""
+    server = start_or_skip()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def database_url(postgres_server) -> Iterator[str]:
+    """The URL of an empty database on PostgreSQL."""
+    with postgres_server.database() as address:
+        yield address

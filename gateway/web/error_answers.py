@@ -15,6 +15,7 @@ from gateway.errors import (
     NotFound,
     PayloadTooLarge,
     Restarting,
+    StoreUnavailable,
     TooManyRequests,
     ValidationError,
 )
@@ -62,7 +63,7 @@ def _answer_gateway_error(
     if error.details is not None and not isinstance(error, ChainUnavailable):
         body["details"] = gateway.redactor.clean(error.details)
     headers = dict(NOT_STORED)
-    if isinstance(error, TooManyRequests | BodiesFull | Restarting):
+    if isinstance(error, TooManyRequests | BodiesFull | Restarting | StoreUnavailable):
         headers["Retry-After"] = str(error.retry_after_s)
     return json_answer(body, status or error.status, headers)
 

@@ -208,4 +208,7 @@ class JobsContract:
             store.queue.recover(now=NOW + 1),
             store.queue.claim(1, lease_s=60, now=NOW + 1),
         )
+        if not found:
+            # A store that runs writes side by side may look before the lease is lost.
+            found = await store.queue.claim(1, lease_s=60, now=NOW + 1)
         assert is_marked == (found[0].sent_at is not None)

@@ -1,0 +1,113 @@
+"""The store on PostgreSQL: the same transactions as on SQLite, from as many nodes as there are."""
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import psycopg
+
+from gateway.errors import SettingsError
+from gateway.store.operators.records import SumReader
+from gateway.store.postgres.migrations import migrate
+from gateway.store.postgres.pool import Pool
+from gateway.store.postgres.session import connect
+from gateway.store.sql_store import SqlStore
+
+Value = TypeVar("Value")
+
+# An operator's sum over a long time may take so many seconds.
+_SUM_S = 120
+
+
+class PostgresStore(SqlStore):
+    """Everything durable, in one PostgreSQL. Implements `contracts.Store`."""
+
+    def __init__(self, address: str, *, node: str = "gateway", connections: int = 8) -> None:
+        self._address = address
+        self._node = node
+        self._connections = connections
+        super().__init__()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await asyncio.to_thread(self._prepare)
+        except psycopg.OperationalError as error:
+            raise SettingsError(
+                "The database of GATEWAY_DATABASE_URL does not answer "
+                f"({_first_line(error)}). Check the address, and that the server runs."
+            ) from None
+        self._pool = Pool(self._address, self._node, self._connections)
+        return self
+
+    def _prepare(self) -> None:
+        """Refuse a database that would not do, and bring its schema up to date."""
+        with connect(self._address, self._node) as raw:
+            _refuse_pooling(raw, self._address)
+            migrate(raw)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.operators.close()
+        await self._pool.close()
+
+    async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._pool.write(function, *arguments)
+
+    async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._pool.read(function, *arguments)
+
+    async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._pool.read(function, *arguments)
+
+    async def _open_sums(self) -> SumReader:
+        return _Sums(Pool(self._address, f"{self._node} sums", 1, statement_s=_SUM_S))
+
+    @property
+    def is_full(self) -> bool:
+        return self._pool.is_full
+
+    async def check_writable(self) -> None:
+        await self.ping()
+
+    async def give_back_space(self) -> None:
+        """Do nothing: the server's own vacuum does it."""
+
+
+class _Sums:
+    """Runs an operator's sums, each on one state of the database, on a connection of its own."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def run(self, function: Callable[..., Any]) -> Any:
+        """Call `function` with the connection."""
+        return await self._pool.read_one_state(function)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._pool.close()
+
+
+def _refuse_pooling(raw: psycopg.Connection[Any], address: str) -> None:
+    """Raise `SettingsError` where a pooler lends sessions for one transaction only.
+
+    Locks, LISTEN and settings belong to a session there. Two clients that are connected at once
+    and speak to the same session betray such a pooler.
+    """
+    with connect(address, "gateway check") as other:
+        pids = [each.execute("SELECT pg_backend_pid()").fetchone() for each in (raw, other, raw)]
+    if pids[0] == pids[1] or pids[0] != pids[2]:
+        raise SettingsError(
+            "GATEWAY_DATABASE_URL leads to a pooler in transaction mode. The gateway needs its "
+            "sessions for itself: use the direct address, or a pooler in session mode."
+        )
+
+
+def _first_line(error: psycopg.Error) -> str:
+    """Return the reason without the address, which may hold the password."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,61 @@
+"""A proxy before PostgreSQL that loses the answer to a COMMIT, as a network may."""
+
+import asyncio
+import contextlib
+
+_COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
+
+
+class LossyProxy:
+    """Passes bytes on; while `losses` is positive, a COMMIT ends the connection instead."""
+
+    def __init__(self, socket_path, *, reaches_server):
+        self.losses = 0
+        self.port = 0
+        self._socket_path = socket_path
+        self._reaches_server = reaches_server
+
+    def lead_to(self, address):
+        """Return the address of a database by way of this proxy."""
+        database = address.partition("?")[0].rpartition("/")[2]
+        return f"postgresql://gateway@127.0.0.1:{self.port}/{database}?sslmode=disable"
+
+    async def serve(self, reader, writer):
+        """Pass one connection on, both ways, until one side ends it."""
+        up_reader, up_writer = await asyncio.open_unix_connection(self._socket_path)
+        down = asyncio.create_task(_pass_on(up_reader, writer))
+        try:
+            while data := await reader.read(65536):
+                if self.losses and data == _COMMIT:
+                    self.losses -= 1
+                    down.cancel()
+                    if self._reaches_server:
+                        up_writer.write(data)
+                        await up_writer.drain()
+                    return
+                up_writer.write(data)
+                await up_writer.drain()
+        finally:
+            down.cancel()
+            writer.close()
+            up_writer.close()
+
+
+async def _pass_on(reader, writer):
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def lossy_proxy(server, *, reaches_server):
+    """Run a proxy before a `PostgresServer`."""
+    proxy = LossyProxy(server.socket_path, reaches_server=reaches_server)
+    listener = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    proxy.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield proxy
+    finally:
+        listener.close()

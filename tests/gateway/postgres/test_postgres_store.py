@@ -1,0 +1,248 @@
+"""PostgresStore: the contract of every store, and what only several nodes can get wrong."""
+
+import asyncio
+import secrets
+
+import psycopg
+import pytest
+
+from gateway.contracts import SignedTransaction
+from gateway.contracts.payers import PayerBusy, ReserveLimits
+from gateway.domain import Task
+from gateway.errors import RefundRefused, SettingsError, StoreUnavailable, TxAlreadyUsed
+from gateway.store import meta
+from gateway.store.postgres import pool
+from gateway.store.postgres.store import PostgresStore
+from gateway.testing.store.contract import StoreContract
+from gateway.testing.store.facts import (
+    NOW,
+    RESULT,
+    SIGNER,
+    authorization,
+    key_of,
+    kinds,
+    new_task,
+    reserved,
+    signed_transaction,
+    transfer,
+    tx_hash,
+    unsigned_transaction,
+)
+from tests.gateway.postgres.lossy_proxy import lossy_proxy
+
+
+class TestPostgresStore(StoreContract):
+    @pytest.fixture
+    async def store(self, database_url):
+        async with PostgresStore(database_url) as opened:
+            yield opened
+
+
+# -- several nodes
+
+
+@pytest.fixture
+async def nodes(database_url):
+    """Two stores on one database, as two machines have them."""
+    async with (
+        PostgresStore(database_url, node="a") as one,
+        PostgresStore(database_url, node="b") as other,
+    ):
+        yield one, other
+
+
+async def test_nodes_that_start_at_once_make_one_schema(database_url):
+    async def start(node):
+        async with PostgresStore(database_url, node=node) as store:
+            return await store.meta("secret", lambda: node)
+
+    assert len(set(await asyncio.gather(*map(start, "abcd")))) == 1
+
+
+async def test_a_transaction_pays_once_on_whichever_node(nodes):
+    outcomes = await asyncio.gather(
+        *(accept(store, number) for number in range(20) for store in nodes), return_exceptions=True
+    )
+    assert kinds(outcomes).count(Task) == 20
+    assert kinds(outcomes).count(TxAlreadyUsed) == 20
+
+
+async def accept(store, number):
+    return await store.accept_direct(
+        new_task(id=f"{secrets.token_hex(12)}"), tx_hash(number), [transfer(number)], None
+    )
+
+
+async def test_nonces_of_one_key_have_no_gap_and_no_double_over_nodes(nodes):
+    tasks = [await reserved(nodes[0], nonce) for nonce in range(40)]
+    sent = await asyncio.gather(
+        *(
+            nodes[number % 2].begin_settling(task.payment.id, unsigned_transaction(7), now=NOW)
+            for number, task in enumerate(tasks)
+        )
+    )
+    assert sorted(one.nonce for one in sent) == list(range(7, 47))
+
+
+async def test_a_payer_has_no_more_open_than_allowed_over_nodes(nodes):
+    limits = ReserveLimits(most_open=3, balance_units=10**9, held_file_bytes=10**6)
+
+    async def reserve(number):
+        signed = authorization(number)
+        task = new_task(id=secrets.token_hex(12))
+        store = nodes[number % 2]
+        return await store.reserve(task, signed, key_of(signed), 0, limits=limits)
+
+    outcomes = await asyncio.gather(*map(reserve, range(30)), return_exceptions=True)
+    assert kinds(outcomes).count(Task) == 3
+    assert kinds(outcomes).count(PayerBusy) == 27
+
+
+async def test_the_days_cap_of_refunds_holds_over_nodes(nodes):
+    owed = [await owed_refund(nodes[0], number) for number in range(10)]
+
+    async def begin(number, case):
+        return await nodes[number % 2].refunds.begin(
+            case.payment.id,
+            signed_transaction(number),
+            sender=SIGNER,
+            recipient=case.recipient,
+            search_from_block=0,
+            cap_units=3 * case.amount_units,
+            now=NOW,
+        )
+
+    begun = [begin(*each) for each in enumerate(owed)]
+    outcomes = await asyncio.gather(*begun, return_exceptions=True)
+    assert kinds(outcomes).count(SignedTransaction) == 3
+    assert kinds(outcomes).count(RefundRefused) == 7
+
+
+async def owed_refund(store, number):
+    await accept(store, number)
+    (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+    assert await store.queue.fail(lease, details="x", error="y", now=NOW)
+    case = await store.refunds.case(lease.task_id)
+    assert case is not None
+    return case
+
+
+async def test_a_task_is_leased_by_one_node(nodes):
+    for number in range(30):
+        await accept(nodes[0], number)
+    leases = await asyncio.gather(
+        *(store.queue.claim(4, lease_s=60, now=NOW + 1) for _ in range(6) for store in nodes)
+    )
+    found = [lease.task_id for batch in leases for lease in batch]
+    assert len(found) == len(set(found))
+    assert len(found) + len(await nodes[0].queue.claim(99, lease_s=60, now=NOW + 1)) == 30
+
+
+@pytest.mark.parametrize("limit", [3, 10])
+async def test_logins_are_counted_over_nodes(nodes, limit):
+    attempts = [
+        nodes[number % 2].count_attempt("1.2.3.4", limit=limit, window_s=60, now=NOW)
+        for number in range(40)
+    ]
+    assert (await asyncio.gather(*attempts)).count(0) == limit
+
+
+@pytest.mark.parametrize("without", ["locks", "snapshots"])
+async def test_these_tests_see_a_store_that_lets_two_writes_pass(nodes, monkeypatch, without):
+    """Without its locks, or without one state for each write, the cap does not hold."""
+    if without == "locks":
+        monkeypatch.setattr(pool, "lock_of", lambda *_: None)
+    else:
+        monkeypatch.setattr(pool, "lock_of", lambda *_: None)
+        monkeypatch.setattr(pool, "_READ_COMMITTED", {meta.count_login_attempt})
+    passed = 0
+    for number in range(20):
+        attempts = [
+            nodes[one % 2].count_attempt(f"1.2.3.{number}", limit=1, window_s=60, now=NOW)
+            for one in range(8)
+        ]
+        passed = max(passed, (await asyncio.gather(*attempts)).count(0))
+    assert passed > 1
+
+
+# -- what a server does that goes away
+
+
+async def test_a_crash_of_the_server_loses_nothing_that_was_answered(postgres_server, database_url):
+    async with PostgresStore(database_url) as store:
+        task = await accept(store, 1)
+        await asyncio.to_thread(postgres_server.crash)
+        waiting = asyncio.create_task(store.task(task.id))
+        await asyncio.to_thread(postgres_server.restart)
+        assert await waiting == task
+        with pytest.raises(TxAlreadyUsed):
+            await accept(store, 1)
+
+
+async def test_a_server_that_is_gone_is_one_sentence(postgres_server, database_url, monkeypatch):
+    monkeypatch.setattr(pool, "_PATIENCE_S", 0.2)
+    async with PostgresStore(database_url) as store:
+        await asyncio.to_thread(postgres_server.crash)
+        try:
+            with pytest.raises(StoreUnavailable, match="never charged twice"):
+                await accept(store, 1)
+            with pytest.raises(StoreUnavailable):
+                await store.task("x")
+        finally:
+            await asyncio.to_thread(postgres_server.restart)
+        assert await store.task("x") is None
+
+
+@pytest.mark.parametrize("reaches_server", [True, False])
+async def test_a_commit_without_an_answer_is_looked_up(
+    postgres_server, database_url, reaches_server
+):
+    """Whether or not it happened, the buyer gets its task, once."""
+    async with lossy_proxy(postgres_server, reaches_server=reaches_server) as proxy:
+        address = proxy.lead_to(database_url)
+        async with PostgresStore(address, connections=1) as store:
+            proxy.losses = 1
+            task = await accept(store, 1)
+            assert proxy.losses == 0
+            assert (await store.task(task.id)) == task
+            assert await store.counts() == {"tasks": {"queued": 1}, "payments": {"settled": 1}}
+
+
+async def test_a_lost_commit_of_each_write_is_answered_as_it_was(postgres_server, database_url):
+    async with (
+        lossy_proxy(postgres_server, reaches_server=True) as proxy,
+        PostgresStore(proxy.lead_to(database_url), connections=1) as store,
+    ):
+        await accept(store, 1)
+        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        proxy.losses = 1
+        # A second run would find the lease gone, and the worker would drop its outputs.
+        assert await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW)
+        assert proxy.losses == 0
+
+
+async def test_a_database_of_another_program_is_left_alone(database_url):
+    with psycopg.connect(database_url) as raw:
+        raw.execute("CREATE TABLE payments (id int)")
+    with pytest.raises(SettingsError, match="another program"):
+        async with PostgresStore(database_url):
+            pass
+
+
+async def test_a_database_of_a_newer_release_stops_the_start(database_url):
+    async with PostgresStore(database_url) as store:
+        await store.ping()
+    with psycopg.connect(database_url) as raw:
+        raw.execute("UPDATE schema_version SET number = 9999")
+        raw.execute("UPDATE meta SET value = '9999' WHERE key = 'readable_by'")
+    with pytest.raises(SettingsError, match="version 9999"):
+        async with PostgresStore(database_url):
+            pass
+
+
+async def test_an_address_without_a_server_stops_the_start_without_its_password(tmp_path):
+    address = f"postgresql://gateway:hunter2@/gateway?host={tmp_path}"
+    with pytest.raises(SettingsError, match="does not answer") as caught:
+        async with PostgresStore(address):
+            pass
+    assert "hunter2" not in str(caught.value)

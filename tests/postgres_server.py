@@ -1,0 +1,174 @@
+"""A PostgreSQL server for tests: a cluster that ends with the run, and a database for each test.
+
+Debian's package `postgresql` brings the programs. Without them these tests skip; where
+GATEWAY_TESTS_NEED_POSTGRES is set, as in `.ci/run`, they fail.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+_TEMPLATE = "gateway_template"
+_SETTINGS = {
+    "fsync": "off",
+    "listen_addresses": "",
+    "max_connections": "100",
+    "shared_buffers": "16MB",
+    "autovacuum": "off",
+}
+
+
+def find_programs() -> Path | None:
+    """Return the folder with `initdb` and `postgres`, the newest one; None without them."""
+    found = shutil.which("initdb")
+    if found:
+        return Path(found).resolve().parent
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: each.parent.name)
+    return folders[-1] if folders else None
+
+
+class PostgresServer:
+    """A cluster that listens on a socket in its own folder."""
+
+    def __init__(self, programs: Path) -> None:
+        self._programs = programs
+        # PostgreSQL refuses to run as root. A socket's path may have 107 bytes, so it is short.
+        self._user = "postgres" if os.geteuid() == 0 else None
+        self._folder = Path(tempfile.mkdtemp(prefix="gw-pg-"))
+        self._numbers = itertools.count()
+        self._process: subprocess.Popen[bytes] | None = None
+        if self._user is not None:
+            shutil.chown(self._folder, self._user)
+
+    def start(self) -> None:
+        """Make the cluster and start the server; it ends when this process does."""
+        data = self._folder / "data"
+        self._run(
+            "initdb", "-D", str(data), "-A", "trust", "-U", "gateway", "--no-sync", "-E", "UTF8"
+        )
+        self._serve()
+        self._sql("postgres", f"CREATE DATABASE {_TEMPLATE}")
+
+    def stop(self) -> None:
+        """Stop the server at once, and delete the cluster."""
+        self.crash()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def crash(self) -> None:
+        """End the server without its checkpoint, as a crash would."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.wait(60)
+
+    def restart(self) -> None:
+        """Start the server again after `crash`."""
+        self._serve()
+
+    @property
+    def socket_path(self) -> str:
+        """The path of the server's socket."""
+        return str(self._folder / ".s.PGSQL.5432")
+
+    def address_of(self, database: str) -> str:
+        """Return the URL of a database."""
+        return f"postgresql://gateway@/{database}?host={self._folder}"
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """Make an empty database, and drop it afterwards; the value is its URL."""
+        name = f"test_{next(self._numbers)}"
+        self._sql("postgres", f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
+        try:
+            yield self.address_of(name)
+        finally:
+            self._sql("postgres", f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _serve(self) -> None:
+        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        command = [
+            str(self._programs / "postgres"),
+            *("-D", str(self._folder / "data")),
+            *("-c", f"unix_socket_directories={self._folder}"),
+            *settings,
+        ]
+        # The shell ends the server as soon as its input ends: with the run, however that ends.
+        watch = '"$@" </dev/null & server=$!; cat >/dev/null; kill -QUIT $server; wait $server'
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                ["sh", "-c", watch, "sh", *command],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                user=self._user,
+                cwd="/",
+                start_new_session=True,
+            )
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        import psycopg
+
+        give_up_at = time.monotonic() + 120
+        while True:
+            try:
+                psycopg.connect(self.address_of("postgres")).close()
+            except psycopg.OperationalError:
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [str(self._programs / program), *arguments],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            user=self._user,
+            cwd="/",
+        )
+
+    def _sql(self, database: str, statement: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.address_of(database), autocommit=True) as raw:
+            raw.execute(statement.encode())
+
+
+def start_or_skip() -> PostgresServer:
+    """Return a running server; skip, or fail where the run needs one, without the programs."""
+    programs = find_programs()
+    if programs is None or not _has_user():
+        sentence = "PostgreSQL is not installed: apt-get install postgresql"
+        if os.environ.get("GATEWAY_TESTS_NEED_POSTGRES"):
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    server = PostgresServer(programs)
+    try:
+        server.start()
+    except BaseException:
+        server.stop()
+        raise
+    return server
+
+
+def _has_user() -> bool:
+    """Whether there is a user who may run the server."""
+    if os.geteuid() != 0:
+        return True
+    try:
+        pwd.getpwnam("postgres")
+    except KeyError:
+        return False
+    return True
