@@ -6,11 +6,12 @@ either everything or nothing.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
 from gateway.errors import SettingsError
+from gateway.store.moving.target import Target
 from gateway.store.sql import Connection
 
 # Each database has its own: what they say is about that database alone.
@@ -20,15 +21,6 @@ _OWN_META_END = "_before_move"
 _ORIGIN = "moved_from"
 _ROWS_AT_ONCE = 1_000
 _DIGEST_RANGE = 1 << 256
-
-
-class Target(Connection, Protocol):
-    """A connection to PostgreSQL on which BEGIN and COMMIT are ours."""
-
-    @property
-    def raw(self) -> Any:
-        """Psycopg's own connection: it takes a table's rows as one stream."""
-        ...
 
 
 @attrs.frozen(kw_only=True)
@@ -89,6 +81,11 @@ def tables_of(source: Connection) -> list[Table]:
 
 def _columns_of(source: Connection, table: str) -> tuple[str, ...]:
     return tuple(row[1] for row in source.execute(f'PRAGMA table_info("{table}")'))
+
+
+def count(db: Connection, table: Table) -> int:
+    """Return how many rows a table has."""
+    return int(db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608 - a name
 
 
 def check_target(target: Target, tables: Sequence[Table]) -> None:
@@ -201,11 +198,9 @@ def _continue_numbers(target: Target) -> None:
            WHERE table_schema = current_schema() AND is_identity = 'YES'"""
     ).fetchall()
     for table, column in numbered:
-        highest = target.execute(f"SELECT max({column}) FROM {table}").fetchone()[0]  # noqa: S608 - names
-        if highest is not None:
-            target.execute(
-                "SELECT setval(pg_get_serial_sequence(?, ?), ?)", (table, column, highest)
-            ).fetchone()
+        # Of an empty table there is no highest, and setval of NULL does nothing.
+        highest = f"(SELECT max({column}) FROM {table})"  # noqa: S608 - names
+        target.execute(f"SELECT setval(pg_get_serial_sequence(?, ?), {highest})", (table, column))
 
 
 _SUMS = (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gateway.errors import SettingsError
 from gateway.store.moving import copying, notes
-from gateway.store.moving.copying import Target
+from gateway.store.moving.target import Target
 
 
 @contextlib.contextmanager

@@ -43,7 +43,7 @@ class PostgresStore(SqlStore):
     def _prepare(self) -> None:
         """Refuse a database that would not do, and bring its schema up to date."""
         with connect(self._address, self._node) as raw:
-            _refuse_pooling(raw, self._address)
+            refuse_pooling(raw, self._address)
             migrate(raw)
 
     async def __aexit__(
@@ -93,7 +93,7 @@ class _Sums:
         await self._pool.close()
 
 
-def _refuse_pooling(raw: psycopg.Connection[Any], address: str) -> None:
+def refuse_pooling(raw: psycopg.Connection[Any], address: str) -> None:
     """Raise `SettingsError` where a pooler lends sessions for one transaction only.
 
     Locks, LISTEN and settings belong to a session there. Two clients that are connected at once

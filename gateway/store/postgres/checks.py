@@ -1,0 +1,77 @@
+"""What `gateway check` asks PostgreSQL; each function returns what it found as a sentence.
+
+They change nothing, not even the schema: nodes of another release may run on it.
+"""
+
+import time
+from typing import Any
+
+import psycopg
+
+from gateway.errors import SettingsError
+from gateway.store.postgres.migrations import migrations, version_of
+
+# Leases are told apart by time, and last a minute.
+_MOST_SKEW_S = 1.0
+
+
+def check_server(raw: psycopg.Connection[Any]) -> str:
+    """Return the server's version; raises `SettingsError` for one that takes no writes."""
+    version, is_standby, is_read_only = _first(
+        raw,
+        """SELECT current_setting('server_version'), pg_is_in_recovery(),
+           current_setting('transaction_read_only') = 'on'""",
+    )
+    if is_standby or is_read_only:
+        raise SettingsError(
+            "GATEWAY_DATABASE_URL leads to a standby, which takes no writes: name the primary."
+        )
+    return f"PostgreSQL {version}, writable"
+
+
+def check_durability(raw: psycopg.Connection[Any]) -> str:
+    """Return what a failover may forget; raises `SettingsError` where a power cut forgets, too."""
+    fsync, pages, standbys = _first(
+        raw,
+        """SELECT current_setting('fsync'), current_setting('full_page_writes'),
+           current_setting('synchronous_standby_names')""",
+    )
+    if fsync != "on" or pages != "on":
+        raise SettingsError(
+            "The server forgets payments in a power cut: set fsync and full_page_writes to on."
+        )
+    if standbys:
+        return f"a payment is on a standby as well before it is answered ({standbys})"
+    return "a payment is on the primary's disk before it is answered; no standby is waited for"
+
+
+def check_schema(raw: psycopg.Connection[Any]) -> str:
+    """Return the number of the schema, and what the next start makes of it."""
+    version, newest = version_of(raw), migrations()[-1][0]
+    if version == 0:
+        return "empty; the first start makes the tables"
+    if version < newest:
+        return f"version {version}; the next start makes it {newest}"
+    return f"version {version}"
+
+
+def check_clock(raw: psycopg.Connection[Any]) -> str:
+    """Return how far this machine's clock is from the server's; raises `SettingsError`."""
+    began = time.time()
+    (there,) = _first(raw, "SELECT extract(epoch FROM clock_timestamp())::float8")
+    ended = time.time()
+    # The answer is from some moment between the two.
+    skew_s = max(began - there, there - ended, 0.0)
+    if skew_s > _MOST_SKEW_S:
+        raise SettingsError(
+            f"This machine's clock is {skew_s:.1f} s from the database's; nodes tell leases apart "
+            "by time. Let both take the time from a time server (NTP)."
+        )
+    return f"within {max(skew_s, ended - began):.3f} s of the database's clock"
+
+
+def _first(raw: psycopg.Connection[Any], sql: str) -> Any:
+    row = raw.execute(sql.encode()).fetchone()
+    if row is None:
+        raise psycopg.InterfaceError("the server answered nothing")
+    return row

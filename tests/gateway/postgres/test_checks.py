@@ -1,0 +1,52 @@
+"""What `gateway check` finds of a PostgreSQL."""
+
+import pytest
+
+from gateway.errors import SettingsError
+from gateway.store.postgres import checks
+from gateway.store.postgres.migrations import migrate, migrations
+from gateway.store.postgres.session import connect
+
+NEWEST = migrations()[-1][0]
+
+
+@pytest.fixture
+def raw(database_url):
+    with connect(database_url, "test") as opened:
+        yield opened
+
+
+def test_a_server_is_named_and_writable(raw):
+    assert checks.check_server(raw).startswith("PostgreSQL ")
+
+
+def test_a_server_that_takes_no_writes_is_wrong(raw):
+    raw.execute("SET default_transaction_read_only = on")
+    with pytest.raises(SettingsError, match="name the primary"):
+        checks.check_server(raw)
+
+
+def test_a_server_that_forgets_is_wrong(raw):
+    # The tests' own server is one.
+    with pytest.raises(SettingsError, match="forgets payments in a power cut"):
+        checks.check_durability(raw)
+
+
+def test_a_check_makes_no_schema_and_tells_which_there_is(raw):
+    assert checks.check_schema(raw).startswith("empty")
+    assert raw.execute("SELECT to_regclass('payments')").fetchone()[0] is None
+    migrate(raw)
+    assert checks.check_schema(raw) == f"version {NEWEST}"
+    raw.execute("UPDATE schema_version SET number = number - 1")
+    assert checks.check_schema(raw) == f"version {NEWEST - 1}; the next start makes it {NEWEST}"
+
+
+@pytest.mark.parametrize(("ahead_s", "ok"), [(0.0, True), (-30.0, False), (30.0, False)])
+def test_a_clock_that_differs_is_wrong(raw, monkeypatch, ahead_s, ok):
+    now = checks.time.time
+    monkeypatch.setattr(checks.time, "time", lambda: now() + ahead_s)
+    if ok:
+        assert checks.check_clock(raw).startswith("within ")
+    else:
+        with pytest.raises(SettingsError, match=r"clock is [23].* s from the database's"):
+            checks.check_clock(raw)
