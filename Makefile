@@ -31,7 +31,7 @@ LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-comm
 
 # What every image has.
 IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra passkeys \
-	--extra postgres
+	--extra postgres --extra redis
 
 lock:
 	$(PYTHON) deploy/check_python.py

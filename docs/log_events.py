@@ -75,6 +75,11 @@ EVENTS: dict[str, str] = {
         "none. Send ETH."
     ),
     "key.well": "The refund key holds enough ETH again.",
+    "limits.redis_answers": "Redis counts the requests of all nodes again.",
+    "limits.redis_silent": (
+        "The Redis of GATEWAY_LIMITS_URL fails or is slow, as `problem` says: each node counts a "
+        "client's requests by itself, and one request in five seconds asks Redis again."
+    ),
     "loop.blocked": (
         "A plugin, or the gateway, holds the event loop: every request waits. `frames` say where."
     ),

@@ -46,7 +46,7 @@ from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.background import run_background_work
 from gateway.web.mcp import McpDoor, serves_mcp
-from gateway.web.rate_limits import RateLimits
+from gateway.web.rate_limits import make_limits
 from gateway.web.readiness import Readiness
 from gateway.web.routes.tasks import render_event
 from gateway.web.services import EXTENSION, FAILURE, Services, Timing
@@ -271,7 +271,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         notifiers=parts.manager.notifiers(),
         payments=payments,
         workers=workers,
-        limits=RateLimits(settings, now),
+        limits=make_limits(settings, now, installation.file_secret),
         notifications=notifications,
         long_polls=LongPolls(settings.max_long_polls, settings.max_long_polls_per_address),
         deliveries=deliveries,

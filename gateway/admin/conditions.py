@@ -34,11 +34,12 @@ def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
         ):
             continue
         stopped = "Nothing is sold" if check.stops_everything else f"{check.stops} stopped"
+        title = f"Not well: {check.name}" if check.stops_nothing else f"{stopped}: {check.name}"
         yield Condition(
             condition="check",
             subject=check.name,
-            level="bad",
-            title=f"{stopped}: {check.name}",
+            level="warn" if check.stops_nothing else "bad",
+            title=title,
             text=check.problem,
             page="system",
             button="Details",

@@ -237,7 +237,9 @@ def _find_selling(facts: Facts) -> Selling:
     is_stopped = any(not check.ok and check.stops_everything for check in facts.checks)
     if is_stopped or not any(one.sells for one in offered):
         return "no"
-    is_all = all(check.ok for check in facts.checks) and all(one.sells for one in offered)
+    is_all = all(check.ok or check.stops_nothing for check in facts.checks) and all(
+        one.sells for one in offered
+    )
     return "yes" if is_all else "some"
 
 

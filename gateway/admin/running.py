@@ -20,6 +20,11 @@ class Check:
         """Whether nothing is sold while the check fails."""
         return self.stops == "everything"
 
+    @property
+    def stops_nothing(self) -> bool:
+        """Whether all is sold although the check fails."""
+        return self.stops == "nothing"
+
 
 @attrs.frozen(kw_only=True)
 class Running:

@@ -32,7 +32,7 @@ from gateway.plugins.health import problem_of
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.upstream import Upstream
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
-from gateway.settings import Settings, check_alarms, check_server, load_settings
+from gateway.settings import Settings, check_alarms, check_limits, check_server, load_settings
 from gateway.store import SqliteStore
 from gateway.store.data_folder import enter_data
 
@@ -104,6 +104,7 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
         settings = load_settings()
         check_server(settings)
         check_alarms(settings)
+        check_limits(settings)
         enter_data(settings)
     except SettingsError as error:
         return [Row(name="settings", ok=False, found=str(error))]
@@ -126,6 +127,7 @@ async def _check_all(settings: Settings) -> list[Row]:
             await _make_row("database", lambda: _check_database(settings)),
             await _make_row("outputs", open_outputs(settings, "gateway check").probe),
             await _make_row("copies", lambda: _check_copies(settings)),
+            *await _check_limits(settings),
             await _make_row("plugins", lambda: _check_plugins(settings, chain)),
             await _make_row("prices", lambda: check_prices(settings)),
             await _make_row("sandbox", _check_sandbox),
@@ -182,6 +184,27 @@ async def _check_copies(settings: Settings) -> str:
         return f"{place}: no copy yet"
     age_min = (time.time() - copies[0].at) / 60
     return f"{place}: {len(copies)} copies, the newest {age_min:,.0f} min old"
+
+
+async def _check_limits(settings: Settings) -> list[Row]:
+    """Return a row for the Redis of the rate limits; none where none is set."""
+    if not settings.limits_url:
+        return []
+    return [await _make_row("limits", lambda: _ask_redis(settings))]
+
+
+async def _ask_redis(settings: Settings) -> str:
+    # Redis' client is an extra.
+    from gateway.web.shared_rate_limits import RedisWindows  # noqa: PLC0415
+
+    windows = RedisWindows(settings.limits_url)
+    began = time.perf_counter()
+    problem = await windows.find_problem()
+    ms = (time.perf_counter() - began) * 1000
+    await windows.close()
+    if problem:
+        raise ValueError(f"each node counts by itself: {problem}")
+    return f"Redis counts the requests of all nodes, {ms:.0f} ms"
 
 
 async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:

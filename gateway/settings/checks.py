@@ -72,6 +72,15 @@ def check_alarms(settings: Settings) -> None:
         )
 
 
+def check_limits(settings: Settings) -> None:
+    """Raise `SettingsError` where limits are to be counted in Redis, whose client is missing."""
+    if settings.limits_url and importlib.util.find_spec("redis") is None:
+        raise SettingsError(
+            "GATEWAY_LIMITS_URL is set, but redis cannot be found: run pip install "
+            "'generation-gateway[redis]', or unset the variable."
+        )
+
+
 _ONE_OF = {
     "network": tuple(NETWORKS),
     "log_format": ("json", "console"),
@@ -143,7 +152,18 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         **{name: 0 < getattr(settings, name) < math.inf for name in _POSITIVE},
         **{name: bool(_LIMIT.fullmatch(getattr(settings, name))) for name in _LIMITS},
         "limit_price": not settings.limit_price or bool(_LIMIT.fullmatch(settings.limit_price)),
+        "limits_url": not settings.limits_url or _is_redis(settings.limits_url),
     }
+
+
+def _is_redis(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        # Reading the port is what finds a wrong one.
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in ("redis", "rediss") and bool(parts.hostname)
 
 
 def _keys_of(settings: Settings) -> dict[str, str]:

@@ -197,6 +197,16 @@ class Settings(AlarmSettings, BackupSettings, IdentitySettings):
         "Rate limit of POST /admin/login over all addresses together. A browser that has opened "
         "the admin page in the last 30 days counts by itself, so strangers cannot lock it out.",
     )
+    # It may hold a password, so it is not shown.
+    limits_url: str = setting(
+        "",
+        "Redis in which the rate limits of all nodes on one database are counted together: "
+        "`redis://` or `rediss://`. Empty: each node counts by itself, and so does each while "
+        "Redis is silent. Logins are counted in the database either way. Needs the extra `redis` "
+        "(it is in the image).",
+        example="rediss://:password@redis.example.com:6379/0",
+        shown=False,
+    )
     max_long_polls: int = setting(
         250,
         "Requests to GET /api/task/* that may wait (`?wait=`) at the same time; more are answered "

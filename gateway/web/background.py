@@ -78,6 +78,7 @@ def _start_background_tasks(services: Services) -> list[asyncio.Task[Any]]:
         "warm-up": _warm_up(services),
         "retention": retention.sweep_forever(services.store, services.output_store, services.now),
         "probing": _probe_providers(services),
+        "limits": services.limits.find_problem(),
         "wallet": _look_at_wallet(services),
         "backups": _make_backups(services),
         "state-watch": _watch_state(services),
@@ -190,6 +191,7 @@ async def _close(services: Services) -> None:
     if services.mcp is not None:
         await services.mcp.close()
     await services.linked_files.close()
+    await services.limits.close()
     await services.catalog.close()
     services.pages.close()
     services.sent_pictures.close()

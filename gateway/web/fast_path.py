@@ -202,7 +202,7 @@ async def _answer(gateway: Services, question: _Question, address: str, receive:
     """Return the answer to a question, be it an error; raises `HungUp`."""
     try:
         if question.limit is not None:
-            gateway.limits.hit(question.limit, address)
+            await gateway.limits.hit(question.limit, address)
         return await question.answer(gateway, address, receive)
     except HungUp:
         raise

@@ -51,7 +51,7 @@ def limited(
     def decorate(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Answer]:
         @functools.wraps(route)
         async def counted(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-            services().limits.hit(name() if callable(name) else name, address())
+            await services().limits.hit(name() if callable(name) else name, address())
             return await route(*args, **kwargs)
 
         return counted
@@ -104,7 +104,7 @@ def _parse_address(text: str, peer: str) -> str:
 
 
 class RateLimits:
-    """The limits of spec §8 that are counted in memory."""
+    """The limits of spec §8 but the logins', counted in this process's memory."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
@@ -121,18 +121,54 @@ class RateLimits:
             if limit
         }
 
-    def hit(self, name: str, address: str) -> None:
+    async def hit(self, name: str, address: str) -> None:
         """Count a request; where no `price` limit is set, `price` counts as `x402`.
 
         Raises `TooManyRequests` with the whole seconds after which the next request passes.
         """
+        limit, name = self._find(name)
+        if not self._limiter.hit(limit, name, address):
+            raise self._refusal(limit, name, address)
+
+    async def find_problem(self) -> str:
+        """Return what keeps limits from being counted as they should; empty where nothing does."""
+        return ""
+
+    async def close(self) -> None:
+        """Put down what was opened."""
+
+    def _find(self, name: str) -> tuple[RateLimitItemPerSecond, str]:
+        """Return the limit that a name stands for, and its own name."""
         if name == "price" and name not in self._limits:
             name = "x402"
-        limit = self._limits[name]
-        if self._limiter.hit(limit, name, address):
-            return
+        return self._limits[name], name
+
+    def _check(self, limit: RateLimitItemPerSecond, name: str, address: str) -> None:
+        """Raise `TooManyRequests` where this process's window is full; count nothing."""
+        if not self._limiter.test(limit, name, address):
+            raise self._refusal(limit, name, address)
+
+    def _refusal(self, limit: RateLimitItemPerSecond, name: str, address: str) -> TooManyRequests:
         oldest = self._limiter.get_window_stats(limit, name, address).reset_time
-        raise TooManyRequests(max(1, math.ceil(oldest - self._clock())))
+        return too_many(oldest - self._clock())
+
+
+def make_limits(settings: Settings, clock: Clock, secret: str) -> RateLimits:
+    """Return what counts requests, over all nodes where GATEWAY_LIMITS_URL is set.
+
+    `secret` is the installation's. Raises `SettingsError` for an address that is none of a Redis.
+    """
+    if not settings.limits_url:
+        return RateLimits(settings, clock)
+    # Redis' client is an extra, and costs memory.
+    from gateway.web.shared_rate_limits import SharedRateLimits  # noqa: PLC0415
+
+    return SharedRateLimits(settings, clock, secret)
+
+
+def too_many(wait_s: float) -> TooManyRequests:
+    """Return the refusal of a request before `wait_s` seconds are over."""
+    return TooManyRequests(max(1, math.ceil(wait_s)))
 
 
 class LoopStorage(Storage, MovingWindowSupport):

@@ -11,6 +11,8 @@ from gateway.settings import Settings
 
 # Anybody may ask for the checks. Questions cost at most one round of checks in this time.
 KEPT_S = 5.0
+# The value of `Check.stops` for a check that stops no sale.
+NOTHING = "nothing"
 
 
 @attrs.define
@@ -52,9 +54,9 @@ class Readiness:
 class Check:
     """The result of one check.
 
-    `stops` names what is not sold while the check fails. `summary` says what is wrong in a fixed
-    sentence, which strangers may read. `problem` says what was found; it may quote a vendor or an
-    RPC endpoint, so only the operator reads it.
+    `stops` names what is not sold while the check fails, or is `NOTHING`. `summary` says what is
+    wrong in a fixed sentence, which strangers may read. `problem` says what was found; it may
+    quote a vendor or an RPC endpoint, so only the operator reads it.
     """
 
     name: str

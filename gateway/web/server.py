@@ -19,7 +19,7 @@ from quart import Quart
 from gateway.errors import SettingsError
 from gateway.redaction import Redactor, secrets_of
 from gateway.sandbox.child.prctl import hide_memory
-from gateway.settings import Settings, check_alarms, check_server
+from gateway.settings import Settings, check_alarms, check_limits, check_server
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.sqlite.backup import forget_restored_by
 from gateway.web import hypercorn_server
@@ -40,6 +40,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     """
     check_server(settings)
     check_alarms(settings)
+    check_limits(settings)
     redactor = Redactor(secrets_of(settings))
     configure_logs(settings.log_format, redactor)
     enter_data(settings)

@@ -71,7 +71,7 @@ async def answer_call(gateway: Services, call: ToolCall) -> dict[str, Any] | Non
 
 
 async def _show(gateway: Services, call: ToolCall) -> dict[str, Any]:
-    gateway.limits.hit(TASK_LIMIT, call.incoming.address)
+    await gateway.limits.hit(TASK_LIMIT, call.incoming.address)
     task_id = call.arguments.get("taskId")
     if not isinstance(task_id, str):
         raise ValidationError("taskId must be a string.")
@@ -86,7 +86,7 @@ async def _show(gateway: Services, call: ToolCall) -> dict[str, Any]:
 async def _sell(gateway: Services, registered: Registered, call: ToolCall) -> dict[str, Any]:
     if not call.incoming.is_counted:
         limit = "x402" if is_paid(call.meta) else PRICE_LIMIT
-        gateway.limits.hit(limit, call.incoming.address)
+        await gateway.limits.hit(limit, call.incoming.address)
     # Until the request is read, a refused payment is answered with the endpoint's own price.
     quote = gateway.quote(registered.endpoint)
     try:

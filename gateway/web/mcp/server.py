@@ -107,7 +107,7 @@ class _Tools:
         _require_modern(context)
         incoming = _incoming_of(context)
         try:
-            self._gateway.limits.hit(TASK_LIMIT, incoming.address)
+            await self._gateway.limits.hit(TASK_LIMIT, incoming.address)
             return await show_handle(self._gateway, params.task_id, incoming)
         except NotFound as error:
             raise MCPError(INVALID_PARAMS, error.message) from None

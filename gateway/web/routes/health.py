@@ -10,7 +10,7 @@ from gateway.errors import GatewayError
 from gateway.plugins.upstream import Upstream
 from gateway.version import VERSION
 from gateway.web.answers import Answer, json_answer
-from gateway.web.readiness import Check
+from gateway.web.readiness import NOTHING, Check
 from gateway.web.services import Services, services
 
 # The value of `Check.stops` for a check that stops all sales.
@@ -95,6 +95,7 @@ async def _ask_others(gateway: Services) -> list[Check]:
             stops="x402",
             summary="x402 payments cannot be settled now.",
         ),
+        *await _check_limits(gateway),
     ]
 
 
@@ -105,6 +106,22 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
         problem = f"{error.message} ({error.details})" if error.details else error.message
         return Check(name=name, ok=False, stops=stops, summary=summary, problem=problem)
     return Check(name=name, ok=True, stops=stops, summary=summary)
+
+
+async def _check_limits(gateway: Services) -> list[Check]:
+    """Return whether Redis counts the requests; no check where none is set."""
+    if not gateway.settings.limits_url:
+        return []
+    problem = await gateway.limits.find_problem()
+    return [
+        Check(
+            name="limits",
+            ok=not problem,
+            stops=NOTHING,
+            summary="Each node counts the requests of a client by itself.",
+            problem=f"Redis is silent, so each node counts by itself: {problem}",
+        )
+    ]
 
 
 def _check_draining(gateway: Services) -> Check:

@@ -42,17 +42,17 @@ async def exchange() -> Response:
 
 async def _answer(gateway: Services) -> Answer:
     client, came_at = address(), gateway.now()
-    gateway.limits.hit(MCP_LIMIT, client)
+    await gateway.limits.hit(MCP_LIMIT, client)
     _check_origin(gateway)
     # A large message is a call with a file, and counts as a purchase before it is read.
     is_counted = (request.content_length or 0) > MESSAGE_BYTES
     if is_counted:
-        gateway.limits.hit("x402", client)
+        await gateway.limits.hit("x402", client)
     data = cast(bytes, await request.get_data(cache=False, as_text=False))
     if request.mimetype not in ("", "application/json"):
         raise ValidationError("Content-Type must be application/json.")
     if not is_counted and len(data) > MESSAGE_BYTES:
-        gateway.limits.hit("x402", client)
+        await gateway.limits.hit("x402", client)
         is_counted = True
     message = await read_message(gateway, data)
     # A file would be in memory twice while the call is settled.

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from tests.gateway.refunds.test_refund_commands import environment
+from tests.redis_server import run_redis
 
 
 @pytest.fixture
@@ -42,3 +43,18 @@ def test_a_clock_that_is_off_is_called_the_clock(rows, monkeypatch, offset_s, wo
     assert f"s {words} the newest block" in found["clock"]["found"]
     # A clock that is ahead makes each endpoint's newest block look old.
     assert found["rpc 1"]["ok"] or "the clock is ahead" in found["rpc 1"]["found"]
+
+
+def test_the_redis_of_the_limits_is_asked_where_one_is_set(rows, tmp_path):
+    assert "limits" not in rows()
+    for server in run_redis(tmp_path):
+        row = rows(GATEWAY_LIMITS_URL=server.url)["limits"]
+        assert row["ok"], row["found"]
+        assert "Redis counts the requests of all nodes" in row["found"]
+        server.stop()
+        row = rows(GATEWAY_LIMITS_URL=server.url)["limits"]
+        assert not row["ok"]
+        assert (
+            f"each node counts by itself: Error 111 connecting to 127.0.0.1:{server.port}"
+            in row["found"]
+        )

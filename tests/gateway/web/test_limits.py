@@ -269,20 +269,20 @@ async def test_a_restart_forgets_no_login_attempt(published, provider, clock):
 # -- the storage
 
 
-def test_waiting_as_long_as_told_always_succeeds(clock):
+async def test_waiting_as_long_as_told_always_succeeds(clock):
     """Also at the odd fractions of seconds that floating point rounds."""
     dice = random.Random(7)
     for _ in range(3_000):
         clock.frozen_at = 1_795_000_000 + dice.random() * 1e6
         clock.offset_s = 0.0
         limits = RateLimits(Settings(limit_x402="1/60s"), clock)
-        limits.hit("x402", "a")
+        await limits.hit("x402", "a")
         clock.offset_s = dice.choice([0, 0.25, 59.999999, 30, dice.random() * 60])
         try:
-            limits.hit("x402", "a")
+            await limits.hit("x402", "a")
         except TooManyRequests as refusal:
             clock.offset_s += refusal.retry_after_s
-            limits.hit("x402", "a")
+            await limits.hit("x402", "a")
 
 
 def test_addresses_that_went_quiet_are_forgotten_while_others_come(clock):

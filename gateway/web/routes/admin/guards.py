@@ -184,7 +184,7 @@ async def _look_caller_up() -> Caller | None:
         return None
     if found is None:
         # Each costs a look at the database, as a question for an unknown task does.
-        services().limits.hit("task", address())
+        await services().limits.hit("task", address())
     return found
 
 
