@@ -190,6 +190,13 @@ EVENTS: dict[str, str] = {
     "wallet.not_checked": (
         "Whether the wallet has code is not known yet; nothing is sold until then."
     ),
+    "wake.failed": "A fault while this node listened to the others; it listens again in a second.",
+    "wake.found": "This node hears of the others' tasks again.",
+    "wake.lost": (
+        "The connection on which this node hears of the others' tasks is lost: until it is back, "
+        "the node looks for them, every second for who waits and every five to work and to tell."
+    ),
+    "wake.not_sent": "The others were not told of a task; they find it when they look.",
     "webhook.delivered": "A buyer's receiver took an event. Also `task`, `type`, `host`.",
     "webhook.dispatch_failed": "A fault while webhooks were sent; they are tried again.",
     "webhook.given_up": (

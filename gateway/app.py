@@ -40,6 +40,7 @@ from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
 from gateway.store.data_folder import check_network
 from gateway.tasks import WorkerPool
+from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.tracing import Spans
 from gateway.web.admin_password import AdminPassword
@@ -240,11 +241,18 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
     deliveries = _make_deliveries(
         parts, installation, lambda event, task: render_event(services, event, task)
     )
-    workers = _make_workers(parts, output_store, _announce(notifications, deliveries))
-    settlements = _make_settlements(parts, workers.wake, notifications.post)
+    announcer = Announcer(
+        wakes=store.wakes,
+        notifications=notifications,
+        # The workers are made below: they announce what they have done.
+        wake_workers=lambda: workers.wake(),  # noqa: PLW0108
+        wake_deliveries=deliveries.wake,
+    )
+    workers = _make_workers(parts, output_store, announcer.ended)
+    settlements = _make_settlements(parts, announcer)
     methods = PaymentMethods(*parts.manager.ways_to_pay(_know_secret(parts, installation)))
     method_settlements = MethodSettlements(
-        store, methods.by_name, now, workers.wake, notifications.post
+        store, methods.by_name, now, announcer.queued, announcer.ended
     )
     readiness = Readiness(settings, catalog)
     wallet = WalletCheck(settings, chain)
@@ -255,7 +263,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         (settlements, method_settlements),
         readiness,
         wallet,
-        on_queued=workers.wake,
+        on_queued=announcer.queued,
     )
     services = Services(
         settings=settings,
@@ -273,6 +281,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         workers=workers,
         limits=make_limits(settings, now, installation.file_secret),
         notifications=notifications,
+        announcer=announcer,
         long_polls=LongPolls(settings.max_long_polls, settings.max_long_polls_per_address),
         deliveries=deliveries,
         readiness=readiness,
@@ -308,16 +317,6 @@ def _make_deliveries(parts: _Parts, installation: _Installation, render: Render)
     )
 
 
-def _announce(notifications: TaskNotifications, deliveries: Deliveries) -> Callable[[str], None]:
-    """Return what tells waiting requests and webhooks that a task has ended."""
-
-    def tell(task_id: str) -> None:
-        notifications.post(task_id)
-        deliveries.wake()
-
-    return tell
-
-
 def _make_workers(
     parts: _Parts, output_store: OutputStore, on_done: Callable[[str], None]
 ) -> WorkerPool:
@@ -335,17 +334,15 @@ def _make_workers(
     )
 
 
-def _make_settlements(
-    parts: _Parts, on_settled: Callable[[], None], on_dropped: Callable[[str], None]
-) -> Settlements:
+def _make_settlements(parts: _Parts, announcer: Announcer) -> Settlements:
     settings, chain, now = parts.context.settings, parts.context.chain, parts.context.now
     return Settlements(
         parts.store,
         parts.settler,
-        Reconciler(parts.store, chain, settings, now, on_dropped),
+        Reconciler(parts.store, chain, settings, now, announcer.ended),
         Obstacles(chain, parts.settler, settings.wallet_key, now),
         FailedSettlements(parts.store, chain, now),
-        on_settled,
+        announcer.queued,
     )
 
 

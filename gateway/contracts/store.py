@@ -12,6 +12,7 @@ from gateway.contracts.payers import PayerRecords, ReserveLimits
 from gateway.contracts.payments import SettlementJournal
 from gateway.contracts.refunds import RefundLedger
 from gateway.contracts.task_queue import TaskQueue
+from gateway.contracts.wakes import Wakes
 from gateway.contracts.webhooks import WebhookQueue
 from gateway.domain import (
     Authorization,
@@ -98,6 +99,11 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     @property
     def operators(self) -> OperatorRecords:
         """What operators read and do."""
+        ...
+
+    @property
+    def wakes(self) -> Wakes | None:
+        """How nodes on this database wake each other; None where one process has it for itself."""
         ...
 
     # -- payments. In docs/payments.md `reserve` is T1, `begin_settling` T2, `settle` T3,

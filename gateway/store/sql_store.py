@@ -10,6 +10,7 @@ from typing import TypeVar
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
 from gateway.contracts.payers import ReserveLimits
 from gateway.contracts.store import JobRecord
+from gateway.contracts.wakes import Wakes
 from gateway.domain import (
     Authorization,
     Mined,
@@ -35,6 +36,8 @@ Value = TypeVar("Value")
 
 class SqlStore(ABC):
     """Everything durable. Its subclasses implement `contracts.Store`."""
+
+    wakes: Wakes | None = None
 
     def __init__(self) -> None:
         self.queue = SqlQueue(self._write, self._query)

@@ -30,6 +30,7 @@ async def run_background_work(services: Services) -> AsyncIterator[None]:
     _log_start(services)
     services.workers.start()
     services.deliveries.start()
+    services.announcer.start()
     space = Periodic(
         "give-back-space", services.store.give_back_space, services.timing.give_back_space_s
     )
@@ -169,6 +170,8 @@ async def _drain(services: Services) -> None:
             await services.refunds.close()
         await _finish_payments(services, services.timing.drain_payments_s)
         await services.workers.drain(grace_s=services.timing.drain_tasks_s)
+        # Another node takes up at once what was given back.
+        services.announcer.queued()
         await services.deliveries.close()
     finally:
         services.end_waits()

@@ -20,6 +20,7 @@ from gateway.sandbox.sent_pictures import SentPictures
 from gateway.settings import Settings
 from gateway.shared_answers import SharedAnswer
 from gateway.tasks import WorkerPool
+from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
@@ -67,9 +68,11 @@ class Timing:
     gas_records_s: float = 60.0
     # For the check of a request before its payment. A large document may wait behind others.
     validation_s: float = 30.0
-    # Between two looks at a task that a request waits for. When this process ends a task, it wakes
-    # the request at once; the looks are for what another process does.
+    # Between two looks at a task that a request waits for. When this process ends a task, or hears
+    # that another one did, it wakes the request at once; the looks are for what it does not hear.
     look_s: float = 10.0
+    # The same while this process should hear of others and cannot.
+    deaf_look_s: float = 1.0
     # Between two looks at a task that is streamed. A worker writes progress down once a second.
     stream_look_s: float = 1.0
     # After so long without a change a stream carries a comment.
@@ -109,6 +112,7 @@ class Services:
     workers: WorkerPool
     limits: "RateLimits"
     notifications: TaskNotifications
+    announcer: Announcer
     long_polls: LongPolls
     streams: LongPolls = attrs.field(
         factory=lambda: LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
@@ -188,6 +192,12 @@ class Services:
             await self._alarms.close()
         if self._desk is not None:
             await self._desk.unclaimed.close()
+
+    @property
+    def look_s(self) -> float:
+        """Seconds between two looks at a task that a request waits for."""
+        wakes = self.store.wakes
+        return self.timing.look_s if wakes is None or wakes.is_live else self.timing.deaf_look_s
 
     @property
     def serves_mcp(self) -> bool:

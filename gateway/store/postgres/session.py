@@ -13,6 +13,15 @@ from gateway.store.sql import POSTGRESQL
 # Text in quotes, or a mark. Two colons are a cast.
 _MARK = re.compile(r"'(?:[^']|'')*'|(?<!:):([a-z_]\w*)|\?|%")
 
+# A server that vanished without a word is noticed after half a minute.
+KEEPALIVE: Mapping[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+
 
 class Row(tuple[Any, ...]):
     """A row, whose values are found by number, by name or by slice."""
@@ -90,15 +99,10 @@ def connect(address: str, name: str, *, statement_s: int = 30) -> psycopg.Connec
     raw = psycopg.connect(
         address,
         autocommit=True,
-        connect_timeout=5,
         application_name=name,
         client_encoding="utf8",
         row_factory=_make_rows,
-        # A server that vanished without a word is noticed after half a minute.
-        keepalives_idle=10,
-        keepalives_interval=5,
-        keepalives_count=4,
-        tcp_user_timeout=30_000,
+        **KEEPALIVE,
     )
     raw.adapters.register_loader("numeric", _NumberLoader)
     # Statements of this session, not options of its start: a pooler refuses those.

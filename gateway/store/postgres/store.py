@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -12,6 +13,8 @@ from gateway.store.operators.records import SumReader
 from gateway.store.postgres.migrations import migrate
 from gateway.store.postgres.pool import Pool
 from gateway.store.postgres.session import connect
+from gateway.store.postgres.wake import PostgresWakes, listen_to
+from gateway.store.sql import Connection
 from gateway.store.sql_store import SqlStore
 
 Value = TypeVar("Value")
@@ -28,6 +31,9 @@ class PostgresStore(SqlStore):
         self._node = node
         self._connections = connections
         super().__init__()
+        self.wakes: PostgresWakes = PostgresWakes(
+            partial(listen_to, address, f"{node} listens"), self._notify
+        )
 
     async def __aenter__(self) -> Self:
         try:
@@ -52,6 +58,7 @@ class PostgresStore(SqlStore):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self.wakes.close()
         await self.operators.close()
         await self._pool.close()
 
@@ -63,6 +70,10 @@ class PostgresStore(SqlStore):
 
     async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
         return await self._pool.read(function, *arguments)
+
+    async def _notify(self, channel: str, payload: str) -> None:
+        # Alone in its transaction it wrote no row, so the commit waits for no flush.
+        await self._pool.read(_notify, channel, payload)
 
     async def _open_sums(self) -> SumReader:
         return _Sums(Pool(self._address, f"{self._node} sums", 1, statement_s=_SUM_S))
@@ -76,6 +87,10 @@ class PostgresStore(SqlStore):
 
     async def give_back_space(self) -> None:
         """Do nothing: the server's own vacuum does it."""
+
+
+def _notify(db: Connection, channel: str, payload: str) -> None:
+    db.execute("SELECT pg_notify(?, ?)", (channel, payload))
 
 
 class _Sums:

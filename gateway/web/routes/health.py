@@ -61,6 +61,7 @@ async def checks(gateway: Services) -> list[Check]:
     shared = await gateway.shared_checks.get(lambda: _ask_others(gateway))
     return [
         _check_draining(gateway),
+        *_check_wakes(gateway),
         _check_disk(gateway),
         _check_wallet(gateway),
         *shared,
@@ -127,6 +128,15 @@ async def _check_limits(gateway: Services) -> list[Check]:
 def _check_draining(gateway: Services) -> Check:
     is_open = not gateway.readiness.is_draining
     return Check(name="draining", ok=is_open, stops=_EVERYTHING, summary="The gateway is stopping.")
+
+
+def _check_wakes(gateway: Services) -> list[Check]:
+    """Return whether this node hears of the others' tasks; no check where there are no others."""
+    wakes = gateway.store.wakes
+    if wakes is None:
+        return []
+    summary = "This node looks for the others' tasks, because it does not hear of them."
+    return [Check(name="wakes", ok=wakes.is_live, stops=NOTHING, summary=summary)]
 
 
 def _check_disk(gateway: Services) -> Check:

@@ -85,7 +85,7 @@ async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task
             left_s = deadline - gateway.now()
             if task.is_done or left_s <= 0 or gateway.readiness.is_drained:
                 return task
-            await subscription.wait(min(left_s, seconds_to_look(gateway.timing.look_s)))
+            await subscription.wait(min(left_s, seconds_to_look(gateway.look_s)))
 
 
 async def _find_task(gateway: Services, task_id: str) -> Task:
