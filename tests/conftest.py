@@ -35,6 +35,7 @@ from gateway import (
 from tests.postgres_server import PostgresServer, start_or_skip
 
 if TYPE_CHECKING:
+    from gateway.contracts import Store
     from gateway.demo.chain import PlayChain
     from gateway.demo.token import Authorization
     from gateway.web.services import Services
@@ -194,6 +195,8 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         limit_task="1000/1s",
         tx_patience=1.0,
         min_free_disk_mb=0,
+        # By itself it is due from eight to ten in the morning, whatever a test is about.
+        digest_at="off",
     )
 
 
@@ -233,6 +236,27 @@ class Running:
                     return task
 
 
+# The address of this test's database; None: SQLite, as gateways of one machine have it.
+_database_address: list[str | None] = [None]
+
+
+@pytest.fixture(autouse=True)
+def _chosen_database(request) -> Iterator[None]:
+    """Let every gateway of the test keep its data in PostgreSQL, if the run asks for it."""
+    if os.environ.get("GATEWAY_TEST_DATABASE") == "postgres":
+        _database_address[0] = request.getfixturevalue("database_url")
+    yield
+    _database_address[0] = None
+
+
+def _other_store() -> Store | None:
+    if _database_address[0] is None:
+        return None
+    from gateway.store.postgres.store import PostgresStore
+
+    return PostgresStore(_database_address[0])
+
+
 @contextlib.asynccontextmanager
 async def running(settings: Settings, provider=None, more=(), **options) -> AsyncIterator[Running]:
     from gateway.app import create_app
@@ -241,6 +265,7 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
     from tests.waits import set_waits
 
     plugins = [*([ScriptedPlugin(provider)] if provider is not None else []), *more]
+    options.setdefault("store", _other_store())
     app = create_app(settings, plugins=plugins, **options)
     async with app.test_app():
         services = app.extensions[EXTENSION]

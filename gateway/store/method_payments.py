@@ -14,14 +14,10 @@ from gateway.store import payments
 from gateway.store.claims import check_same_request, claim, find_idempotent, insert_task, is_claimed
 from gateway.store.payers import check_held_files
 from gateway.store.rows import PAYMENT_COLUMNS, RunWrite, payment_of
-from gateway.store.sql import Connection, Row
+from gateway.store.sql import Connection, Row, dialect_of
 
 # No address has proved itself: a refund goes where the proof or the operator says.
 _NO_ADDRESS = "0x" + "0" * 40
-_SELECT_OPEN = f"""SELECT m.claim, m.proof, m.value_units, p.created_at, {PAYMENT_COLUMNS}
-    FROM payments p INDEXED BY payments_open_methods
-    JOIN method_proofs m ON m.payment_id = p.id
-    WHERE p.method IS NOT NULL AND p.state IN ('reserved', 'settling')"""  # noqa: S608 - constants
 
 
 def reserve(
@@ -165,13 +161,20 @@ def is_same_proof(db: Connection, method: str, proof: MethodProof) -> bool:
 
 def open_payments(db: Connection) -> list[OpenMethodPayment]:
     """Return the payments by methods whose outcome is not known, oldest first."""
-    return [_open_of(row) for row in db.execute(f"{_SELECT_OPEN} ORDER BY p.id")]
+    return [_open_of(row) for row in db.execute(f"{_select_open(db)} ORDER BY p.id")]
 
 
 def open_payment(db: Connection, payment_id: int) -> OpenMethodPayment | None:
     """Return a payment by a method whose outcome is not known; None for any other payment."""
-    row = db.execute(f"{_SELECT_OPEN} AND p.id = ?", (payment_id,)).fetchone()
+    row = db.execute(f"{_select_open(db)} AND p.id = ?", (payment_id,)).fetchone()
     return _open_of(row) if row is not None else None
+
+
+def _select_open(db: Connection) -> str:
+    hint = dialect_of(db).indexed_by("payments_open_methods")
+    return f"""SELECT m.claim, m.proof, m.value_units, p.created_at, {PAYMENT_COLUMNS}
+        FROM payments p {hint} JOIN method_proofs m ON m.payment_id = p.id
+        WHERE p.method IS NOT NULL AND p.state IN ('reserved', 'settling')"""  # noqa: S608 - constants
 
 
 def _open_of(row: Row) -> OpenMethodPayment:

@@ -65,6 +65,8 @@ class Dialect:
 
     name: str
 
+    # Joins tables in their order, where SQLite's planner would choose a worse one.
+    ordered_join: str
     # The planner of SQLite is told which index to take where it would choose a worse one.
     takes_index_hints: bool
     # Behind a SELECT whose rows are to be changed: rows that another transaction changes are left
@@ -73,17 +75,38 @@ class Dialect:
     # Behind a SELECT of a row that must stay as it is until COMMIT.
     share_lock: str
 
+    # Reads a value of a text that is a JSON object; an index on it is found.
+    json_function: str
+    # How many bytes the database takes.
+    size_query: str
+
+    def json_text(self, column: str, name: str) -> str:
+        """Return the expression for a value, as a text, of a column that holds a JSON object."""
+        path = f"$.{name}" if self.json_function == "json_extract" else name
+        return f"{self.json_function}({column}, '{path}')"
+
     def indexed_by(self, index: str) -> str:
         """Return the hint to take an index, for a FROM clause; empty where there is none."""
         return f"INDEXED BY {index}" if self.takes_index_hints else ""
 
 
-SQLITE = Dialect(name="sqlite", takes_index_hints=True, skip_locked="", share_lock="")
+SQLITE = Dialect(
+    name="sqlite",
+    ordered_join="CROSS JOIN",
+    takes_index_hints=True,
+    skip_locked="",
+    share_lock="",
+    json_function="json_extract",
+    size_query="SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+)
 POSTGRESQL = Dialect(
     name="postgresql",
+    ordered_join="JOIN",
     takes_index_hints=False,
     skip_locked="FOR UPDATE SKIP LOCKED",
     share_lock="FOR SHARE",
+    json_function="text_in_json",
+    size_query="SELECT pg_database_size(current_database())",
 )
 
 

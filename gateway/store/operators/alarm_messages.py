@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from gateway.contracts.alarms import Alarm, AlarmMessage
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, dialect_of
 
 _COLUMNS = "id, channel, text, created_at, due_at, failures, problem, told_at"
 
@@ -30,8 +30,9 @@ def due(db: Connection, now: float, limit: int) -> list[AlarmMessage]:
     """
     return _select(
         db,
-        """INDEXED BY alarm_messages_due
-           WHERE due_at IS NOT NULL AND (due_at <= ?1 OR created_at > ?1) ORDER BY id LIMIT ?2""",
+        f"""{dialect_of(db).indexed_by("alarm_messages_due")}
+            WHERE due_at IS NOT NULL AND (due_at <= ? OR created_at > ?) ORDER BY id LIMIT ?""",
+        now,
         now,
         limit,
     )

@@ -14,6 +14,8 @@ from gateway.store.sql import Connection
 
 # After more changes than this, all is summed anew: that is as quick as finding their bars.
 _MOST_CHANGES = 20_000
+# Nodes may write down two events in another order than that of their ids, some apart.
+_OVERLAP = 200
 # By slug and the start of the bar; None: no sale.
 _Bars = dict[tuple[str, float], SalesBar | None]
 
@@ -58,7 +60,7 @@ class KeptBars:
         if not self._seen <= newest <= self._seen + _MOST_CHANGES:
             self._kept.clear()
         if self._kept:
-            changed = _changed_after(db, self._seen)
+            changed = _changed_after(db, self._seen - _OVERLAP)
             for step_s, bars in self._kept.items():
                 starts = {_start_of(at, step_s) for at in changed}
                 for place in [place for place in bars if place[1] in starts]:

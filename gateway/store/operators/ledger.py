@@ -17,7 +17,8 @@ _SALES = f"""
     SELECT p.created_at AS at, 'sale' AS kind, t.id AS task_id, t.slug AS slug,
         t.provider AS provider, {_FLOW} AS flow,
         coalesce(m.payer, p.payer) AS payer, {_PAID_TX} AS tx_hash,
-        p.paid_block AS block, p.paid_units AS units, NULL AS wei, NULL AS cost_micros,
+        p.paid_block AS block, p.paid_units AS units,
+        CAST(NULL AS BIGINT) AS wei, CAST(NULL AS BIGINT) AS cost_micros,
         NULL AS cost_source, p.state AS state, r.tx_hash AS related_tx,
         m.claim AS claim, m.answer AS receipt
     FROM payments p JOIN tasks t ON t.payment_id = p.id
@@ -139,8 +140,8 @@ def sums(db: Connection, since: float, until: float) -> list[LedgerSum]:
         f"""SELECT kind, slug, count(*), coalesce(sum(units), 0),
                 coalesce(sum(wei / {_GIGA}), 0), coalesce(sum(wei % {_GIGA}), 0),
                 coalesce(sum(cost_micros), 0),
-                sum((kind = 'gas' AND wei IS NULL)
-                    OR (kind = 'vendor' AND cost_micros IS NULL))
+                count(CASE WHEN (kind = 'gas' AND wei IS NULL)
+                    OR (kind = 'vendor' AND cost_micros IS NULL) THEN 1 END)
             FROM ({_ROWS}) AS ledger GROUP BY kind, slug""",  # noqa: S608 - constants
         {"since": since, "until": until},
     )

@@ -34,12 +34,13 @@ def count_refused(db: Connection, action: NewAction) -> None:
     now, address = action.at, action.actor.address
     db.execute(
         """INSERT INTO operator_refused_logins (address, hour, count, at) VALUES (?, ?, 1, ?)
-           ON CONFLICT (address, hour) DO UPDATE SET count = count + 1, at = excluded.at""",
+           ON CONFLICT (address, hour) DO UPDATE
+               SET count = operator_refused_logins.count + 1, at = excluded.at""",
         (address, int(now // _HOUR_S), now),
     )
     db.execute(
-        """DELETE FROM operator_refused_logins WHERE at <= max(?, coalesce((
-               SELECT at FROM operator_refused_logins ORDER BY at DESC LIMIT 1 OFFSET ?), 0))""",
+        """DELETE FROM operator_refused_logins WHERE at <= ? OR at <= (
+               SELECT at FROM operator_refused_logins ORDER BY at DESC LIMIT 1 OFFSET ?)""",
         (now - _KEPT_S, _MOST_ROWS),
     )
     earlier = actions.find(db, None, 1, subject=action.subject, action=action.action)

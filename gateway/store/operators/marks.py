@@ -1,13 +1,12 @@
 """Transfers that bought nothing, and that an operator has looked at."""
 
-import json
 from collections.abc import Collection
 
 import attrs
 
 from gateway.errors import ActionRefused
 from gateway.store.operators.actions import current_id
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, marks
 
 
 @attrs.frozen(kw_only=True)
@@ -41,15 +40,16 @@ def mark(db: Connection, tx_hash: str, log_index: int, now: float) -> None:
 
 def find(db: Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], Mark]:
     """Return the marks of transfers of these transactions, by hash and log index."""
+    hashes = tuple(tx_hashes)
     rows = db.execute(
-        """SELECT m.tx_hash, m.log_index, m.at, a.actor, a.reason FROM unclaimed_marks m
+        f"""SELECT m.tx_hash, m.log_index, m.at, a.actor, a.reason FROM unclaimed_marks m
            JOIN operator_actions a ON a.id = m.action_id
-           WHERE m.tx_hash IN (SELECT value FROM json_each(?))""",
-        (json.dumps(list(tx_hashes)),),
+           WHERE m.tx_hash IN ({marks(hashes)})""",  # noqa: S608 - marks
+        hashes,
     )
     names = [field.name for field in attrs.fields(Mark)]
-    marks = [Mark(**dict(zip(names, row, strict=True))) for row in rows]
-    return {(one.tx_hash, one.log_index): one for one in marks}
+    found = [Mark(**dict(zip(names, row, strict=True))) for row in rows]
+    return {(one.tx_hash, one.log_index): one for one in found}
 
 
 def reasons(db: Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], str]:

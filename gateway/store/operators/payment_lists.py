@@ -1,5 +1,7 @@
 """Lists of payments for the operator's pages: those that are open, and those that paid too much."""
 
+import json
+
 import attrs
 
 from gateway.store.sql import Connection
@@ -37,7 +39,7 @@ class PaymentRow:
 _SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug,
         coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
         p.state, p.price_units, p.paid_units, p.created_at, p.updated_at,
-        json_extract(p.authorization, '$.valid_before') AS valid_before,
+        p."authorization" AS signed,
         (SELECT tx_hash FROM sent_transactions WHERE payment_id = p.id
          ORDER BY sent_at DESC LIMIT 1) AS tx_hash
     FROM payments p JOIN tasks t ON t.payment_id = p.id
@@ -86,4 +88,13 @@ def has_paid(db: Connection, payer: str) -> bool:
 def _find(db: Connection, rest: str, limit: int) -> list[PaymentRow]:
     rows = db.execute(f"{_SELECT} WHERE {rest}", (limit,))
     names = [field.name for field in attrs.fields(PaymentRow)]
-    return [PaymentRow(**{name: row[name] for name in names}) for row in rows]
+    names.remove("valid_before")
+    return [
+        PaymentRow(**{name: row[name] for name in names}, valid_before=_valid_before(row["signed"]))
+        for row in rows
+    ]
+
+
+def _valid_before(signed: str | None) -> int | None:
+    """Return until when an authorization, as it is stored, can be used."""
+    return int(json.loads(signed)["valid_before"]) if signed is not None else None

@@ -97,5 +97,5 @@ class SqlOperators:
 def _find_changes(
     db: Connection, known: int, now: float
 ) -> tuple[int, dict[str, EndpointChange]] | None:
-    newest = overrides.newest_id(db)
+    newest = overrides.count(db)
     return None if newest == known else (newest, overrides.changes(db, now))

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import attrs
 
 from gateway.domain import PaymentState
-from gateway.store.sql import Connection, Row
+from gateway.store.sql import Connection, Row, dialect_of, marks
 
 Kind = Literal["undecided", "moving", "paid", "rejected", "failed"]
 KINDS: Sequence[Kind] = get_args(Kind)
@@ -31,15 +31,15 @@ _STATES: Mapping[Kind, Sequence[PaymentState]] = {
     "failed": (PaymentState.REFUND_FAILED,),
 }
 
-# Its first parameter is that of the kind.
+# Its first parameter is that of the kind. The payments are read first, by their state.
 _SELECT = f"""SELECT {_KIND} AS kind, t.id AS task_id, p.id AS payment_id,
         t.slug, t.details, t.error, t.reason AS said, t.handle IS NOT NULL AS has_job,
         t.cost_micros, coalesce(p.method, p.flow) AS flow, p.method,
         coalesce(m.payer, p.payer) AS payer, lower(m.refund_to) AS refund_to, p.payer_proven,
         r.amount_units, r.recipient, r.decision, r.note, r.problem, r.sender, r.tx_hash,
         r.created_at, r.updated_at
-    FROM payments p CROSS JOIN refunds r ON r.payment_id = p.id
-    CROSS JOIN tasks t ON t.payment_id = p.id
+    FROM payments p {{join}} refunds r ON r.payment_id = p.id
+    {{join}} tasks t ON t.payment_id = p.id
     LEFT JOIN method_proofs m ON m.payment_id = p.id"""  # noqa: S608 - constants only
 
 
@@ -101,11 +101,15 @@ def find_refunds(
     """Return refunds of a kind, newest first; `before` is the payment's id of the last one seen."""
     states = _STATES[kind]
     rows = db.execute(
-        f"""{_SELECT} WHERE p.state IN ({", ".join("?" * len(states))}) AND p.id < ?
+        f"""{_select(db)} WHERE p.state IN ({marks(states)}) AND p.id < ?
             AND ({_KIND}) = ? ORDER BY p.id DESC LIMIT ?""",
         (is_automatic, *states, before if before is not None else 2**62, is_automatic, kind, limit),
     )
     return [_row_of(row) for row in rows]
+
+
+def _select(db: Connection) -> str:
+    return _SELECT.format(join=dialect_of(db).ordered_join)
 
 
 def find_chosen(db: Connection, task_ids: Sequence[str], *, is_automatic: bool) -> list[RefundRow]:
@@ -120,9 +124,9 @@ def sums(db: Connection, now: float, *, is_automatic: bool) -> tuple[dict[Kind, 
 
 
 def _find_one(db: Connection, task_id: str, *, is_automatic: bool) -> Row | None:
-    # CROSS JOIN reads the payments first, so the task's payment is named by a subquery.
+    # The payments are read first, so the task's payment is named by a subquery.
     row: Row | None = db.execute(
-        f"{_SELECT} WHERE p.id = (SELECT payment_id FROM tasks WHERE id = ?)",  # noqa: S608
+        f"{_select(db)} WHERE p.id = (SELECT payment_id FROM tasks WHERE id = ?)",  # noqa: S608
         (is_automatic, task_id),
     ).fetchone()
     return row

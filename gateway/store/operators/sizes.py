@@ -1,10 +1,9 @@
 """How large the database is."""
 
-import sqlite3
+from gateway.store.sql import Connection, dialect_of
 
 
-def database_bytes(db: sqlite3.Connection) -> int:
+def database_bytes(db: Connection) -> int:
     """Return the size of the database without its journal, in bytes."""
-    pages: int = db.execute("PRAGMA page_count").fetchone()[0]
-    page_bytes: int = db.execute("PRAGMA page_size").fetchone()[0]
-    return pages * page_bytes
+    size: int = db.execute(dialect_of(db).size_query).fetchone()[0]
+    return size

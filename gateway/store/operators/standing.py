@@ -3,7 +3,8 @@
 import attrs
 
 from gateway.store.operators.refund_lists import Kind, count_kinds
-from gateway.store.sql import Connection
+from gateway.store.operators.sums import join_payments
+from gateway.store.sql import Connection, dialect_of
 
 _OWED: tuple[Kind, ...] = ("undecided", "moving", "failed")
 # Of so many of its newest finished tasks an endpoint's failures are counted.
@@ -79,9 +80,10 @@ def open_payments(db: Connection) -> Waiting:
 
 def open_by_method(db: Connection) -> dict[str, int]:
     """Return by payment method how many of them only it can close."""
+    hint = dialect_of(db).indexed_by("payments_open_methods")
     rows = db.execute(
-        """SELECT method, count(*) FROM payments INDEXED BY payments_open_methods
-           WHERE method IS NOT NULL AND state IN ('reserved', 'settling') GROUP BY method"""
+        f"""SELECT method, count(*) FROM payments {hint}
+            WHERE method IS NOT NULL AND state IN ('reserved', 'settling') GROUP BY method"""  # noqa: S608
     )
     return {row[0]: row[1] for row in rows}
 
@@ -122,15 +124,15 @@ def recent_margin(db: Connection, slug: str) -> int | None:
     Of tasks that ended and whose cost is known; what failed is paid back. None: fewer than 20.
     """
     row = db.execute(
-        """SELECT count(*), avg(CASE WHEN status = 'completed' THEN paid_units ELSE 0 END
+        f"""SELECT count(*), avg(CASE WHEN status = 'completed' THEN paid_units ELSE 0 END
                                 - cost_micros) FROM (
                SELECT t.status, t.cost_micros, p.paid_units FROM (
                    SELECT status, cost_micros, payment_id, created_at FROM tasks
                    WHERE slug = ? ORDER BY created_at DESC LIMIT ?) AS t
-               CROSS JOIN payments p INDEXED BY payments_sums ON p.id = t.payment_id
+               {join_payments(db)}
                WHERE t.status IN ('completed', 'failed')
                    AND t.cost_micros IS NOT NULL AND p.paid_units IS NOT NULL
-               ORDER BY t.created_at DESC LIMIT ?) AS newest""",
+               ORDER BY t.created_at DESC LIMIT ?) AS newest""",  # noqa: S608 - constants only
         (slug, _SEARCHED, LOOKED_AT),
     ).fetchone()
     return None if row[0] < LOOKED_AT else round(row[1])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import attrs
 
 from gateway.store.operators.sums import sold_slugs
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, dialect_of, marks
 
 _TX_HASH = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
@@ -90,7 +90,7 @@ def find_tasks(db: Connection, wanted: TaskFilter, limit: int) -> list[TaskRow]:
     """Return the newest tasks that a filter lets through."""
     where, values = _conditions(db, wanted)
     rows = db.execute(
-        f"""{_SELECT} WHERE {" AND ".join(where) or "1"}
+        f"""{_SELECT} WHERE {" AND ".join(where) or "1 = 1"}
             ORDER BY t.created_at DESC, t.payment_id DESC LIMIT ?""",
         (*values, limit),
     )
@@ -137,7 +137,7 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
         values += [wanted.payer, wanted.payer]
     if wanted.search:
         payments = _search(db, wanted.search.strip())
-        where.append(f"t.payment_id IN ({', '.join('?' * len(payments))})")
+        where.append(f"t.payment_id IN ({marks(payments)})")
         values += payments
     if wanted.before:
         where.append(
@@ -155,20 +155,20 @@ def _search(db: Connection, text: str) -> Sequence[int]:
     """Return the payments that a searched text belongs to, the newest first."""
     lower = text.lower()
     if _TX_HASH.fullmatch(lower):
-        sql = """SELECT id FROM payments WHERE paid_tx = ?1 AND method IS NULL
-            UNION SELECT payment_id FROM refunds WHERE tx_hash = ?1
-            UNION SELECT payment_id FROM sent_transactions WHERE tx_hash = ?1
-            ORDER BY 1 DESC LIMIT ?2"""
-        values: tuple[object, ...] = (lower, _MOST_FOUND)
+        sql = """SELECT id FROM payments WHERE paid_tx = ? AND method IS NULL
+            UNION SELECT payment_id FROM refunds WHERE tx_hash = ?
+            UNION SELECT payment_id FROM sent_transactions WHERE tx_hash = ?
+            ORDER BY 1 DESC LIMIT ?"""
+        values: tuple[object, ...] = (lower, lower, lower, _MOST_FOUND)
     elif _ADDRESS.fullmatch(lower):
         sql = f"{_OF_PAYER} ORDER BY 1 DESC LIMIT ?"
         values = (text, text, _MOST_FOUND)
     else:
-        sql = """SELECT payment_id FROM tasks WHERE id = ?1
-            UNION SELECT payment_id FROM tasks
-                WHERE handle IS NOT NULL AND json_extract(handle, '$.id') = ?2
-            UNION SELECT payment_id FROM method_proofs WHERE claim = ?2
-            UNION SELECT payment_id FROM method_proofs WHERE payer = ?2
-            ORDER BY 1 DESC LIMIT ?3"""
-        values = (lower, text, _MOST_FOUND)
+        job_id = dialect_of(db).json_text("handle", "id")
+        sql = f"""SELECT payment_id FROM tasks WHERE id = ?
+            UNION SELECT payment_id FROM tasks WHERE handle IS NOT NULL AND {job_id} = ?
+            UNION SELECT payment_id FROM method_proofs WHERE claim = ?
+            UNION SELECT payment_id FROM method_proofs WHERE payer = ?
+            ORDER BY 1 DESC LIMIT ?"""  # noqa: S608 - constants only
+        values = (lower, text, text, text, _MOST_FOUND)
     return [row[0] for row in db.execute(sql, values)]

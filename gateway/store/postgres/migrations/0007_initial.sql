@@ -87,7 +87,7 @@ CREATE TABLE tasks (
 
 -- A value of a text that is a JSON object. An index needs a function that never changes its mind,
 -- which PostgreSQL does not say of its own cast.
-CREATE FUNCTION json_value(document TEXT, name TEXT) RETURNS TEXT
+CREATE FUNCTION text_in_json(document TEXT, name TEXT) RETURNS TEXT
     LANGUAGE sql IMMUTABLE RETURN document::json ->> name;
 
 CREATE INDEX tasks_due ON tasks (due_at) WHERE status IN ('queued', 'processing');
@@ -96,7 +96,7 @@ CREATE INDEX tasks_expiry ON tasks (expires_at) WHERE expires_at IS NOT NULL AND
 CREATE INDEX tasks_created ON tasks (created_at, payment_id);
 CREATE INDEX tasks_newest_of_status ON tasks (status, created_at, payment_id);
 CREATE INDEX tasks_details ON tasks (details, created_at, payment_id) WHERE details IS NOT NULL;
-CREATE INDEX tasks_job ON tasks (json_value(handle, 'id')) WHERE handle IS NOT NULL;
+CREATE INDEX tasks_job ON tasks (text_in_json(handle, 'id')) WHERE handle IS NOT NULL;
 CREATE INDEX tasks_completed ON tasks (completed_at) WHERE completed_at IS NOT NULL;
 CREATE INDEX tasks_sums ON tasks
     (slug, created_at, payment_id, status, cost_micros, completed_at);
