@@ -46,6 +46,7 @@ from gateway.tracing import Spans
 from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.background import run_background_work
+from gateway.web.leadership import Leadership
 from gateway.web.mcp import McpDoor, serves_mcp
 from gateway.web.rate_limits import make_limits
 from gateway.web.readiness import Readiness
@@ -212,6 +213,7 @@ async def _open_services(app: Quart, parts: _Parts) -> Services:
 
     Raises `SettingsError` where the database belongs to another network.
     """
+    await parts.store.nodes.arrive(now=parts.context.now())
     await check_network(parts.context.settings, parts.store)
     installation = await _read_installation(parts)
     app.secret_key = installation.session_secret
@@ -279,6 +281,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         notifiers=parts.manager.notifiers(),
         payments=payments,
         workers=workers,
+        leadership=Leadership(store.nodes),
         limits=make_limits(settings, now, installation.file_secret),
         notifications=notifications,
         announcer=announcer,

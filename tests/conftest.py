@@ -249,12 +249,10 @@ def _chosen_database(request) -> Iterator[None]:
     _database_address[0] = None
 
 
-def _other_store() -> Store | None:
-    if _database_address[0] is None:
-        return None
+def _other_store(address: str) -> Store:
     from gateway.store.postgres.store import PostgresStore
 
-    return PostgresStore(_database_address[0])
+    return PostgresStore(address)
 
 
 @contextlib.asynccontextmanager
@@ -265,7 +263,9 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
     from tests.waits import set_waits
 
     plugins = [*([ScriptedPlugin(provider)] if provider is not None else []), *more]
-    options.setdefault("store", _other_store())
+    if _database_address[0] is not None:
+        options.setdefault("store", _other_store(_database_address[0]))
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
     app = create_app(settings, plugins=plugins, **options)
     async with app.test_app():
         services = app.extensions[EXTENSION]

@@ -7,6 +7,7 @@ from typing import Protocol
 import attrs
 
 from gateway.contracts.method_records import MethodRecords
+from gateway.contracts.nodes import NodeRecords
 from gateway.contracts.operators import OperatorRecords
 from gateway.contracts.payers import PayerRecords, ReserveLimits
 from gateway.contracts.payments import SettlementJournal
@@ -94,6 +95,11 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     @property
     def webhooks(self) -> WebhookQueue:
         """The events that buyers are still to be told."""
+        ...
+
+    @property
+    def nodes(self) -> NodeRecords:
+        """The machines on this database."""
         ...
 
     @property

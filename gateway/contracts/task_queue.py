@@ -127,7 +127,7 @@ class TaskQueue(Protocol):
         ...
 
     async def recover(self, *, now: float) -> int:
-        """Make every leased task due now, at the start: the workers of these leases have died.
+        """Make due now what this node had leased, at its start: the workers of these leases died.
 
         Returns how many tasks that were.
         """

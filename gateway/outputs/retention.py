@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections.abc import Callable
 
 import structlog
 
@@ -19,13 +20,21 @@ _log = structlog.get_logger()
 
 
 async def sweep_forever(
-    store: Store, output_store: OutputStore, now: Clock, *, pause_s: float = _SWEEP_S
+    store: Store,
+    output_store: OutputStore,
+    now: Clock,
+    *,
+    pause_s: float = _SWEEP_S,
+    is_mine: Callable[[], bool] = lambda: True,
 ) -> None:
     """Sweep at once and every ten minutes; tidy ten minutes after the start and every six hours.
 
-    `pause_s`: the seconds between two sweeps.
+    `pause_s`: the seconds between two sweeps. While `is_mine` says no, another node sweeps.
     """
     for number in itertools.count():
+        if not is_mine():
+            await asyncio.sleep(pause_s)
+            continue
         try:
             while await sweep(store, output_store, now()):
                 pass

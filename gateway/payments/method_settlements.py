@@ -16,7 +16,7 @@ from gateway.contracts import Clock, Store
 from gateway.contracts.payment_methods import MethodPayment, PaymentMethod, Refused, Taken
 from gateway.domain import Payment
 from gateway.payments.drivers import Drivers
-from gateway.payments.periodic import Periodic
+from gateway.payments.periodic import Periodic, always
 from gateway.signals import tell
 
 _log = structlog.get_logger()
@@ -61,8 +61,9 @@ class MethodSettlements:
         self._missed: set[str] = set()
         self._periodic = Periodic("method-sweep", self._sweep, self.timing.sweep_s)
 
-    def start(self) -> None:
-        """Begin to sweep: at once, then every few seconds."""
+    def start(self, is_mine: Callable[[], bool] = always) -> None:
+        """Begin to sweep: at once, then every few seconds, while `is_mine` says yes."""
+        self._periodic.is_mine = is_mine
         self._periodic.every_s = self.timing.sweep_s
         self._periodic.start()
 

@@ -12,6 +12,11 @@ from gateway.errors import ChainUnavailable
 _log = structlog.get_logger()
 
 
+def always() -> bool:
+    """Say yes: the work is this process's, as on a single machine."""
+    return True
+
+
 @attrs.define
 class Periodic:
     """A named task that repeats `work`, with a pause of `every_s` seconds after each time.
@@ -23,6 +28,8 @@ class Periodic:
     work: Callable[[], Awaitable[None]]
     every_s: float
     wait_first: bool = attrs.field(default=False, kw_only=True)
+    # Asked before each time; while it says no, nothing is done. For what one of several nodes does.
+    is_mine: Callable[[], bool] = attrs.field(default=always, kw_only=True)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def start(self) -> None:
@@ -41,7 +48,8 @@ class Periodic:
             await asyncio.sleep(self.every_s)
         while True:
             try:
-                await self.work()
+                if self.is_mine():
+                    await self.work()
             except ChainUnavailable as error:
                 _log.warning("sweep.chain_silent", sweep=self.name, error=error.message)
             except Exception:  # noqa: BLE001 - the edge of a background task: it repeats the work

@@ -5,7 +5,7 @@ from the payment. The token accepts a nonce once, so no crash, second process or
 pay a refund twice. The token's own events close a refund whose outcome is unknown.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import attrs
 import structlog
@@ -28,7 +28,7 @@ from gateway.domain.eip3009 import BALANCE_OF, Network, word
 from gateway.errors import ChainUnavailable, RefundRefused
 from gateway.payments.authorizations import find_events, is_spent
 from gateway.payments.cutoff import last_block_before
-from gateway.payments.periodic import Periodic
+from gateway.payments.periodic import Periodic, always
 
 # An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is
 # unspent, so the refund may be in a block that is this much older than the head.
@@ -111,8 +111,9 @@ class Refunds:
         self._submitting: dict[int, RefundCase] = {}
         self.address = self._signer.address
 
-    def start(self) -> None:
-        """Begin to sweep: at once, then every few seconds."""
+    def start(self, is_mine: Callable[[], bool] = always) -> None:
+        """Begin to sweep: at once, then every few seconds, while `is_mine` says yes."""
+        self._periodic.is_mine = is_mine
         self._periodic.every_s = self.timing.sweep_s
         self._periodic.start()
 

@@ -19,7 +19,7 @@ from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.drivers import Drivers
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
-from gateway.payments.periodic import Periodic
+from gateway.payments.periodic import Periodic, always
 from gateway.payments.reconcile import Reconciler
 from gateway.signals import tell
 
@@ -69,8 +69,9 @@ class Settlements:
         self._drivers = Drivers(on_settled)
         self._periodic = Periodic("settlement-sweep", self._sweep, self.timing.sweep_s)
 
-    def start(self) -> None:
-        """Begin to sweep: at once, then every few seconds."""
+    def start(self, is_mine: Callable[[], bool] = always) -> None:
+        """Begin to sweep: at once, then every few seconds, while `is_mine` says yes."""
+        self._periodic.is_mine = is_mine
         self._periodic.every_s = self.timing.sweep_s
         self._periodic.start()
         self.obstacles.start()

@@ -77,6 +77,8 @@ class Dialect:
 
     # Reads a value of a text that is a JSON object; an index on it is found.
     json_function: str
+    # The database's own time, in Unix seconds.
+    clock_query: str
     # How many bytes the database takes.
     size_query: str
 
@@ -97,6 +99,7 @@ SQLITE = Dialect(
     skip_locked="",
     share_lock="",
     json_function="json_extract",
+    clock_query="SELECT (julianday('now') - 2440587.5) * 86400.0",
     size_query="SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 )
 POSTGRESQL = Dialect(
@@ -106,6 +109,7 @@ POSTGRESQL = Dialect(
     skip_locked="FOR UPDATE SKIP LOCKED",
     share_lock="FOR SHARE",
     json_function="text_in_json",
+    clock_query="SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
     size_query="SELECT pg_database_size(current_database())",
 )
 

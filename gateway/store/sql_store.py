@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
+from gateway.contracts.nodes import NodeRecords
 from gateway.contracts.payers import ReserveLimits
 from gateway.contracts.store import JobRecord
 from gateway.contracts.wakes import Wakes
@@ -22,6 +23,7 @@ from gateway.domain import (
 )
 from gateway.store import meta, mined, nonces, payments, tasks
 from gateway.store.method_payments import SqlMethodPayments
+from gateway.store.nodes import OneNode, SqlNodes
 from gateway.store.operators import SqlOperators
 from gateway.store.operators.records import SumReader
 from gateway.store.payer_records import SqlPayers
@@ -39,8 +41,11 @@ class SqlStore(ABC):
 
     wakes: Wakes | None = None
 
-    def __init__(self) -> None:
-        self.queue = SqlQueue(self._write, self._query)
+    def __init__(self, node: str | None = None) -> None:
+        self.queue = SqlQueue(self._write, self._query, node)
+        self.nodes: NodeRecords = (
+            SqlNodes(self._read, self._write, node) if node is not None else OneNode()
+        )
         self.refunds = SqlRefunds(self._write, self._rows)
         self.payers = SqlPayers(self._write, self._rows)
         self.methods = SqlMethodPayments(self._read, self._write)

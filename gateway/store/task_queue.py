@@ -11,14 +11,18 @@ from gateway.store.rows import RunWrite
 class SqlQueue:
     """Tasks from queued to ended. Implements `contracts.TaskQueue`."""
 
-    def __init__(self, write: RunWrite, query: RunWrite) -> None:
+    def __init__(self, write: RunWrite, query: RunWrite, node: str | None) -> None:
         self._write = write
         self._query = query
+        # None: the only node of its database.
+        self._node = node
 
     async def claim(
         self, limit: int, *, lease_s: float, now: float, resting: Sequence[str] = ()
     ) -> list[Lease]:
-        leases: list[Lease] = await self._write(tasks.lease_due, limit, lease_s, now, resting)
+        leases: list[Lease] = await self._write(
+            tasks.lease_due, limit, lease_s, now, resting, self._node
+        )
         return leases
 
     async def begin_submit(self, lease: Lease, *, now: float) -> bool:
@@ -65,7 +69,7 @@ class SqlQueue:
         return bool(await self._write(tasks.extend, lease, until, progress, note))
 
     async def recover(self, *, now: float) -> int:
-        return int(await self._write(tasks.recover, now))
+        return int(await self._write(tasks.recover, now, self._node))
 
     async def next_due(self, resting: Sequence[str] = ()) -> float | None:
         due: float | None = await self._query(tasks.next_due, resting)

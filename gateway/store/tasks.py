@@ -26,7 +26,12 @@ def leasable(db: Connection, resting: Sequence[str]) -> str:
 
 
 def lease_due(
-    db: Connection, limit: int, lease_s: float, now: float, resting: Sequence[str]
+    db: Connection,
+    limit: int,
+    lease_s: float,
+    now: float,
+    resting: Sequence[str],
+    node: str | None = None,
 ) -> list[Lease]:
     """Lease the longest-due tasks; a lease counts as an attempt unless a job is under way."""
     due = db.execute(
@@ -34,18 +39,20 @@ def lease_due(
             {dialect_of(db).skip_locked}""",
         (*resting, now, limit),
     ).fetchall()
-    return [_lease_task(db, row["id"], lease_s, now) for row in due]
+    return [_lease_task(db, row["id"], lease_s, now, node) for row in due]
 
 
-def _lease_task(db: Connection, task_id: str, lease_s: float, now: float) -> Lease:
+def _lease_task(
+    db: Connection, task_id: str, lease_s: float, now: float, node: str | None
+) -> Lease:
     row = db.execute(
         """UPDATE tasks SET status = ?,
                attempt = attempt + CASE WHEN handle IS NULL THEN 1 ELSE 0 END,
-               lease_token = ?, due_at = ?, started_at = coalesce(started_at, ?)
+               lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?)
            WHERE id = ?
            RETURNING id, slug, request, attempt, lease_token, due_at, started_at, handle,
                sent_at, payment_id, request_id""",
-        (TaskStatus.PROCESSING, secrets.token_hex(16), now + lease_s, now, task_id),
+        (TaskStatus.PROCESSING, secrets.token_hex(16), node, now + lease_s, now, task_id),
     ).fetchone()
     return lease_of(row, _read_file(db, task_id))
 
@@ -162,16 +169,18 @@ def extend(
     return _change_leased(db, lease, change, until, progress, note)
 
 
-def recover(db: Connection, now: float) -> int:
-    """Make every leased task due, before younger ones; returns how many.
+def recover(db: Connection, now: float, node: str | None = None) -> int:
+    """Make every task due that a node had leased, before younger ones; returns how many.
 
-    This is for the start of a gateway: the process that held the leases has ended.
+    This is for the start of a node: the process that held the leases has ended. Without a name the
+    database has one node, and every lease was its. Leases of other nodes end by themselves.
     """
+    own = "" if node is None else "AND leased_by = ?"
     return db.execute(
-        """UPDATE tasks SET lease_token = NULL,
+        f"""UPDATE tasks SET lease_token = NULL,
                due_at = CASE WHEN created_at < ? THEN created_at ELSE ? END
-           WHERE status = 'processing' AND lease_token IS NOT NULL""",
-        (now, now),
+           WHERE status = 'processing' AND lease_token IS NOT NULL {own}""",  # noqa: S608
+        (now, now, *([node] if node is not None else [])),
     ).rowcount
 
 

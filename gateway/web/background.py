@@ -28,7 +28,9 @@ async def run_background_work(services: Services) -> AsyncIterator[None]:
     next start.
     """
     _log_start(services)
+    await services.leadership.start()
     services.workers.start()
+    services.deliveries.is_mine = services.leadership.leads
     services.deliveries.start()
     services.announcer.start()
     space = Periodic(
@@ -40,6 +42,7 @@ async def run_background_work(services: Services) -> AsyncIterator[None]:
         GasRecords(services.store, services.chain).look,
         services.timing.gas_records_s,
         wait_first=True,
+        is_mine=services.leadership.leads,
     )
     gas.start()
     changes = Periodic(
@@ -58,6 +61,7 @@ async def run_background_work(services: Services) -> AsyncIterator[None]:
         await space.stop()
         await gas.stop()
         await changes.stop()
+        await services.leadership.stop()
         await _close(services)
         _log.info("stopped")
 
@@ -77,7 +81,12 @@ def _log_start(services: Services) -> None:
 def _start_background_tasks(services: Services) -> list[asyncio.Task[Any]]:
     work = {
         "warm-up": _warm_up(services),
-        "retention": retention.sweep_forever(services.store, services.output_store, services.now),
+        "retention": retention.sweep_forever(
+            services.store,
+            services.output_store,
+            services.now,
+            is_mine=services.leadership.leads,
+        ),
         "probing": _probe_providers(services),
         "limits": services.limits.find_problem(),
         "wallet": _look_at_wallet(services),
@@ -105,10 +114,11 @@ async def _warm_up(services: Services) -> None:
     if services.readiness.is_draining:
         return
     # Settling starts first, so that nothing below can keep open payments from closing.
-    services.settlements.start()
-    services.method_settlements.start()
+    is_mine = services.leadership.leads
+    services.settlements.start(is_mine)
+    services.method_settlements.start(is_mine)
     if services.refunds is not None:
-        services.refunds.start()
+        services.refunds.start(is_mine)
     try:
         await services.chain.start()
         await services.payments.cutoff_block()
@@ -147,6 +157,7 @@ async def _watch_state(services: Services) -> None:
 
 async def _watch_alarms(services: Services) -> None:
     await services.warmed.wait()
+    services.alarms.is_mine = services.leadership.leads
     await services.alarms.run()
 
 

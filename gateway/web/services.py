@@ -24,6 +24,7 @@ from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
+from gateway.web.leadership import Leadership
 from gateway.web.mcp import McpDoor
 from gateway.web.mcp.linked_files import LinkedFiles
 from gateway.web.readiness import KEPT_S, Check, Readiness
@@ -110,6 +111,7 @@ class Services:
     backups: "Backups | None" = None
     payments: Payments
     workers: WorkerPool
+    leadership: Leadership
     limits: "RateLimits"
     notifications: TaskNotifications
     announcer: Announcer

@@ -54,6 +54,8 @@ class Deliveries:
     now: Clock
     is_on: bool
     timing: DeliveryTiming = attrs.field(factory=DeliveryTiming)
+    # While it says no, another node delivers.
+    is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
     _pace: Pace = attrs.field(factory=Pace, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _sending: dict[asyncio.Task[None], WebhookEvent] = attrs.field(factory=dict, init=False)
@@ -86,7 +88,7 @@ class Deliveries:
             self._wake.clear()
             pause_s = self.timing.look_s
             try:
-                while await self._start_some():
+                while self.is_mine() and await self._start_some():
                     pass
                 due = await self.store.webhooks.next_due(now=self.now())
                 if due is not None:

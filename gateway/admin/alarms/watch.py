@@ -45,6 +45,8 @@ class AlarmWatch:
     base_url: str
     gateway: str
     every_s: float = EVERY_S
+    # While it says no, another node watches.
+    is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
     _beating: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _looked_at: float | None = attrs.field(default=None, init=False)
     _tidied_at: float = attrs.field(default=0.0, init=False)
@@ -54,7 +56,8 @@ class AlarmWatch:
         """Look again and again, whatever a look raises; a start is given time to begin."""
         while True:
             await asyncio.sleep(self.every_s)
-            await self.step()
+            if self.is_mine():
+                await self.step()
 
     async def step(self) -> None:
         """Look once, and begin to tell what is due."""

@@ -30,7 +30,7 @@ class PostgresStore(SqlStore):
         self._address = address
         self._node = node
         self._connections = connections
-        super().__init__()
+        super().__init__(node)
         self.wakes: PostgresWakes = PostgresWakes(
             partial(listen_to, address, f"{node} listens"), self._notify
         )

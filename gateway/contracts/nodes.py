@@ -1,0 +1,49 @@
+"""What machines on one database know of each other, and which of them does what only one does."""
+
+from typing import Protocol
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class NodeRecord:
+    """A machine that runs, or ran, on this database. Times are Unix seconds."""
+
+    name: str
+    version: str
+    started_at: float
+    seen_at: float
+
+    # Whether it does what only one node does.
+    is_leader: bool
+
+
+class NodeRecords(Protocol):
+    """The nodes of one database. On SQLite there is one, and it always leads."""
+
+    @property
+    def has_others(self) -> bool:
+        """Whether other machines may run on the database."""
+        ...
+
+    async def arrive(self, *, now: float) -> None:
+        """Write down that this node runs, at its start; `now` is its own clock.
+
+        Raises `SettingsError` where another process runs under its name, or its clock is off.
+        """
+        ...
+
+    async def keep(self, *, lease_s: float) -> bool:
+        """Write down that this node still runs, and take or prolong the lead for `lease_s` seconds.
+
+        Returns whether it leads.
+        """
+        ...
+
+    async def leave(self) -> None:
+        """Give the lead up, and take this node off the list."""
+        ...
+
+    async def nodes(self) -> list[NodeRecord]:
+        """Return every node that was seen in the last day, by name."""
+        ...

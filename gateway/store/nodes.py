@@ -1,0 +1,132 @@
+"""The machines on one database, and the lead among them, as functions of a connection.
+
+The lead is a lease: whoever has it prolongs it, and another takes it once it has ended. Money does
+not rest on it. Two nodes that both believe to lead do the same work twice, and the transactions of
+docs/payments.md let it count once. All times are the database's, so that clocks may differ.
+"""
+
+import secrets
+
+from gateway.contracts.nodes import NodeRecord
+from gateway.errors import SettingsError
+from gateway.store.rows import RunWrite
+from gateway.store.sql import Connection, dialect_of
+from gateway.version import VERSION
+
+_LEADER = "leader"
+# A node writes its row every few seconds; one that has not for so long has died.
+_GONE_S = 20.0
+_FORGOTTEN_S = 86_400.0
+# Leases of tasks compare the clocks of machines.
+_MOST_SKEW_S = 5.0
+
+
+def read_clock(db: Connection) -> float:
+    """Return the database's own time (Unix seconds)."""
+    return float(db.execute(dialect_of(db).clock_query).fetchone()[0])
+
+
+def arrive(db: Connection, name: str, life: str, now: float) -> None:
+    """Write down that a node has started; raises `SettingsError`."""
+    clock = read_clock(db)
+    if abs(clock - now) > _MOST_SKEW_S:
+        raise SettingsError(
+            f"This machine's clock is {abs(clock - now):.0f} seconds "
+            f"{'behind' if now < clock else 'ahead of'} the database's. Set it right: leases of "
+            "tasks compare the two."
+        )
+    other = db.execute("SELECT life, seen_at FROM nodes WHERE name = ?", (name,)).fetchone()
+    if other is not None and other["life"] != life and clock - other["seen_at"] < _GONE_S:
+        raise SettingsError(
+            f"Another gateway runs as node {name} on this database, or died less than "
+            f"{_GONE_S:.0f} seconds ago. Give each machine a name of its own: GATEWAY_NODE=b"
+        )
+    db.execute("DELETE FROM nodes WHERE name = ? OR seen_at < ?", (name, clock - _FORGOTTEN_S))
+    db.execute(
+        "INSERT INTO nodes (name, life, version, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
+        (name, life, VERSION, clock, clock),
+    )
+
+
+def keep(db: Connection, name: str, life: str, lease_s: float) -> bool:
+    """Note that a node runs, and take or prolong the lead; returns whether it leads."""
+    clock = read_clock(db)
+    db.execute("UPDATE nodes SET seen_at = ? WHERE name = ? AND life = ?", (clock, name, life))
+    row = db.execute(
+        """INSERT INTO roles (name, holder, epoch, until) VALUES (?, ?, 1, ?)
+           ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,
+               epoch = roles.epoch + CASE WHEN roles.holder = excluded.holder THEN 0 ELSE 1 END
+           WHERE roles.holder = excluded.holder OR roles.until < ?
+           RETURNING epoch""",
+        (_LEADER, life, clock + lease_s, clock),
+    ).fetchone()
+    return row is not None
+
+
+def leave(db: Connection, name: str, life: str) -> None:
+    """Give the lead up at once, and take a node off the list."""
+    db.execute("UPDATE roles SET until = 0.0 WHERE name = ? AND holder = ?", (_LEADER, life))
+    db.execute("DELETE FROM nodes WHERE name = ? AND life = ?", (name, life))
+
+
+def find_nodes(db: Connection) -> list[NodeRecord]:
+    """Return the nodes of the last day, by name."""
+    clock = read_clock(db)
+    lead = db.execute("SELECT holder, until FROM roles WHERE name = ?", (_LEADER,)).fetchone()
+    leader = lead["holder"] if lead is not None and lead["until"] >= clock else None
+    rows = db.execute(
+        "SELECT * FROM nodes WHERE seen_at > ? ORDER BY name", (clock - _FORGOTTEN_S,)
+    )
+    return [
+        NodeRecord(
+            name=row["name"],
+            version=row["version"],
+            started_at=row["started_at"],
+            seen_at=row["seen_at"],
+            is_leader=row["life"] == leader,
+        )
+        for row in rows
+    ]
+
+
+class SqlNodes:
+    """The nodes of a database that several share. Implements `contracts.nodes.NodeRecords`."""
+
+    has_others = True
+
+    def __init__(self, read: RunWrite, write: RunWrite, name: str) -> None:
+        self._read = read
+        self._write = write
+        self._name = name
+        self._life = secrets.token_hex(8)
+
+    async def arrive(self, *, now: float) -> None:
+        await self._write(arrive, self._name, self._life, now)
+
+    async def keep(self, *, lease_s: float) -> bool:
+        return bool(await self._write(keep, self._name, self._life, lease_s))
+
+    async def leave(self) -> None:
+        await self._write(leave, self._name, self._life)
+
+    async def nodes(self) -> list[NodeRecord]:
+        found: list[NodeRecord] = await self._read(find_nodes)
+        return found
+
+
+class OneNode:
+    """The one process of an SQLite file: the folder's lock says so, and it always leads."""
+
+    has_others = False
+
+    async def arrive(self, *, now: float) -> None:
+        pass
+
+    async def keep(self, *, lease_s: float) -> bool:  # noqa: ARG002 - the protocol's
+        return True
+
+    async def leave(self) -> None:
+        pass
+
+    async def nodes(self) -> list[NodeRecord]:
+        return []
