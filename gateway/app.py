@@ -37,8 +37,8 @@ from gateway.plugins.manager import PluginManager
 from gateway.plugins.watchdog import owners_of, watch_loop
 from gateway.redaction import Redactor
 from gateway.settings import Settings, load_settings
-from gateway.store import SqliteStore
 from gateway.store.data_folder import check_network
+from gateway.store.opening import open_store
 from gateway.tasks import WorkerPool
 from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
@@ -98,7 +98,7 @@ def create_app(
     manager = PluginManager(plugins, disabled=settings.plugins_disabled)
     redactor = redactor or Redactor()
     catalog = manager.catalog(settings, now, redactor)
-    store = store or SqliteStore(settings.data_dir / "gateway.db")
+    store = store or open_store(settings)
     chain = chain or Web3Chain(settings)
     context = PluginContext(
         settings=settings,

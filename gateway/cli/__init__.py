@@ -72,6 +72,14 @@ _COMMANDS = {
         "gateway.cli.migrate:migrate",
         "Bring the database to this version's schema, as a start does.",
     ),
+    "migrate-store": (
+        "gateway.cli.migrate_store:migrate_store",
+        "Move the SQLite database into an empty PostgreSQL.",
+    ),
+    "nodes": (
+        "gateway.cli.nodes:nodes",
+        "Show which machines share the database, and which of them leads.",
+    ),
     "payers": (
         "gateway.cli.payers:payers",
         "List payers that are barred from x402, and lift the bar.",

@@ -32,9 +32,16 @@ from gateway.plugins.health import problem_of
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.upstream import Upstream
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
-from gateway.settings import Settings, check_alarms, check_limits, check_server, load_settings
-from gateway.store import SqliteStore
+from gateway.settings import (
+    Settings,
+    check_alarms,
+    check_database,
+    check_limits,
+    check_server,
+    load_settings,
+)
 from gateway.store.data_folder import enter_data
+from gateway.store.opening import open_store
 
 _CONFINED = "files are read by processes that can make no system call but those of computing"
 _LIMITED_ONLY = (
@@ -169,7 +176,8 @@ def _existing_parent(folder: Path) -> Path:
 
 
 async def _check_database(settings: Settings) -> str:
-    async with SqliteStore(settings.data_dir / "gateway.db") as store:
+    check_database(settings)
+    async with open_store(settings, name="gateway check") as store:
         await store.ping()
         payments = (await store.counts())["payments"]
     return f"writable, {sum(payments.values())} payments"
@@ -311,7 +319,7 @@ def _open_settler(settings: Settings, chain: Web3Chain) -> Settler:
 def _make_context(settings: Settings, chain: Web3Chain) -> PluginContext:
     """Return what payment plugins get at a start."""
     # This store is never opened: a settler writes down what it sends, and a check sends nothing.
-    store = SqliteStore(settings.data_dir / "gateway.db")
+    store = open_store(settings)
     return PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
 
 

@@ -9,7 +9,7 @@ from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.pricing import describe_loss
 from gateway.settings import Settings
-from gateway.store import SqliteStore
+from gateway.store.opening import open_store
 
 # Vendors change their prices a few times a year.
 _OLD_DAYS = 90
@@ -22,7 +22,7 @@ async def check_prices(settings: Settings) -> str:
     """
     catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     try:
-        async with SqliteStore(settings.data_dir / "gateway.db") as store:
+        async with open_store(settings, name="gateway check") as store:
             found = await store.operators.changes_after(-1, now=time.time())
         if found is not None:
             catalog.change(found[1])

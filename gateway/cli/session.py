@@ -21,8 +21,8 @@ from gateway.payments import Refunds
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.live_changes import LiveChanges
 from gateway.settings import Settings
-from gateway.store import SqliteStore
 from gateway.store.data_folder import check_network, enter_data, existing_database
+from gateway.store.opening import open_store
 from gateway.store.sqlite.migrations import migrations
 
 
@@ -46,15 +46,15 @@ async def open_session(
     network, and where one key would settle and refund.
     """
     enter_data(settings)
-    path = existing_database(settings)
+    if not settings.database_url:
+        _check_version(existing_database(settings))
     secret = load_key(settings, "refund")
     if secret is not None and secret in load_settlement_keys(settings):
         raise SettingsError(
             "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
         )
     chain = Web3Chain(settings)
-    _check_version(path)
-    async with SqliteStore(path) as store:
+    async with open_store(settings, name="gateway command") as store:
         await check_network(settings, store)
         context = PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
         refunds = Refunds(store, context, secret) if secret is not None else None

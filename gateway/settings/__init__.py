@@ -5,6 +5,7 @@ What a plugin lets the operator set belongs in the plugin: it declares a section
 
 from gateway.settings.checks import (
     check_alarms,
+    check_database,
     check_limits,
     check_server,
     check_settings,
@@ -21,6 +22,7 @@ __all__ = [
     "EndpointOverride",
     "Settings",
     "check_alarms",
+    "check_database",
     "check_limits",
     "check_server",
     "check_settings",

@@ -81,6 +81,27 @@ def check_limits(settings: Settings) -> None:
         )
 
 
+def check_database(settings: Settings) -> None:
+    """Raise `SettingsError` where a shared database cannot be used with the other settings."""
+    if not settings.database_url:
+        return
+    if importlib.util.find_spec("psycopg") is None:
+        raise SettingsError(
+            "GATEWAY_DATABASE_URL is set, but psycopg cannot be found: run pip install "
+            "'generation-gateway[postgres]', or unset the variable."
+        )
+    if not settings.outputs_url:
+        raise SettingsError(
+            "GATEWAY_DATABASE_URL is set, but outputs would stay on this machine's disk, where the "
+            "others cannot read them. Name a bucket: GATEWAY_OUTPUTS_URL=s3://my-bucket/outputs"
+        )
+    if settings.backup_url or settings.restore:
+        raise SettingsError(
+            "GATEWAY_BACKUP_URL and GATEWAY_RESTORE copy SQLite's file. PostgreSQL has backups of "
+            "its own: unset them."
+        )
+
+
 _ONE_OF = {
     "network": tuple(NETWORKS),
     "log_format": ("json", "console"),
@@ -90,6 +111,7 @@ _ONE_OF = {
 }
 _AT_LEAST = {
     "workers": 1,
+    "database_connections": 1,
     "confirmations": 1,
     "min_free_disk_mb": 0,
     "max_long_polls": 0,
@@ -152,8 +174,17 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         **{name: 0 < getattr(settings, name) < math.inf for name in _POSITIVE},
         **{name: bool(_LIMIT.fullmatch(getattr(settings, name))) for name in _LIMITS},
         "limit_price": not settings.limit_price or bool(_LIMIT.fullmatch(settings.limit_price)),
+        "database_url": not settings.database_url or _is_postgres(settings.database_url),
         "limits_url": not settings.limits_url or _is_redis(settings.limits_url),
     }
+
+
+def _is_postgres(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("postgresql", "postgres") and bool(parts.path.strip("/"))
 
 
 def _is_redis(url: str) -> bool:

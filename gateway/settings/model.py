@@ -13,13 +13,14 @@ import typed_settings as ts
 from gateway.domain.eip3009 import NETWORKS, Network
 from gateway.settings.alarms import AlarmSettings
 from gateway.settings.backups import BackupSettings
+from gateway.settings.database import DatabaseSettings
 from gateway.settings.identity import IdentitySettings
 from gateway.settings.overrides import EndpointOverride
 from gateway.settings.sections import Section, read_section, secret, setting
 
 
 @attrs.frozen(kw_only=True)
-class Settings(AlarmSettings, BackupSettings, IdentitySettings):
+class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings):
     """What an operator may set."""
 
     base_url: str = setting(

@@ -74,6 +74,11 @@ def existing_database(settings: Settings) -> Path:
     """Return the path of the gateway's database; raises `SettingsError` where there is none."""
     path = settings.data_dir / "gateway.db"
     if not path.exists():
+        if settings.database_url:
+            raise SettingsError(
+                "The data is in the PostgreSQL of GATEWAY_DATABASE_URL; this command is for "
+                "SQLite's file."
+            )
         raise SettingsError(
             f"There is no database in {settings.data_dir}. Name the gateway's folder: "
             "GATEWAY_DATA_DIR=/data"

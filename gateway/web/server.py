@@ -19,8 +19,9 @@ from quart import Quart
 from gateway.errors import SettingsError
 from gateway.redaction import Redactor, secrets_of
 from gateway.sandbox.child.prctl import hide_memory
-from gateway.settings import Settings, check_alarms, check_limits, check_server
+from gateway.settings import Settings, check_alarms, check_database, check_limits, check_server
 from gateway.store.data_folder import enter_data, lock_data
+from gateway.store.opening import refuse_left_behind
 from gateway.store.sqlite.backup import forget_restored_by
 from gateway.web import hypercorn_server
 from gateway.web.background import drain
@@ -41,12 +42,14 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     check_server(settings)
     check_alarms(settings)
     check_limits(settings)
+    check_database(settings)
     redactor = Redactor(secrets_of(settings))
     configure_logs(settings.log_format, redactor)
     enter_data(settings)
     # Our memory holds the keys.
     hide_memory()
     _restore_once(settings)
+    refuse_left_behind(settings)
     # The lock is held as long as this variable lives.
     lock = lock_data(settings)  # noqa: F841
     listener = listen(settings.bind)

@@ -109,6 +109,11 @@ LINES = {
         ("mcp-config", {"GATEWAY_MCP": "false"}),
     ],
     "migrate": ["migrate --check", "migrate"],
+    "migrate-store": [
+        "migrate-store",
+        "migrate-store --to mysql://db.example/gateway",
+    ],
+    "nodes": ["nodes"],
     "payers": [
         "payers barred",
         "payers barred --json",
@@ -176,6 +181,8 @@ MISTAKEN = {
     "endpoints": "endpoints",
     "mcp-config": "mcp-config",
     "migrate": "migrate --check",
+    "migrate-store": "migrate-store --to postgresql://db.example/gateway",
+    "nodes": "nodes",
     "payers": "payers barred",
     "plugins": "plugins",
     "refunds": "refunds list",

@@ -1,0 +1,42 @@
+"""`gateway nodes`: which machines share the database, and which of them leads."""
+
+import asyncio
+import time
+
+import click
+
+from gateway.cli.session import open_session
+from gateway.cli.terminal import one_sentence
+from gateway.contracts.nodes import NodeRecord
+from gateway.settings import Settings, load_settings
+
+# A node writes down that it runs every few seconds.
+_GONE_S = 20.0
+
+
+@click.command()
+@one_sentence
+def nodes() -> None:
+    """Show which machines share the database, and which of them leads."""
+    settings = load_settings()
+    if not settings.database_url:
+        click.echo("One machine, on SQLite. Several share a PostgreSQL: GATEWAY_DATABASE_URL")
+        return
+    found = asyncio.run(_find_nodes(settings))
+    if not found:
+        click.echo("No machine has run in the last day.")
+    width = max((len(node.name) for node in found), default=0)
+    for node in found:
+        click.echo(f"{node.name:<{width}}  {node.version}  {_describe(node, time.time())}")
+
+
+async def _find_nodes(settings: Settings) -> list[NodeRecord]:
+    async with open_session(settings) as desk:
+        return await desk.store.nodes.nodes()
+
+
+def _describe(node: NodeRecord, now: float) -> str:
+    silent_s = now - node.seen_at
+    if silent_s > _GONE_S:
+        return f"gone, last seen {silent_s / 60:.0f} minutes ago"
+    return "runs, and leads" if node.is_leader else "runs"

@@ -1,0 +1,34 @@
+"""Settings of the database: the data folder's SQLite, or a PostgreSQL that nodes share."""
+
+import attrs
+
+from gateway.settings.sections import setting
+
+
+# Classes with slots cannot be bases of one class.
+@attrs.frozen(kw_only=True, slots=False)
+class DatabaseSettings:
+    """What an operator may set about where tasks and payments are kept."""
+
+    # It holds a password, so it is not shown.
+    database_url: str = setting(
+        "",
+        "PostgreSQL that all machines of this gateway share. Empty: SQLite in the data folder, "
+        "which one machine has for itself. It needs the extra `postgres` (it is in the image) "
+        "and GATEWAY_OUTPUTS_URL, because every machine reads the outputs. The address is a direct "
+        "one, or of a pooler in session mode. `gateway migrate-store` moves the data folder's "
+        "database there.",
+        example="postgresql://gateway:password@db.example.com/gateway",
+        shown=False,
+    )
+    database_connections: int = setting(
+        8,
+        "Connections that each machine keeps to that database, and three more for sums, wake-ups "
+        "and the start. All machines together stay below the server's max_connections.",
+    )
+    node: str = setting(
+        "",
+        "Name of this machine among those that share a database. Empty: FLY_MACHINE_ID, else the "
+        "host's name. Two machines never have one name.",
+        example="a",
+    )

@@ -1,0 +1,178 @@
+"""Machines on one database: their names, the lead among them, and what each recovers."""
+
+import asyncio
+import contextlib
+import time
+
+import attrs
+import psycopg
+import pytest
+
+from gateway.errors import SettingsError
+from gateway.store.opening import open_store, refuse_left_behind
+from gateway.store.postgres.store import PostgresStore
+from gateway.store.sqlite.store import SqliteStore
+from gateway.testing.store.facts import NOW, queued
+from gateway.web.leadership import Leadership
+from tests.conftest import running
+
+
+@contextlib.asynccontextmanager
+async def node(address, name):
+    async with PostgresStore(address, node=name) as store:
+        yield store
+
+
+async def arrive(store) -> None:
+    await store.nodes.arrive(now=time.time())
+
+
+async def test_one_node_leads_until_it_gives_up(database_url):
+    async with node(database_url, "a") as one, node(database_url, "b") as other:
+        for store in (one, other):
+            await arrive(store)
+        assert [await store.nodes.keep(lease_s=60) for store in (one, other)] == [True, False]
+        assert await one.nodes.keep(lease_s=60)
+        assert [(each.name, each.is_leader) for each in await other.nodes.nodes()] == [
+            ("a", True),
+            ("b", False),
+        ]
+        await one.nodes.leave()
+        assert await other.nodes.keep(lease_s=60)
+        assert [(each.name, each.is_leader) for each in await other.nodes.nodes()] == [("b", True)]
+
+
+async def test_a_leader_that_died_is_followed(database_url):
+    async with node(database_url, "a") as one, node(database_url, "b") as other:
+        await arrive(one)
+        await arrive(other)
+        assert await one.nodes.keep(lease_s=0.05)
+        for _ in range(1000):
+            if await other.nodes.keep(lease_s=60):
+                break
+            await asyncio.sleep(0.01)
+        assert not await one.nodes.keep(lease_s=60)
+
+
+async def test_fifty_that_ask_at_once_get_one_leader(database_url):
+    async with contextlib.AsyncExitStack() as stack:
+        stores = [
+            await stack.enter_async_context(
+                PostgresStore(database_url, node=f"n{number}", connections=2)
+            )
+            for number in range(10)
+        ]
+        answers = await asyncio.gather(*(store.nodes.keep(lease_s=60) for store in stores * 5))
+        assert len({number % 10 for number, leads in enumerate(answers) if leads}) == 1
+
+
+async def test_two_machines_never_have_one_name(database_url):
+    async with node(database_url, "a") as one, node(database_url, "a") as other:
+        await arrive(one)
+        with pytest.raises(SettingsError, match="GATEWAY_NODE"):
+            await arrive(other)
+        # It is this very process that comes again.
+        await arrive(one)
+    async with node(database_url, "a") as later:
+        with psycopg.connect(database_url) as raw:
+            raw.execute("UPDATE nodes SET seen_at = seen_at - 30")
+        await arrive(later)
+
+
+async def test_a_clock_that_is_off_stops_the_start(database_url):
+    async with node(database_url, "a") as store:
+        with pytest.raises(SettingsError, match="clock is 60 seconds ahead of"):
+            await store.nodes.arrive(now=time.time() + 60)
+        with pytest.raises(SettingsError, match="seconds behind"):
+            await store.nodes.arrive(now=time.time() - 60)
+
+
+async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url):
+    async with node(database_url, "a") as one, node(database_url, "b") as other:
+        first, second = await queued(one, 1), await queued(one, 2, id="task-2")
+        (lease,) = await one.queue.claim(1, lease_s=60, now=NOW)
+        (theirs,) = await other.queue.claim(1, lease_s=60, now=NOW)
+        assert {lease.task_id, theirs.task_id} == {first.id, second.id}
+        assert await one.queue.recover(now=NOW + 1) == 1
+        # The other node's lease goes on, and it can still complete its task.
+        assert await other.queue.extend(theirs, until=NOW + 90, progress=None)
+        assert not await one.queue.extend(lease, until=NOW + 90, progress=None)
+    async with node(database_url, "b") as later:
+        assert await later.queue.recover(now=NOW + 2) == 1
+
+
+async def test_leadership_ends_by_itself_when_the_database_is_silent(database_url):
+    async with node(database_url, "a") as store:
+        await arrive(store)
+        leadership = Leadership(store.nodes, lease_s=0.3, keep_every_s=60)
+        await leadership.start()
+        assert leadership.leads()
+        await asyncio.sleep(0.4)
+        assert not leadership.leads()
+        await leadership.stop()
+
+
+async def test_a_single_machine_leads_without_asking(tmp_path):
+    async with SqliteStore(tmp_path / "gateway.db") as store:
+        leadership = Leadership(store.nodes)
+        assert leadership.leads()
+        await leadership.start()
+        assert leadership.leads()
+        assert await store.nodes.nodes() == []
+        await leadership.stop()
+
+
+# -- gateways
+
+
+async def test_two_gateways_sell_and_work_on_one_database(settings, provider, payer, database_url):
+    settings.data_dir.mkdir(parents=True)
+    one, other = (attrs.evolve(settings, database_url=database_url, node=name) for name in "ab")
+    async with running(one, provider) as first, running(other, provider) as second:
+        # Transfers count from the first start on.
+        await first.services.payments.cutoff_block()
+        sold = [
+            await buy((first, second)[number % 2], payer, is_direct=number < 4)
+            for number in range(8)
+        ]
+        assert len(set(sold)) == 8
+        # Whichever node made it, the other one knows it.
+        for number, task_id in enumerate(sold):
+            await completed((second, first)[number % 2], task_id)
+        leaders = [each.services.leadership.leads() for each in (first, second)]
+        assert leaders == [True, False]
+
+
+async def buy(gateway, payer, *, is_direct) -> str:
+    """Buy a picture by a transfer or by x402; returns the task's id."""
+    if is_direct:
+        body = {"slug": "picture", "prompt": "a boat", "txHash": payer.transfer(20_000)}
+        answer = await gateway.client.post("/api/proxy-generate", json=body)
+    else:
+        headers = {"X-PAYMENT": payer.header()}
+        body = {"prompt": "a boat"}
+        answer = await gateway.client.post("/api/x402/picture", json=body, headers=headers)
+    assert answer.status_code == 200, await answer.get_data()
+    return (await answer.get_json())["taskId"]
+
+
+async def completed(gateway, task_id) -> None:
+    """Wait until a gateway says that a task is completed."""
+    for _ in range(2400):
+        task = await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
+        if task["status"] == "completed":
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(task)
+
+
+async def test_sales_left_on_the_disk_stop_the_start(settings, database_url):
+    shared = attrs.evolve(settings, database_url=database_url)
+    settings.data_dir.mkdir(parents=True)
+    refuse_left_behind(shared)
+    async with open_store(settings) as store:
+        refuse_left_behind(shared)
+        await queued(store, 1)
+    with pytest.raises(SettingsError, match="gateway migrate-store"):
+        refuse_left_behind(shared)
+    refuse_left_behind(settings)
