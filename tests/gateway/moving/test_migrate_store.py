@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway import Output, Result
-from gateway.cli.migrate_store import migrate_store
+from gateway.cli import main
 from gateway.errors import SettingsError, TxAlreadyUsed
 from gateway.outputs import BucketOutputs, DiskOutputs
 from gateway.settings import variable
@@ -68,7 +68,7 @@ def run(settings, bucket, database_url):
     }
 
     def see(*words, **more):
-        result = CliRunner().invoke(migrate_store, list(words), env=env | more)
+        result = CliRunner().invoke(main, ["migrate-store", *words], env=env | more)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
