@@ -261,5 +261,9 @@ def _locked(raw: psycopg.Connection[Any], lock: int | None) -> Any:
     try:
         yield raw
     finally:
-        if not raw.closed:
+        # What was committed stays committed: an error here must not run the write again. Closing
+        # the connection gives the lock up, too.
+        try:
             raw.execute(b"SELECT pg_advisory_unlock(%s)", (lock,))
+        except psycopg.Error:
+            raw.close()

@@ -74,6 +74,20 @@ def _translate(sql: str) -> str:
     return _MARK.sub(replace, sql)
 
 
+def _without_nul(parameters: Any) -> Any:
+    """Return parameters that PostgreSQL takes: its texts hold no NUL, a stranger's path may.
+
+    The sign that stands for it equals no key of ours, and reads as what it is in a vendor's words.
+    """
+    if isinstance(parameters, Mapping):
+        return {name: _replace_nul(value) for name, value in parameters.items()}
+    return [_replace_nul(value) for value in parameters]
+
+
+def _replace_nul(value: Any) -> Any:
+    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+
+
 class Session:
     """What a function of the store sees. Implements `gateway.store.sql.Connection`."""
 
@@ -87,7 +101,7 @@ class Session:
         if not parameters:
             # Without parameters psycopg reads no marks.
             return self._raw.execute(sql.encode())
-        return self._raw.execute(_translate(sql).encode(), parameters)
+        return self._raw.execute(_translate(sql).encode(), _without_nul(parameters))
 
 
 def connect(address: str, name: str, *, statement_s: int = 30) -> psycopg.Connection[Any]:

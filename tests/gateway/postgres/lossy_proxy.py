@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that loses the answer to a COMMIT, as a network may."""
+"""A proxy before PostgreSQL that loses a message and its answer, as a network may."""
 
 import asyncio
 import contextlib
@@ -7,13 +7,14 @@ _COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
 
 
 class LossyProxy:
-    """Passes bytes on; while `losses` is positive, a COMMIT ends the connection instead."""
+    """Passes bytes on; while `losses` is positive, a message ends the connection instead."""
 
-    def __init__(self, socket_path, *, reaches_server):
+    def __init__(self, socket_path, *, reaches_server, loses):
         self.losses = 0
         self.port = 0
         self._socket_path = socket_path
         self._reaches_server = reaches_server
+        self._loses = loses
 
     def lead_to(self, address):
         """Return the address of a database by way of this proxy."""
@@ -26,7 +27,7 @@ class LossyProxy:
         down = asyncio.create_task(_pass_on(up_reader, writer))
         try:
             while data := await reader.read(65536):
-                if self.losses and data == _COMMIT:
+                if self.losses and self._loses in data:
                     self.losses -= 1
                     down.cancel()
                     if self._reaches_server:
@@ -50,9 +51,9 @@ async def _pass_on(reader, writer):
 
 
 @contextlib.asynccontextmanager
-async def lossy_proxy(server, *, reaches_server):
+async def lossy_proxy(server, *, reaches_server, loses=_COMMIT):
     """Run a proxy before a `PostgresServer`."""
-    proxy = LossyProxy(server.socket_path, reaches_server=reaches_server)
+    proxy = LossyProxy(server.socket_path, reaches_server=reaches_server, loses=loses)
     listener = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     proxy.port = listener.sockets[0].getsockname()[1]
     try:

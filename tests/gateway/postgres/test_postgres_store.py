@@ -221,6 +221,33 @@ async def test_a_lost_commit_of_each_write_is_answered_as_it_was(postgres_server
         assert proxy.losses == 0
 
 
+async def test_an_unlock_without_an_answer_does_not_run_the_write_again(
+    postgres_server, database_url
+):
+    async with (
+        lossy_proxy(postgres_server, reaches_server=False, loses=b"pg_advisory_unlock") as proxy,
+        PostgresStore(proxy.lead_to(database_url), connections=1) as store,
+    ):
+        proxy.losses = 1
+        attempt = store.count_attempt("1.2.3.4", limit=2, window_s=60, now=NOW)
+        assert await attempt == 0
+        assert proxy.losses == 0
+        # One attempt was counted, so there is one left.
+        assert await store.count_attempt("1.2.3.4", limit=2, window_s=60, now=NOW) == 0
+        assert await store.count_attempt("1.2.3.4", limit=2, window_s=60, now=NOW) > 0
+
+
+async def test_nul_is_found_nowhere_and_stored_as_a_sign(database_url):
+    async with PostgresStore(database_url) as store:
+        assert await store.task("\0") is None
+        await accept(store, 1)
+        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        assert await store.queue.fail(lease, details="x", error="a\0b", now=NOW)
+        failed = await store.task(lease.task_id)
+        assert failed is not None
+        assert failed.error == "a\ufffdb"
+
+
 async def test_a_database_of_another_program_is_left_alone(database_url):
     with psycopg.connect(database_url) as raw:
         raw.execute("CREATE TABLE payments (id int)")
