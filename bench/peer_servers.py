@@ -79,6 +79,7 @@ def _peers(facilitator_url: str, task_id: str) -> list[Contestant]:
         )
 
     programs = (
+        ("uvicorn alone, no checks", python, "bare_peer.py", "a constant"),
         ("FastAPI + x402, uvicorn", python, "fastapi_peer.py", "aiosqlite"),
         ("Express + x402", "node", "express_peer.mjs", "a Map"),
         ("Hono + x402", "node", "hono_peer.mjs", "a Map"),
