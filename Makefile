@@ -12,7 +12,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 .PHONY: install lock demo quick test short-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-smoke
 .PHONY: image-check check-workflows vendors
-.PHONY: sim mutants crash races faults clients fuzz
+.PHONY: sim mutants crash races faults clients fuzz chaos test-postgres
 
 install: $(VENV)/.installed
 
@@ -65,7 +65,7 @@ short-proofs: install
 	$(PYTEST) -q -n $(JOBS) tests/proof $(BUT)
 
 # Everything at full depth: hours.
-proof: sim mutants crash races faults clients fuzz
+proof: sim mutants crash races faults clients fuzz chaos
 	$(MAKE) short-proofs BUT=--ignore=tests/proof/faults
 
 check: install
@@ -85,6 +85,12 @@ mutants: install
 crash: install
 	$(BIN)/python -m tests.proof.crashes
 	$(BIN)/python -m tests.proof.crashes.power
+
+# Needs PostgreSQL (tests/README.md). `make chaos SECONDS=600` goes on for longer.
+SECONDS ?= 180
+chaos: install
+	$(BIN)/python -m tests.proof.chaos --seconds $(SECONDS)
+	$(BIN)/python -m tests.proof.chaos --mutants
 
 races: install
 	$(BIN)/python -m tests.proof.races

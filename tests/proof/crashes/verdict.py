@@ -5,6 +5,7 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -15,8 +16,8 @@ from tests.proof.crashes.clients import PRICE, Memory, Purchase
 from tests.proof.crashes.remote_chain import RemoteChain
 
 Place = tuple[str, int]  # transaction and log index
-_ROWS = """SELECT t.id, t.status, t.result, p.state, p.flow, p.paid_tx, p.paid_log_index, p.payer
-           FROM payments p LEFT JOIN tasks t ON t.payment_id = p.id"""
+ROWS = """SELECT t.id, t.status, t.result, p.state, p.flow, p.paid_tx, p.paid_log_index, p.payer
+          FROM payments p LEFT JOIN tasks t ON t.payment_id = p.id"""
 _OWED = ("refund_due", "refunded")
 _PAID = ("settled", *_OWED)
 _ENDED = {"completed": ("settled",), "failed": _OWED, "dropped": ("released",)}
@@ -51,19 +52,37 @@ class Transfer:
 
 
 def compare(folder: Path, chain: RemoteChain, memory: Memory) -> Verdict:
-    """Judge."""
-    transfers = find_transfers(chain)
+    """Judge a gateway with a data folder."""
     with contextlib.closing(sqlite3.connect(folder / "data" / "gateway.db")) as db:
         db.row_factory = sqlite3.Row
         (health,) = db.execute("PRAGMA integrity_check").fetchone()
-        rows = db.execute(_ROWS).fetchall()
-    verdict = Verdict(purchases=len(memory.purchases), transfers=len(transfers))
+        rows = db.execute(ROWS).fetchall()
+
+    def read_output(key: str) -> bytes | None:
+        path = folder / "data" / "outputs" / key
+        return path.read_bytes() if path.is_file() else None
+
+    calls = (folder / "calls").read_text().splitlines()
+    verdict = judge(rows, chain, memory, calls, read_output)
     if health != "ok":
         verdict.lost.append(f"the database is damaged: {health}")
+    return verdict
+
+
+def judge(
+    rows,
+    chain: RemoteChain,
+    memory: Memory,
+    calls: list[str],
+    read_output: Callable[[str], bytes | None],
+) -> Verdict:
+    """Compare the rows of ROWS with the chain, the buyers, the provider's calls and the outputs."""
+    transfers = find_transfers(chain)
+    verdict = Verdict(purchases=len(memory.purchases), transfers=len(transfers))
     _judge_rows(verdict, rows, transfers)
     _judge_purchases(verdict, rows, transfers, memory)
-    _judge_outputs(verdict, rows, folder / "data" / "outputs")
-    _judge_calls(verdict, rows, folder / "calls")
+    _judge_outputs(verdict, rows, read_output)
+    _judge_calls(verdict, rows, calls)
     return verdict
 
 
@@ -140,22 +159,18 @@ def _judge_purchase(verdict: Verdict, purchase: Purchase, charged, sold, by_id) 
         verdict.unpaid.append(about)
 
 
-def _judge_outputs(verdict: Verdict, rows, folder: Path) -> None:
-    """What a completed task shows is on the disk, whole."""
+def _judge_outputs(verdict: Verdict, rows, read_output: Callable[[str], bytes | None]) -> None:
+    """What a completed task shows is kept, whole."""
     for row in rows:
         for output in json.loads(row["result"] or "{}").get("outputs", ()):
-            path = folder / output["key"]
-            if not path.is_file() or _sha256(path) != output["sha256"]:
-                verdict.lost.append(f"task {row['id']}: {path} is missing or damaged")
+            data = read_output(output["key"])
+            if data is None or hashlib.sha256(data).hexdigest() != output["sha256"]:
+                verdict.lost.append(f"task {row['id']}: {output['key']} is missing or damaged")
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _judge_calls(verdict: Verdict, rows, path: Path) -> None:
+def _judge_calls(verdict: Verdict, rows, lines: list[str]) -> None:
     """The provider was asked for paid tasks only, and at most four times for each."""
     paid = {row["id"] for row in rows if row["state"] in _PAID}
-    calls = Counter(line.split()[0] for line in path.read_text().splitlines())
+    calls = Counter(line.split()[0] for line in lines)
     verdict.unpaid += [f"task {one} was generated" for one in calls.keys() - paid]
     verdict.doubled += [f"task {one} was begun {n} times" for one, n in calls.items() if n > 4]

@@ -1,0 +1,91 @@
+"""`python -m tests.proof.chaos`: several nodes and their PostgreSQL under every trouble at once."""
+
+import contextlib
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from tests.postgres_server import PostgresServer, find_programs
+from tests.proof.chaos.campaign import Campaign, Plan, run_chaos
+from tests.proof.chaos.mutants import MUTANTS
+from tests.proof.chaos.verdict import ChaosVerdict
+
+
+@click.command()
+@click.option("--seconds", default=180.0, show_default=True, help="How long there is trouble.")
+@click.option("--nodes", default=4, show_default=True, help="How many there are.")
+@click.option("--seed", type=int, help="Of the dice that choose the moments; a new one without.")
+@click.option("--keep", type=click.Path(path_type=Path), help="New folder to work in, kept.")
+@click.option("--mutants", is_flag=True, help="See instead whether each broken node is caught.")
+def main(seconds: float, nodes: int, seed: int | None, keep: Path | None, mutants: bool) -> None:
+    """Make trouble, compare; print a table, and end with 1 where anything is wrong."""
+    if keep is not None and keep.exists():
+        raise click.UsageError(f"{keep} exists; name a new folder")
+    seed = random.randrange(2**32) if seed is None else seed
+    click.echo(f"seed {seed}")
+    with _server() as server:
+        if mutants:
+            missed = [name for name in MUTANTS if not _is_caught(name, server, nodes, seed)]
+            raise SystemExit(1 if missed else 0)
+        started = time.monotonic()
+        with contextlib.nullcontext(keep) if keep else tempfile.TemporaryDirectory() as folder:
+            plan = Plan(seconds=seconds)
+            verdict, campaign = run_chaos(Path(folder), server, plan, seed=seed, nodes=nodes)
+    _report(verdict, campaign, time.monotonic() - started)
+    if verdict.problems:
+        raise SystemExit(1)
+
+
+@contextlib.contextmanager
+def _server() -> Iterator[PostgresServer]:
+    programs = find_programs()
+    if programs is None:
+        raise click.UsageError("PostgreSQL is not installed: apt-get install postgresql")
+    server = PostgresServer(programs)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def _is_caught(name: str, server: PostgresServer, nodes: int, seed: int) -> bool:
+    """Let broken nodes run for a while, and tell by what they were caught."""
+    with tempfile.TemporaryDirectory() as folder:
+        plan = Plan(seconds=30)
+        verdict, _ = run_chaos(Path(folder), server, plan, seed=seed, nodes=nodes, mutant=name)
+    how = verdict.problems[0] if verdict.problems else "NOT CAUGHT"
+    click.echo(f"{name:16} {how}")
+    return bool(verdict.problems)
+
+
+def _report(verdict: ChaosVerdict, campaign: Campaign, seconds: float) -> None:
+    """Print the table, and the first problems in words."""
+    heard, money = campaign.memory.tally(), verdict.money
+    rows = {
+        **{name: campaign.done[name] for name in sorted(campaign.done)},
+        "purchases": money.purchases,
+        "requests": heard.total(),
+        **{f"  answered {kind}": heard[kind] for kind in sorted(heard)},
+        "transfers on the chain": money.transfers,
+        **{f"payments {state}": n for state, n in sorted(money.payments.items())},
+        "lost": len(money.lost),
+        "doubled": len(money.doubled),
+        "unpaid": len(money.unpaid),
+        "stuck": len(money.stuck),
+        "tasks taken from a node at work": len(verdict.stolen),
+        "nonces given twice": len(verdict.reused),
+        "seconds": round(seconds),
+    }
+    for name, value in rows.items():
+        click.echo(f"{name:38} {value:>8}")
+    for problem in verdict.problems[:20]:
+        click.echo(problem)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""What is done to the nodes and to their database while buyers buy; then all is let to close."""
+
+import contextlib
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import attrs
+import psycopg
+
+from tests.postgres_server import PostgresServer
+from tests.proof.chaos.nodes import Cluster, prepared
+from tests.proof.chaos.verdict import ChaosVerdict, judge_cluster
+from tests.proof.crashes.clients import Client, DirectBuyer, Memory, Miner, Observer, X402Buyer
+from tests.proof.process.test_process import until
+
+_CLIENTS = (*[X402Buyer] * 4, *[DirectBuyer] * 3, Observer, Miner)
+_CLOSE_S = 240  # until everything that was begun has ended
+_OPEN = """SELECT count(*) AS n FROM payments p LEFT JOIN tasks t ON t.payment_id = p.id
+           WHERE p.state IN ('reserved', 'settling')
+               OR t.status IN ('held', 'queued', 'processing')"""
+_CUT = """SELECT count(pg_terminate_backend(pid)) AS n FROM pg_stat_activity
+          WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.5"""
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """How long, and how often what happens; all in seconds."""
+
+    seconds: float = 180.0
+    kill_every: tuple[float, float] = (1.0, 3.0)
+    cut_every: float = 5.0
+    crash_every: float = 40.0
+    pause_every: float = 60.0
+    pause: float = 20.0
+
+
+@attrs.define
+class Campaign:
+    """The nodes, the buyers, the dice, and what was done so far."""
+
+    cluster: Cluster
+    plan: Plan
+    chance: random.Random
+    memory: Memory = attrs.field(factory=Memory)
+    clients: list[Client] = attrs.field(factory=list)
+    done: Counter = attrs.field(factory=Counter)
+
+    def run(self) -> None:
+        """Let all this happen until the time is over, then let everything end."""
+        self._start_clients()
+        began = time.monotonic()
+        every = {
+            self._cut: self.plan.cut_every,
+            self._crash: self.plan.crash_every,
+            self._pause: self.plan.pause_every,
+        }
+        due = {trouble: began + seconds for trouble, seconds in every.items()}
+        while time.monotonic() < began + self.plan.seconds:
+            time.sleep(self.chance.uniform(*self.plan.kill_every))
+            self.cluster.revive()
+            self._kill()
+            for trouble in [one for one, at in due.items() if time.monotonic() >= at]:
+                trouble()
+                due[trouble] = time.monotonic() + every[trouble]
+        self._close()
+
+    def _start_clients(self) -> None:
+        born_by = time.time()
+        until(lambda: self.cluster.chain.timestamp() > born_by)
+        for kind in _CLIENTS:
+            seed = self.chance.getrandbits(32)
+            self.clients.append(kind(self.cluster, self.cluster.chain, self.memory, seed))
+        self.cluster.chain.result("evm_setAutomine", False)
+        for client in self.clients:
+            client.start()
+
+    def _kill(self) -> None:
+        self.cluster.kill(self.chance.choice(self.cluster.nodes))
+        self.done["nodes killed"] += 1
+
+    def _cut(self) -> None:
+        """End half of the sessions, in whatever transaction they are."""
+        with contextlib.suppress(psycopg.Error):
+            (row,) = self.cluster.rows(_CUT)
+            self.done["sessions cut"] += row["n"]
+
+    def _crash(self) -> None:
+        """End PostgreSQL without a checkpoint, and start it again."""
+        self.cluster.server.crash()
+        time.sleep(self.chance.uniform(0.2, 2.0))
+        self.cluster.server.restart()
+        self.done["crashes of PostgreSQL"] += 1
+
+    def _pause(self) -> None:
+        """Let the node that does what one is enough for stand still, until another does it."""
+        with contextlib.suppress(AssertionError):  # nobody leads, so anybody is paused
+            until(self._leader, patience_s=self.plan.pause)
+        name = self._leader()
+        living = [node for node in self.cluster.nodes if node.is_alive()]
+        leaders = [node for node in living if node.environment["GATEWAY_NODE"] == name]
+        if living:
+            self.cluster.pause((leaders or living)[0], self.plan.pause)
+            self.done["leaders paused" if leaders else "nodes paused"] += 1
+
+    def _leader(self) -> str:
+        """Return the leader's name; it is empty where nobody leads or nobody answers."""
+        with contextlib.suppress(psycopg.Error):
+            rows = self.cluster.rows(
+                "SELECT n.name FROM nodes n JOIN roles r ON r.holder = n.life "
+                "WHERE r.name = 'leader' AND r.until > extract(epoch FROM clock_timestamp())"
+            )
+            return rows[0]["name"] if rows else ""
+        return ""
+
+    def _close(self) -> None:
+        """Let the buyers finish what they began, then the nodes."""
+        self.cluster.chain.result("evm_setAutomine", True)
+        for client in self.clients:
+            client.stopping.set()
+        give_up_at = time.monotonic() + _CLOSE_S
+        while any(client.is_alive() for client in self.clients) and time.monotonic() < give_up_at:
+            self.cluster.revive()
+            time.sleep(0.5)
+        for client in self.clients:
+            if client.problem is not None or client.is_alive():
+                raise RuntimeError(f"{type(client).__name__} did not end well") from client.problem
+        with contextlib.suppress(AssertionError):  # what is left over is the verdict's to tell
+            until(lambda: not self.cluster.rows(_OPEN)[0]["n"], patience_s=_CLOSE_S)
+        for node in self.cluster.nodes:
+            self.done["nodes that ended by themselves"] += node.ended
+
+
+def run_chaos(
+    folder: Path,
+    server: PostgresServer,
+    plan: Plan,
+    *,
+    seed: int,
+    nodes: int = 4,
+    mutant: str | None = None,
+) -> tuple[ChaosVerdict, Campaign]:
+    """Do it all; returns what became of everybody's money, and how it went."""
+    with prepared(folder, server, count=nodes, seed=seed, mutant=mutant) as cluster:
+        cluster.start()
+        campaign = Campaign(cluster, plan, random.Random(seed))
+        campaign.run()
+        return judge_cluster(cluster, campaign.memory), campaign

@@ -1,0 +1,243 @@
+"""Nodes of one gateway: each a `gateway serve`, on one PostgreSQL, one bucket and one chain."""
+
+import contextlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+from eth_account import Account
+
+from gateway.outputs.bucket import SCHEME
+from tests.conftest import PNG
+from tests.postgres_server import PostgresServer
+from tests.proof.chaos.mutants import MUTANTS
+from tests.proof.crashes.remote_chain import RemoteChain, chain_process
+from tests.proof.process.test_process import Gateway, free_port, until
+
+# A provider that notes when an attempt begins and when it ends: by itself, or because the node
+# gave it up. An attempt without an end was under way when its process was killed.
+PLUGIN = (
+    f"PNG = {PNG!r}"
+    """
+import asyncio, os, pathlib, random, time
+from gateway import Endpoint, Output, Result, Traits, hookimpl, usdc
+
+CALLS = pathlib.Path(os.environ["SLOW_FOLDER"]) / "calls"
+
+def note(task_id, what):
+    # One write of a short line to a file that is open for appending is not torn.
+    with CALLS.open("ab", buffering=0) as calls:
+        calls.write(f"{task_id} {what} {os.getpid()} {time.time()}\\n".encode())
+
+class Slow:
+    name = "slow"
+    traits = Traits(idempotent_submit=True)
+
+    async def submit(self, request, job):
+        note(job.task_id, "begins")
+        try:
+            await asyncio.sleep(random.uniform(0.2, 1.2))
+        finally:
+            note(job.task_id, "ends")
+        return Result(outputs=(Output(data=PNG, media_type="image/png"),))
+
+@hookimpl
+def register_endpoints(register, settings):
+    register(
+        Endpoint(slug="slow", title="Slow", description="Slow.", model="slow-1", provider="slow",
+                 capability="text-to-image", price_units=usdc("0.02")),
+        Slow(),
+    )
+"""
+)
+# A minute is long for a proof: a node that is paused shall lose its leases meanwhile.
+HURRIED = """
+from gateway.tasks.timing import TaskTiming
+
+TaskTiming.__init__.__kwdefaults__.update(lease_s=10.0, extend_s=3.0, idle_s=1.0)
+"""
+_BUCKET = "outputs"
+_SIGNED = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, Signature=0"
+_S3_SERVER = "from moto.server import main; main()"
+
+
+@attrs.frozen
+class Absence:
+    """From when on, and until when, a process could do nothing: Unix seconds."""
+
+    pid: int
+    since: float
+    until: float = float("inf")
+
+
+class Node(Gateway):
+    """One of the nodes, which starts without anybody waiting for it."""
+
+    def __init__(self, name: str, folder: Path, chain, key: str, **variables) -> None:
+        folder.mkdir()
+        super().__init__(folder, chain, key, **variables)
+        (self.site / "slow_provider.py").write_text(PLUGIN)
+        self.name = name
+        self.lives = 0
+        # How often it ended by itself, as where the database was down at its start.
+        self.ended = 0
+
+    def begin(self) -> None:
+        """Start a new life, under a name that no other life had."""
+        self.lives += 1
+        self.environment["GATEWAY_NODE"] = f"{self.name}-{self.lives}"
+        self.process = self._run()
+
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+
+@attrs.define
+class Cluster:
+    """The nodes behind a balancer, and what they share."""
+
+    folder: Path
+    nodes: list[Node]
+    server: PostgresServer
+    database: str
+    chain: RemoteChain
+    s3: str
+    chance: random.Random
+    absences: list[Absence] = attrs.field(factory=list)
+
+    def start(self) -> None:
+        """Start all nodes at once, and return when each of them sells."""
+        for node in self.nodes:
+            node.begin()
+        for node in self.nodes:
+            until(node._is_up)
+
+    def request(self, method: str, path: str, body=None, headers=None):
+        """Send a request to any node; a node that is down is noticed by who asks."""
+        return self.chance.choice(self.nodes).request(method, path, body, headers)
+
+    def revive(self) -> None:
+        """Start every node that has ended by itself, as its machine would."""
+        for node in self.nodes:
+            if not node.is_alive():
+                node.ended += 1
+                node.begin()
+
+    def kill(self, node: Node) -> None:
+        """End a node by SIGKILL, and start it again."""
+        if node.is_alive():
+            node.kill()
+            self.absences.append(Absence(node.process.pid, time.time()))
+        node.begin()
+
+    def pause(self, node: Node, seconds: float) -> None:
+        """Let a node stand still; its sockets stay open."""
+        since = time.time()
+        node.send(signal.SIGSTOP)
+        time.sleep(seconds)
+        if node.is_alive():
+            node.send(signal.SIGCONT)
+        self.absences.append(Absence(node.process.pid, since, time.time()))
+
+    def rows(self, sql: str, *parameters) -> list[dict]:
+        """Return the rows of a query, by a session of its own."""
+        import psycopg
+        from psycopg.rows import dict_row
+
+        with psycopg.connect(self.database, row_factory=dict_row, autocommit=True) as db:
+            return db.execute(sql.encode(), parameters or None).fetchall()
+
+    def read_output(self, key: str) -> bytes | None:
+        """Return an object of the bucket; None where there is none."""
+        where = f"{self.s3}/{_BUCKET}/{key.removeprefix(SCHEME)}"
+        try:
+            return _ask_bucket(where)
+        except urllib.error.HTTPError:
+            return None
+
+
+def _ask_bucket(where: str, method: str = "GET") -> bytes:
+    asked = urllib.request.Request(where, headers={"Authorization": _SIGNED}, method=method)
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        return answer.read()
+
+
+@contextlib.contextmanager
+def _s3_server() -> Iterator[str]:
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-c", _S3_SERVER, "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def listens() -> bool:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return True
+        return False
+
+    try:
+        until(listens)
+        _ask_bucket(f"http://127.0.0.1:{port}/{_BUCKET}", "PUT")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _variables(folder: Path, database: str, s3: str) -> dict[str, str]:
+    """Return what all nodes are told alike."""
+    limits = {f"GATEWAY_LIMIT_{name}": "1000000/1s" for name in ("X402", "DIRECT", "TASK")}
+    return {
+        "SLOW_FOLDER": str(folder),
+        "GATEWAY_BASE_URL": "http://gateway.test",
+        "GATEWAY_DATABASE_URL": database,
+        "GATEWAY_DATABASE_CONNECTIONS": "5",
+        "GATEWAY_OUTPUTS_URL": f"s3://{_BUCKET}/shop",
+        "GATEWAY_OUTPUTS_ENDPOINT": s3,
+        "GATEWAY_OUTPUTS_REGION": "us-east-1",
+        "GATEWAY_OUTPUTS_ACCESS_KEY_ID": "key",
+        "GATEWAY_OUTPUTS_SECRET_ACCESS_KEY": "hidden",
+        "GATEWAY_WORKERS": "4",
+        "GATEWAY_TX_PATIENCE": "1",
+        **limits,
+    }
+
+
+@contextlib.contextmanager
+def prepared(
+    folder: Path, server: PostgresServer, *, count: int, seed: int, mutant: str | None = None
+) -> Iterator[Cluster]:
+    """Make a chain, a database, a bucket and so many nodes; nothing outlives the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with chain_process(folder) as chain, server.database() as database, _s3_server() as s3:
+        # One key for all nodes: they share its sequence of nonces.
+        account = Account.create()
+        chain.fund(account.address, eth_wei=10**21, usdc_units=0)
+        variables = _variables(folder, database, s3)
+        nodes = []
+        for number in range(count):
+            name = f"node-{number}"
+            node = Node(name, folder / name, chain, account.key.hex(), **variables)
+            node.patch(HURRIED + MUTANTS.get(mutant or "", ""))
+            nodes.append(node)
+        (folder / "calls").touch()
+        cluster = Cluster(folder, nodes, server, database, chain, s3, random.Random(seed))
+        try:
+            yield cluster
+        finally:
+            for node in nodes:
+                if node.is_alive():
+                    node.kill()

@@ -1,0 +1,85 @@
+"""What became of the money, as for one gateway, and what only several nodes can do wrong."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import attrs
+
+from tests.proof.chaos.nodes import Absence, Cluster
+from tests.proof.crashes.clients import Memory
+from tests.proof.crashes.verdict import ROWS, Verdict, judge
+
+_NONCES = """SELECT signer, nonce, count(DISTINCT payment_id) AS n FROM sent_transactions
+             GROUP BY signer, nonce HAVING count(DISTINCT payment_id) > 1"""
+
+
+@attrs.frozen
+class ChaosVerdict:
+    """The verdict on the money, and on the nodes."""
+
+    money: Verdict
+    stolen: list[str]  # tasks that a node began while another was at them
+    reused: list[str]  # nonces that were given to two payments
+
+    @property
+    def problems(self) -> list[str]:
+        """Everything that is wrong, in sentences."""
+        return [*self.money.problems, *self.stolen, *self.reused]
+
+
+@attrs.frozen
+class Note:
+    """That a process began or ended an attempt at a task; `at` in Unix seconds."""
+
+    task_id: str
+    what: str
+    pid: int
+    at: float
+
+
+def judge_cluster(cluster: Cluster, memory: Memory) -> ChaosVerdict:
+    """Compare the database, the chain, the bucket and the provider's notes."""
+    notes = read_notes((cluster.folder / "calls").read_text().splitlines())
+    begun = [note.task_id for note in notes if note.what == "begins"]
+    money = judge(cluster.rows(ROWS), cluster.chain, memory, begun, cluster.read_output)
+    nonces = [
+        f"nonce {row['nonce']} was given to {row['n']} payments" for row in cluster.rows(_NONCES)
+    ]
+    return ChaosVerdict(money, find_stolen(notes, cluster.absences), nonces)
+
+
+def read_notes(lines: Iterable[str]) -> list[Note]:
+    """Return what the provider noted, in the order of time."""
+    parts = [line.split() for line in lines]
+    notes = [Note(task_id, what, int(pid), float(at)) for task_id, what, pid, at in parts]
+    return sorted(notes, key=lambda note: note.at)
+
+
+def find_stolen(notes: Iterable[Note], absences: Iterable[Absence]) -> list[str]:
+    """Tell of each task that was begun while another node worked at it.
+
+    A node that was killed, or stood still for a while, had lost it by right.
+    """
+    absent = defaultdict(list)
+    for absence in absences:
+        absent[absence.pid].append(absence)
+    at_work: dict[str, Note] = {}
+    stolen = []
+    for note in notes:
+        before = at_work.get(note.task_id)
+        if note.what == "ends":
+            if before is not None and before.pid == note.pid:
+                del at_work[note.task_id]
+            continue
+        if before is not None and not _was_absent(absent[before.pid], before.at, note.at):
+            stolen.append(
+                f"task {note.task_id} was begun by {note.pid}, {note.at - before.at:.1f} s after "
+                f"{before.pid} began it, which was still at it"
+            )
+        at_work[note.task_id] = note
+    return stolen
+
+
+def _was_absent(absences: Iterable[Absence], since: float, until: float) -> bool:
+    """Whether a process could do nothing at some time in between."""
+    return any(one.since < until and one.until > since for one in absences)
