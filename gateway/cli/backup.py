@@ -15,6 +15,7 @@ from gateway.backups.restoring import restore as restore_copy
 from gateway.cli.session import open_session, shell_actor
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts.backups import BackupRecord, Forgotten, Kind
+from gateway.errors import SettingsError
 from gateway.settings import Settings, load_settings
 from gateway.store.sqlite import backup
 
@@ -27,7 +28,7 @@ def back_up(*, file: Path | None) -> None:
 
     Without FILE the copy goes to GATEWAY_BACKUP_URL, compressed. The gateway may run meanwhile.
     """
-    settings = load_settings()
+    settings = _load_settings()
     if file is not None:
         size = backup.back_up(settings, file)
         click.echo(f"{file}: {size:,} bytes.")
@@ -45,7 +46,7 @@ def list_copies(*, as_json: bool, wide: bool) -> None:
     # It loads rich, which the other commands here do without.
     from gateway.cli.tables import print_rows  # noqa: PLC0415
 
-    copies, status = asyncio.run(_look(load_settings()))
+    copies, status = asyncio.run(_look(_load_settings()))
     if not copies and not as_json:
         click.echo("There are no copies yet: gateway backup")
         return
@@ -59,7 +60,7 @@ def list_copies(*, as_json: bool, wide: bool) -> None:
 @one_sentence
 def drill() -> None:
     """Restore the newest copy beside the database, and compare."""
-    row, forgotten = asyncio.run(_run_now(load_settings(), "drill"))
+    row, forgotten = asyncio.run(_run_now(_load_settings(), "drill"))
     click.echo(f"{row.name} can be restored. A restore now would forget {forgotten}.")
 
 
@@ -72,7 +73,7 @@ def restore(*, copy: str) -> None:
     COPY is a file, `latest`, a name that `gateway backups` lists, or an s3:// address. Transfers
     made until now pay for nothing any more.
     """
-    done = restore_copy(load_settings(), copy, shell_actor(), now=time.time())
+    done = restore_copy(_load_settings(), copy, shell_actor(), now=time.time())
     if done.old is not None:
         click.echo(f"The previous database is now {done.old}.")
         forgets = "what cannot be told" if done.forgotten is None else str(done.forgotten)
@@ -85,6 +86,17 @@ def restore(*, copy: str) -> None:
         "Sessions were ended and tokens revoked: log in and make new ones. Passkeys and codes are "
         "those of the copy; remove on /admin/access what you had removed since."
     )
+
+
+def _load_settings() -> Settings:
+    """Return the settings; raises `SettingsError` where the database is no file to be copied."""
+    settings = load_settings()
+    if settings.database_url:
+        raise SettingsError(
+            "`gateway backup`, `backups`, `drill` and `restore` are for SQLite files. A PostgreSQL "
+            "is copied and restored by its own tools: pg_dump, or what your provider has."
+        )
+    return settings
 
 
 async def _run_now(settings: Settings, kind: Kind) -> tuple[BackupRecord, Forgotten | None]:

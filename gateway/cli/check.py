@@ -17,6 +17,7 @@ from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
 from gateway.chain.wallet_check import contract_problem
 from gateway.cli.catalog import silence_logs
+from gateway.cli.check_database import find_questions
 from gateway.cli.listing import check_listed, find_listing, listing_option, validator_option
 from gateway.cli.live import evidence_option, live_option, run_live, yes_option
 from gateway.cli.price_check import check_prices
@@ -35,7 +36,6 @@ from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,
     check_alarms,
-    check_database,
     check_limits,
     check_server,
     load_settings,
@@ -131,7 +131,7 @@ async def _check_all(settings: Settings) -> list[Row]:
     try:
         return [
             await _make_row("disk", lambda: _check_disk(settings)),
-            await _make_row("database", lambda: _check_database(settings)),
+            *[await _make_row(*question) for question in await find_questions(settings)],
             await _make_row("outputs", open_outputs(settings, "gateway check").probe),
             await _make_row("copies", lambda: _check_copies(settings)),
             *await _check_limits(settings),
@@ -175,15 +175,9 @@ def _existing_parent(folder: Path) -> Path:
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
-async def _check_database(settings: Settings) -> str:
-    check_database(settings)
-    async with open_store(settings, name="gateway check") as store:
-        await store.ping()
-        payments = (await store.counts())["payments"]
-    return f"writable, {sum(payments.values())} payments"
-
-
 async def _check_copies(settings: Settings) -> str:
+    if settings.database_url:
+        return "the server's own: no gateway copies a PostgreSQL"
     if not settings.backup_url:
         return "the database is copied nowhere: GATEWAY_BACKUP_URL is not set"
     place = place_of(settings)

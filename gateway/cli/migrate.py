@@ -5,6 +5,7 @@ import asyncio
 import click
 
 from gateway.cli.terminal import one_sentence
+from gateway.errors import SettingsError
 from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
 from gateway.store.data_folder import enter_data, existing_database, lock_data
@@ -20,6 +21,11 @@ def migrate(*, is_check: bool) -> None:
     A copy is made first: gateway.db.before-<version>.
     """
     settings = load_settings()
+    if settings.database_url:
+        raise SettingsError(
+            "The nodes bring a PostgreSQL to the newest schema themselves, when they start; "
+            "`gateway migrate` is for SQLite files."
+        )
     enter_data(settings)
     plan = upgrade.plan(existing_database(settings))
     for line in _describe(plan):

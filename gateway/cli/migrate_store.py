@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import sqlite3
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 import click
@@ -17,15 +19,16 @@ from gateway.settings import Settings, load_settings
 from gateway.settings.bucket import bucket_of
 from gateway.store.data_folder import check_network, enter_data, existing_database, lock_data
 from gateway.store.moving import copying, notes, outputs, steps
-from gateway.store.moving.target import open_target
 from gateway.store.sqlite import SqliteStore, upgrade
+
+if TYPE_CHECKING:
+    from gateway.store.moving.target import Target
 
 
 @click.command("migrate-store")
 @click.option(
     "--to",
     "address",
-    envvar="GATEWAY_DATABASE_URL",
     metavar="ADDRESS",
     help="An empty database, as postgresql://user:password@host/name. Without it that of "
     "GATEWAY_DATABASE_URL, which no list of processes shows.",
@@ -45,6 +48,7 @@ def migrate_store(*, address: str | None, is_check: bool, is_taken_back: bool) -
     databases.
     """
     settings = load_settings()
+    address = address or settings.database_url
     if not address:
         raise SettingsError("Name the database: gateway migrate-store --to postgresql://…")
     enter_data(settings)
@@ -62,13 +66,22 @@ def migrate_store(*, address: str | None, is_check: bool, is_taken_back: bool) -
         lock.close()
 
 
+def _open_target(address: str) -> "contextlib.AbstractContextManager[Target]":
+    if find_spec("psycopg") is None:
+        raise SettingsError("PostgreSQL needs an extra: pip install 'generation-gateway[postgres]'")
+    # Most gateways have no PostgreSQL, and the help of this command is theirs, too.
+    from gateway.store.moving.target import open_target  # noqa: PLC0415
+
+    return open_target(address)
+
+
 # -- the move
 
 
 def _move(settings: Settings, path: Path, address: str) -> None:
     """Copy outputs to the bucket, then move the database, or end a move that was cut off."""
     # Mistakes in the address and the settings are found before anything is changed.
-    with open_target(address) as target:
+    with _open_target(address) as target:
         if _begun(path) is None:
             asyncio.run(_prepare(settings, path))
         target.prepare()
@@ -85,7 +98,7 @@ def _move(settings: Settings, path: Path, address: str) -> None:
 
 
 def _take_back(path: Path, address: str) -> None:
-    with open_target(address) as target, steps.open_source(path) as source:
+    with _open_target(address) as target, steps.open_source(path) as source:
         target.prepare()
         steps.take_back(source, target, address)
     click.echo("Taken back: the gateway runs on the file again.")
@@ -172,7 +185,7 @@ def _check(settings: Settings, path: Path, address: str) -> None:
         if bucket is None
         else f"{found.local} outputs lie on this machine's disk; the move copies them to {bucket}."
     )
-    with open_target(address) as target:
+    with _open_target(address) as target:
         click.echo(f"{notes.shown(address)}: {target.describe()}.")
 
 

@@ -6,13 +6,15 @@ either everything or nothing.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from gateway.errors import SettingsError
-from gateway.store.moving.target import Target
 from gateway.store.sql import Connection
+
+if TYPE_CHECKING:
+    from gateway.store.moving.target import Target
 
 # Each database has its own: what they say is about that database alone.
 _OWN_META = ("readable_by", "moving_to", "move_id")
@@ -88,7 +90,7 @@ def count(db: Connection, table: Table) -> int:
     return int(db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608 - a name
 
 
-def check_target(target: Target, tables: Sequence[Table]) -> None:
+def check_target(target: "Target", tables: Sequence[Table]) -> None:
     """Lock the tables of the other database, and see that they are the same and empty.
 
     A gateway that starts on it meanwhile waits until the move has ended. Raises `SettingsError`.
@@ -109,7 +111,7 @@ def check_target(target: Target, tables: Sequence[Table]) -> None:
             )
 
 
-def _target_columns(target: Target) -> dict[str, set[str]]:
+def _target_columns(target: "Target") -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for table, column in target.execute(
         """SELECT table_name, column_name FROM information_schema.columns
@@ -123,14 +125,14 @@ def _listed(tables: Iterable[Table]) -> str:
     return ", ".join(table.name for table in tables)
 
 
-def _has_rows(target: Target, table: Table) -> bool:
+def _has_rows(target: "Target", table: Table) -> bool:
     if table.name == "meta":
         return any(not _is_own(row[0]) for row in target.execute("SELECT key FROM meta"))
     found = target.execute(f"SELECT 1 FROM {table.name} LIMIT 1").fetchone()  # noqa: S608 - a table's name
     return found is not None
 
 
-def origin_of(target: Target) -> str | None:
+def origin_of(target: "Target") -> str | None:
     """Return the id of the move that filled a database; None where none did.
 
     It waits for a move whose process has died while PostgreSQL was still committing it.
@@ -140,7 +142,7 @@ def origin_of(target: Target) -> str | None:
     return None if row is None else str(row[0])
 
 
-def copy(source: Connection, target: Target, tables: Sequence[Table], move_id: str) -> Copied:
+def copy(source: Connection, target: "Target", tables: Sequence[Table], move_id: str) -> Copied:
     """Copy every row, and compare what then stands in both; call `check_target` before.
 
     Raises `SettingsError` where the two differ; the caller then rolls back.
@@ -175,7 +177,7 @@ class _Cleaner:
         return tuple(v.replace("\0", "") if isinstance(v, str) else v for v in row)
 
 
-def _copy_table(source: Connection, target: Target, table: Table, cleaner: _Cleaner) -> Tally:
+def _copy_table(source: Connection, target: "Target", table: Table, cleaner: _Cleaner) -> Tally:
     tally = Tally()
     with target.raw.cursor().copy(f"COPY {table.name} ({table.listed}) FROM STDIN") as there:
         for found in source.execute(f"SELECT {table.listed} FROM {table.name}"):  # noqa: S608 - names
@@ -191,7 +193,7 @@ def _is_own(key: str) -> bool:
     return key in _OWN_META or key.endswith(_OWN_META_END)
 
 
-def _continue_numbers(target: Target) -> None:
+def _continue_numbers(target: "Target") -> None:
     """Let each table that numbers its rows continue after the highest number."""
     numbered = target.execute(
         """SELECT table_name, column_name FROM information_schema.columns
@@ -213,7 +215,7 @@ _SUMS = (
 
 
 def _compare(
-    source: Connection, target: Target, tables: Sequence[Table], tallies: dict[str, Tally]
+    source: Connection, target: "Target", tables: Sequence[Table], tallies: dict[str, Tally]
 ) -> None:
     """Raise `SettingsError` unless both databases have the same rows and the same sums."""
     for table in tables:
@@ -238,7 +240,7 @@ def _plain(rows: Iterable[Any]) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows]
 
 
-def _rows_there(target: Target, table: Table) -> Iterator[Sequence[Any]]:
+def _rows_there(target: "Target", table: Table) -> Iterator[Sequence[Any]]:
     """Yield the rows of a table in PostgreSQL, a part at a time: it may not fit into memory."""
     selected = f"SELECT {table.listed} FROM {table.name}"  # noqa: S608 - names
     target.execute(f"DECLARE moved CURSOR FOR {selected}")

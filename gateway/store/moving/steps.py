@@ -13,10 +13,13 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gateway.errors import SettingsError
 from gateway.store.moving import copying, notes
-from gateway.store.moving.target import Target
+
+if TYPE_CHECKING:
+    from gateway.store.moving.target import Target
 
 
 @contextlib.contextmanager
@@ -31,7 +34,7 @@ def open_source(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def move(source: sqlite3.Connection, target: Target, address: str) -> copying.Copied | None:
+def move(source: sqlite3.Connection, target: "Target", address: str) -> copying.Copied | None:
     """Move a file's rows to an empty database, or end a move that was cut off.
 
     `target` has the newest schema and is in no transaction. Returns None where an earlier run had
@@ -52,7 +55,7 @@ def move(source: sqlite3.Connection, target: Target, address: str) -> copying.Co
     return copied
 
 
-def take_back(source: sqlite3.Connection, target: Target, address: str) -> None:
+def take_back(source: sqlite3.Connection, target: "Target", address: str) -> None:
     """Let a gateway run on the file again; raises `SettingsError` where the other has its rows."""
     begun = notes.move_of(source)
     if begun is None:
@@ -80,17 +83,17 @@ def _check_begun(begun: notes.Move | None, address: str) -> None:
         )
 
 
-def _has(target: Target, begun: notes.Move) -> bool:
+def _has(target: "Target", begun: notes.Move) -> bool:
     return _origin(target) == begun.id
 
 
-def _origin(target: Target) -> str | None:
+def _origin(target: "Target") -> str | None:
     with _transaction(target):
         return copying.origin_of(target)
 
 
 def _copy(
-    source: sqlite3.Connection, target: Target, address: str, begun: notes.Move | None
+    source: sqlite3.Connection, target: "Target", address: str, begun: notes.Move | None
 ) -> tuple[copying.Copied, str]:
     """Copy everything and commit; returns what was copied, and the move's id."""
     tables = copying.tables_of(source)
@@ -112,14 +115,14 @@ def _copy(
     return copied, begun.id
 
 
-def _roll_back(target: Target) -> None:
+def _roll_back(target: "Target") -> None:
     # A lost connection may be why: then the server rolls back by itself.
     with contextlib.suppress(Exception):
         target.execute("ROLLBACK")
 
 
 @contextlib.contextmanager
-def _transaction(target: Target) -> Iterator[None]:
+def _transaction(target: "Target") -> Iterator[None]:
     target.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
         yield

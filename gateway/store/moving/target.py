@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg
+import psycopg.conninfo
 
 from gateway.errors import SettingsError
 from gateway.store.moving.notes import shown
@@ -56,6 +57,7 @@ def open_target(address: str) -> Iterator[Target]:
 
     Raises `SettingsError` where it does not answer, also later within the block, or would not do.
     """
+    _check_address(address)
     try:
         with contextlib.closing(connect(address, "gateway migrate-store")) as raw:
             refuse_pooling(raw, address)
@@ -69,3 +71,17 @@ def open_target(address: str) -> Iterator[Target]:
             f"{shown(address)} does not do what the move needs ({reason}). Mend that and run "
             "`gateway migrate-store` again."
         ) from None
+
+
+def _check_address(address: str) -> None:
+    """Raise `SettingsError` for what is no address, in words that repeat nothing of it."""
+    is_ours = address.startswith(("postgresql://", "postgres://"))
+    try:
+        psycopg.conninfo.conninfo_to_dict(address)
+    except psycopg.ProgrammingError:
+        is_ours = False
+    if not is_ours:
+        raise SettingsError(
+            "That is no address of a PostgreSQL. Write postgresql://user:password@host/name, and "
+            "signs such as @ or % in the password as %40 or %25."
+        )

@@ -4,18 +4,50 @@ They change nothing, not even the schema: nodes of another release may run on it
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import attrs
 import psycopg
 
 from gateway.errors import SettingsError
 from gateway.store.postgres.migrations import migrations, version_of
+from gateway.store.postgres.session import connect
+from gateway.store.postgres.store import refuse_pooling
 
 # Leases are told apart by time, and last a minute.
 _MOST_SKEW_S = 1.0
 
 
-def check_server(raw: psycopg.Connection[Any]) -> str:
+@attrs.frozen(kw_only=True)
+class Finding:
+    """What one question found: a sentence, and whether it is as it must be."""
+
+    name: str
+    ok: bool
+    found: str
+
+
+def look(address: str) -> list[Finding]:
+    """Ask everything on one connection; where there is none, the first finding is the only one."""
+    try:
+        with connect(address, "gateway check") as raw:
+            return [_ask(name, partial(one, raw, address)) for name, one in _QUESTIONS.items()]
+    except psycopg.Error as error:
+        reason = str(error).strip().partition("\n")[0]
+        found = f"the database of GATEWAY_DATABASE_URL does not answer ({reason})"
+        return [Finding(name="database", ok=False, found=found)]
+
+
+def _ask(name: str, question: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name=name, ok=True, found=question())
+    except SettingsError as error:
+        return Finding(name=name, ok=False, found=str(error))
+
+
+def check_server(raw: psycopg.Connection[Any], _: str = "") -> str:
     """Return the server's version; raises `SettingsError` for one that takes no writes."""
     version, is_standby, is_read_only = _first(
         raw,
@@ -29,7 +61,7 @@ def check_server(raw: psycopg.Connection[Any]) -> str:
     return f"PostgreSQL {version}, writable"
 
 
-def check_durability(raw: psycopg.Connection[Any]) -> str:
+def check_durability(raw: psycopg.Connection[Any], _: str = "") -> str:
     """Return what a failover may forget; raises `SettingsError` where a power cut forgets, too."""
     fsync, pages, standbys = _first(
         raw,
@@ -45,7 +77,7 @@ def check_durability(raw: psycopg.Connection[Any]) -> str:
     return "a payment is on the primary's disk before it is answered; no standby is waited for"
 
 
-def check_schema(raw: psycopg.Connection[Any]) -> str:
+def check_schema(raw: psycopg.Connection[Any], _: str = "") -> str:
     """Return the number of the schema, and what the next start makes of it."""
     version, newest = version_of(raw), migrations()[-1][0]
     if version == 0:
@@ -55,7 +87,7 @@ def check_schema(raw: psycopg.Connection[Any]) -> str:
     return f"version {version}"
 
 
-def check_clock(raw: psycopg.Connection[Any]) -> str:
+def check_clock(raw: psycopg.Connection[Any], _: str = "") -> str:
     """Return how far this machine's clock is from the server's; raises `SettingsError`."""
     began = time.time()
     (there,) = _first(raw, "SELECT extract(epoch FROM clock_timestamp())::float8")
@@ -70,8 +102,24 @@ def check_clock(raw: psycopg.Connection[Any]) -> str:
     return f"within {max(skew_s, ended - began):.3f} s of the database's clock"
 
 
+def check_sessions(raw: psycopg.Connection[Any], address: str) -> str:
+    """Return that sessions are this gateway's own; raises `SettingsError` where they are lent."""
+    refuse_pooling(raw, address)
+    (most,) = _first(raw, "SELECT current_setting('max_connections')")
+    return f"the gateway's own; the server takes {most} connections from all nodes together"
+
+
 def _first(raw: psycopg.Connection[Any], sql: str) -> Any:
     row = raw.execute(sql.encode()).fetchone()
     if row is None:
         raise psycopg.InterfaceError("the server answered nothing")
     return row
+
+
+_QUESTIONS: dict[str, Callable[[psycopg.Connection[Any], str], str]] = {
+    "database": check_server,
+    "database sessions": check_sessions,
+    "database schema": check_schema,
+    "database clock": check_clock,
+    "database durability": check_durability,
+}

@@ -262,6 +262,15 @@ def test_no_password_is_shown_or_kept(run, path):
     assert "127.0.0.1:9" in told.output
 
 
+@pytest.mark.parametrize(
+    "address", ["mysql://gateway:hunter2@db/gateway", "postgresql://gateway:hunter2%zz@db/gateway"]
+)
+def test_what_is_no_address_is_refused_without_repeating_it(run, path, address):
+    told = run("--to", address)
+    assert (told.exit_code, "no address of a PostgreSQL" in told.output) == (1, True)
+    assert "hunter2" not in told.output
+
+
 # -- cut off between two steps
 
 

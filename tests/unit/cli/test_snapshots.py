@@ -112,6 +112,8 @@ LINES = {
     "migrate-store": [
         "migrate-store",
         "migrate-store --to mysql://db.example/gateway",
+        "migrate-store --check --to postgresql://gateway:hunter2@127.0.0.1:9/gateway",
+        "migrate-store --take-back --to postgresql://gateway:hunter2@127.0.0.1:9/gateway",
     ],
     "nodes": ["nodes"],
     "payers": [

@@ -1,0 +1,61 @@
+"""Commands that are about an SQLite file, and `gateway check`, where the database is PostgreSQL."""
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli import main
+from gateway.cli.check_database import find_questions
+from gateway.settings import load_settings
+
+SETTINGS = {
+    "GATEWAY_BASE_URL": "http://gateway.test",
+    "GATEWAY_WALLET": "0x" + "b2" * 20,
+    "GATEWAY_SETTLEMENT_KEY": "1" * 64,
+    "GATEWAY_OUTPUTS_URL": "s3://outputs",
+    "GATEWAY_OUTPUTS_ACCESS_KEY_ID": "key",
+    "GATEWAY_OUTPUTS_SECRET_ACCESS_KEY": "hidden",
+}
+
+
+@pytest.fixture
+def environment(monkeypatch, tmp_path):
+    """The environment of a node; returns its data folder."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GATEWAY_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize(
+    "words", [("backup", "copy.db"), ("backups",), ("drill",), ("restore", "latest"), ("migrate",)]
+)
+def test_what_is_for_a_file_says_so_and_makes_none(environment, monkeypatch, words):
+    monkeypatch.setenv("GATEWAY_DATABASE_URL", "postgresql://gateway:hunter2@127.0.0.1:9/gateway")
+    told = CliRunner().invoke(main, list(words))
+    assert (told.exit_code, "SQLite files" in told.output) == (1, True), told.output
+    assert told.output.count("\n") == 1
+    assert "hunter2" not in told.output
+    assert not environment.exists()
+
+
+async def test_a_check_has_rows_for_the_server(environment, monkeypatch, database_url):
+    monkeypatch.setenv("GATEWAY_DATABASE_URL", database_url)
+    rows = dict(await find_questions(load_settings()))
+    assert set(rows) == {
+        "database",
+        "database sessions",
+        "database schema",
+        "database clock",
+        "database durability",
+    }
+    assert (await rows["database"]()).startswith("PostgreSQL ")
+    # The tests' own server forgets.
+    with pytest.raises(ValueError, match="in a power cut"):
+        await rows["database durability"]()
+
+
+async def test_without_a_server_it_has_one_row(environment):
+    rows = dict(await find_questions(load_settings()))
+    assert set(rows) == {"database"}
+    assert await rows["database"]() == "writable, 0 payments"
