@@ -10,7 +10,7 @@ JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: install lock demo quick test short-proofs proof check bench format docs frontend clean
-.PHONY: bench-peers bench-paid bench-smoke
+.PHONY: bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors
 .PHONY: sim mutants crash races faults clients fuzz chaos test-postgres
 
@@ -122,6 +122,10 @@ bench-paid: install
 	$(BIN)/python bench/paid.py --latency-ms $(LATENCY_MS) --keys $(KEYS) $(BY_TURNS) \
 		$(if $(PER_BLOCK),--per-block)
 
+# `make bench-nodes DATABASE_URL=postgresql://…`; its user may create databases, which are dropped.
+bench-nodes: install
+	$(BIN)/python bench/nodes.py $(DATABASE_URL)
+
 # FastAPI, Express and Hono with the official x402 middleware; nothing of them is the gateway's.
 PEERS := bench/.peers
 bench-peers: install $(PEERS)/.installed
@@ -139,7 +143,7 @@ $(PEERS)/.installed: bench/peers/requirements.txt bench/peers/package.json
 WORKFLOWS_VENV := $(VENV)-workflows
 check-workflows: $(WORKFLOWS_VENV)/.installed
 	$(WORKFLOWS_VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	$(WORKFLOWS_VENV)/bin/check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.yaml
+	$(WORKFLOWS_VENV)/bin/check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.yaml deploy/nodes/compose.yaml
 	$(WORKFLOWS_VENV)/bin/zizmor --offline --no-progress .github/workflows
 	if command -v actionlint; then actionlint; else echo "Not checked by actionlint: not installed." >&2; fi
 

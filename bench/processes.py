@@ -130,11 +130,17 @@ def gateway(data: Path, rpc_url: str, **settings: object) -> Iterator[int]:
 
 @contextlib.contextmanager
 def gateway_process(
-    data: Path, rpc_url: str, *, tree: Tree = HERE, plugins: Path | None = None, **settings: object
+    data: Path,
+    rpc_url: str,
+    *,
+    tree: Tree = HERE,
+    plugins: Path | None = None,
+    core: int | None = SERVER_CORE,
+    **settings: object,
 ) -> Iterator[tuple[int, int]]:
     """Run a tree's `gateway serve` as `gateway` does; gives its port and process id.
 
-    `plugins`: a folder with more plugins.
+    `plugins`: a folder with more plugins. `core`: None is any.
     """
     port = free_port()
     named = {"data_dir": data, "rpc_urls": rpc_url, "bind": f"127.0.0.1:{port}"}
@@ -143,7 +149,7 @@ def gateway_process(
         env["PYTHONPATH"] += f"{os.pathsep}{plugins}"
     log = data / "gateway.log"
     arguments = ["-m", "gateway", "serve"]
-    with process(arguments, env, core=SERVER_CORE, log=log, program=tree.python) as running:
+    with process(arguments, env, core=core, log=log, program=tree.python) as running:
         wait_listening(port, running)
         status, body = get(port, "/api/health")
         if status != http.client.OK:
