@@ -75,6 +75,10 @@ EVENTS: dict[str, str] = {
         "none. Send ETH."
     ),
     "key.well": "The refund key holds enough ETH again.",
+    "leadership.changed": "Of several nodes this one begins, or ceases, to do what one does.",
+    "leadership.not_given_up": "The lead could not be given up at the stop; it ends by itself.",
+    "leadership.not_kept": "The lead could not be kept: the database did not answer. Another node "
+    "leads after 15 seconds.",
     "limits.redis_answers": "Redis counts the requests of all nodes again.",
     "limits.redis_silent": (
         "The Redis of GATEWAY_LIMITS_URL fails or is slow, as `problem` says: each node counts a "
