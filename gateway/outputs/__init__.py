@@ -22,4 +22,7 @@ def open_outputs(settings: Settings, secret: str) -> OutputStore:
     bucket = bucket_of(settings)
     if bucket is None:
         return disk
+    if settings.database_url:
+        # What lies on this machine's disk is a sold result that no other node can show.
+        return BucketOutputs(bucket, secret)
     return BucketWithFallback(BucketOutputs(bucket, secret), disk)

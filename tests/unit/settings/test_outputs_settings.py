@@ -4,7 +4,7 @@ import pytest
 
 from gateway.cli import check
 from gateway.errors import SettingsError
-from gateway.outputs import BucketWithFallback, DiskOutputs, open_outputs
+from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs, open_outputs
 from gateway.settings import load_settings
 from gateway.settings.bucket import bucket_of
 
@@ -42,6 +42,16 @@ def test_what_flys_tigris_sets_is_enough(tigris, tmp_path):
     assert found.base_url == "https://summer-grass-2004.fly.storage.tigris.dev"
     assert (found.access_key_id, found.secret_access_key) == ("tid_1", "tsec_1")
     assert isinstance(open_outputs(settings, "secret"), BucketWithFallback)
+
+
+def test_nodes_keep_no_output_where_the_others_do_not_find_it(tigris, tmp_path):
+    settings = load_settings(
+        wallet=WALLET,
+        outputs_url="s3://",
+        data_dir=tmp_path,
+        database_url="postgresql://db.example.com/gateway",
+    )
+    assert isinstance(open_outputs(settings, "secret"), BucketOutputs)
 
 
 def test_the_region_of_amazons_tools_is_ours(monkeypatch):
