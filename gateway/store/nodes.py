@@ -5,6 +5,7 @@ not rest on it. Two nodes that both believe to lead do the same work twice, and 
 docs/payments.md let it count once. All times are the database's, so that clocks may differ.
 """
 
+import asyncio
 import secrets
 
 from gateway.contracts.nodes import NodeRecord
@@ -16,6 +17,9 @@ from gateway.version import VERSION
 _LEADER = "leader"
 # A node writes its row every few seconds; one that has not for so long has died.
 _GONE_S = 20.0
+# After a crash the same machine comes again at once. It watches its former row for so long: the row
+# of a process that runs is written twice meanwhile.
+_WATCH_S = 10.0
 _FORGOTTEN_S = 86_400.0
 # Leases of tasks compare the clocks of machines.
 _MOST_SKEW_S = 5.0
@@ -26,8 +30,20 @@ def read_clock(db: Connection) -> float:
     return float(db.execute(dialect_of(db).clock_query).fetchone()[0])
 
 
-def arrive(db: Connection, name: str, life: str, now: float) -> None:
-    """Write down that a node has started; raises `SettingsError`."""
+class _NameTaken(Exception):
+    """Another process has the node's name, or died a moment ago."""
+
+    def __init__(self, seen_at: float) -> None:
+        super().__init__(seen_at)
+        self.seen_at = seen_at
+
+
+def arrive(db: Connection, name: str, life: str, now: float, watched: float | None = None) -> None:
+    """Write down that a node has started.
+
+    `watched` is when its name's former process was seen last, if that was watched for a while.
+    Raises `SettingsError` for a clock that is off, and `_NameTaken`.
+    """
     clock = read_clock(db)
     if abs(clock - now) > _MOST_SKEW_S:
         raise SettingsError(
@@ -36,11 +52,10 @@ def arrive(db: Connection, name: str, life: str, now: float) -> None:
             "tasks compare the two."
         )
     other = db.execute("SELECT life, seen_at FROM nodes WHERE name = ?", (name,)).fetchone()
-    if other is not None and other["life"] != life and clock - other["seen_at"] < _GONE_S:
-        raise SettingsError(
-            f"Another gateway runs as node {name} on this database, or died less than "
-            f"{_GONE_S:.0f} seconds ago. Give each machine a name of its own: GATEWAY_NODE=b"
-        )
+    if other is not None and other["life"] != life:
+        seen_at = other["seen_at"]
+        if seen_at != watched and clock - seen_at < _GONE_S:
+            raise _NameTaken(seen_at)
     db.execute("DELETE FROM nodes WHERE name = ? OR seen_at < ?", (name, clock - _FORGOTTEN_S))
     db.execute(
         "INSERT INTO nodes (name, life, version, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
@@ -94,14 +109,30 @@ class SqlNodes:
 
     has_others = True
 
-    def __init__(self, read: RunWrite, write: RunWrite, name: str) -> None:
+    def __init__(
+        self, read: RunWrite, write: RunWrite, name: str, *, watch_s: float = _WATCH_S
+    ) -> None:
         self._read = read
         self._write = write
         self._name = name
         self._life = secrets.token_hex(8)
+        self._watch_s = watch_s
 
     async def arrive(self, *, now: float) -> None:
-        await self._write(arrive, self._name, self._life, now)
+        try:
+            await self._write(arrive, self._name, self._life, now)
+        except _NameTaken as taken:
+            await asyncio.sleep(self._watch_s)
+            await self._take_over(now + self._watch_s, taken.seen_at)
+
+    async def _take_over(self, now: float, watched: float) -> None:
+        try:
+            await self._write(arrive, self._name, self._life, now, watched)
+        except _NameTaken:
+            raise SettingsError(
+                f"Another gateway runs as node {self._name} on this database. Give each machine a "
+                "name of its own: GATEWAY_NODE=b"
+            ) from None
 
     async def keep(self, *, lease_s: float) -> bool:
         return bool(await self._write(keep, self._name, self._life, lease_s))

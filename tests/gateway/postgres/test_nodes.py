@@ -5,7 +5,6 @@ import contextlib
 import time
 
 import attrs
-import psycopg
 import pytest
 
 from gateway.errors import SettingsError
@@ -68,15 +67,22 @@ async def test_fifty_that_ask_at_once_get_one_leader(database_url):
 
 async def test_two_machines_never_have_one_name(database_url):
     async with node(database_url, "a") as one, node(database_url, "a") as other:
+        one.nodes._watch_s = other.nodes._watch_s = 0.2
         await arrive(one)
+
+        async def run_on():
+            while True:
+                await one.nodes.keep(lease_s=60)
+                await asyncio.sleep(0.01)
+
+        runs = asyncio.create_task(run_on())
         with pytest.raises(SettingsError, match="GATEWAY_NODE"):
             await arrive(other)
-        # It is this very process that comes again.
-        await arrive(one)
-    async with node(database_url, "a") as later:
-        with psycopg.connect(database_url) as raw:
-            raw.execute("UPDATE nodes SET seen_at = seen_at - 30")
-        await arrive(later)
+        runs.cancel()
+        await asyncio.gather(runs, return_exceptions=True)
+        # Killed, and started again at once: nobody writes the row any more.
+        await arrive(other)
+        assert [each.name for each in await other.nodes.nodes()] == ["a"]
 
 
 async def test_a_clock_that_is_off_stops_the_start(database_url):
