@@ -1,11 +1,16 @@
 """Commands that are about an SQLite file, and `gateway check`, where the database is PostgreSQL."""
 
+import re
+from pathlib import Path
+
+import psycopg
 import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.cli.check_database import find_questions
 from gateway.settings import load_settings
+from gateway.store.postgres.store import PostgresStore
 
 SETTINGS = {
     "GATEWAY_BASE_URL": "http://gateway.test",
@@ -59,3 +64,23 @@ async def test_without_a_server_it_has_one_row(environment):
     rows = dict(await find_questions(load_settings()))
     assert set(rows) == {"database"}
     assert await rows["database"]() == "writable, 0 payments"
+
+
+async def test_the_statements_for_a_database_that_has_forgotten_date_it_anew(database_url):
+    page = (Path(__file__).parents[3] / "docs" / "scale.md").read_text("utf-8")
+    (statements,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    async with PostgresStore(database_url) as store:
+        assert await store.meta("born_at", lambda: "1.0") == "1.0"
+        assert await store.meta("floor_block", lambda: "7") == "7"
+        assert await store.meta("file_secret", lambda: "kept") == "kept"
+        with psycopg.connect(database_url, autocommit=True) as db:
+            db.execute(
+                """INSERT INTO operator_tokens (name, hash, scope, created_at, expires_at)
+                   VALUES ('cron', 'h', 'read', 1, 2)"""
+            )
+            db.execute(statements)
+            revoked = db.execute("SELECT revoked_at FROM operator_tokens").fetchone()
+        assert revoked[0] > 1
+        assert await store.meta("born_at", lambda: "2.0") == "2.0"
+        assert await store.meta("floor_block", lambda: "8") == "8"
+        assert await store.meta("file_secret", lambda: "another") == "kept"
