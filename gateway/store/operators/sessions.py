@@ -28,9 +28,9 @@ def insert(db: Connection, session: OperatorSession, password: str) -> None:
         ),
     )
     db.execute(
-        """UPDATE operator_sessions SET ended_at = ? WHERE id IN (
+        """UPDATE operator_sessions SET ended_at = ? WHERE ended_at IS NULL AND id NOT IN (
                SELECT id FROM operator_sessions WHERE ended_at IS NULL
-               ORDER BY seen_at DESC, id LIMIT -1 OFFSET ?)""",
+               ORDER BY seen_at DESC, id LIMIT ?)""",
         (now, MOST_OPEN),
     )
 

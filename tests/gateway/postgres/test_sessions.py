@@ -1,0 +1,24 @@
+"""Sessions of operators on PostgreSQL."""
+
+from gateway.contracts.operator_logins import OperatorSession
+from gateway.store.operators import sessions
+from gateway.store.postgres.store import PostgresStore
+from gateway.testing.store.facts import NOW
+
+
+async def test_a_login_beyond_the_most_ends_the_session_seen_longest_ago(database_url):
+    async with PostgresStore(database_url) as store:
+        for number in range(sessions.MOST_OPEN + 2):
+            at = NOW + number
+            session = OperatorSession(
+                id=f"{number:064x}",
+                created_at=at,
+                seen_at=at,
+                fresh_until=at,
+                address="1.2.3.4",
+                device="Firefox",
+            )
+            await store.operators.write(sessions.insert, session, "password")
+        found = await store.operators.read(sessions.list_open, "password", 0.0, 0.0)
+    newest_first = range(sessions.MOST_OPEN + 1, 1, -1)
+    assert [int(one.id, 16) for one in found] == list(newest_first)
