@@ -59,6 +59,11 @@ quick: install
 # Before a commit: a small part of each proof is in it.
 test: install
 	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway @tests/proof/seeds.txt
+	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) @tests/gateway/on_postgres.txt
+
+# All that runs the app, on PostgreSQL. Some tests are about SQLite's file, and fail.
+test-postgres: install
+	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) tests/gateway
 
 # All of tests/proof, at the depth that a machine proves in minutes.
 short-proofs: install

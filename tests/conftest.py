@@ -9,6 +9,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import math
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -45,6 +46,8 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
+# Read before any test: each begins without the machine's settings.
+_TEST_DATABASE = os.environ.get("GATEWAY_TEST_DATABASE", "sqlite")
 # A test that fails may wait this long; one that passes waits for what it is told.
 _PATIENCE_S = 240  # seconds
 
@@ -236,23 +239,33 @@ class Running:
                     return task
 
 
-# The address of this test's database; None: SQLite, as gateways of one machine have it.
-_database_address: list[str | None] = [None]
-
-
 @pytest.fixture(autouse=True)
-def _chosen_database(request) -> Iterator[None]:
-    """Let every gateway of the test keep its data in PostgreSQL, if the run asks for it."""
-    if os.environ.get("GATEWAY_TEST_DATABASE") == "postgres":
-        _database_address[0] = request.getfixturevalue("database_url")
-    yield
-    _database_address[0] = None
+def _chosen_database(request, monkeypatch) -> Iterator[None]:
+    """Let every gateway of the test keep its data in PostgreSQL, if the run asks for it.
 
+    A data folder has a database of its own, as with SQLite.
+    """
+    if _TEST_DATABASE != "postgres":
+        yield
+        return
+    addresses: dict[Path, str] = {}
+    # Tests move the clocks of their gateways, and start one again after a crash at once.
+    monkeypatch.setattr("gateway.store.nodes._MOST_SKEW_S", math.inf)
+    monkeypatch.setattr("gateway.store.nodes._GONE_S", 0.0)
+    with contextlib.ExitStack() as databases:
 
-def _other_store(address: str) -> Store:
-    from gateway.store.postgres.store import PostgresStore
+        def open_store(settings: Settings) -> Store:
+            from gateway.store.postgres.store import PostgresStore
 
-    return PostgresStore(address)
+            folder = settings.data_dir
+            if folder not in addresses:
+                server = request.getfixturevalue("postgres_server")
+                addresses[folder] = databases.enter_context(server.database(migrated=True))
+            folder.mkdir(parents=True, exist_ok=True)
+            return PostgresStore(addresses[folder])
+
+        monkeypatch.setattr("gateway.app.open_store", open_store)
+        yield
 
 
 @contextlib.asynccontextmanager
@@ -263,9 +276,6 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
     from tests.waits import set_waits
 
     plugins = [*([ScriptedPlugin(provider)] if provider is not None else []), *more]
-    if _database_address[0] is not None:
-        options.setdefault("store", _other_store(_database_address[0]))
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
     app = create_app(settings, plugins=plugins, **options)
     async with app.test_app():
         services = app.extensions[EXTENSION]

@@ -44,7 +44,7 @@ def add_sale(db: sqlite3.Connection, sale: Sale) -> str:
     is_paid = state not in ("reserved", "settling", "released")
     paid = (f"0x{number:064x}", 0, sale.units) if is_paid else (None, None, None)
     db.execute(
-        """INSERT INTO payments (id, flow, state, request_hash, price_units, payer, authorization,
+        """INSERT INTO payments (id, flow, state, request_hash, price_units, payer, "authorization",
                search_from_block, paid_tx, paid_log_index, paid_units, payer_proven, created_at,
                updated_at)
            VALUES (?, 'x402', ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)""",

@@ -19,7 +19,10 @@ from pathlib import Path
 
 import pytest
 
+# Read before any test: each begins without the machine's settings.
+_IS_NEEDED = bool(os.environ.get("GATEWAY_TESTS_NEED_POSTGRES"))
 _TEMPLATE = "gateway_template"
+_MIGRATED = "gateway_migrated"
 _SETTINGS = {
     "fsync": "off",
     "listen_addresses": "",
@@ -47,6 +50,7 @@ class PostgresServer:
         self._user = "postgres" if os.geteuid() == 0 else None
         self._folder = Path(tempfile.mkdtemp(prefix="gw-pg-"))
         self._numbers = itertools.count()
+        self._has_migrated = False
         self._process: subprocess.Popen[bytes] | None = None
         if self._user is not None:
             shutil.chown(self._folder, self._user)
@@ -85,14 +89,30 @@ class PostgresServer:
         return f"postgresql://gateway@/{database}?host={self._folder}"
 
     @contextmanager
-    def database(self) -> Iterator[str]:
-        """Make an empty database, and drop it afterwards; the value is its URL."""
+    def database(self, *, migrated: bool = False) -> Iterator[str]:
+        """Make a database, and drop it afterwards; the value is its URL.
+
+        It is empty, or has the gateway's tables, which take longer to make than to copy.
+        """
         name = f"test_{next(self._numbers)}"
-        self._sql("postgres", f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
+        template = self._migrated_template() if migrated else _TEMPLATE
+        self._sql("postgres", f"CREATE DATABASE {name} TEMPLATE {template}")
         try:
             yield self.address_of(name)
         finally:
             self._sql("postgres", f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _migrated_template(self) -> str:
+        """Return the name of a database with the gateway's tables; the first call makes it."""
+        from gateway.store.postgres.migrations import migrate
+        from gateway.store.postgres.session import connect
+
+        if not self._has_migrated:
+            self._sql("postgres", f"CREATE DATABASE {_MIGRATED} TEMPLATE {_TEMPLATE}")
+            with connect(self.address_of(_MIGRATED), "tests") as raw:
+                migrate(raw)
+            self._has_migrated = True
+        return _MIGRATED
 
     def _serve(self) -> None:
         settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
@@ -151,7 +171,7 @@ def start_or_skip() -> PostgresServer:
     programs = find_programs()
     if programs is None or not _has_user():
         sentence = "PostgreSQL is not installed: apt-get install postgresql"
-        if os.environ.get("GATEWAY_TESTS_NEED_POSTGRES"):
+        if _IS_NEEDED:
             pytest.fail(sentence)
         pytest.skip(sentence)
     server = PostgresServer(programs)

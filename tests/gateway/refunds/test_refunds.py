@@ -13,6 +13,7 @@ from gateway.domain import Decision
 from gateway.errors import SettingsError
 from gateway.payments.refunds import Refunds, RefundTiming
 from gateway.settings import check_settings
+from gateway.store.sql import POSTGRESQL, dialect_of
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 
@@ -188,7 +189,8 @@ async def test_a_database_that_forgot_a_refund_cannot_pay_it_twice(
 
 
 def forget(db, task_id) -> None:
-    db.execute("DROP TRIGGER payments_legal")
+    on_table = " ON payments" if dialect_of(db) is POSTGRESQL else ""
+    db.execute(f"DROP TRIGGER payments_legal{on_table}")
     db.execute("UPDATE payments SET state = 'refund_due'")
     db.execute(
         "UPDATE refunds SET tx_hash = NULL, sender = NULL, begun_at = NULL, "
