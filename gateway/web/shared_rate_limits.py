@@ -99,7 +99,8 @@ class RedisWindows:
                 retry=Retry(NoBackoff(), 1),
             )
         except ValueError as error:
-            raise SettingsError(f"GATEWAY_LIMITS_URL is not right: {error}.") from None
+            said = str(error).rstrip(".")
+            raise SettingsError(f"GATEWAY_LIMITS_URL is not right: {said}.") from None
         # `limits` hands its options on to Redis' client; it declares plain values only.
         options: dict[str, Any] = {"connection_pool": self._pool}
         storage = RedisStorage(

@@ -161,8 +161,9 @@ async def test_what_is_remembered_of_full_windows_is_bounded(redis, open_limits)
 
 
 async def test_a_redis_that_hangs_refuses_nobody_and_the_nodes_own_window_holds(redis, open_limits):
-    limits = open_limits(redis.url, patience_s=0.3)
+    limits = open_limits(redis.url)
     assert await count_passed(limits, 1) == 1
+    limits._windows._patience_s = 0.3
     with structlog.testing.capture_logs() as lines:
         with redis.hanging():
             assert await count_passed(limits, 5) == 2
