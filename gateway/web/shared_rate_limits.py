@@ -111,6 +111,8 @@ class RedisWindows:
         self._problem = ""
         # By the monotonic clock.
         self._asked_again_at = 0.0
+        # Questions without an answer; the client's time-outs end each.
+        self._asking: set[asyncio.Future[float]] = set()
 
     async def hit(self, limit: RateLimitItemPerSecond, key: str) -> float:
         """Count a hit unless the window is full.
@@ -126,6 +128,10 @@ class RedisWindows:
 
     async def close(self) -> None:
         """Close all connections."""
+        for asking in self._asking:
+            asking.cancel()
+        if self._asking:
+            await asyncio.wait(self._asking)
         await self._pool.disconnect()
 
     async def _hit(self, limit: RateLimitItemPerSecond, key: str) -> float:
@@ -148,7 +154,7 @@ class RedisWindows:
         self._asked_again_at = now + self._pause_s
         try:
             async with asyncio.timeout(self._patience_s):
-                answer = await question()
+                answer = await asyncio.shield(self._begin(question))
         except Exception as error:  # noqa: BLE001 - whatever it is, no buyer is refused for it
             self._note_silence(error)
             return None
@@ -156,6 +162,23 @@ class RedisWindows:
         if was_silent:
             self._note_answer()
         return answer
+
+    def _begin(self, question: Callable[[], Awaitable[float]]) -> asyncio.Future[float]:
+        """Ask in the background: whoever waits may leave at once, and the connection stays whole.
+
+        Redis' client sometimes holds a cancellation up until its own time-outs, and closes a
+        connection whose answer nobody waited for.
+        """
+        asking = asyncio.ensure_future(question())
+        self._asking.add(asking)
+        asking.add_done_callback(self._forget)
+        return asking
+
+    def _forget(self, asking: asyncio.Future[float]) -> None:
+        self._asking.discard(asking)
+        # Where nobody waits any more, nobody fetches the error.
+        if not asking.cancelled():
+            asking.exception()
 
     def _note_silence(self, error: Exception) -> None:
         problem = str(error) or f"no answer within {self._patience_s:g} s"
