@@ -7,41 +7,52 @@ waits for a lock by name, which is taken before its state of the database begins
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.store import meta, payments, refunds
-from gateway.store.operators import actions, alarms
+from gateway.store import meta, method_payments, payments, refunds
+from gateway.store.operators import actions, alarms, overrides
 from gateway.store.operators import refunds as refund_actions
 
 
-def _lock_reserve(_: Any, authorization: Any, *__: Any) -> str:
+def _lock_reserve(task: Any, authorization: Any, *_: Any) -> list[str]:
     # How much a payer has open, and whether its balance reaches all of it.
-    return f"payer:{authorization.sender}"
+    return [*_lock_files(task), f"payer:{authorization.sender}"]
 
 
-def _lock_settling(_: int, transaction: Any, *__: Any) -> str | None:
+def _lock_files(task: Any, *_: Any) -> list[str]:
+    # How much the files of unpaid tasks take.
+    return ["files"] if task.request.attachment is not None else []
+
+
+def _lock_settling(_: int, transaction: Any, *__: Any) -> list[str]:
     # The first nonce that the signer has not used, and how many wait.
-    return f"signer:{transaction.signer}" if transaction is not None else None
+    return [f"signer:{transaction.signer}"] if transaction is not None else []
 
 
-def _lock_refunds(*_: Any) -> str:
+def _lock_refunds(*_: Any) -> list[str]:
     # The day's cap, the refund key's nonces, and the sums that an approval was shown.
-    return "refunds"
+    return ["refunds"]
 
 
-def _lock_logins(*_: Any) -> str:
+def _lock_logins(*_: Any) -> list[str]:
     # How many attempts there were in a window.
-    return "logins"
+    return ["logins"]
 
 
-def _lock_alarms(*_: Any) -> str:
+def _lock_alarms(*_: Any) -> list[str]:
     # Which alarms are open, and what was told.
-    return "alarms"
+    return ["alarms"]
 
 
-_LOCKS: dict[Callable[..., Any], Callable[..., str | None]] = {
+def _lock_overrides(*_: Any) -> list[str]:
+    # What an operator saw before the change.
+    return ["overrides"]
+
+
+_LOCKS: dict[Callable[..., Any], Callable[..., list[str]]] = {
     payments.reserve: _lock_reserve,
+    method_payments.reserve: _lock_files,
     payments.begin_settling: _lock_settling,
     refunds.begin: _lock_refunds,
     refunds.decide: _lock_refunds,
@@ -51,17 +62,17 @@ _LOCKS: dict[Callable[..., Any], Callable[..., str | None]] = {
     refund_actions.take_back: _lock_refunds,
     meta.count_login_attempt: _lock_logins,
     alarms.play_round: _lock_alarms,
+    overrides.insert: _lock_overrides,
 }
 
 
-def lock_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> int | None:
-    """Return the number of the advisory lock that a write needs, or None."""
+def locks_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Sequence[int]:
+    """Return the numbers of the advisory locks that a write needs, in the order to take them."""
     if function is actions.act:
         # An operator's action: the write itself is the first argument.
         function, arguments = arguments[0], arguments[1]
-    name_lock = _LOCKS.get(function)
-    name = name_lock(*arguments) if name_lock is not None else None
-    return lock_number(name) if name is not None else None
+    name_locks = _LOCKS.get(function)
+    return [lock_number(name) for name in name_locks(*arguments)] if name_locks else []
 
 
 def lock_number(name: str) -> int:

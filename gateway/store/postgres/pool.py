@@ -11,7 +11,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from psycopg import errors
 
 from gateway.errors import ExecutionError, StoreUnavailable
 from gateway.store import tasks
-from gateway.store.postgres.locks import lock_of
+from gateway.store.postgres.locks import locks_of
 from gateway.store.postgres.session import Session, connect
 
 Value = TypeVar("Value")
@@ -111,6 +111,7 @@ class Pool:
                 self._opened.discard(raw)
             raw = self._local.raw = self._open_one()
             self._opened.add(raw)
+            self._local.timeline = _read_timeline(raw)
         return raw
 
     def _drop(self) -> None:
@@ -160,12 +161,12 @@ class Pool:
         time.sleep(0.1 + random.random() * 0.2)  # noqa: S311 - not a secret
 
     def _write(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        lock = lock_of(function, arguments)
+        locks = locks_of(function, arguments)
         give_up_at = self._give_up_at()
         races = 0
         while True:
             try:
-                with _locked(self._connection(), lock) as raw:
+                with _locked(self._connection(), locks) as raw:
                     value = self._transact(raw, function, arguments)
             except _LOST_RACE:
                 races += 1
@@ -195,7 +196,7 @@ class Pool:
         arguments: tuple[Any, ...],
     ) -> Any:
         """Run a function between BEGIN and COMMIT; its error undoes all it wrote."""
-        xid = _begin(raw, function)
+        xid, timeline = _begin(raw, function), self._local.timeline
         try:
             value = function(Session(raw), *arguments)
         except BaseException:
@@ -208,23 +209,23 @@ class Pool:
             if isinstance(error, _LOST_RACE):
                 raise
             self._drop()
-            if not self._has_committed(xid):
+            if not self._has_committed(xid, timeline):
                 raise
         return value
 
-    def _has_committed(self, xid: str) -> bool:
+    def _has_committed(self, xid: str, timeline: str) -> bool:
         """Return whether a transaction happened whose COMMIT got no answer.
 
-        Raises `StoreUnavailable` while that is not known.
+        Raises `StoreUnavailable` while that is not known. A standby that took over begins a new
+        timeline, in which the number may be another transaction's.
         """
         give_up_at = self._give_up_at()
         while True:
             try:
-                status = (
-                    self._connection()
-                    .execute(b"SELECT pg_xact_status(%s::xid8)", (xid,))
-                    .fetchone()
-                )
+                raw = self._connection()
+                if self._local.timeline != timeline:
+                    raise StoreUnavailable
+                status = raw.execute(b"SELECT pg_xact_status(%s::xid8)", (xid,)).fetchone()
             except _UNANSWERED as error:
                 self._wait_or_raise(error, give_up_at)
                 continue
@@ -240,6 +241,12 @@ class Pool:
             time.sleep(0.05)
 
 
+def _read_timeline(raw: psycopg.Connection[Any]) -> str:
+    """Return the server's timeline: it changes where a standby takes over."""
+    row = raw.execute(b"SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)").fetchone()
+    return str(row[0]) if row is not None else ""
+
+
 def _begin(raw: psycopg.Connection[Any], function: Callable[..., Any]) -> str:
     """Begin a transaction and return its number, in one message to the server."""
     level = b"READ COMMITTED" if function in _READ_COMMITTED else b"REPEATABLE READ"
@@ -252,18 +259,19 @@ def _begin(raw: psycopg.Connection[Any], function: Callable[..., Any]) -> str:
 
 
 @contextlib.contextmanager
-def _locked(raw: psycopg.Connection[Any], lock: int | None) -> Any:
-    """Hold a lock over all nodes while the block runs; a lost connection gives it up."""
-    if lock is None:
+def _locked(raw: psycopg.Connection[Any], locks: Sequence[int]) -> Any:
+    """Hold locks over all nodes while the block runs; a lost connection gives them up."""
+    if not locks:
         yield raw
         return
-    raw.execute(b"SELECT pg_advisory_lock(%s)", (lock,))
     try:
+        for lock in locks:
+            raw.execute(b"SELECT pg_advisory_lock(%s)", (lock,))
         yield raw
     finally:
         # What was committed stays committed: an error here must not run the write again. Closing
         # the connection gives the lock up, too.
         try:
-            raw.execute(b"SELECT pg_advisory_unlock(%s)", (lock,))
+            raw.execute(b"SELECT pg_advisory_unlock_all()")
         except psycopg.Error:
             raw.close()

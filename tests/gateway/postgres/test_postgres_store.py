@@ -8,8 +8,14 @@ import pytest
 
 from gateway.contracts import SignedTransaction
 from gateway.contracts.payers import PayerBusy, ReserveLimits
-from gateway.domain import Task
-from gateway.errors import RefundRefused, SettingsError, StoreUnavailable, TxAlreadyUsed
+from gateway.domain import Attachment, GenerationRequest, Task
+from gateway.errors import (
+    ExecutionError,
+    RefundRefused,
+    SettingsError,
+    StoreUnavailable,
+    TxAlreadyUsed,
+)
 from gateway.store import meta
 from gateway.store.postgres import pool
 from gateway.store.postgres.store import PostgresStore
@@ -151,9 +157,9 @@ async def test_logins_are_counted_over_nodes(nodes, limit):
 async def test_these_tests_see_a_store_that_lets_two_writes_pass(nodes, monkeypatch, without):
     """Without its locks, or without one state for each write, the cap does not hold."""
     if without == "locks":
-        monkeypatch.setattr(pool, "lock_of", lambda *_: None)
+        monkeypatch.setattr(pool, "locks_of", lambda *_: [])
     else:
-        monkeypatch.setattr(pool, "lock_of", lambda *_: None)
+        monkeypatch.setattr(pool, "locks_of", lambda *_: [])
         monkeypatch.setattr(pool, "_READ_COMMITTED", {meta.count_login_attempt})
     passed = 0
     for number in range(20):
@@ -219,6 +225,38 @@ async def test_a_lost_commit_of_each_write_is_answered_as_it_was(postgres_server
         # A second run would find the lease gone, and the worker would drop its outputs.
         assert await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW)
         assert proxy.losses == 0
+
+
+async def test_after_a_standby_took_over_a_lost_commit_is_not_guessed(
+    postgres_server, database_url, monkeypatch
+):
+    """The new server may have given the transaction's number to another one."""
+    async with (
+        lossy_proxy(postgres_server, reaches_server=True) as proxy,
+        PostgresStore(proxy.lead_to(database_url), connections=1) as store,
+    ):
+        await store.ping()
+        monkeypatch.setattr(pool, "_read_timeline", lambda _: "00000002")
+        proxy.losses = 1
+        with pytest.raises(StoreUnavailable):
+            await accept(store, 1)
+
+
+async def test_the_files_of_unpaid_tasks_stay_below_their_bound_over_nodes(nodes):
+    limits = ReserveLimits(most_open=3, balance_units=10**9, held_file_bytes=3_500)
+
+    async def reserve(number):
+        signed = authorization(number, sender="0x" + f"{number + 1:040x}")
+        task = new_task(
+            id=secrets.token_hex(12),
+            request=GenerationRequest(attachment=Attachment(name="a.pdf", data=b"x" * 1_000)),
+        )
+        store = nodes[number % 2]
+        return await store.reserve(task, signed, key_of(signed), 0, limits=limits)
+
+    outcomes = await asyncio.gather(*map(reserve, range(20)), return_exceptions=True)
+    assert kinds(outcomes).count(Task) == 3
+    assert kinds(outcomes).count(ExecutionError) == 17
 
 
 async def test_an_unlock_without_an_answer_does_not_run_the_write_again(
