@@ -37,7 +37,9 @@ class AdminPassword:
             return
         password = secrets.token_urlsafe(12)
         made = await self._threads.run(hash_password, password)
-        await self._store.meta(_META, lambda: made)
+        if await self._store.meta(_META, lambda: made) != made:
+            # Another node started at the same time, and its password counts.
+            return
         # It must not go into a log.
         print(f"Admin password, shown only this once: {password}", flush=True)  # noqa: T201
 

@@ -12,6 +12,7 @@ from gateway.store.opening import open_store, refuse_left_behind
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.sqlite.store import SqliteStore
 from gateway.testing.store.facts import NOW, queued
+from gateway.web.admin_password import AdminPassword
 from gateway.web.leadership import Leadership
 from tests.conftest import running
 
@@ -129,6 +130,18 @@ async def test_a_single_machine_leads_without_asking(tmp_path):
 
 
 # -- gateways
+
+
+async def test_of_two_first_starts_at_once_one_prints_the_password(settings, database_url, capsys):
+    unset = attrs.evolve(settings, admin_password="", admin_password_hash="")
+    async with node(database_url, "a") as one, node(database_url, "b") as other:
+        passwords = [AdminPassword(unset, store) for store in (one, other)]
+        await asyncio.gather(*(password.make_first() for password in passwords))
+        (line,) = capsys.readouterr().out.splitlines()
+        printed = line.rpartition(" ")[2]
+        assert [await password.matches(printed) for password in passwords] == [True, True]
+        for password in passwords:
+            password.close()
 
 
 async def test_two_gateways_sell_and_work_on_one_database(settings, provider, payer, database_url):
