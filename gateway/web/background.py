@@ -177,6 +177,8 @@ async def drain(services: Services) -> None:
 async def _drain(services: Services) -> None:
     """Finish refunds, payments, tasks and deliveries that have begun, each within its time."""
     try:
+        # Nothing is swept here from now on, and tasks may take a minute.
+        services.leadership.step_down()
         if services.refunds is not None:
             await services.refunds.close()
         await _finish_payments(services, services.timing.drain_payments_s)

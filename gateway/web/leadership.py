@@ -39,6 +39,11 @@ class Leadership:
             return True
         return asyncio.get_running_loop().time() < self._leads_until
 
+    def step_down(self) -> None:
+        """Let another node lead within seconds; this one still shows that it runs."""
+        # The next time it is kept, the lease has ended already.
+        self._lease_s = 0.0
+
     async def stop(self) -> None:
         """Give the lead up, so that another node takes it at once."""
         if self._task is None:
@@ -65,5 +70,5 @@ class Leadership:
         asked_at = asyncio.get_running_loop().time()
         had, has = self.leads(), await self._nodes.keep(lease_s=self._lease_s)
         self._leads_until = asked_at + self._lease_s if has else 0.0
-        if has != had:
-            _log.info("leadership.changed", leads=has)
+        if self.leads() != had:
+            _log.info("leadership.changed", leads=not had)

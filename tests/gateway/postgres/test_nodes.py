@@ -119,6 +119,26 @@ async def test_leadership_ends_by_itself_when_the_database_is_silent(database_ur
         await leadership.stop()
 
 
+async def test_a_leader_that_drains_is_followed_while_it_still_runs(database_url):
+    async with node(database_url, "a") as one, node(database_url, "b") as other:
+        for store in (one, other):
+            await arrive(store)
+        draining = Leadership(one.nodes, lease_s=60, keep_every_s=0.02)
+        await draining.start()
+        assert draining.leads()
+        draining.step_down()
+        for _ in range(1000):
+            if await other.nodes.keep(lease_s=60):
+                break
+            await asyncio.sleep(0.01)
+        assert not draining.leads()
+        assert [(each.name, each.is_leader) for each in await one.nodes.nodes()] == [
+            ("a", False),
+            ("b", True),
+        ]
+        await draining.stop()
+
+
 async def test_a_single_machine_leads_without_asking(tmp_path):
     async with SqliteStore(tmp_path / "gateway.db") as store:
         leadership = Leadership(store.nodes)
