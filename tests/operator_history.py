@@ -37,9 +37,10 @@ class Sale:
     gas_wei: int | None = None
 
 
-def add_sale(db: sqlite3.Connection, sale: Sale) -> str:
-    """Write one sale and return the task's id."""
-    number = db.execute("SELECT count(*) FROM payments").fetchone()[0] + 1
+def add_sale(db: sqlite3.Connection, sale: Sale, number: int | None = None) -> str:
+    """Write one sale and return the task's id; without a number its payment gets the next one."""
+    if number is None:
+        number = db.execute("SELECT count(*) FROM payments").fetchone()[0] + 1
     state = sale.state or ("refund_due" if sale.status == "failed" else "settled")
     is_paid = state not in ("reserved", "settling", "released")
     paid = (f"0x{number:064x}", 0, sale.units) if is_paid else (None, None, None)

@@ -83,30 +83,29 @@ def read_totals(db: Connection, payments: int, tasks: int) -> ReadTotals:
 
 
 def last_final_payment(db: Connection) -> int:
-    """Return the number below which no payment is open.
-
-    On several nodes a payment may be written down after one with a higher number. So the newest
-    ones, of a minute, are not final yet.
-    """
-    row = db.execute(
-        "SELECT min(id) FROM payments WHERE state IN ('reserved', 'settling')"
-    ).fetchone()
-    if row[0] is not None:
-        return int(row[0]) - 1
-    sql = f"SELECT coalesce(max(id), 0) FROM payments {_A_MINUTE_OLD}"  # noqa: S608
-    return int(db.execute(sql).fetchone()[0])
+    """Return the number up to which payments are final: none is open, and none is still to come."""
+    oldest_open = "SELECT min(id) FROM payments WHERE state IN ('reserved', 'settling')"
+    newest = f"SELECT coalesce(max(id), 0) FROM payments {_A_MINUTE_OLD}"  # noqa: S608 - constants
+    return _last_final(db, oldest_open, newest)
 
 
 def last_final_task(db: Connection) -> int:
-    """Return the number of the payment below which every task has ended."""
-    row = db.execute(
-        """SELECT min(payment_id) FROM tasks
-           WHERE status IN ('held', 'queued', 'processing')"""
-    ).fetchone()
-    if row[0] is not None:
-        return int(row[0]) - 1
-    sql = f"SELECT coalesce(max(payment_id), 0) FROM tasks {_A_MINUTE_OLD}"  # noqa: S608
-    return int(db.execute(sql).fetchone()[0])
+    """Return the number of the payment up to which tasks are final: as `last_final_payment`."""
+    oldest_open = """SELECT min(payment_id) FROM tasks
+        WHERE status IN ('held', 'queued', 'processing')"""
+    newest = f"SELECT coalesce(max(payment_id), 0) FROM tasks {_A_MINUTE_OLD}"  # noqa: S608 - constants
+    return _last_final(db, oldest_open, newest)
+
+
+def _last_final(db: Connection, oldest_open: str, newest: str) -> int:
+    """Return the number below the oldest open one, at most that of a minute ago.
+
+    PostgreSQL gives numbers before it commits: a payment may come after one with a higher number,
+    whether that is open or not. What comes below a final number would never be counted.
+    """
+    settled = int(db.execute(newest).fetchone()[0])
+    row = db.execute(oldest_open).fetchone()
+    return settled if row[0] is None else min(int(row[0]) - 1, settled)
 
 
 def sales_between(db: Connection, after: int, until: int | None) -> list[Sales]:
