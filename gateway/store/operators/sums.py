@@ -177,7 +177,7 @@ def newest_sales(db: Connection, limit: int) -> list[NewestSale]:
                   coalesce(m.payer, p.payer), p.paid_units, p.price_units, t.created_at
            FROM tasks t JOIN payments p ON p.id = t.payment_id
                LEFT JOIN method_proofs m ON m.payment_id = p.id
-           ORDER BY t.created_at DESC LIMIT ?""",
+           ORDER BY t.created_at DESC, t.payment_id DESC LIMIT ?""",
         (limit,),
     )
     names = [field.name for field in attrs.fields(NewestSale)]

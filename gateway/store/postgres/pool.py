@@ -130,7 +130,7 @@ class Pool:
             try:
                 return function(Session(raw), *arguments)
             finally:
-                if not raw.closed:
+                with contextlib.suppress(psycopg.Error):
                     raw.execute(b"ROLLBACK")
 
         return self._until_answered(read)
@@ -200,8 +200,11 @@ class Pool:
         try:
             value = function(Session(raw), *arguments)
         except BaseException:
-            with contextlib.suppress(psycopg.OperationalError):
+            # The first error is the one to tell; a connection that cannot roll back is of no use.
+            try:
                 raw.execute(b"ROLLBACK")
+            except psycopg.Error:
+                raw.close()
             raise
         try:
             raw.execute(b"COMMIT")

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.contracts import SignedTransaction
 from gateway.contracts.payers import PayerBusy, ReserveLimits
-from gateway.domain import Attachment, GenerationRequest, Task
+from gateway.domain import Attachment, GenerationRequest, Handle, Task
 from gateway.errors import (
     ExecutionError,
     RefundRefused,
@@ -284,6 +284,16 @@ async def test_nul_is_found_nowhere_and_stored_as_a_sign(database_url):
         failed = await store.task(lease.task_id)
         assert failed is not None
         assert failed.error == "a\ufffdb"
+
+
+@pytest.mark.parametrize("job_id", ["a\0b", "\ud800", "x" * 15_000])
+async def test_whatever_a_vendor_calls_its_job_the_handle_is_kept(database_url, job_id):
+    async with PostgresStore(database_url) as store:
+        await accept(store, 1)
+        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        assert await store.queue.save_handle(lease, Handle(id=job_id))
+        jobs = await store.jobs_of([lease.task_id])
+        assert jobs[lease.task_id].handle == Handle(id=job_id)
 
 
 async def test_a_database_of_another_program_is_left_alone(database_url):
