@@ -97,6 +97,9 @@ EVENTS: dict[str, str] = {
     "output.not_shown": (
         "A picture could not be read for an answer of MCP; the answer has the link only."
     ),
+    "migration.waits": (
+        "Something reads or changes the tables; a new release changes the schema when it has ended."
+    ),
     "outputs.bucket_failed": (
         "The bucket refuses or is silent; outputs are kept on the disk meanwhile."
     ),

@@ -28,11 +28,15 @@ from gateway.store.postgres.session import Session, connect
 Value = TypeVar("Value")
 _log = structlog.get_logger()
 
+# A newer release has added a column to a table that a prepared statement reads whole. A rollback or
+# a new connection forgets such statements.
+_STALE_STATEMENT = errors.FeatureNotSupported
 # Another transaction was faster. What this one wrote is undone; it runs again.
 _LOST_RACE = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
     errors.UniqueViolation,
+    _STALE_STATEMENT,
 )
 # No answer, or none that counts: the server is gone, restarts, or is a standby by now.
 _UNANSWERED = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
@@ -140,12 +144,19 @@ class Pool:
         give_up_at = self._give_up_at()
         while True:
             try:
-                value = attempt(self._connection())
+                value = self._on_fresh_statements(attempt)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self._wait_or_raise(error, give_up_at)
             else:
                 self._is_down = False
                 return value
+
+    def _on_fresh_statements(self, attempt: Callable[[psycopg.Connection[Any]], Any]) -> Any:
+        try:
+            return attempt(self._connection())
+        except _STALE_STATEMENT:
+            self._drop()
+            return attempt(self._connection())
 
     def _give_up_at(self) -> float:
         """Return until when to try: while the server is down, nobody waits for another's turn."""

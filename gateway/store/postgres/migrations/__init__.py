@@ -2,15 +2,32 @@
 
 The first is the sum of SQLite's up to that number. From then on each change is a file in both
 folders. All that a database lacks is applied in one transaction, while other nodes wait.
+
+Nodes of the release before run on while the first node of a new one changes the schema: as in
+SQLite's folder, each file writes `meta.readable_by`, the oldest schema whose gateway may run on the
+database afterwards. A file that only adds names its predecessor.
 """
 
+import time
 from importlib import resources
 from typing import Any
 
 import psycopg
+import structlog
+from psycopg import errors
 
 from gateway.errors import SettingsError
 from gateway.store.postgres.locks import lock_number
+
+_log = structlog.get_logger()
+
+# Who waits for a table makes all others wait behind it. So a change gives way, and tries again.
+_LOCK_MS = 3_000
+_PAUSE_S = 1.0
+# An operator's sum may read a table for two minutes.
+_PATIENCE_S = 180.0
+# A node notes every few seconds that it runs.
+_GONE_S = 20.0
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -30,20 +47,58 @@ def migrate(raw: psycopg.Connection[Any]) -> None:
     """Bring the schema up to date, or wait for the node that does.
 
     Raises `SettingsError` for a database that a newer gateway has written, unless that gateway
-    noted that this one may run on it, and for one that holds another program's tables.
+    noted that this one may run on it; for one that holds another program's tables; for a change
+    that nodes which still run could not read; and where the tables stay in use for minutes.
     """
-    with raw.transaction():
-        # Released at COMMIT. It waits for as long as another node migrates.
-        raw.execute("SET LOCAL lock_timeout = 0")
-        raw.execute("SET LOCAL statement_timeout = 0")
-        raw.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("migrate"),))
-        current, known = version_of(raw), migrations()
-        _check(raw, current, known[-1][0])
-        for number, sql in known:
-            if number > current:
-                raw.execute(sql.encode())
-                raw.execute("DELETE FROM schema_version")
-                raw.execute("INSERT INTO schema_version (number) VALUES (%s)", (number,))
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            with raw.transaction():
+                _apply_pending(raw)
+        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+            if time.monotonic() >= give_up_at:
+                raise SettingsError(
+                    "The database's tables cannot be changed while something reads them for "
+                    "minutes. Look for long queries (pg_stat_activity), and start again."
+                ) from error
+            _log.warning("migration.waits", error=str(error).partition("\n")[0])
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _apply_pending(raw: psycopg.Connection[Any]) -> None:
+    # Released at COMMIT. It waits for as long as another node migrates.
+    raw.execute("SET LOCAL lock_timeout = 0")
+    raw.execute("SET LOCAL statement_timeout = 0")
+    raw.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("migrate"),))
+    raw.execute(f"SET LOCAL lock_timeout = {_LOCK_MS}".encode())
+    current, known = version_of(raw), migrations()
+    _check(raw, current, known[-1][0])
+    pending = [(number, sql) for number, sql in known if number > current]
+    for number, sql in pending:
+        raw.execute(sql.encode())
+        raw.execute("DELETE FROM schema_version")
+        raw.execute("INSERT INTO schema_version (number) VALUES (%s)", (number,))
+    if pending:
+        _refuse_beside_older_nodes(raw, current)
+
+
+def _refuse_beside_older_nodes(raw: psycopg.Connection[Any], before: int) -> None:
+    """Raise `SettingsError`, and so undo the change, where nodes run that cannot read it."""
+    if _readable_by(raw, before) <= before:
+        return
+    names = _find(
+        raw,
+        """SELECT string_agg(name, ', ' ORDER BY name) FROM nodes
+           WHERE seen_at > extract(epoch FROM clock_timestamp()) - %s""",
+        _GONE_S,
+    )
+    if names:
+        raise SettingsError(
+            f"This release changes the database so that nodes of the one before cannot read it, "
+            f"and some run: {names}. Stop them all, wait for {_GONE_S:.0f} seconds, start again."
+        )
 
 
 def _check(raw: psycopg.Connection[Any], current: int, newest: int) -> None:
@@ -65,7 +120,7 @@ def _readable_by(raw: psycopg.Connection[Any], current: int) -> int:
     return int(value) if value is not None else current
 
 
-def _find(raw: psycopg.Connection[Any], sql: str) -> Any:
+def _find(raw: psycopg.Connection[Any], sql: str, *parameters: object) -> Any:
     """Return the first value of the first row, or None."""
-    row = raw.execute(sql.encode()).fetchone()
+    row = raw.execute(sql.encode(), parameters or None).fetchone()
     return row[0] if row is not None else None
