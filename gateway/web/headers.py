@@ -12,6 +12,7 @@ from quart import Quart, Request, Response, g, request
 from gateway import signals
 from gateway.redaction import hide_prompt
 from gateway.signals import tell
+from gateway.web.request_lines import log_request
 from gateway.web.services import Services, services
 
 # Paths that a page of any origin may ask.
@@ -46,7 +47,6 @@ _CORS = [
 # A browser takes a header of the same name twice as one list.
 _FURTHER = ("Access-Control-Allow-Headers", "Access-Control-Expose-Headers")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_log = structlog.get_logger()
 
 
 @attrs.frozen
@@ -119,7 +119,5 @@ def end_request(
     gateway.answered.set()
     seconds = time.perf_counter() - begun.at_s
     tell(signals.request_answered, rule=rule, status=status, seconds=seconds)
-    ms = round(seconds * 1000, 1)
-    # What a client chose may hold anything, and goes through the redactor.
-    own = {} if begun.is_given else {"request": begun.name}
-    _log.info("request", method=method, rule=rule, status=status, ms=ms, **own)
+    given = None if begun.is_given else begun.name
+    log_request(method, rule, status, round(seconds * 1000, 1), given)

@@ -39,7 +39,7 @@ def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
         if log_format == "json"
         else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
     ]
-    first = [RequestLines()] if log_format == "json" else []
+    first = [RequestLines(sys.stdout)] if log_format == "json" else []
     structlog.configure(
         processors=[*first, *shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
