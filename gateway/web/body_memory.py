@@ -5,8 +5,9 @@ addresses that take more are refused first. Otherwise a few slow clients could k
 """
 
 import asyncio
+import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from typing import Any
 
 from quart.wrappers.request import Body
@@ -17,7 +18,7 @@ from gateway.errors import BodiesFull
 
 SMALL_BODY_BYTES = 64 * 1024
 # What an ASGI server hands to an app, to get the next message of a request.
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Receive = Callable[[], Coroutine[Any, Any, MutableMapping[str, Any]]]
 # Shares of the whole memory: large bodies leave the first to small ones, and one address takes
 # at most the second.
 _KEPT_FOR_SMALL = 1 / 8
@@ -54,6 +55,21 @@ class BodyMemory:
         self._change(body.address, more_bytes)
         self._arriving[body] = None
         return True
+
+    def has_room(self, address: str, more_bytes: int) -> bool:
+        """Whether a small body fits in without any other having to give way."""
+        own = self._by_address[address] + more_bytes
+        fits = self._taken_bytes + more_bytes <= self._most_bytes
+        return fits and own <= self._most_bytes * _PER_ADDRESS
+
+    @contextlib.contextmanager
+    def held(self, address: str, taken_bytes: int) -> Iterator[None]:
+        """Count a complete small body within the block; ask `has_room` before."""
+        self._change(address, taken_bytes)
+        try:
+            yield
+        finally:
+            self._change(address, -taken_bytes)
 
     def stay(self, body: "CountedBody") -> None:
         """Keep a complete body: it is not refused for another any more."""

@@ -26,7 +26,7 @@ from gateway.plugins.catalog import Registered
 from gateway.web.answers import Answer, Send, send_answer
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
 from gateway.web.error_answers import answer_error
-from gateway.web.headers import begin_request, common_headers, end_request
+from gateway.web.headers import begin_request, end_request, own_headers, standing_headers
 from gateway.web.rate_limits import client_address, peer_of
 from gateway.web.routes import generate, health, tasks
 from gateway.web.services import EXTENSION, Services
@@ -101,17 +101,53 @@ class _Price:
     memory: BodyMemory
 
     async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
+        first = EagerStart(receive())
+        data = _whole_body(first)
+        if data is None or not self.memory.has_room(address, len(data)):
+            return await self._answer_counted(gateway, address, _receive_again(first, receive))
+        work = EagerStart(self._ask(gateway, data))
+        # Nothing has waited, so the body took its room alone.
+        if work.is_done:
+            return work.result
+        with self.memory.held(address, len(data)):
+            # A file would be in memory twice while its pages are counted.
+            del first, data
+            async with _watched(receive):
+                return await work
+
+    async def _answer_counted(self, gateway: Services, address: str, receive: Receive) -> Answer:
+        """Answer where the body is still arriving, or others may have to give way to it."""
         body = CountedBody(self.length, generate.ESCAPED_BODY_BYTES)
         body.memory, body.address_of = self.memory, lambda: address
         try:
             body.admit(self.length)
             data = await body.read_from(receive, self.body_s)
-            work = generate.answer_unpaid(gateway, self.registered, data, self.key, self.version)
-            # A file would be in memory twice while its pages are counted.
+            work = self._ask(gateway, data)
             del data
             return await _while_connected(receive, work)
         finally:
             body.release()
+
+    def _ask(self, gateway: Services, data: bytes) -> Coroutine[Any, Any, Answer]:
+        return generate.answer_unpaid(gateway, self.registered, data, self.key, self.version)
+
+
+def _whole_body(first: EagerStart[MutableMapping[str, Any]]) -> bytes | None:
+    """Return the body where it came with the head and is small, as nearly all do; else None."""
+    if not first.is_done or first.result["type"] != "http.request":
+        return None
+    data: bytes = first.result.get("body", b"")
+    return None if first.result.get("more_body") or len(data) > SMALL_BODY_BYTES else data
+
+
+def _receive_again(first: EagerStart[MutableMapping[str, Any]], receive: Receive) -> Receive:
+    """Return a `receive` that gives the message that was asked for already, then the others."""
+    asked: list[EagerStart[MutableMapping[str, Any]]] = [first]
+
+    async def give() -> MutableMapping[str, Any]:
+        return await (asked.pop() if asked else receive())
+
+    return give
 
 
 class FastPath:
@@ -137,9 +173,10 @@ class FastPath:
             answer = await _answer(gateway, question, _address(gateway, scope, headers), receive)
         except HungUp:
             return
-        common = common_headers(gateway, begun, scope["path"])
+        standing = standing_headers(gateway, scope["path"])
         end_request(gateway, begun, scope["method"], question.rule, answer.status)
-        await send_answer(answer, common, scope, send, self._app.config["RESPONSE_TIMEOUT"])
+        timeout_s = self._app.config["RESPONSE_TIMEOUT"]
+        await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
 
     def _read_head(self, gateway: Services, scope: _Scope, headers: _Headers) -> _Question | None:
         """Return the question of a plain request; None where anything about it is unusual."""

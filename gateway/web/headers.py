@@ -1,5 +1,6 @@
 """Headers that every answer carries, and the log line of each request."""
 
+import functools
 import random
 import re
 import time
@@ -76,7 +77,8 @@ async def _complete_answer(response: Response) -> Response:
     # Each access through Quart's proxy costs 1 µs, so the request is taken out of it once.
     asked: Request = proxy._get_current_object()  # noqa: SLF001 - werkzeug's documented method
     rule = str(asked.url_rule) if asked.url_rule else None
-    response.headers.extend(common_headers(services(), g.request, asked.path))
+    response.headers.extend(own_headers(g.request))
+    response.headers.extend(standing_headers(services(), asked.path))
     end_request(services(), g.request, asked.method, rule, response.status_code)
     return response
 
@@ -94,22 +96,39 @@ def begin_request(given: str) -> Begun:
     return Begun(name, time.perf_counter(), is_given)
 
 
-def common_headers(gateway: Services, begun: Begun, path: str) -> list[tuple[str, str]]:
+def own_headers(begun: Begun) -> list[tuple[str, str]]:
+    """Return the headers of an answer that no other answer has."""
+    return [("X-Request-Id", begun.name)]
+
+
+def standing_headers(gateway: Services, path: str) -> tuple[tuple[str, str], ...]:
     """Return the headers that every answer to this path carries."""
-    headers = [("X-Request-Id", begun.name), ("X-Content-Type-Options", "nosniff")]
-    if gateway.settings.is_https:
+    methods = gateway.payments.methods
+    further = (methods.further_request_headers, methods.further_answer_headers)
+    return _stand(
+        is_https=gateway.settings.is_https,
+        is_opened_first=path in _OPENED_FIRST,
+        is_public=path.startswith(_PUBLIC),
+        further=further,
+    )
+
+
+# Made once: each path has one of a few.
+@functools.cache
+def _stand(
+    *, is_https: bool, is_opened_first: bool, is_public: bool, further: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[str, str], ...]:
+    headers = [("X-Content-Type-Options", "nosniff")]
+    if is_https:
         headers.append(("Strict-Transport-Security", "max-age=31536000"))
-    if path in _OPENED_FIRST:
+    if is_opened_first:
         headers.append(("Link", _LINKS))
-    if path.startswith(_PUBLIC):
-        methods = gateway.payments.methods
+    if is_public:
         headers += _CORS
-        for name, more in zip(
-            _FURTHER, (methods.further_request_headers, methods.further_answer_headers), strict=True
-        ):
+        for name, more in zip(_FURTHER, further, strict=True):
             if more:
                 headers.append((name, ", ".join(more)))
-    return headers
+    return tuple(headers)
 
 
 def end_request(

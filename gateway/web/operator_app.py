@@ -13,7 +13,7 @@ from quart import Quart
 from gateway.web.answers import Send, send_answer
 from gateway.web.body_memory import Receive
 from gateway.web.error_answers import answer_error
-from gateway.web.headers import begin_request, common_headers, end_request
+from gateway.web.headers import begin_request, end_request, own_headers, standing_headers
 from gateway.web.services import EXTENSION, Services
 
 _Scope = MutableMapping[str, Any]
@@ -75,9 +75,10 @@ class OperatorApp:
         headers = dict(scope["headers"])
         begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
         answer = answer_error(gateway, error, _ROOT)
-        common = common_headers(gateway, begun, scope["path"])
+        standing = standing_headers(gateway, scope["path"])
         end_request(gateway, begun, scope["method"], None, answer.status)
-        await send_answer(answer, common, scope, send, self._app.config["RESPONSE_TIMEOUT"])
+        timeout_s = self._app.config["RESPONSE_TIMEOUT"]
+        await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
 
 
 def _is_operators(scope: _Scope) -> bool:

@@ -7,6 +7,7 @@ a thread or a task per key and cost most of a core at a thousand clients (docs/a
 import functools
 import ipaddress
 import math
+import socket
 import struct
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -89,9 +90,16 @@ def client_address(peer: str, forwarded: str | None) -> str:
     return _parse_address(last[:_MOST_ADDRESS_CHARS] or peer, peer)
 
 
-# An address takes longer to parse than to count.
-@functools.lru_cache(maxsize=4096)
 def _parse_address(text: str, peer: str) -> str:
+    try:
+        # Nearly all are plain ones, and `ipaddress` takes longer than counting the request.
+        return socket.inet_ntoa(socket.inet_pton(socket.AF_INET, text))
+    except (OSError, ValueError):
+        return _parse_other_address(text, peer)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse_other_address(text: str, peer: str) -> str:
     try:
         address = ipaddress.ip_address(text.strip("[]"))
     except ValueError:
@@ -192,14 +200,16 @@ class LoopStorage(Storage, MovingWindowSupport):
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         """Count a hit unless the window is full; a refused hit does not count."""
-        now = self._clock()
+        now, number = self._clock(), hash(key)
         windows = self._windows_of(key)
-        window = windows.setdefault(expiry, OrderedDict())
-        hits = _hits_after(now - expiry, window.get(hash(key), b""))
+        window = windows.get(expiry)
+        if window is None:
+            window = windows[expiry] = OrderedDict()
+        hits = _hits_after(now - expiry, window.get(number, b""))
         if len(hits) // _TIME.size + amount > limit:
             return False
-        window[hash(key)] = hits + _TIME.pack(now) * amount
-        window.move_to_end(hash(key))
+        window[number] = hits + _TIME.pack(now) * amount
+        window.move_to_end(number)
         _delete_old_keys(windows, now)
         return True
 
@@ -248,14 +258,21 @@ def _delete_old_keys(windows: _Windows, now: float) -> None:
 
     That is more keys than a hit can add, and too few to hold the loop.
     """
+    keys = 0
     for window_s, window in windows.items():
         for _ in range(_DELETED_PER_HIT):
             first = next(iter(window), None)
-            if first is None or _hits_after(now - window_s, window[first]):
+            if first is None or _last_of(window[first]) > now - window_s:
                 break
             del window[first]
-    if sum(map(len, windows.values())) > _MAX_KEYS // _SHARDS:
+        keys += len(window)
+    if keys > _MAX_KEYS // _SHARDS:
         max(windows.values(), key=len).popitem(last=False)
+
+
+def _last_of(hits: bytes) -> float:
+    last: float = _TIME.unpack_from(hits, len(hits) - _TIME.size)[0]
+    return last
 
 
 def _hits_after(moment: float, hits: bytes) -> bytes:

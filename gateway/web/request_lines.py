@@ -38,7 +38,9 @@ class RequestLines:
         self._second = -1
         self._written_second = ""
 
-    def __call__(self, _: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    def __call__(
+        self, _: Any, __: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
         """Write a plain request and raise `DropEvent`; return every other event as it is."""
         if not is_plain(event):
             self.flush()

@@ -110,6 +110,15 @@ _NAMES = {
     "tx_hash": "txHash",
     "payer_signature": "payerSignature",
 }
+# The names of the fields that have no default.
+_REQUIRED = {
+    kind: [
+        _NAMES.get(field.name, field.name)
+        for field in attrs.fields(kind)
+        if field.default is attrs.NOTHING
+    ]
+    for kind in (GenerationBody, DirectBody)
+}
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
     GenerationBody: msgspec.json.Decoder(_GenerationFields),
     DirectBody: msgspec.json.Decoder(_DirectFields),
@@ -170,6 +179,9 @@ def _read_object(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Mapping[s
 
 def _check_encoding(data: bytes) -> None:
     """Raise `UnicodeDecodeError` for bad UTF-8, which msgspec accepts in unknown fields."""
+    if len(data) <= _PIECE_BYTES:
+        data.decode()
+        return
     decoder = codecs.getincrementaldecoder("utf-8")()
     for start in range(0, len(data), _PIECE_BYTES):
         decoder.decode(data[start : start + _PIECE_BYTES])
@@ -216,9 +228,8 @@ def read(kind: type[Body], data: bytes) -> Body:
     Raises `ValidationError`.
     """
     envelope = _read_object(data, _DECODERS[kind])
-    for field in attrs.fields(kind):
-        name = _NAMES.get(field.name, field.name)
-        if field.default is attrs.NOTHING and envelope.get(name) is None:
+    for name in _REQUIRED[kind]:
+        if envelope.get(name) is None:
             raise ValidationError(f"{name} is missing.")
     body = _CONVERTER.structure(envelope, kind)
     _check_specification(body)

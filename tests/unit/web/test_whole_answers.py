@@ -54,7 +54,7 @@ async def written(requests: bytes, value: str = "x", cycles: list | None = None)
         if cycles is not None:
             cycles.append(weakref.ref(send.__self__))
         try:
-            await send_answer(Answer(200, b"hi", {"X-A": value}), [], scope, send, 60)
+            await send_answer(Answer(200, b"hi", {"X-A": value}), [], (), scope, send, 60)
         finally:
             ended.append(scope)
 
