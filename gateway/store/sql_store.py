@@ -62,6 +62,10 @@ class SqlStore(ABC):
     async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
         """Run a short function that only reads; it waits for no commit."""
 
+    async def _read_row(self, function: Callable[..., Value], *arguments: object) -> Value:
+        """Run a function that reads one row by its key."""
+        return await self._read(function, *arguments)
+
     @abstractmethod
     async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
         """Run a function that only reads and may take longer."""
@@ -74,7 +78,7 @@ class SqlStore(ABC):
         return await self._query(_fetch_rows, sql, parameters)
 
     async def _find_task(self, where: str, *parameters: object) -> Task | None:
-        row = await self._read(_fetch_row, f"{SELECT_TASK} {where}", parameters)
+        row = await self._read_row(_fetch_row, f"{SELECT_TASK} {where}", parameters)
         return task_of(row) if row is not None else None
 
     # -- payments

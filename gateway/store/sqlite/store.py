@@ -1,4 +1,4 @@
-"""The store on SQLite: reads on one connection, every write through the one writer."""
+"""The store on SQLite: reads on connections of their own, every write through the one writer."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,7 @@ from gateway.store.sqlite import space, upgrade
 from gateway.store.sqlite.connection import ThreadConnection
 from gateway.store.sqlite.migrations import migrate
 from gateway.store.sqlite.reads import Reads
+from gateway.store.sqlite.row_reads import RowReads
 from gateway.store.sqlite.sums import open_sum_reader
 from gateway.store.sqlite.writer import Writer
 
@@ -75,6 +76,7 @@ class SqliteStore(SqlStore):
                 "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
             ) from error
         self._reads = Reads(self._reader)
+        self._row_reads = RowReads(self._path, self._reads)
         self._writer = Writer(writer)
         self._writer.start()
         return self
@@ -86,6 +88,7 @@ class SqliteStore(SqlStore):
         trace: TracebackType | None,
     ) -> None:
         await self.operators.close()
+        self._row_reads.close()
         await self._writer.close()
         await self._reader.close()
 
@@ -94,6 +97,9 @@ class SqliteStore(SqlStore):
 
     async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
         return await self._reads.run(lambda db: function(db, *arguments))
+
+    async def _read_row(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._row_reads.run(lambda db: function(db, *arguments))
 
     async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
         return await self._reader.run(lambda db: function(db, *arguments))

@@ -79,6 +79,13 @@ class InlineWriter:
         self._life.check()
 
 
+class InlineRowReads(Reads):
+    """Stands where the loop's own connection does; a read takes time, as from a slow disk."""
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
 class SimStore(SqliteStore):
     """The production store over a database that is open already."""
 
@@ -90,6 +97,7 @@ class SimStore(SqliteStore):
     async def __aenter__(self) -> Self:
         self._reader = InlineReader(self._db, self._life)
         self._reads = Reads(self._reader)
+        self._row_reads = InlineRowReads(self._reader)
         self._writer = Writer(InlineWriter(self._db, self._life))
         self._writer.start()
         return self

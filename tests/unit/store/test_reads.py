@@ -15,6 +15,12 @@ async def store(tmp_path):
         yield opened
 
 
+@pytest.fixture(autouse=True)
+def _in_the_thread(monkeypatch):
+    """Tasks are read in the thread, as after a slow read."""
+    monkeypatch.setattr(SqliteStore, "_read_row", SqliteStore._read)
+
+
 async def test_of_many_reads_at_once_each_gets_its_own_answer(store):
     tasks = [await queued(store, number) for number in range(1, 6)]
     ids = [task.id for task in tasks] * 30

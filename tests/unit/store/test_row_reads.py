@@ -1,0 +1,84 @@
+"""Reads of one row: on the loop while the disk is quick, in the thread while it is not."""
+
+import sqlite3
+import threading
+
+import pytest
+
+from gateway.store import SqliteStore
+from gateway.store.sqlite.row_reads import RowReads
+from gateway.testing.store.facts import queued
+
+
+class SlowClock:
+    """A clock that a read moves on."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with SqliteStore(tmp_path / "gateway.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def slow(store, tmp_path):
+    """Row reads whose clock is `slow.clock`."""
+    reads = RowReads(tmp_path / "gateway.db", store._reads, SlowClock())
+    reads.clock = reads._clock
+    yield reads
+    reads.close()
+
+
+def thread_of(db):
+    db.execute("SELECT 1 FROM tasks").fetchall()
+    return threading.current_thread()
+
+
+async def test_a_row_is_read_as_the_last_answered_write_left_it(store):
+    for number in range(1, 20):
+        task = await queued(store, number)
+        assert await store.task(task.id) == task
+    assert await store.task("unknown") is None
+
+
+async def test_a_quick_read_stays_on_the_loop(slow):
+    assert await slow.run(thread_of) is threading.current_thread()
+
+
+async def test_a_slow_disk_holds_the_loop_once_in_ten_seconds(slow):
+    def wait(db):
+        slow.clock.now += 0.5
+        return thread_of(db)
+
+    on_loop = threading.current_thread()
+    assert await slow.run(wait) is on_loop
+    assert await slow.run(wait) is not on_loop
+    slow.clock.now += 11
+    assert await slow.run(wait) is on_loop
+    assert await slow.run(wait) is not on_loop
+
+
+async def test_what_is_locked_is_read_by_the_thread_which_can_wait(slow):
+    on_loop = threading.current_thread()
+
+    def fail_on_loop(db):
+        if threading.current_thread() is on_loop:
+            raise sqlite3.OperationalError("database is locked")
+        return thread_of(db)
+
+    assert await slow.run(fail_on_loop) is not on_loop
+
+
+async def test_what_stays_wrong_is_raised(slow):
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        await slow.run(lambda db: db.execute("SELECT 1 FROM nowhere"))
+
+
+async def test_the_loops_connection_cannot_write(slow):
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        slow._db.execute("DELETE FROM tasks")
