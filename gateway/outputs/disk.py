@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -18,6 +19,8 @@ from gateway.private_files import FOLDER_MODE, private_opener
 
 # A link works for at least this time after the poll that showed it.
 _LINK_S = 3600
+# They take 300 KB.
+_KEPT_SIGNATURES = 1024
 # So many folders are listed at a time.
 _BATCH = 100
 
@@ -28,6 +31,8 @@ class DiskOutputs:
     def __init__(self, folder: Path, secret: str) -> None:
         self._folder = folder
         self._signer = Signer(secret, salt="files", digest_method=hashlib.sha256)
+        # Each poll of a finished task shows the same links for an hour.
+        self._sign = functools.lru_cache(maxsize=_KEPT_SIGNATURES)(self._signer.get_signature)
 
     async def save(self, folder: str, result: Result) -> StoredResult:
         """Write outputs durably with their hashes; text becomes an output of its own."""
@@ -65,7 +70,7 @@ class DiskOutputs:
         return [self._link(output.key, until) for output in outputs]
 
     def _link(self, key: str, until: int) -> str:
-        signature = self._signer.get_signature(f"{key}:{until}").decode()
+        signature = self._sign(f"{key}:{until}").decode()
         return f"/files/{key}?expires={until}&signature={signature}"
 
     def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:

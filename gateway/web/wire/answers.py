@@ -1,5 +1,6 @@
 """The answers of the specification: "generation started", and a task."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -130,6 +131,8 @@ def _write_output(output: StoredOutput, link: str | None) -> dict[str, Any]:
     return shown
 
 
+# Polls show the same times again and again. They take 200 KB.
+@functools.lru_cache(maxsize=1024)
 def _write_time(at: float | None) -> str | None:
     """Return Unix seconds as RFC 3339 in UTC."""
     if at is None:

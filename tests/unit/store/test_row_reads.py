@@ -50,15 +50,17 @@ async def test_a_quick_read_stays_on_the_loop(slow):
     assert await slow.run(thread_of) is threading.current_thread()
 
 
-async def test_a_slow_disk_holds_the_loop_once_in_ten_seconds(slow):
+@pytest.mark.parametrize(("took_s", "pause_s"), [(0.1, 5), (0.5, 25), (30, 60)])
+async def test_a_slow_disk_holds_the_loop_for_a_fiftieth_of_the_time(slow, took_s, pause_s):
     def wait(db):
-        slow.clock.now += 0.5
+        slow.clock.now += took_s if threading.current_thread() is on_loop else 0
         return thread_of(db)
 
     on_loop = threading.current_thread()
     assert await slow.run(wait) is on_loop
+    slow.clock.now += pause_s * 0.99
     assert await slow.run(wait) is not on_loop
-    slow.clock.now += 11
+    slow.clock.now += pause_s * 0.02
     assert await slow.run(wait) is on_loop
     assert await slow.run(wait) is not on_loop
 
