@@ -87,7 +87,7 @@ def log_request(method: str, rule: str | None, status: int, ms: float, request: 
         return
     # What a client chose may hold anything, and goes through the redactor.
     own = {} if request is None else {"request": request}
-    _log.info(_EVENT, method=method, rule=rule, status=status, ms=ms, **own)
+    _log.info("request", method=method, rule=rule, status=status, ms=ms, **own)
 
 
 def is_plain(event: MutableMapping[str, Any]) -> bool:
