@@ -27,6 +27,11 @@ EVENTS: dict[str, str] = {
         "This machine's clock and the chain's newest block differ by more than 15 s. Set it by "
         "NTP; beyond 60 s x402 stops."
     ),
+    "database.dated_anew": (
+        "Another PostgreSQL server stands in for the one of the start before (`known`, `found`: "
+        "their timelines) and may lack its newest payments. Transfers from before this start are "
+        "refused; `gateway transfers unclaimed --hours 0` lists them."
+    ),
     "disk.full": (
         "A write failed for want of room. Purchases are refused, uncharged, until there is room."
     ),
@@ -102,6 +107,10 @@ EVENTS: dict[str, str] = {
     ),
     "outputs.bucket_failed": (
         "The bucket refuses or is silent; outputs are kept on the disk meanwhile."
+    ),
+    "node.unfit": (
+        "This process may not go on with the database, as `problem` says: it drains and ends with "
+        "code 1, to be started again."
     ),
     "payment.chain_silent": (
         "The outcome of a settlement is not known yet: no RPC endpoint answers."

@@ -79,6 +79,26 @@ class PostgresServer:
         """Start the server again after `crash`."""
         self._serve()
 
+    def copied(self) -> PostgresServer:
+        """Start a standby from a copy of this moment; what comes after never reaches it."""
+        copy = PostgresServer(self._programs)
+        data = copy._folder / "data"
+        self._run(
+            "pg_basebackup", "-h", str(self._folder), "-U", "gateway", "-D", str(data), "-c", "fast"
+        )
+        (data / "standby.signal").touch()
+        copy._serve()
+        return copy
+
+    def promote(self) -> None:
+        """Let a standby take over: it begins a new timeline, and takes writes."""
+        self._run("pg_ctl", "promote", "-w", "-D", str(self._folder / "data"))
+
+    @property
+    def folder(self) -> Path:
+        """Where the socket is: the `host` of an address."""
+        return self._folder
+
     @property
     def socket_path(self) -> str:
         """The path of the server's socket."""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import attrs
 
+from gateway.contracts.fitness import Fitness
 from gateway.contracts.method_records import MethodRecords
 from gateway.contracts.nodes import NodeRecords
 from gateway.contracts.operators import OperatorRecords
@@ -95,6 +96,11 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     @property
     def webhooks(self) -> WebhookQueue:
         """The events that buyers are still to be told."""
+        ...
+
+    @property
+    def fitness(self) -> Fitness:
+        """Whether this process may go on with the database."""
         ...
 
     @property

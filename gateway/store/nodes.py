@@ -8,6 +8,7 @@ docs/payments.md let it count once. All times are the database's, so that clocks
 import asyncio
 import secrets
 
+from gateway.contracts.fitness import Fitness
 from gateway.contracts.nodes import NodeRecord
 from gateway.errors import SettingsError
 from gateway.store.rows import RunWrite
@@ -57,16 +58,33 @@ def arrive(db: Connection, name: str, life: str, now: float, watched: float | No
         if seen_at != watched and clock - seen_at < _GONE_S:
             raise _NameTaken(seen_at)
     db.execute("DELETE FROM nodes WHERE name = ? OR seen_at < ?", (name, clock - _FORGOTTEN_S))
+    _insert(db, name, life, clock)
+
+
+def _insert(db: Connection, name: str, life: str, clock: float) -> None:
     db.execute(
         "INSERT INTO nodes (name, life, version, started_at, seen_at) VALUES (?, ?, ?, ?, ?)",
         (name, life, VERSION, clock, clock),
     )
 
 
+class _NameLost(Exception):
+    """Another process took the node's name while this one did not say that it ran."""
+
+
 def keep(db: Connection, name: str, life: str, lease_s: float) -> bool:
-    """Note that a node runs, and take or prolong the lead; returns whether it leads."""
+    """Note that a node runs, and take or prolong the lead; returns whether it leads.
+
+    Raises `_NameLost`.
+    """
     clock = read_clock(db)
-    db.execute("UPDATE nodes SET seen_at = ? WHERE name = ? AND life = ?", (clock, name, life))
+    known = db.execute("SELECT life FROM nodes WHERE name = ?", (name,)).fetchone()
+    if known is not None and known["life"] != life:
+        raise _NameLost
+    if known is None:
+        _insert(db, name, life, clock)
+    else:
+        db.execute("UPDATE nodes SET seen_at = ? WHERE name = ?", (clock, name))
     row = db.execute(
         """INSERT INTO roles (name, holder, epoch, until) VALUES (?, ?, 1, ?)
            ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,
@@ -110,11 +128,18 @@ class SqlNodes:
     has_others = True
 
     def __init__(
-        self, read: RunWrite, write: RunWrite, name: str, *, watch_s: float = _WATCH_S
+        self,
+        read: RunWrite,
+        write: RunWrite,
+        name: str,
+        fitness: Fitness,
+        *,
+        watch_s: float = _WATCH_S,
     ) -> None:
         self._read = read
         self._write = write
         self._name = name
+        self._fitness = fitness
         self._life = secrets.token_hex(8)
         self._watch_s = watch_s
 
@@ -135,7 +160,15 @@ class SqlNodes:
             ) from None
 
     async def keep(self, *, lease_s: float) -> bool:
-        return bool(await self._write(keep, self._name, self._life, lease_s))
+        try:
+            return bool(await self._write(keep, self._name, self._life, lease_s))
+        except _NameLost:
+            self._fitness.lose(
+                f"This process stood still, and another one runs as node {self._name} by now. It "
+                "sells nothing more and ends. Give each machine a name of its own (GATEWAY_NODE) "
+                "if both are to run."
+            )
+            return False
 
     async def leave(self) -> None:
         await self._write(leave, self._name, self._life)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
+from gateway.contracts.fitness import Fitness
 from gateway.contracts.nodes import NodeRecords
 from gateway.contracts.payers import ReserveLimits
 from gateway.contracts.store import JobRecord
@@ -42,9 +43,10 @@ class SqlStore(ABC):
     wakes: Wakes | None = None
 
     def __init__(self, node: str | None = None) -> None:
+        self.fitness = Fitness()
         self.queue = SqlQueue(self._write, self._query, node)
         self.nodes: NodeRecords = (
-            SqlNodes(self._read, self._write, node) if node is not None else OneNode()
+            SqlNodes(self._read, self._write, node, self.fitness) if node is not None else OneNode()
         )
         self.refunds = SqlRefunds(self._write, self._rows)
         self.payers = SqlPayers(self._write, self._rows)

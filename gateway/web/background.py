@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -28,6 +29,7 @@ async def run_background_work(services: Services) -> AsyncIterator[None]:
     next start.
     """
     _log_start(services)
+    services.store.fitness.watch(functools.partial(_end_unfit, services))
     await services.leadership.start()
     services.workers.start()
     services.deliveries.is_mine = services.leadership.leads
@@ -153,6 +155,13 @@ async def _watch_state(services: Services) -> None:
     from gateway.web.state_watch import StateWatch  # noqa: PLC0415 - see `_WATCHES`
 
     await StateWatch(services).look_forever()
+
+
+def _end_unfit(services: Services, problem: str) -> None:
+    """Sell nothing more, and let the server end the process, which may not go on."""
+    _log.error("node.unfit", problem=problem)
+    services.stop_selling()
+    services.unfit.set()
 
 
 async def _watch_alarms(services: Services) -> None:

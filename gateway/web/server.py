@@ -11,6 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import structlog
 import uvloop
@@ -27,7 +28,7 @@ from gateway.web import hypercorn_server
 from gateway.web.background import drain
 from gateway.web.connection_limits import BACKLOG
 from gateway.web.logs import configure_logs, redacted_output
-from gateway.web.services import EXTENSION
+from gateway.web.services import EXTENSION, Services
 
 _log = structlog.get_logger()
 Run = Callable[[Quart, socket.socket, asyncio.Event], Awaitable[None]]
@@ -37,7 +38,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises `SettingsError` for mistakes that the operator can mend: a busy port, a bad folder, a
-    server that is not installed.
+    server that is not installed; and where the process ended by itself, to be started again.
     """
     check_server(settings)
     check_alarms(settings)
@@ -56,7 +57,16 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     metrics = listen(settings.metrics_bind) if settings.metrics_bind else None
     run = run_of(settings)
     with redacted_output(redactor):
-        _run_app(run, create_app(settings, redactor=redactor), listener, metrics)
+        app = create_app(settings, redactor=redactor)
+        _run_app(run, app, listener, metrics)
+    _raise_if_unfit(app)
+
+
+def _raise_if_unfit(app: Quart) -> None:
+    """Raise `SettingsError` where the process ended by itself, so that it is started again."""
+    gateway: Services | None = app.extensions.get(EXTENSION)
+    if gateway is not None and gateway.store.fitness.problem:
+        raise SettingsError(gateway.store.fitness.problem)
 
 
 def _restore_once(settings: Settings) -> None:
@@ -115,12 +125,14 @@ async def _serve(
         loop.add_signal_handler(name, _stop_selling, app, asked)
     collection = asyncio.create_task(_start_garbage_collection(app), name="collect")
     stopping = asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop")
+    fitness = asyncio.create_task(_stop_where_unfit(app, asked), name="fitness")
     try:
         async with _serve_metrics(app, metrics):
             await run(app, listener, stop)
     finally:
         collection.cancel()
         stopping.cancel()
+        fitness.cancel()
 
 
 def _serve_metrics(
@@ -141,13 +153,26 @@ async def _start_garbage_collection(app: Quart) -> None:
     The command switched the collector off for the imports. Frozen objects are never walked again,
     so they cost requests no time.
     """
-    # The app has no event before its start.
-    while EXTENSION not in app.extensions:  # noqa: ASYNC110
-        await asyncio.sleep(0.1)
-    await app.extensions[EXTENSION].warmed.wait()
+    gateway = await _started(app)
+    await gateway.warmed.wait()
     gc.collect()
     gc.enable()
     gc.freeze()
+
+
+async def _stop_where_unfit(app: Quart, asked: asyncio.Event) -> None:
+    """Let the process end once it may not go on with its database."""
+    gateway = await _started(app)
+    await gateway.unfit.wait()
+    asked.set()
+
+
+async def _started(app: Quart) -> Services:
+    """Return the gateway once it has started."""
+    # The app has no event before its start.
+    while EXTENSION not in app.extensions:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+    return cast(Services, app.extensions[EXTENSION])
 
 
 def _stop_selling(app: Quart, asked: asyncio.Event) -> None:

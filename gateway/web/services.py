@@ -132,6 +132,8 @@ class Services:
     answered: asyncio.Event = attrs.field(factory=asyncio.Event)
     # Set once the heavy libraries are imported.
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event)
+    # Set once this process may not go on with its database.
+    unfit: asyncio.Event = attrs.field(factory=asyncio.Event)
     password: AdminPassword = attrs.field(repr=False)
     # None where `/mcp` is switched off, or the SDK is not installed.
     mcp: McpDoor | None = None

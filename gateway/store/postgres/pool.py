@@ -21,7 +21,8 @@ import structlog
 from psycopg import errors
 
 from gateway.errors import ExecutionError, StoreUnavailable
-from gateway.store import tasks
+from gateway.store import method_payments, payments, tasks
+from gateway.store.postgres.failover import read_timeline
 from gateway.store.postgres.locks import locks_of
 from gateway.store.postgres.session import Session, connect
 
@@ -46,12 +47,28 @@ _MOST_RACES = 20
 _PATIENCE_S = 5.0
 # A lease skips what another node leases, and looks at the newest state of each row.
 _READ_COMMITTED = {tasks.lease_due}
+# What takes a payment: it must know all earlier ones.
+_SALES = {payments.reserve, payments.accept_direct, method_payments.reserve}
 
 
 class Pool:
     """Runs functions of a connection; at most `size` at once."""
 
-    def __init__(self, address: str, name: str, size: int, *, statement_s: int = 30) -> None:
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        size: int,
+        *,
+        statement_s: int = 30,
+        timeline: str = "",
+        on_other_server: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take `timeline`, the server's at the start, for the one to work on.
+
+        Once a connection leads to another one, nothing is sold any more, and `on_other_server` is
+        called on that connection's thread.
+        """
         self._open_one: Callable[[], psycopg.Connection[Any]] = partial(
             connect, address, name, statement_s=statement_s
         )
@@ -60,6 +77,9 @@ class Pool:
         self._opened: set[psycopg.Connection[Any]] = set()
         self._running: set[asyncio.Future[Any]] = set()
         self._is_down = False
+        self._timeline = timeline
+        self._on_other_server = on_other_server
+        self._is_other_server = False
         # Whether the newest write failed for want of room on the server's disk.
         self.is_full = False
 
@@ -115,8 +135,15 @@ class Pool:
                 self._opened.discard(raw)
             raw = self._local.raw = self._open_one()
             self._opened.add(raw)
-            self._local.timeline = _read_timeline(raw)
+            self._note_timeline(read_timeline(raw))
         return raw
+
+    def _note_timeline(self, timeline: str) -> None:
+        self._local.timeline = timeline
+        if self._timeline not in ("", timeline) and not self._is_other_server:
+            self._is_other_server = True
+            self._on_other_server()
+        self._timeline = self._timeline or timeline
 
     def _drop(self) -> None:
         """Close this thread's connection: nothing is known about its state."""
@@ -178,6 +205,7 @@ class Pool:
         while True:
             try:
                 with _locked(self._connection(), locks) as raw:
+                    self._refuse_sale(function)
                     value = self._transact(raw, function, arguments)
             except _LOST_RACE:
                 races += 1
@@ -194,6 +222,11 @@ class Pool:
             else:
                 self._is_down = self.is_full = False
                 return value
+
+    def _refuse_sale(self, function: Callable[..., Any]) -> None:
+        """Raise `StoreUnavailable` for a sale on a server that may not know what was spent."""
+        if self._is_other_server and function in _SALES:
+            raise StoreUnavailable
 
     def _note_full(self, error: psycopg.Error) -> None:
         if not self.is_full:
@@ -253,12 +286,6 @@ class Pool:
             if time.monotonic() > give_up_at:
                 raise StoreUnavailable
             time.sleep(0.05)
-
-
-def _read_timeline(raw: psycopg.Connection[Any]) -> str:
-    """Return the server's timeline: it changes where a standby takes over."""
-    row = raw.execute(b"SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)").fetchone()
-    return str(row[0]) if row is not None else ""
 
 
 def _begin(raw: psycopg.Connection[Any], function: Callable[..., Any]) -> str:

@@ -10,6 +10,7 @@ import psycopg
 
 from gateway.errors import SettingsError
 from gateway.store.operators.records import SumReader
+from gateway.store.postgres.failover import date_anew_after_failover, read_timeline
 from gateway.store.postgres.migrations import migrate
 from gateway.store.postgres.pool import Pool
 from gateway.store.postgres.session import connect
@@ -21,6 +22,10 @@ Value = TypeVar("Value")
 
 # An operator's sum over a long time may take so many seconds.
 _SUM_S = 120
+_FAILED_OVER = (
+    "Another server stands in for the database's, and may lack the newest payments. This process "
+    "sells nothing more and ends; its next start refuses transfers from before that."
+)
 
 
 class PostgresStore(SqlStore):
@@ -37,20 +42,35 @@ class PostgresStore(SqlStore):
 
     async def __aenter__(self) -> Self:
         try:
-            await asyncio.to_thread(self._prepare)
+            timeline = await asyncio.to_thread(self._prepare)
         except psycopg.OperationalError as error:
             raise SettingsError(
                 "The database of GATEWAY_DATABASE_URL does not answer "
                 f"({_first_line(error)}). Check the address, and that the server runs."
             ) from None
-        self._pool = Pool(self._address, self._node, self._connections)
+        loop = asyncio.get_running_loop()
+        self._pool = Pool(
+            self._address,
+            self._node,
+            self._connections,
+            timeline=timeline,
+            on_other_server=lambda: self._end_in(loop),
+        )
         return self
 
-    def _prepare(self) -> None:
-        """Refuse a database that would not do, and bring its schema up to date."""
+    def _end_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon_threadsafe(self.fitness.lose, _FAILED_OVER)
+
+    def _prepare(self) -> str:
+        """Refuse a database that would not do, and bring its schema up to date.
+
+        Returns the server's timeline.
+        """
         with connect(self._address, self._node) as raw:
             refuse_pooling(raw, self._address)
             migrate(raw)
+            date_anew_after_failover(raw)
+            return read_timeline(raw)
 
     async def __aexit__(
         self,
