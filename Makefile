@@ -12,7 +12,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 .PHONY: install lock demo quick test short-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors
-.PHONY: sim mutants crash races faults clients fuzz chaos test-postgres
+.PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
 
 install: $(VENV)/.installed
 
@@ -70,7 +70,7 @@ short-proofs: install
 	$(PYTEST) -q -n $(JOBS) tests/proof $(BUT)
 
 # Everything at full depth: hours.
-proof: sim mutants crash races faults clients fuzz chaos
+proof: sim mutants crash races faults clients fuzz chaos chaos-upgrade
 	$(MAKE) short-proofs BUT=--ignore=tests/proof/faults
 
 check: install
@@ -96,6 +96,12 @@ SECONDS ?= 180
 chaos: install
 	$(BIN)/python -m tests.proof.chaos --seconds $(SECONDS)
 	$(BIN)/python -m tests.proof.chaos --mutants
+
+# Nodes are upgraded one by one, and put back. FROM=v0.1.0 begins with a release from git; without it
+# the present code is upgraded to itself with one more migration.
+chaos-upgrade: install
+	$(BIN)/python -m tests.proof.chaos --upgrade $(if $(FROM),--from $(FROM))
+	$(BIN)/python -m tests.proof.chaos --upgrade --mutants
 
 races: install
 	$(BIN)/python -m tests.proof.races

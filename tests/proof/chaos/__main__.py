@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 
 from tests.postgres_server import PostgresServer, find_programs
-from tests.proof.chaos.campaign import Campaign, Plan, run_chaos
+from tests.proof.chaos.campaign import Plan, Trade, run_chaos
 from tests.proof.chaos.mutants import MUTANTS
+from tests.proof.chaos.releases import NEXT, PRESENT, UPGRADE_MUTANTS, release_of
+from tests.proof.chaos.upgrade import run_upgrade
 from tests.proof.chaos.verdict import ChaosVerdict
 
 
@@ -21,7 +23,17 @@ from tests.proof.chaos.verdict import ChaosVerdict
 @click.option("--seed", type=int, help="Of the dice that choose the moments; a new one without.")
 @click.option("--keep", type=click.Path(path_type=Path), help="New folder to work in, kept.")
 @click.option("--mutants", is_flag=True, help="See instead whether each broken node is caught.")
-def main(seconds: float, nodes: int, seed: int | None, keep: Path | None, mutants: bool) -> None:
+@click.option("--upgrade", is_flag=True, help="Replace node by node by the next release instead.")
+@click.option("--from", "ref", help="With --upgrade: commit or tag of the release before.")
+def main(
+    seconds: float,
+    nodes: int,
+    seed: int | None,
+    keep: Path | None,
+    mutants: bool,
+    upgrade: bool,
+    ref: str | None,
+) -> None:
     """Make trouble, compare; print a table, and end with 1 where anything is wrong."""
     if keep is not None and keep.exists():
         raise click.UsageError(f"{keep} exists; name a new folder")
@@ -29,14 +41,29 @@ def main(seconds: float, nodes: int, seed: int | None, keep: Path | None, mutant
     click.echo(f"seed {seed}")
     with _server() as server:
         if mutants:
-            missed = [name for name in MUTANTS if not _is_caught(name, server, nodes, seed)]
+            names, is_caught = (
+                (UPGRADE_MUTANTS, _is_upgrade_caught) if upgrade else (MUTANTS, _is_caught)
+            )
+            missed = [name for name in names if not is_caught(name, server, nodes, seed)]
             raise SystemExit(1 if missed else 0)
         started = time.monotonic()
-        with contextlib.nullcontext(keep) if keep else tempfile.TemporaryDirectory() as folder:
-            plan = Plan(seconds=seconds)
-            verdict, campaign = run_chaos(Path(folder), server, plan, seed=seed, nodes=nodes)
-    _report(verdict, campaign, time.monotonic() - started)
-    if verdict.problems:
+        with contextlib.nullcontext(keep) if keep else tempfile.TemporaryDirectory() as path:
+            folder = Path(path)
+            if upgrade:
+                folder.mkdir(exist_ok=True)
+                before = release_of(ref, folder) if ref else PRESENT
+                upgraded, trade = run_upgrade(
+                    folder / "nodes", server, (before, NEXT), seed=seed, nodes=nodes
+                )
+                verdict, problems = upgraded.chaos, upgraded.problems
+            else:
+                plan = Plan(seconds=seconds)
+                verdict, trade = run_chaos(folder, server, plan, seed=seed, nodes=nodes)
+                problems = verdict.problems
+    _report(verdict, trade, time.monotonic() - started)
+    for problem in problems[:20]:
+        click.echo(problem)
+    if problems:
         raise SystemExit(1)
 
 
@@ -63,11 +90,22 @@ def _is_caught(name: str, server: PostgresServer, nodes: int, seed: int) -> bool
     return bool(verdict.problems)
 
 
-def _report(verdict: ChaosVerdict, campaign: Campaign, seconds: float) -> None:
-    """Print the table, and the first problems in words."""
-    heard, money = campaign.memory.tally(), verdict.money
+def _is_upgrade_caught(name: str, server: PostgresServer, nodes: int, seed: int) -> bool:
+    """Upgrade to or from a release that breaks a rule, and tell by what it was caught."""
+    with tempfile.TemporaryDirectory() as folder:
+        verdict, _ = run_upgrade(
+            Path(folder), server, UPGRADE_MUTANTS[name], seed=seed, nodes=nodes, way_back=False
+        )
+    how = verdict.problems[0] if verdict.problems else "NOT CAUGHT"
+    click.echo(f"{name:16} {how}")
+    return bool(verdict.problems)
+
+
+def _report(verdict: ChaosVerdict, trade: Trade, seconds: float) -> None:
+    """Print the table."""
+    heard, money = trade.memory.tally(), verdict.money
     rows = {
-        **{name: campaign.done[name] for name in sorted(campaign.done)},
+        **{name: trade.done[name] for name in sorted(trade.done)},
         "purchases": money.purchases,
         "requests": heard.total(),
         **{f"  answered {kind}": heard[kind] for kind in sorted(heard)},
@@ -83,8 +121,6 @@ def _report(verdict: ChaosVerdict, campaign: Campaign, seconds: float) -> None:
     }
     for name, value in rows.items():
         click.echo(f"{name:38} {value:>8}")
-    for problem in verdict.problems[:20]:
-        click.echo(problem)
 
 
 if __name__ == "__main__":

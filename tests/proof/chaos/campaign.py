@@ -10,7 +10,9 @@ import attrs
 import psycopg
 
 from tests.postgres_server import PostgresServer
+from tests.proof.chaos.mutants import MUTANTS
 from tests.proof.chaos.nodes import Cluster, prepared
+from tests.proof.chaos.releases import PRESENT
 from tests.proof.chaos.verdict import ChaosVerdict, judge_cluster
 from tests.proof.crashes.clients import Client, DirectBuyer, Memory, Miner, Observer, X402Buyer
 from tests.proof.process.test_process import until
@@ -34,22 +36,58 @@ class Plan:
     crash_every: float = 40.0
     pause_every: float = 60.0
     pause: float = 20.0
+    under_same_name: float = 0.5  # of the nodes that were killed
 
 
 @attrs.define
-class Campaign:
+class Trade:
     """The nodes, the buyers, the dice, and what was done so far."""
 
     cluster: Cluster
-    plan: Plan
     chance: random.Random
     memory: Memory = attrs.field(factory=Memory)
     clients: list[Client] = attrs.field(factory=list)
     done: Counter = attrs.field(factory=Counter)
 
+    def start_clients(self) -> None:
+        """Let everybody buy, and wait for blocks."""
+        born_by = time.time()
+        until(lambda: self.cluster.chain.timestamp() > born_by)
+        for kind in _CLIENTS:
+            seed = self.chance.getrandbits(32)
+            self.clients.append(kind(self.cluster, self.cluster.chain, self.memory, seed))
+        self.cluster.chain.result("evm_setAutomine", False)
+        for client in self.clients:
+            client.start()
+
+    def close(self) -> None:
+        """Let the buyers finish what they began, then the nodes."""
+        self.cluster.chain.result("evm_setAutomine", True)
+        for client in self.clients:
+            client.stopping.set()
+        give_up_at = time.monotonic() + _CLOSE_S
+        while any(client.is_alive() for client in self.clients) and time.monotonic() < give_up_at:
+            self.cluster.revive()
+            time.sleep(0.5)
+        for client in self.clients:
+            if client.problem is not None or client.is_alive():
+                raise RuntimeError(f"{type(client).__name__} did not end well") from client.problem
+        with contextlib.suppress(AssertionError):  # what is left over is the verdict's to tell
+            until(lambda: not self.cluster.rows(_OPEN)[0]["n"], patience_s=_CLOSE_S)
+        for node in self.cluster.nodes:
+            self.done["nodes that ended by themselves"] += node.ended
+            self.done["errors logged"] += len(node.faults())
+
+
+@attrs.define(kw_only=True)
+class Campaign(Trade):
+    """Every trouble of a plan."""
+
+    plan: Plan
+
     def run(self) -> None:
         """Let all this happen until the time is over, then let everything end."""
-        self._start_clients()
+        self.start_clients()
         began = time.monotonic()
         every = {
             self._cut: self.plan.cut_every,
@@ -64,21 +102,14 @@ class Campaign:
             for trouble in [one for one, at in due.items() if time.monotonic() >= at]:
                 trouble()
                 due[trouble] = time.monotonic() + every[trouble]
-        self._close()
-
-    def _start_clients(self) -> None:
-        born_by = time.time()
-        until(lambda: self.cluster.chain.timestamp() > born_by)
-        for kind in _CLIENTS:
-            seed = self.chance.getrandbits(32)
-            self.clients.append(kind(self.cluster, self.cluster.chain, self.memory, seed))
-        self.cluster.chain.result("evm_setAutomine", False)
-        for client in self.clients:
-            client.start()
+        self.close()
 
     def _kill(self) -> None:
-        self.cluster.kill(self.chance.choice(self.cluster.nodes))
+        # A machine comes again under its name; where it is lost, another takes its place.
+        again = self.chance.random() < self.plan.under_same_name
+        self.cluster.kill(self.chance.choice(self.cluster.nodes), again=again)
         self.done["nodes killed"] += 1
+        self.done["nodes that came again under their name"] += again
 
     def _cut(self) -> None:
         """End half of the sessions, in whatever transaction they are."""
@@ -114,23 +145,6 @@ class Campaign:
             return rows[0]["name"] if rows else ""
         return ""
 
-    def _close(self) -> None:
-        """Let the buyers finish what they began, then the nodes."""
-        self.cluster.chain.result("evm_setAutomine", True)
-        for client in self.clients:
-            client.stopping.set()
-        give_up_at = time.monotonic() + _CLOSE_S
-        while any(client.is_alive() for client in self.clients) and time.monotonic() < give_up_at:
-            self.cluster.revive()
-            time.sleep(0.5)
-        for client in self.clients:
-            if client.problem is not None or client.is_alive():
-                raise RuntimeError(f"{type(client).__name__} did not end well") from client.problem
-        with contextlib.suppress(AssertionError):  # what is left over is the verdict's to tell
-            until(lambda: not self.cluster.rows(_OPEN)[0]["n"], patience_s=_CLOSE_S)
-        for node in self.cluster.nodes:
-            self.done["nodes that ended by themselves"] += node.ended
-
 
 def run_chaos(
     folder: Path,
@@ -142,8 +156,9 @@ def run_chaos(
     mutant: str | None = None,
 ) -> tuple[ChaosVerdict, Campaign]:
     """Do it all; returns what became of everybody's money, and how it went."""
-    with prepared(folder, server, count=nodes, seed=seed, mutant=mutant) as cluster:
+    release = PRESENT if mutant is None else attrs.evolve(PRESENT, patch=MUTANTS[mutant])
+    with prepared(folder, server, count=nodes, seed=seed, release=release) as cluster:
         cluster.start()
-        campaign = Campaign(cluster, plan, random.Random(seed))
+        campaign = Campaign(cluster, random.Random(seed), plan=plan)
         campaign.run()
         return judge_cluster(cluster, campaign.memory), campaign

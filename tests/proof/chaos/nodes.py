@@ -1,6 +1,8 @@
 """Nodes of one gateway: each a `gateway serve`, on one PostgreSQL, one bucket and one chain."""
 
 import contextlib
+import json
+import os
 import random
 import signal
 import socket
@@ -18,7 +20,7 @@ from eth_account import Account
 from gateway.outputs.bucket import SCHEME
 from tests.conftest import PNG
 from tests.postgres_server import PostgresServer
-from tests.proof.chaos.mutants import MUTANTS
+from tests.proof.chaos.releases import PRESENT, Release
 from tests.proof.crashes.remote_chain import RemoteChain, chain_process
 from tests.proof.process.test_process import Gateway, free_port, until
 
@@ -60,10 +62,14 @@ def register_endpoints(register, settings):
 )
 # A minute is long for a proof: a node that is paused shall lose its leases meanwhile.
 HURRIED = """
+from gateway.store.nodes import SqlNodes
 from gateway.tasks.timing import TaskTiming
 
+# A node that comes again under its name watches its former row for so long.
+SqlNodes.__init__.__kwdefaults__.update(watch_s=2.0)
 TaskTiming.__init__.__kwdefaults__.update(lease_s=10.0, extend_s=3.0, idle_s=1.0)
 """
+_STOP_S = 150
 _BUCKET = "outputs"
 _SIGNED = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, Signature=0"
 _S3_SERVER = "from moto.server import main; main()"
@@ -90,11 +96,24 @@ class Node(Gateway):
         # How often it ended by itself, as where the database was down at its start.
         self.ended = 0
 
-    def begin(self) -> None:
-        """Start a new life, under a name that no other life had."""
-        self.lives += 1
+    def take(self, release: Release) -> None:
+        """Let the next life be of a release."""
+        root = release.folder
+        paths = [root, root / "providers", root / "plugins", self.site]
+        self.environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
+        self.patch(release.patch + HURRIED)
+
+    def begin(self, *, again: bool = False) -> None:
+        """Start a new life, under a name that no other life had, or under the last one's."""
+        self.lives += not again
         self.environment["GATEWAY_NODE"] = f"{self.name}-{self.lives}"
         self.process = self._run()
+
+    def faults(self) -> list[str]:
+        """Return what all lives logged as errors."""
+        said = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
+        levels = ("error", "critical")
+        return [f"{self.name}: {line}" for line in said if line.get("level") in levels]
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
@@ -134,12 +153,21 @@ class Cluster:
                 node.ended += 1
                 node.begin()
 
-    def kill(self, node: Node) -> None:
-        """End a node by SIGKILL, and start it again."""
+    def kill(self, node: Node, *, again: bool = False) -> None:
+        """End a node by SIGKILL, and start it again: under its name, or under a new one."""
         if node.is_alive():
             node.kill()
             self.absences.append(Absence(node.process.pid, time.time()))
-        node.begin()
+        node.begin(again=again)
+
+    def replace(self, node: Node, release: Release) -> None:
+        """Stop a node as its machine does, and return when it sells as one of a release."""
+        node.stop()
+        node.process.wait(_STOP_S)
+        self.absences.append(Absence(node.process.pid, time.time()))
+        node.take(release)
+        node.begin(again=True)
+        until(node._is_up)
 
     def pause(self, node: Node, seconds: float) -> None:
         """Let a node stand still; its sockets stay open."""
@@ -218,7 +246,7 @@ def _variables(folder: Path, database: str, s3: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def prepared(
-    folder: Path, server: PostgresServer, *, count: int, seed: int, mutant: str | None = None
+    folder: Path, server: PostgresServer, *, count: int, seed: int, release: Release = PRESENT
 ) -> Iterator[Cluster]:
     """Make a chain, a database, a bucket and so many nodes; nothing outlives the block."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -231,7 +259,7 @@ def prepared(
         for number in range(count):
             name = f"node-{number}"
             node = Node(name, folder / name, chain, account.key.hex(), **variables)
-            node.patch(HURRIED + MUTANTS.get(mutant or "", ""))
+            node.take(release)
             nodes.append(node)
         (folder / "calls").touch()
         cluster = Cluster(folder, nodes, server, database, chain, s3, random.Random(seed))
