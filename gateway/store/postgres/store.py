@@ -131,12 +131,15 @@ class _Sums:
 def refuse_pooling(raw: psycopg.Connection[Any], address: str) -> None:
     """Raise `SettingsError` where a pooler lends sessions for one transaction only.
 
-    Locks, LISTEN and settings belong to a session there. Two clients that are connected at once
-    and speak to the same session betray such a pooler.
+    Locks, LISTEN and settings belong to a session there. Such a pooler is betrayed by two clients
+    that speak to the same session, as where the last session that was used is used first, and by a
+    client that asks twice and speaks to two, as where sessions are used by turns.
     """
     with connect(address, "gateway check") as other:
-        pids = [each.execute("SELECT pg_backend_pid()").fetchone() for each in (raw, other, raw)]
-    if pids[0] == pids[1] or pids[0] != pids[2]:
+        asked = [raw, other, raw, raw, other, other, raw]
+        pids = [(each, each.execute("SELECT pg_backend_pid()").fetchone()) for each in asked]
+    of_raw, of_other = ({pid for each, pid in pids if each is one} for one in (raw, other))
+    if len(of_raw) > 1 or len(of_other) > 1 or of_raw == of_other:
         raise SettingsError(
             "GATEWAY_DATABASE_URL leads to a pooler in transaction mode. The gateway needs its "
             "sessions for itself: use the direct address, or a pooler in session mode."
