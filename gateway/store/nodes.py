@@ -3,6 +3,9 @@
 The lead is a lease: whoever has it prolongs it, and another takes it once it has ended. Money does
 not rest on it. Two nodes that both believe to lead do the same work twice, and the transactions of
 docs/payments.md let it count once. All times are the database's, so that clocks may differ.
+
+The column `roles.epoch` grows with each change of the leader. No code reads it: for the same reason
+nothing is fenced by it, and who looks into the database sees how often the lead has changed.
 """
 
 import asyncio

@@ -73,7 +73,11 @@ class Reader:
         self._gas_until = 0.0
 
     async def read(self) -> Numbers:
-        """Return today's numbers; raises `sqlite3.Error` where the database cannot be read."""
+        """Return today's numbers.
+
+        Where the database cannot be read, SQLite raises `sqlite3.Error`, and PostgreSQL
+        `StoreUnavailable`.
+        """
         now = self._desk.now()
         records = self._desk.store.operators
         found = await records.sum(totals.read_totals, self._payments, self._tasks)

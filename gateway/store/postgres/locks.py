@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gateway.store import meta, method_payments, payments, refunds
-from gateway.store.operators import actions, alarms, overrides
+from gateway.store.operators import actions, alarms, logins, overrides, passkeys, tokens
 from gateway.store.operators import refunds as refund_actions
 
 
@@ -40,6 +40,21 @@ def _lock_logins(*_: Any) -> list[str]:
     return ["logins"]
 
 
+def _lock_refused_logins(*_: Any) -> list[str]:
+    # When the audit log was last told of them, and how many rows there are.
+    return ["refused-logins"]
+
+
+def _lock_tokens(*_: Any) -> list[str]:
+    # The names of valid tokens, and how many there are.
+    return ["tokens"]
+
+
+def _lock_passkeys(*_: Any) -> list[str]:
+    # How many passkeys there are.
+    return ["passkeys"]
+
+
 def _lock_alarms(*_: Any) -> list[str]:
     # Which alarms are open, and what was told.
     return ["alarms"]
@@ -61,6 +76,9 @@ _LOCKS: dict[Callable[..., Any], Callable[..., list[str]]] = {
     refund_actions.retry: _lock_refunds,
     refund_actions.take_back: _lock_refunds,
     meta.count_login_attempt: _lock_logins,
+    logins.count_refused: _lock_refused_logins,
+    tokens.insert: _lock_tokens,
+    passkeys.insert: _lock_passkeys,
     alarms.play_round: _lock_alarms,
     overrides.insert: _lock_overrides,
 }
