@@ -250,7 +250,7 @@ def _chosen_database(request, monkeypatch) -> Iterator[None]:
         return
     addresses: dict[Path, str] = {}
     # Tests move the clocks of their gateways, and start one again after a crash at once.
-    monkeypatch.setattr("gateway.store.nodes._MOST_SKEW_S", math.inf)
+    monkeypatch.setattr("gateway.store.nodes.MOST_SKEW_S", math.inf)
     monkeypatch.setattr("gateway.store.nodes._GONE_S", 0.0)
     with contextlib.ExitStack() as databases:
 

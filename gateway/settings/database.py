@@ -23,8 +23,9 @@ class DatabaseSettings:
     )
     database_connections: int = setting(
         8,
-        "Connections that each machine keeps to that database, and three more for sums, wake-ups "
-        "and the start. All machines together stay below the server's max_connections.",
+        "Connections to that database that a machine opens at most for sales and work. It keeps "
+        "two more, one to hear the others and one for operators' sums, and a command that runs "
+        "beside it has its own. All together stay below the server's max_connections.",
     )
     node: str = setting(
         "",

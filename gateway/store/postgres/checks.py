@@ -12,6 +12,7 @@ import attrs
 import psycopg
 
 from gateway.errors import SettingsError
+from gateway.store.nodes import MOST_SKEW_S
 from gateway.store.postgres.migrations import migrations, version_of
 from gateway.store.postgres.session import connect
 from gateway.store.postgres.store import refuse_pooling
@@ -97,7 +98,8 @@ def check_clock(raw: psycopg.Connection[Any], _: str = "") -> str:
     if skew_s > _MOST_SKEW_S:
         raise SettingsError(
             f"This machine's clock is {skew_s:.1f} s from the database's; nodes tell leases apart "
-            "by time. Let both take the time from a time server (NTP)."
+            f"by time, and from {MOST_SKEW_S:.0f} s on a start is refused. Let both take the time "
+            "from a time server (NTP)."
         )
     return f"within {max(skew_s, ended - began):.3f} s of the database's clock"
 

@@ -1,0 +1,33 @@
+"""How many connections a node has to PostgreSQL."""
+
+import asyncio
+
+import psycopg
+
+from gateway.contracts.wakes import Heard
+from gateway.store.postgres.store import PostgresStore
+from tests.gateway.postgres.test_wake import until
+
+_COUNT = """SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+
+
+def hold(db):
+    return db.execute("SELECT pg_sleep(0.2)::text").fetchall()
+
+
+async def test_a_node_has_those_of_its_setting_and_two_more(database_url):
+    async with PostgresStore(database_url, node="a", connections=3) as store:
+        store.wakes.start(
+            Heard(on_queued=lambda: None, on_ended=lambda _: None, on_gap=lambda: None)
+        )
+        await until(lambda: store.wakes.is_live)
+        work = [asyncio.create_task(store._read(hold)) for _ in range(10)]
+        work += [asyncio.create_task(store.operators.sum(hold)) for _ in range(3)]
+        found = []
+        with psycopg.connect(database_url, autocommit=True) as raw:
+            while any(not each.done() for each in work):
+                found.append(raw.execute(_COUNT).fetchone()[0])
+                await asyncio.wait(work, timeout=0.01)
+        await asyncio.gather(*work)
+    assert max(found) == 3 + 2
