@@ -170,6 +170,10 @@ EVENTS: dict[str, str] = {
     ),
     "setting.unknown": "A variable resembles a setting and is none.",
     "settlement.key_can_pay": "One of several settlement keys can pay for gas again.",
+    "settlement.batch": "A transaction of several payments was sent (GATEWAY_SETTLEMENT_BATCH).",
+    "settlement.no_multicall": (
+        "No Multicall3 answers at its address, so each payment is settled alone."
+    ),
     "settlement.key_cannot_pay": "One of several settlement keys is out of ETH; the others go on.",
     "settlement.not_judged": "Why a settlement failed could not be found out yet.",
     "settlement.not_ready": (

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         SignedTransaction,
         Taken,
         TransferVerifier,
+        UnsignedBatch,
         UnsignedTransaction,
         Validating,
     )
@@ -151,6 +152,7 @@ __all__ = [
     "Transient",
     "TxFailed",
     "TxNotFound",
+    "UnsignedBatch",
     "UnsignedTransaction",
     "Validating",
     "__version__",

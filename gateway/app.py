@@ -344,7 +344,7 @@ def _make_settlements(parts: _Parts, announcer: Announcer) -> Settlements:
         parts.settler,
         Reconciler(parts.store, chain, settings, now, announcer.ended),
         Obstacles(chain, parts.settler, settings.wallet_key, now),
-        FailedSettlements(parts.store, chain, now),
+        FailedSettlements(parts.store, chain, settings.chain, now),
         announcer.queued,
     )
 

@@ -7,16 +7,18 @@ and no nonce is lost. A stuck transaction is replaced by a dearer one of the sam
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import attrs
 
 from gateway.chain.keys import address_of
+from gateway.chain.multicall import MULTICALL3, batch_data, read_successes
 from gateway.chain.transactions import Transaction, read_transaction, sign_transaction
 from gateway.contracts import (
     CallReverted,
     PluginContext,
     SignedTransaction,
+    UnsignedBatch,
     UnsignedTransaction,
 )
 from gateway.domain import Payment
@@ -26,6 +28,8 @@ from gateway.shared_answers import SharedAnswer
 _RESERVE_CALLS = 5
 # A transaction that is not mined after this time is replaced by a dearer one.
 _STUCK_S = 15
+# A batch is sent again after this time at the earliest.
+_RESEND_S = 2.0
 # So many transactions of a key wait at most. A node that keeps 16 of one sender mines these in four
 # blocks, 8 s, which is well within the 20 s that an accepted authorization lasts at least. What
 # waited longer would be mined after its authorization has expired, and burn gas.
@@ -101,6 +105,8 @@ class Signer:
         self._count: SharedAnswer[int] = SharedAnswer(self._now, kept_s=0)
         self._affordable_until = 0.0
         self._affordable_gas = 0
+        # By hash: when it was sent last, if that is not long ago.
+        self._sent_at: dict[str, float] = {}
         # What `gas_money` returned last.
         self.seen_money: GasMoney | None = None
         # The number of the newest block when an unmined transaction was first seen here, by hash.
@@ -152,7 +158,22 @@ class Signer:
 
     async def resend(self, payment: Payment) -> str | None:
         """Send the payment's unmined transaction, whichever key signed it; None without one."""
-        return await self._send(await self._journal.unmined_of(payment.id, *self._signers))
+        transaction = await self._journal.unmined_of(payment.id, *self._signers)
+        if transaction is not None and self._was_just_sent(transaction.tx_hash):
+            return transaction.tx_hash
+        return await self._send(transaction)
+
+    def _was_just_sent(self, tx_hash: str) -> bool:
+        """Tell whether a batch was sent a moment ago, and note that it is sent now.
+
+        Every payment of a batch asks for it, and its bytes are many. Without batches it is False.
+        """
+        if self._settings.settlement_batch == 1:
+            return False
+        now = self._now()
+        sent_at = self._sent_at
+        self._sent_at = {one: at for one, at in sent_at.items() if 0 <= now - at < _RESEND_S}
+        return self._sent_at.setdefault(tx_hash, now) != now
 
     async def send_new(self, payment: Payment, call: Call) -> str | None:
         """Sign, write down and send; the caller knows that no transaction of the payment waits.
@@ -161,6 +182,51 @@ class Signer:
         """
         # The journal answers in the order of its writes, so sends begin in the order of nonces.
         return await self._send(await self._begin(payment, call))
+
+    async def send_batch(
+        self, batch: Sequence[tuple[Payment, Call]], gas: int
+    ) -> tuple[str, Collection[int]] | None:
+        """Simulate calls together, write down one transaction of those that succeed, and send it.
+
+        Returns its hash and the ids of the payments that are in it; None, with nothing sent, where
+        fewer than two are left. `gas` is the limit of the whole. Raises `ValueError` where no
+        Multicall3 answers.
+        """
+        fees = await self.bid()
+        whole = Call(to=MULTICALL3, data=batch_data([call for _, call in batch]), gas=gas)
+        try:
+            answer, count = await asyncio.gather(
+                self._chain.call(
+                    whole.data, sender=self.address, to=MULTICALL3, gas=gas, fees=fees
+                ),
+                self._count_mined(),
+            )
+        except CallReverted:
+            return None
+        successes = read_successes(answer, len(batch))
+        calls = {each.id: call for (each, call), good in zip(batch, successes, strict=True) if good}
+        unsigned = UnsignedBatch(
+            signer=self.address,
+            signers=self._signers,
+            chain_nonce=count,
+            most_waiting=MOST_WAITING,
+            payments=tuple(calls),
+            sign=lambda nonce, payments: self._sign_batch(
+                [calls[each] for each in payments], gas, nonce, fees
+            ),
+        )
+        written = await self._journal.begin_batch(unsigned, now=self._now())
+        if written is None:
+            return None
+        transaction, payments = written
+        await self._chain.send(transaction.raw)
+        return transaction.tx_hash, payments
+
+    def _sign_batch(
+        self, calls: Sequence[Call], gas: int, nonce: int, fees: Fees
+    ) -> SignedTransaction:
+        call = Call(to=MULTICALL3, data=batch_data(calls), gas=gas)
+        return self._sign(self._make_transaction(call, nonce, fees))
 
     async def _send(self, transaction: SignedTransaction | None) -> str | None:
         if transaction is None:

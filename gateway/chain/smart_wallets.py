@@ -6,6 +6,7 @@ payment is settled by one transaction through Multicall3: the factory's call, th
 
 import attrs
 
+from gateway.chain.multicall import MULTICALL3, aggregate3
 from gateway.chain.signatures import recover_signer
 from gateway.chain.signer import Call
 from gateway.contracts.chain import Chain
@@ -14,7 +15,6 @@ from gateway.domain.eip3009 import (
     Network,
     authorization_digest,
     encoded_bytes,
-    selector,
     transfer_calldata,
     word,
 )
@@ -26,9 +26,6 @@ WALLET_GAS = 400_000
 # The same, and the deployment of a wallet (250,000 to 500,000).
 DEPLOYMENT_GAS = 1_000_000
 
-# The address is the same on Base, on Base Sepolia and on other chains.
-MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
-_AGGREGATE3 = selector("aggregate3((address,bool,bytes)[])")
 _MAGIC = bytes.fromhex("6492" * 16)
 # Bytes of the address, the offset of the calldata and the offset of the signature.
 _HEAD = 3 * 32
@@ -116,12 +113,9 @@ def deployment_call(authorization: Authorization, network: Network, deployment: 
     and the whole call is undone.
     """
     transfer = transfer_calldata(unwrap_authorization(authorization))
-    calls = [
-        word(deployment.factory) + word(1) + word(_HEAD) + encoded_bytes(deployment.calldata),
-        word(network.token) + word(0) + word(_HEAD) + encoded_bytes(transfer),
-    ]
-    offsets = word(64) + word(64 + len(calls[0]))
-    data = _AGGREGATE3 + word(32) + word(len(calls)) + offsets + b"".join(calls)
+    data = aggregate3(
+        [(deployment.factory, True, deployment.calldata), (network.token, False, transfer)]
+    )
     return Call(to=MULTICALL3, data=data, gas=DEPLOYMENT_GAS)
 
 

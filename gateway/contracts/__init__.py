@@ -24,6 +24,7 @@ from gateway.contracts.payments import (
     Settler,
     SignedTransaction,
     TransferVerifier,
+    UnsignedBatch,
     UnsignedTransaction,
 )
 from gateway.contracts.providers import (
@@ -75,6 +76,7 @@ __all__ = [
     "Taken",
     "TaskQueue",
     "TransferVerifier",
+    "UnsignedBatch",
     "UnsignedTransaction",
     "Validating",
 ]

@@ -75,6 +75,14 @@ class PayerRecords(Protocol):
         """Return our mined settlements whose receipt was not looked at, of unpaid payments."""
         ...
 
-    async def judge(self, transaction: SignedTransaction, failure: FailedSettlement | None) -> None:
-        """Note what a receipt said of a transaction; its nonce is not looked at again."""
+    async def judge(
+        self,
+        transaction: SignedTransaction,
+        failure: FailedSettlement | None,
+        payment_id: int | None = None,
+    ) -> None:
+        """Note what a receipt said of a transaction; its nonce is not looked at again.
+
+        For a transaction of several payments it says that of `payment_id` only.
+        """
         ...

@@ -200,6 +200,9 @@ class SignedTransaction:
     # Unix seconds.
     sent_at: float
 
+    # How many payments it settles; said where their failures are judged.
+    payments: int = 1
+
     @property
     def most_wei(self) -> int:
         """The most wei that the transaction can cost: 10⁶ gas is our largest limit."""
@@ -234,6 +237,29 @@ class UnsignedTransaction:
     sign: Callable[[int], SignedTransaction] = attrs.field(repr=False)
 
 
+@attrs.frozen(kw_only=True)
+class UnsignedBatch:
+    """A transaction that settles several payments, and gets its nonce in the write like any other.
+
+    That write also decides which of the payments are in it: those that are open, and for which no
+    key has signed anything yet.
+    """
+
+    signer: str
+
+    # As in `UnsignedTransaction`.
+    signers: Sequence[str]
+    chain_nonce: int
+    most_waiting: int
+
+    # The ids of the payments whose calls passed a simulation, in the order of the calls.
+    payments: Sequence[int]
+
+    # Returns the signed transaction of a nonce with the calls of these payments. It runs within the
+    # write, so it is short and asks nobody.
+    sign: Callable[[int, Sequence[int]], SignedTransaction] = attrs.field(repr=False)
+
+
 class SettlementJournal(Protocol):
     """The part of the store for our own keys: their nonces, and what they signed."""
 
@@ -260,8 +286,21 @@ class SettlementJournal(Protocol):
         """
         ...
 
+    async def begin_batch(
+        self, batch: UnsignedBatch, *, now: float
+    ) -> tuple[SignedTransaction, Sequence[int]] | None:
+        """Write down one signed transaction of several payments, each `settling`.
+
+        Returns the transaction and the ids of the payments that are in it; None, with nothing
+        written, where fewer than two are left. Raises `ChainUnavailable` as `begin_settling` does.
+        """
+        ...
+
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
-        """Write down a dearer transaction with the same nonce, before it is sent."""
+        """Write down a dearer transaction with the same nonce, before it is sent.
+
+        It settles whatever payments the first one does.
+        """
         ...
 
     async def unmined_of(self, payment_id: int, *signers: str) -> SignedTransaction | None:

@@ -109,6 +109,8 @@ _ONE_OF = {
     "server": ("hypercorn", "uvicorn"),
     "webhooks": ("on", "off", "local"),
 }
+# What fits into the most gas that Base lets one transaction have.
+_MOST_IN_BATCH = 100
 _AT_LEAST = {
     "workers": 1,
     "database_connections": 1,
@@ -153,6 +155,7 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "settlement_keys": all(map(is_key, parse_keys(settings.settlement_keys))),
         "admin_password_hash": _is_argon2_hash(str(settings.admin_password_hash)),
         "facilitator_url": _is_facilitator_address(settings.facilitator_url),
+        "settlement_batch": 1 <= settings.settlement_batch <= _MOST_IN_BATCH,
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "mcp_origins": all(map(_is_origin, settings.mcp_origins)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),

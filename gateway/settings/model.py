@@ -83,6 +83,14 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
         example="/data/settlement.json",
     )
     settlement_keystore_password: ts.SecretStr = secret("Password of the settlement keystore.")
+    settlement_batch: int = setting(
+        1,
+        "Most x402 payments that one transaction of a settlement key settles. 1: each payment has "
+        "a transaction of its own. With more, payments that come while others are being sent go "
+        "together, through Multicall3: that costs less gas, and one key settles more payments a "
+        "second. Nobody waits longer than a second for others. At most 100.",
+        example="50",
+    )
     # Some facilitators put a key into the path, so the address is not shown.
     facilitator_url: str = setting(
         "",

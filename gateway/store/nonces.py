@@ -6,6 +6,12 @@ from gateway.errors import ChainUnavailable
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
 from gateway.store.sql import Connection, marks
 
+# The transactions that were signed for a payment, alone or in a batch; takes its id twice. The
+# first payment of a batch finds it twice.
+_SENT_FOR = """SELECT * FROM sent_transactions WHERE payment_id = ?
+    UNION ALL SELECT s.* FROM sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
+    WHERE m.payment_id = ?"""
+
 
 def write_down(
     db: Connection, payment_id: int, transaction: SignedTransaction | UnsignedTransaction
@@ -84,10 +90,10 @@ def unmined_of(db: Connection, payment_id: int, *signers: str) -> SignedTransact
     """Return these keys' newest transaction of a payment whose nonce is not known to be used."""
     # A payment has few rows. The sums keep the planner from the index by signer, which has many.
     row = db.execute(
-        f"""SELECT * FROM sent_transactions WHERE payment_id = ? AND mined + 0 = 0
+        f"""SELECT * FROM ({_SENT_FOR}) AS sent WHERE mined + 0 = 0
              AND signer || '' IN ({marks(signers)})
            ORDER BY nonce DESC, max_fee_wei DESC LIMIT 1""",  # noqa: S608 - marks
-        (payment_id, *signers),
+        (payment_id, payment_id, *signers),
     ).fetchone()
     return signed_of(row) if row else None
 
@@ -95,9 +101,9 @@ def unmined_of(db: Connection, payment_id: int, *signers: str) -> SignedTransact
 def nonces_of(db: Connection, payment_id: int, *signers: str) -> int:
     """Return how many nonces of these keys a payment has used up."""
     count: int = db.execute(
-        f"""SELECT count(*) FROM (SELECT DISTINCT signer, nonce FROM sent_transactions
-           WHERE payment_id = ? AND signer || '' IN ({marks(signers)})) AS used""",  # noqa: S608 - marks
-        (payment_id, *signers),
+        f"""SELECT count(*) FROM (SELECT DISTINCT signer, nonce FROM ({_SENT_FOR}) AS sent
+           WHERE signer || '' IN ({marks(signers)})) AS used""",  # noqa: S608 - marks
+        (payment_id, payment_id, *signers),
     ).fetchone()[0]
     return count
 
@@ -114,9 +120,12 @@ def waiting_of(db: Connection, signer: str, chain_nonce: int) -> int:
 def failed_gas(db: Connection, since: float) -> int:
     """Return the wei that settlements of accounts with code have burned by reverting."""
     wei: int = db.execute(
-        """SELECT coalesce(sum(fee_wei), 0) FROM sent_transactions
-           WHERE failed_at > ? AND failure = 'wallet'""",
-        (since,),
+        """SELECT coalesce(sum(fee_wei), 0) FROM (
+               SELECT fee_wei FROM sent_transactions WHERE failed_at > ? AND failure = 'wallet'
+               UNION ALL
+               SELECT fee_wei FROM sent_payments WHERE failed_at > ? AND failure = 'wallet'
+           ) AS burned""",
+        (since, since),
     ).fetchone()[0]
     return wei
 

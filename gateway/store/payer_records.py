@@ -3,7 +3,7 @@
 from gateway.contracts import SignedTransaction
 from gateway.contracts.payers import FailedSettlement, OpenPayments
 from gateway.domain import Payment
-from gateway.store import payers
+from gateway.store import batches, payers
 from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, payment_of, signed_of
 from gateway.store.sql import Row
 
@@ -14,9 +14,10 @@ _MOST_COUNTED = 64
 class SqlPayers:
     """Open payments and failures by payer. Implements `contracts.payers.PayerRecords`."""
 
-    def __init__(self, write: RunWrite, rows: ReadRows) -> None:
+    def __init__(self, write: RunWrite, rows: ReadRows, query: RunWrite) -> None:
         self._write = write
         self._rows = rows
+        self._query = query
 
     async def open_of(self, payer: str, *, now: float) -> OpenPayments:
         rows = await self._rows(
@@ -38,6 +39,7 @@ class SqlPayers:
             f"""SELECT p.payer, s.* FROM {payers.BARRING} AND p.payer = ?
                 ORDER BY s.failed_at DESC LIMIT 1""",  # noqa: S608 - constants
             since,
+            since,
             payer,
         )
         return _failure_of(rows[0]) if rows else None
@@ -49,6 +51,7 @@ class SqlPayers:
                 FROM {payers.BARRING}) AS barring
                 WHERE nth_newest = 1 ORDER BY failed_at DESC""",  # noqa: S608 - constants
             since,
+            since,
         )
         return [_failure_of(row) for row in rows]
 
@@ -58,7 +61,8 @@ class SqlPayers:
     async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
         where = "s.mined = 1 AND s.judged = 0"
         found = await self._rows(
-            f"SELECT 1 FROM sent_transactions s WHERE {where} LIMIT 1"  # noqa: S608 - constants
+            f"""SELECT 1 FROM sent_transactions s WHERE {where}
+                UNION ALL SELECT 1 FROM {batches.UNJUDGED} LIMIT 1"""  # noqa: S608 - constants
         )
         if not found:
             return []
@@ -68,10 +72,17 @@ class SqlPayers:
                 JOIN payments p ON p.id = s.payment_id WHERE {where}
                 ORDER BY s.signer, s.nonce, s.sent_at"""  # noqa: S608 - constants
         )
-        return [(payment_of(row), signed_of(row)) for row in rows]
+        alone = [(payment_of(row), signed_of(row)) for row in rows]
+        together: list[tuple[Payment, SignedTransaction]] = await self._query(batches.unjudged)
+        return alone + together
 
-    async def judge(self, transaction: SignedTransaction, failure: FailedSettlement | None) -> None:
-        await self._write(payers.judge, transaction, failure)
+    async def judge(
+        self,
+        transaction: SignedTransaction,
+        failure: FailedSettlement | None,
+        payment_id: int | None = None,
+    ) -> None:
+        await self._write(payers.judge, transaction, failure, payment_id)
 
 
 def _failure_of(row: Row) -> FailedSettlement:

@@ -6,6 +6,7 @@ The reads of the same records, and the class that offers both, are in `payer_rec
 from gateway.contracts import NewTask, SignedTransaction
 from gateway.contracts.payers import FailedSettlement, PayerBusy, ReserveLimits
 from gateway.errors import ExecutionError
+from gateway.store.batches import judge_in_batch, skip_paid_in_batches
 from gateway.store.sql import Connection
 
 # After this many seconds a signed transaction that is not mined counts as lost.
@@ -14,14 +15,24 @@ LOST_S = 3600.0
 # transaction of it may still be mined and cost gas: its receipt was not looked at yet. That ends
 # after LOST_S. What an abandoned key signed is never mined, and would bar its payer for ever.
 IS_OPEN = """(p.state IN ('reserved', 'settling') OR (p.state = 'released' AND EXISTS (
-    SELECT 1 FROM sent_transactions s
-    WHERE s.payment_id = p.id AND s.judged = 0 AND s.sent_at > ?)))"""
+    SELECT 1 FROM (
+        SELECT s.sent_at FROM sent_transactions s WHERE s.payment_id = p.id AND s.judged = 0
+        UNION ALL
+        SELECT s.sent_at FROM sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
+        WHERE m.payment_id = p.id AND m.judged = 0
+    ) AS unjudged WHERE unjudged.sent_at > ?)))"""
 # Settlements that failed, of payments that did not get their money after all. An unexplained
-# failure may be the gateway's own fault, so it bars no payer.
-BARRING = """payments p JOIN sent_transactions s ON s.payment_id = p.id
+# failure may be the gateway's own fault, so it bars no payer. Takes the first moment twice.
+BARRING = """(
+        SELECT payment_id, tx_hash, failed_at, fee_wei, failure FROM sent_transactions
+        WHERE failed_at > ?
+        UNION ALL
+        SELECT payment_id, tx_hash, failed_at, fee_wei, failure FROM sent_payments
+        WHERE failed_at > ?
+    ) AS s JOIN payments p ON p.id = s.payment_id
     LEFT JOIN lifted_payers l ON l.payer = p.payer
     WHERE p.state IN ('reserved', 'settling', 'released') AND s.failure != 'unexplained'
-    AND s.failed_at > ? AND s.failed_at > coalesce(l.at, 0)"""
+    AND s.failed_at > coalesce(l.at, 0)"""
 
 
 def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
@@ -65,13 +76,23 @@ def check_held_files(db: Connection, task: NewTask, most_bytes: int) -> None:
 def _is_barred(db: Connection, payer: str, since: float) -> bool:
     found = db.execute(
         f"SELECT 1 FROM {BARRING} AND p.payer = ? LIMIT 1",  # noqa: S608 - a constant
-        (since, payer),
+        (since, since, payer),
     ).fetchone()
     return found is not None
 
 
-def judge(db: Connection, transaction: SignedTransaction, failure: FailedSettlement | None) -> None:
-    """Note what the receipt of a nonce said; replacements of the nonce need no look any more."""
+def judge(
+    db: Connection,
+    transaction: SignedTransaction,
+    failure: FailedSettlement | None,
+    payment_id: int | None,
+) -> None:
+    """Note what the receipt of a nonce said; replacements of the nonce need no look any more.
+
+    In a batch it said that of one payment only.
+    """
+    if payment_id is not None and judge_in_batch(db, transaction, failure, payment_id):
+        return
     db.execute(
         "UPDATE sent_transactions SET judged = 1 WHERE signer = ? AND nonce = ?",
         (transaction.signer, transaction.nonce),
@@ -94,6 +115,7 @@ def skip_paid(db: Connection) -> None:
            WHERE mined = 1 AND judged = 0 AND payment_id IN (
                SELECT id FROM payments WHERE state NOT IN ('reserved', 'settling', 'released'))"""
     )
+    skip_paid_in_batches(db)
 
 
 def lift(db: Connection, payer: str, note: str, now: float) -> None:

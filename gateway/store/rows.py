@@ -55,6 +55,11 @@ SELECT_TASK = f"""SELECT t.id, t.slug, t.capability, t.status, t.attempt, t.prog
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     LEFT JOIN refunds r ON r.payment_id = p.id"""  # noqa: S608 - constants only
 
+# How many payments it settles is counted in another table.
+SIGNED_COLUMNS = tuple(
+    field.name for field in attrs.fields(SignedTransaction) if field.name != "payments"
+)
+
 _FLOWS = {str(flow): flow for flow in Flow}
 _STATES = {str(state): state for state in PaymentState}
 _STATUSES = {str(status): status for status in TaskStatus}
@@ -205,8 +210,7 @@ def job_of(row: Row) -> JobRecord:
 
 def signed_of(row: Row) -> SignedTransaction:
     """Return the transaction in a row of `sent_transactions`."""
-    names = [field.name for field in attrs.fields(SignedTransaction)]
-    return SignedTransaction(**{name: row[name] for name in names})
+    return SignedTransaction(**{name: row[name] for name in SIGNED_COLUMNS})
 
 
 def outputs_of(result: str) -> list[StoredOutput]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
+from gateway.contracts import NewTask, SignedTransaction, UnsignedBatch, UnsignedTransaction
 from gateway.contracts.fitness import Fitness
 from gateway.contracts.nodes import NodeRecords
 from gateway.contracts.payers import ReserveLimits
@@ -22,7 +22,7 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.store import meta, mined, nonces, payments, tasks
+from gateway.store import batches, meta, mined, nonces, payments, tasks
 from gateway.store.method_payments import SqlMethodPayments
 from gateway.store.nodes import OneNode, SqlNodes
 from gateway.store.operators import SqlOperators
@@ -49,7 +49,7 @@ class SqlStore(ABC):
             SqlNodes(self._read, self._write, node, self.fitness) if node is not None else OneNode()
         )
         self.refunds = SqlRefunds(self._write, self._rows)
-        self.payers = SqlPayers(self._write, self._rows)
+        self.payers = SqlPayers(self._write, self._rows, self._query)
         self.methods = SqlMethodPayments(self._read, self._write)
         self.webhooks = SqlWebhooks(self._write, self._rows)
         self.operators = SqlOperators(self._read, self._write, self._open_sums)
@@ -113,6 +113,11 @@ class SqlStore(ABC):
     ) -> SignedTransaction | None:
         return await self._write(payments.begin_settling, payment_id, transaction, now)
 
+    async def begin_batch(
+        self, batch: UnsignedBatch, *, now: float
+    ) -> tuple[SignedTransaction, Sequence[int]] | None:
+        return await self._write(batches.begin_batch, batch, now)
+
     async def settle(self, payment_id: int, transfer: Transfer, *, now: float) -> bool:
         return await self._write(payments.settle, payment_id, transfer, now)
 
@@ -146,7 +151,7 @@ class SqlStore(ABC):
         return await self._write(nonces.next_nonce, signer, chain_nonce)
 
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
-        await self._write(nonces.insert_transaction, payment_id, transaction)
+        await self._write(batches.add_replacement, payment_id, transaction)
 
     async def unmined_of(self, payment_id: int, *signers: str) -> SignedTransaction | None:
         return await self._read(nonces.unmined_of, payment_id, *signers)

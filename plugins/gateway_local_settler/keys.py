@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
@@ -38,14 +38,41 @@ class SettlementKeys:
 
         Raises `ChainUnavailable` if no key can pay for a new one.
         """
+        return await self.resend(payment) or await self.send_new(payment, call)
+
+    async def resend(self, payment: Payment) -> str | None:
+        """Send the payment's unmined transaction, whichever key signed it; None without one."""
         # What is signed already needs no choice, whatever became of its key's balance.
-        sent = await self._signers[0].resend(payment)
-        if sent is not None:
-            return sent
+        return await self._signers[0].resend(payment)
+
+    async def send_new(self, payment: Payment, call: Call) -> str | None:
+        """Sign and send; the caller knows that no transaction of the payment waits.
+
+        Raises `ChainUnavailable` if no key can pay for it.
+        """
         signer = await self._choose(call.gas)
         self._submitting[signer.address] += 1
         try:
             return await signer.send_new(payment, call)
+        finally:
+            self._submitting[signer.address] -= 1
+
+    async def send_batch(
+        self, batch: Sequence[tuple[Payment, Call]], gas_of: Callable[[int], int]
+    ) -> tuple[str, Collection[int]] | None:
+        """Send several payments in one transaction, as many of them as a key can pay for.
+
+        See `Signer.send_batch`. `gas_of` returns the gas limit of so many payments.
+        """
+        signer = await self._choose(gas_of(1))
+        count = len(batch)
+        while count > 1 and not await signer.can_pay(gas_of(count)):
+            count //= 2
+        if count == 1:
+            return None
+        self._submitting[signer.address] += 1
+        try:
+            return await signer.send_batch(batch[:count], gas_of(count))
         finally:
             self._submitting[signer.address] -= 1
 

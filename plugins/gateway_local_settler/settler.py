@@ -1,4 +1,4 @@
-"""Settles each authorization in a transaction of its own, sent by a settlement key.
+"""Settles each authorization in a transaction of its own, or in a batch, by a settlement key.
 
 A key holds a little ETH and no USDC. Every transaction is signed and written down
 (`begin_settling`) before it is sent, so a restart sends the same bytes again and loses no nonce.
@@ -22,6 +22,7 @@ from gateway.chain.keys import address_of, load_settlement_keys
 from gateway.chain.signer import Call, Signer
 from gateway.chain.smart_wallets import KEY_GAS, has_code, settlement_call, unwrap_signature
 from gateway.contracts import GasOfKey
+from gateway_local_settler.batches import Batches
 from gateway_local_settler.keys import SettlementKeys
 
 # The most nonces of the settlement key for one payment: one that another process takes, one that is
@@ -37,7 +38,7 @@ _NOT_NOW = "nothing was charged. A direct USDC transfer works."
 
 
 class LocalSettler:
-    """Sends each authorization in a transaction of its own. Implements `gateway.Settler`."""
+    """Sends each authorization, alone or in a batch. Implements `gateway.Settler`."""
 
     def __init__(self, context: PluginContext) -> None:
         secrets = load_settlement_keys(context.settings)
@@ -61,6 +62,7 @@ class LocalSettler:
                 for secret in secrets
             ]
         )
+        self._batches = Batches(self._keys, context, self._is_gas_burned)
         self.addresses = self._keys.addresses
 
     @property
@@ -98,13 +100,16 @@ class LocalSettler:
 
     async def _check_failed_gas(self) -> None:
         """Raise `ExecutionError` if reverts of accounts with code burned the hour's gas."""
-        since = self._context.now() - _HOUR_S
-        burned = await self._context.journal.failed_gas(since=since)
-        if burned >= self._context.settings.failed_gas_per_hour * 10**18:
+        if await self._is_gas_burned():
             raise ExecutionError(
                 "Too many settlements of smart accounts failed in this hour, so none is tried "
                 f"now; {_NOT_NOW}"
             )
+
+    async def _is_gas_burned(self) -> bool:
+        since = self._context.now() - _HOUR_S
+        burned = await self._context.journal.failed_gas(since=since)
+        return burned >= self._context.settings.failed_gas_per_hour * 10**18
 
     async def _most_nonces(self, payment: Payment) -> int:
         """Return how many nonces a payment may use up. Called once a first nonce was used."""
@@ -121,14 +126,15 @@ class LocalSettler:
         Returns the transaction's hash, or None if nothing was sent: the chain would refuse the
         call, or the payment may use up no more nonces.
         """
-        return await self._keys.submit(payment, await self._build_call(payment))
+        return await self._batches.submit(payment, await self._build_call(payment))
 
     async def tend(self) -> None:
         """Send unmined transactions again, and dearer if they are stuck."""
         await self._keys.tend()
 
     async def close(self) -> None:
-        """Do nothing: no call of this settler outlives its caller."""
+        """Stop the batches. No other call of this settler outlives its caller."""
+        await self._batches.close()
 
     async def _write_down(
         self, payment: Payment, unsigned: UnsignedTransaction

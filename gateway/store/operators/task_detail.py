@@ -140,8 +140,11 @@ def find_task(db: Connection, task_id: str) -> TaskFacts | None:
         transactions=[
             _take(SentTransaction, each)
             for each in db.execute(
-                "SELECT * FROM sent_transactions WHERE payment_id = ? ORDER BY sent_at",
-                (payment_id,),
+                """SELECT * FROM sent_transactions WHERE payment_id = ?
+                   UNION SELECT s.* FROM sent_payments b
+                       JOIN sent_transactions s ON s.tx_hash = b.tx_hash WHERE b.payment_id = ?
+                   ORDER BY sent_at""",
+                (payment_id, payment_id),
             )
         ],
         actions=actions.find(db, None, _MOST_ACTIONS, subject=task_id),

@@ -158,8 +158,9 @@ def _search(db: Connection, text: str) -> Sequence[int]:
         sql = """SELECT id FROM payments WHERE paid_tx = ? AND method IS NULL
             UNION SELECT payment_id FROM refunds WHERE tx_hash = ?
             UNION SELECT payment_id FROM sent_transactions WHERE tx_hash = ?
+            UNION SELECT payment_id FROM sent_payments WHERE tx_hash = ?
             ORDER BY 1 DESC LIMIT ?"""
-        values: tuple[object, ...] = (lower, lower, lower, _MOST_FOUND)
+        values: tuple[object, ...] = (lower, lower, lower, lower, _MOST_FOUND)
     elif _ADDRESS.fullmatch(lower):
         sql = f"{_OF_PAYER} ORDER BY 1 DESC LIMIT ?"
         values = (text, text, _MOST_FOUND)

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.store import meta, method_payments, payments, refunds
+from gateway.store import batches, meta, method_payments, payments, refunds
 from gateway.store.operators import actions, alarms, logins, overrides, passkeys, tokens
 from gateway.store.operators import refunds as refund_actions
 
@@ -28,6 +28,10 @@ def _lock_files(task: Any, *_: Any) -> list[str]:
 def _lock_settling(_: int, transaction: Any, *__: Any) -> list[str]:
     # The first nonce that the signer has not used, and how many wait.
     return [f"signer:{transaction.signer}"] if transaction is not None else []
+
+
+def _lock_batch(batch: Any, *_: Any) -> list[str]:
+    return [f"signer:{batch.signer}"]
 
 
 def _lock_refunds(*_: Any) -> list[str]:
@@ -69,6 +73,7 @@ _LOCKS: dict[Callable[..., Any], Callable[..., list[str]]] = {
     payments.reserve: _lock_reserve,
     method_payments.reserve: _lock_files,
     payments.begin_settling: _lock_settling,
+    batches.begin_batch: _lock_batch,
     refunds.begin: _lock_refunds,
     refunds.decide: _lock_refunds,
     refund_actions.approve: _lock_refunds,

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.contracts import Store
+from gateway.testing.store.batches import BatchesContract
 from gateway.testing.store.operators import OperatorsContract
 from gateway.testing.store.payers import PayersContract
 from gateway.testing.store.payments import TakingContract
@@ -26,6 +27,7 @@ class StoreContract(
     TakingContract,
     PayersContract,
     SettlingContract,
+    BatchesContract,
     WorkingContract,
     WebhooksContract,
     OperatorsContract,

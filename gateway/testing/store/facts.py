@@ -6,7 +6,14 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts import Lease, NewTask, SignedTransaction, Store, UnsignedTransaction
+from gateway.contracts import (
+    Lease,
+    NewTask,
+    SignedTransaction,
+    Store,
+    UnsignedBatch,
+    UnsignedTransaction,
+)
 from gateway.domain import (
     Authorization,
     Endpoint,
@@ -131,6 +138,20 @@ def unsigned_transaction(
         used_nonces=used_nonces,
         most_waiting=most_waiting,
         sign=lambda nonce: signed_transaction(nonce, signer=signer),
+    )
+
+
+def unsigned_batch(
+    *payments: int, signer: str = SIGNER, fee: int = 100, most_waiting: int = 100
+) -> UnsignedBatch:
+    """Return a transaction of several payments that gets its nonce from the journal."""
+    return UnsignedBatch(
+        signer=signer,
+        signers=(SIGNER, WALLET),
+        chain_nonce=0,
+        most_waiting=most_waiting,
+        payments=payments,
+        sign=lambda nonce, taken: signed_transaction(nonce, fee + len(taken), signer=signer),
     )
 
 

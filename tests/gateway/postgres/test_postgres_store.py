@@ -24,6 +24,7 @@ from gateway.testing.store.facts import (
     NOW,
     RESULT,
     SIGNER,
+    WALLET,
     authorization,
     key_of,
     kinds,
@@ -32,6 +33,7 @@ from gateway.testing.store.facts import (
     signed_transaction,
     transfer,
     tx_hash,
+    unsigned_batch,
     unsigned_transaction,
 )
 from tests.gateway.postgres.lossy_proxy import lossy_proxy
@@ -88,6 +90,21 @@ async def test_nonces_of_one_key_have_no_gap_and_no_double_over_nodes(nodes):
         )
     )
     assert sorted(one.nonce for one in sent) == list(range(7, 47))
+
+
+async def test_two_nodes_with_a_key_each_sign_for_no_payment_twice(nodes):
+    ids = [(await reserved(nodes[0], nonce)).payment.id for nonce in range(12)]
+    alone = [
+        nodes[number % 2].begin_settling(each, unsigned_transaction(signer=WALLET), now=NOW)
+        for number, each in enumerate(ids)
+    ]
+    batches = [
+        nodes[number % 2].begin_batch(unsigned_batch(*ids[at : at + 6], fee=1000 + at), now=NOW)
+        for number, at in enumerate((0, 3, 6))
+    ]
+    other = nodes[1].begin_batch(unsigned_batch(*ids, signer=WALLET, fee=2000), now=NOW)
+    await asyncio.gather(*batches, other, *alone)
+    assert [await nodes[0].nonces_of(each, SIGNER, WALLET) for each in ids] == [1] * 12
 
 
 async def test_a_payer_has_no_more_open_than_allowed_over_nodes(nodes):

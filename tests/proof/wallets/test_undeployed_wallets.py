@@ -4,9 +4,9 @@ import attrs
 import pytest
 from eth_account import Account
 
+from gateway.chain.multicall import MULTICALL3
 from gateway.chain.smart_wallets import (
     DEPLOYMENT_GAS,
-    MULTICALL3,
     deployment_call,
     unwrap_signature,
 )

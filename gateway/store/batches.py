@@ -1,0 +1,126 @@
+"""Transactions that settle several payments: who is in one, and what became of each payment.
+
+A batch is one row of `sent_transactions`, with one nonce, and a row of `sent_payments` for each of
+its payments. What the functions here write is as durable, and as early, as of a single payment.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+from gateway.contracts import SignedTransaction, UnsignedBatch
+from gateway.contracts.payers import FailedSettlement
+from gateway.domain import Payment, PaymentState
+from gateway.errors import ChainUnavailable
+from gateway.store import nonces
+from gateway.store.rows import PAYMENT_COLUMNS, SIGNED_COLUMNS, payment_of, signed_of
+from gateway.store.sql import Connection
+
+# Fewer payments than this are no batch.
+_LEAST = 2
+
+UNJUDGED = """sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
+    WHERE m.judged = 0 AND s.mined = 1"""
+_OF_NONCE = "(SELECT tx_hash FROM sent_transactions WHERE signer = ? AND nonce = ?)"
+
+
+def begin_batch(
+    db: Connection, batch: UnsignedBatch, now: float
+) -> tuple[SignedTransaction, Sequence[int]] | None:
+    """Write payments `settling` and their one transaction, signed with the first free nonce.
+
+    Whatever ran since their calls were simulated counts: a payment that is closed, or for which
+    anything was signed, is left out. Returns None, with nothing written, where fewer than two are
+    left. Raises `ChainUnavailable` where too many transactions of the signer wait.
+    """
+    taken = [each for each in batch.payments if _is_fresh(db, each, batch.signers)]
+    if len(taken) < _LEAST:
+        return None
+    if nonces.waiting_of(db, batch.signer, batch.chain_nonce) >= batch.most_waiting:
+        raise ChainUnavailable(f"Too many transactions of {batch.signer} wait.")
+    transaction = batch.sign(nonces.next_nonce(db, batch.signer, batch.chain_nonce), taken)
+    nonces.check_nonce_free(db, transaction)
+    nonces.insert_transaction(db, taken[0], transaction)
+    for payment_id in taken:
+        db.execute(
+            "UPDATE payments SET state = ?, updated_at = ? WHERE id = ?",
+            (PaymentState.SETTLING, now, payment_id),
+        )
+    _insert_payments(db, transaction.tx_hash, taken)
+    return transaction, taken
+
+
+def _is_fresh(db: Connection, payment_id: int, signers: Sequence[str]) -> bool:
+    """Tell whether a payment is open and was never signed for."""
+    row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
+    is_open = row["state"] in (PaymentState.RESERVED, PaymentState.SETTLING)
+    return is_open and nonces.nonces_of(db, payment_id, *signers) == 0
+
+
+def _insert_payments(db: Connection, tx_hash: str, payment_ids: Sequence[int]) -> None:
+    for payment_id in payment_ids:
+        db.execute(
+            """INSERT INTO sent_payments (payment_id, tx_hash) VALUES (?, ?)
+               ON CONFLICT (payment_id, tx_hash) DO NOTHING""",
+            (payment_id, tx_hash),
+        )
+    # Each payment of a batch is judged by itself.
+    db.execute("UPDATE sent_transactions SET judged = 1 WHERE tx_hash = ?", (tx_hash,))
+
+
+def add_replacement(db: Connection, payment_id: int, transaction: SignedTransaction) -> None:
+    """Write down a dearer transaction of the same nonce, for all payments of the first one."""
+    rows = db.execute(
+        f"""SELECT DISTINCT payment_id FROM sent_payments WHERE tx_hash IN {_OF_NONCE}
+            ORDER BY payment_id""",  # noqa: S608 - a constant
+        (transaction.signer, transaction.nonce),
+    ).fetchall()
+    nonces.insert_transaction(db, payment_id, transaction)
+    if rows:
+        _insert_payments(db, transaction.tx_hash, [row[0] for row in rows])
+
+
+def unjudged(db: Connection) -> list[tuple[Payment, SignedTransaction]]:
+    """Return (payment, transaction) of mined batches whose receipts say nothing of it yet."""
+    columns = ", ".join(f"s.{name}" for name in SIGNED_COLUMNS)
+    rows = db.execute(
+        f"""SELECT {columns}, {PAYMENT_COLUMNS},
+                (SELECT count(*) FROM sent_payments o WHERE o.tx_hash = s.tx_hash) AS payments
+            FROM sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
+                JOIN payments p ON p.id = m.payment_id
+            WHERE m.judged = 0 AND s.mined = 1
+            ORDER BY s.signer, s.nonce, p.id, s.sent_at"""  # noqa: S608 - constants
+    ).fetchall()
+    return [
+        (payment_of(row), attrs.evolve(signed_of(row), payments=row["payments"])) for row in rows
+    ]
+
+
+def judge_in_batch(
+    db: Connection,
+    transaction: SignedTransaction,
+    failure: FailedSettlement | None,
+    payment_id: int,
+) -> bool:
+    """Note what a receipt said of one payment; False where the transaction is no batch of it."""
+    changed = db.execute(
+        f"UPDATE sent_payments SET judged = 1 WHERE payment_id = ? AND tx_hash IN {_OF_NONCE}",  # noqa: S608 - a constant
+        (payment_id, transaction.signer, transaction.nonce),
+    ).rowcount
+    if changed and failure is not None:
+        db.execute(
+            """UPDATE sent_payments SET failed_at = ?, fee_wei = ?, failure = ?
+               WHERE payment_id = ? AND tx_hash = ?""",
+            (failure.at, failure.fee_wei, failure.failure, payment_id, failure.tx_hash),
+        )
+    return bool(changed)
+
+
+def skip_paid_in_batches(db: Connection) -> None:
+    """Note that paid payments of mined batches need no look."""
+    db.execute(
+        """UPDATE sent_payments SET judged = 1 WHERE judged = 0
+           AND tx_hash IN (SELECT tx_hash FROM sent_transactions WHERE mined = 1)
+           AND payment_id IN (
+               SELECT id FROM payments WHERE state NOT IN ('reserved', 'settling', 'released'))"""
+    )

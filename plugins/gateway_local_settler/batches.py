@@ -1,0 +1,188 @@
+"""Batches: payments that come while others are being sent go together, in one transaction.
+
+The first payment is sent at once, by itself. Whoever comes meanwhile waits until that is done, at
+most a second, and then all who wait share one transaction through Multicall3. So a lone buyer waits
+for nobody, and a busy key fills its batches by itself.
+
+A payment is in one batch at most: what a batch did not settle is sent alone, as if there were no
+batches. Accounts with code are never in one, because their code could use up the others' gas.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import attrs
+import structlog
+
+from gateway import Payment, PluginContext
+from gateway.chain.multicall import MULTICALL3
+from gateway.chain.signer import Call
+from gateway.chain.smart_wallets import KEY_GAS, is_signed_by_key
+from gateway_local_settler.keys import SettlementKeys
+
+# For the transaction itself and Multicall3's own loop. 100 payments stay below the most gas that
+# Base lets one transaction have, 2^24 (EIP-7825).
+_OWN_GAS = 50_000
+_LEAST = 2
+_MOST_WAIT_S = 1.0
+_log = structlog.get_logger()
+
+
+@attrs.frozen(eq=False)
+class _Waiting:
+    """A payment that waits for its batch; `sent` gets what `Settler.submit` returns."""
+
+    payment: Payment
+    call: Call
+    sent: asyncio.Future[str | None]
+
+    def finish(self, outcome: str | BaseException | None) -> None:
+        """Tell the payment's driver, unless it has given up."""
+        if self.sent.done():
+            return
+        if isinstance(outcome, BaseException):
+            self.sent.set_exception(outcome)
+        else:
+            self.sent.set_result(outcome)
+
+
+class Batches:
+    """Collects payments, and sends those that wait together."""
+
+    def __init__(
+        self, keys: SettlementKeys, context: PluginContext, is_over: Callable[[], Awaitable[bool]]
+    ) -> None:
+        """`is_over` tells whether reverts have burned more gas than the operator allows."""
+        self._keys = keys
+        self._context = context
+        self._is_over = is_over
+        self._most = context.settings.settlement_batch
+        self._queue: list[_Waiting] = []
+        # How many sends are under way: payments alone, and batches.
+        self._sending = 0
+        self._batches: set[asyncio.Task[None]] = set()
+        # Whether Multicall3 is there; None before the first look.
+        self._has_multicall: bool | None = None
+
+    async def submit(self, payment: Payment, call: Call) -> str | None:
+        """Send what is signed for a payment; else sign and send, alone or with others.
+
+        Returns what `SettlementKeys.submit` does, and raises what it raises.
+        """
+        if self._most == 1:
+            return await self._keys.submit(payment, call)
+        if sent := await self._keys.resend(payment):
+            return sent
+        if not self._sending and not self._queue:
+            return await self._send_first(payment, call)
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(payment, call, loop.create_future())
+        self._queue.append(waiting)
+        # Whoever is slow now, nobody waits longer for it.
+        timer = loop.call_later(_MOST_WAIT_S, self._start_batch)
+        try:
+            return await waiting.sent
+        finally:
+            timer.cancel()
+
+    async def _send_first(self, payment: Payment, call: Call) -> str | None:
+        self._sending += 1
+        try:
+            return await self._keys.send_new(payment, call)
+        finally:
+            self._sending -= 1
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Start the next batch, if nothing is being sent."""
+        if not self._sending:
+            self._start_batch()
+
+    def _start_batch(self) -> None:
+        """Send what waits, as much as one batch takes."""
+        batch, self._queue = self._queue[: self._most], self._queue[self._most :]
+        batch = [each for each in batch if not each.sent.done()]
+        if not batch:
+            return
+        self._sending += 1
+        task = asyncio.create_task(self._send_batch(batch), name="settle-batch")
+        self._batches.add(task)
+        task.add_done_callback(self._end_batch)
+
+    def _end_batch(self, task: asyncio.Task[None]) -> None:
+        self._batches.discard(task)
+        self._sending -= 1
+        if not task.cancelled():
+            self._go_on()
+
+    async def _send_batch(self, batch: Sequence[_Waiting]) -> None:
+        # Of whoever started it; the batch is of several.
+        structlog.contextvars.clear_contextvars()
+        try:
+            left = await self._send_together(batch)
+        except Exception as error:  # noqa: BLE001 - each driver hears of it, and tries again
+            for each in batch:
+                each.finish(error)
+            return
+        await asyncio.gather(*(self._send_alone(each) for each in left))
+
+    async def _send_alone(self, waiting: _Waiting) -> None:
+        try:
+            waiting.finish(await self._keys.submit(waiting.payment, waiting.call))
+        except Exception as error:  # noqa: BLE001 - its driver hears of it, and tries again
+            waiting.finish(error)
+
+    async def _send_together(self, batch: Sequence[_Waiting]) -> Sequence[_Waiting]:
+        """Send a batch of those that may be in one; return those that are still to be sent."""
+        fit = await self._find_fit(batch) if len(batch) > 1 else []
+        if len(fit) < _LEAST:
+            return batch
+        try:
+            sent = await self._keys.send_batch([(each.payment, each.call) for each in fit], gas_of)
+        except ValueError:
+            _log.warning("settlement.no_multicall", address=MULTICALL3)
+            self._has_multicall = False
+            return batch
+        if sent is None:
+            return batch
+        tx_hash, payments = sent
+        _log.info("settlement.batch", transaction=tx_hash, payments=len(payments))
+        for each in fit:
+            if each.payment.id in payments:
+                each.finish(tx_hash)
+        return [each for each in batch if each.payment.id not in payments]
+
+    async def _find_fit(self, batch: Sequence[_Waiting]) -> list[_Waiting]:
+        """Return those that may be in a batch: plain accounts, in their first transaction."""
+        if not await self._can_batch():
+            return []
+        fits = await asyncio.gather(*(self._fits(each.payment) for each in batch))
+        return [each for each, fit in zip(batch, fits, strict=True) if fit]
+
+    async def _can_batch(self) -> bool:
+        if not self._has_multicall:
+            is_there = bool(await self._context.chain.code(MULTICALL3))
+            if not is_there and self._has_multicall is None:
+                _log.warning("settlement.no_multicall", address=MULTICALL3)
+            self._has_multicall = is_there
+        return self._has_multicall and not await self._is_over()
+
+    async def _fits(self, payment: Payment) -> bool:
+        signed = payment.authorization
+        if signed is None or not is_signed_by_key(signed, self._context.settings.chain):
+            return False
+        if await self._context.journal.nonces_of(payment.id, *self._keys.addresses):
+            return False
+        return not await self._context.chain.code(signed.sender)
+
+    async def close(self) -> None:
+        """Stop. What is signed is written down, and is sent again after the next start."""
+        self._queue.clear()
+        for task in list(self._batches):
+            task.cancel()
+        await asyncio.gather(*self._batches, return_exceptions=True)
+
+
+def gas_of(count: int) -> int:
+    """Return the limit of a transaction that settles so many payments."""
+    return _OWN_GAS + count * KEY_GAS
