@@ -89,6 +89,7 @@ mutants: install
 
 crash: install
 	$(BIN)/python -m tests.proof.crashes
+	$(BIN)/python -m tests.proof.crashes --cycles 300 --batch 10
 	$(BIN)/python -m tests.proof.crashes.power
 
 # Needs PostgreSQL (tests/README.md). `make chaos SECONDS=600` goes on for longer.

@@ -15,8 +15,9 @@ from tests.proof.crashes.verdict import Verdict
 @click.command()
 @click.option("--cycles", default=1000, show_default=True, help="How often it is killed.")
 @click.option("--seed", type=int, help="Of the dice that choose the moments; a new one without.")
+@click.option("--batch", default=1, show_default=True, help="Most payments in a transaction.")
 @click.option("--keep", type=click.Path(path_type=Path), help="New folder to work in, kept.")
-def main(cycles: int, seed: int | None, keep: Path | None) -> None:
+def main(cycles: int, seed: int | None, batch: int, keep: Path | None) -> None:
     """Kill, restart, compare; print a table, and end with 1 where anything is wrong."""
     if keep is not None and keep.exists():
         raise click.UsageError(f"{keep} exists; name a new folder")
@@ -29,8 +30,12 @@ def main(cycles: int, seed: int | None, keep: Path | None) -> None:
             click.echo(f"killed {cycle} times, {time.monotonic() - started:.0f} s")
 
     with contextlib.nullcontext(keep) if keep else tempfile.TemporaryDirectory() as folder:
-        verdict, run = crash_and_compare(Path(folder), cycles=cycles, seed=seed, tell=tell)
+        verdict, run = crash_and_compare(
+            Path(folder), cycles=cycles, seed=seed, batch=batch, tell=tell
+        )
+        batches = run.batches()
     report(verdict, run, cycles, time.monotonic() - started)
+    click.echo(f"{'batches of payments':38} {batches:>8}")
     if verdict.problems:
         raise SystemExit(1)
 

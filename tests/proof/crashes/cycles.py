@@ -36,6 +36,10 @@ class Run:
     clients: list[Client] = attrs.field(factory=list)
     found: Counter = attrs.field(factory=Counter)  # what was open when the gateway was back
 
+    def batches(self) -> int:
+        """Return how many transactions settle several payments."""
+        return self._rows("SELECT count(DISTINCT tx_hash) FROM sent_payments")[0][0]
+
     def crash(self, cycles: int, tell) -> None:
         """Kill the loaded gateway so many times."""
         self._open_for_the_first_time()
@@ -97,13 +101,20 @@ class Run:
 
 
 @contextlib.contextmanager
-def prepared(folder: Path, seed: int) -> Iterator[Run]:
-    """Make a chain and a gateway in a folder; neither outlives the block."""
+def prepared(folder: Path, seed: int, batch: int) -> Iterator[Run]:
+    """Make a chain and a gateway in a folder; neither outlives the block.
+
+    `batch` is how many payments one transaction may settle.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with chain_process(folder) as chain:
         account = Account.create()
         chain.fund(account.address, eth_wei=10**21, usdc_units=0)
-        patience = {"GATEWAY_WORKERS": "4", "GATEWAY_TX_PATIENCE": "1"}
+        patience = {
+            "GATEWAY_WORKERS": "4",
+            "GATEWAY_TX_PATIENCE": "1",
+            "GATEWAY_SETTLEMENT_BATCH": str(batch),
+        }
         limits = {f"GATEWAY_LIMIT_{name}": "1000000/1s" for name in ("X402", "DIRECT", "TASK")}
         gateway = Gateway(folder, chain, account.key.hex(), **patience, **limits)
         gateway.let_go()
@@ -115,10 +126,10 @@ def prepared(folder: Path, seed: int) -> Iterator[Run]:
 
 
 def crash_and_compare(
-    folder: Path, *, cycles: int, seed: int, tell=lambda cycle: None
+    folder: Path, *, cycles: int, seed: int, batch: int = 1, tell=lambda cycle: None
 ) -> tuple[Verdict, Run]:
     """Do it all; returns what became of everybody's money, and how it went."""
-    with prepared(folder, seed) as run:
+    with prepared(folder, seed, batch) as run:
         run.crash(cycles, tell)
         run.close()
         return compare(folder, run.chain, run.memory), run

@@ -7,8 +7,9 @@ from collections import defaultdict
 import attrs
 
 from gateway import CallReverted
+from gateway.chain.multicall import MULTICALL3
 from gateway.domain import Receipt
-from tests.proof.simulation.token import Call, State, Token, receipt_logs
+from tests.proof.simulation.token import Call, State, Token, read_batch, receipt_logs
 from tests.proof.simulation.world import EPOCH, World
 
 BLOCK_S = 2
@@ -58,6 +59,10 @@ class SimulatedChain:
         self.base_fee = _QUIET_FEE
         self.gas_money = _GAS_MONEY
         self.sent: dict[str, str] = {}  # hash → who sent it
+        self.batch_trouble = 0.0  # how often a batch of the gateway's runs out of gas
+        self.batches: dict[str, tuple[Call, ...]] = {}  # the gateway's, by hash
+        self._gas_ends: dict[str, int] = {}  # by hash: the call that has no gas; -1: none has any
+        self.failed_calls: set[tuple[int, Call]] = set()  # of the gateway's
         self.stuck: dict[int, int] = {}  # endpoint → block it does not get past
         self._names = 0
         empty = State({}, {}, {}, {})
@@ -102,6 +107,8 @@ class SimulatedChain:
     def add(self, transaction: Transaction, who: str) -> None:
         """Take a transaction; one that is known changes nothing."""
         self.sent.setdefault(transaction.hash, who)
+        if who == "gateway" and not transaction.is_atomic:
+            self.batches[transaction.hash] = transaction.calls
         known = any(other.hash == transaction.hash for other in self.pending)
         if known or transaction.hash in self.state.mined:
             return
@@ -174,10 +181,15 @@ class SimulatedChain:
         state.counts[transaction.sender] = state.counts.get(transaction.sender, 0) + 1
         raw, succeeded = [], True
         used, balances, refusing = dict(state.used), dict(state.balances), state.refusing
-        for call in transaction.calls:
+        calls = self._calls_with_gas(transaction)
+        if calls is None:
+            raw, succeeded, calls = [], False, ()
+        for call in calls:
             try:
                 raw += self.token.run(call, state, timestamp, transaction.hash)
             except CallReverted:
+                if self.sent.get(transaction.hash) == "gateway":
+                    self.failed_calls.add((timestamp, call))
                 if transaction.is_atomic:
                     raw, succeeded = [], False
                     state.used, state.balances, state.refusing = used, balances, refusing
@@ -194,6 +206,22 @@ class SimulatedChain:
             block_hash=block_hash,
             logs=receipt_logs(raw, index),
         )
+
+    def _calls_with_gas(self, transaction: Transaction) -> tuple[Call, ...] | None:
+        """Return the calls that there is gas for; None where the transaction itself has too little.
+
+        A call that uses up its gas leaves little for those behind it, which fail as well. In a
+        replaced block the same happens: more no confirmation of 1 can stand.
+        """
+        calls = transaction.calls
+        if transaction.hash not in self.batches:
+            return calls
+        if transaction.hash not in self._gas_ends:
+            runs_out = self.world.strikes(self.batch_trouble, "batch out of gas")
+            end = self.world.dice.randrange(-1, len(calls)) if runs_out else len(calls)
+            self._gas_ends[transaction.hash] = end
+        end = self._gas_ends[transaction.hash]
+        return calls[:end] if end >= 0 else None
 
     def _reorganise(self) -> None:
         """Replace the newest block: the same transactions, other places, perhaps a copy in front.
@@ -237,11 +265,13 @@ def raw_hash(raw: bytes) -> str:
 
 def decode_raw(raw: bytes) -> Transaction:
     facts = json.loads(raw)
-    call = Call(facts["sender"], bytes.fromhex(facts["data"]), "0x" + facts["to"])
+    to, data = "0x" + facts["to"], bytes.fromhex(facts["data"])
+    is_batch = to == MULTICALL3
     return Transaction(
         raw_hash(raw),
         facts["sender"],
-        (call,),
+        read_batch(data) if is_batch else (Call(facts["sender"], data, to),),
         nonce=facts["nonce"],
         fee=facts["maxFeePerGas"],
+        is_atomic=not is_batch,
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
-from tests.proof.simulation import invariants, market
+from tests.proof.simulation import crowd, invariants, market
 from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.database import open_database
@@ -39,6 +39,7 @@ class Cast:
     weather: list[Weather]
     flippers: list[Flipper]
     customers: list[Customer]  # with vouchers
+    spoilers: list[crowd.Spoiler] = attrs.field(factory=list)  # of batches
 
     @classmethod
     def draw(cls, town: Town, dice: random.Random, bank: Bank | None) -> "Cast":
@@ -82,6 +83,7 @@ class Cast:
             *self.weather,
             *self.flippers,
             *self.customers,
+            *self.spoilers,
         ]
 
 
@@ -123,13 +125,17 @@ class History:
         self.world = World(seed, tracing=tracing)
         self.chain = SimulatedChain(self.world)
         self.db = open_database(self.world, relaxed)
-        terms = market.Terms.draw(self.world.dice)
+        terms = market.Terms.draw(self.world.dice).with_batches(seed)
         self.chain.fund(market.REFUNDER, terms.refund_units)
         relay = Relay(self.world, self.chain)
         bank = Bank.draw(self.world)
         self.ground = Ground(self.world, self.chain, self.db, relay, terms, bank)
         self.town = Town(self.world, self.chain)
         self.cast = Cast.draw(self.town, self.world.dice, bank)
+        if terms.batch > 1:
+            self.chain.batch_trouble = random.Random(f"gas {seed}").choice((0.0, 0.1, 0.5))
+            payers, self.cast.spoilers = crowd.draw(self.town, seed)
+            self.cast.payers += payers
         self.lives = 0
 
     def run(self) -> Outcome:

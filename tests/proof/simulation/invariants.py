@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from gateway import GenerationRequest
-from tests.proof.simulation import flippers, market, refunds, voucher_truth
+from tests.proof.simulation import crowd, flippers, market, refunds, voucher_truth
 from tests.proof.simulation.ground import Ground
 from tests.proof.simulation.people import DirectPayer, Payer
 from tests.proof.simulation.truth import Paid, Truth
@@ -61,6 +61,7 @@ def check(ground: Ground, cast: Any) -> list[str]:
     found += _lost(rows, truth, ground)
     found += refunds.check(ground)
     found += flippers.check(ground)
+    found += crowd.check(ground, cast.spoilers)
     found += voucher_truth.check(ground, cast.customers)
     found += _nonces(ground.db)
     found += _unwritten(ground)
@@ -164,7 +165,8 @@ def _forgotten(rows: list[Row], cast: Any) -> list[str]:
     """Whoever was told 200 has a task, and it is of what was asked for."""
     known = {row.task_id: row for row in rows}
     found = []
-    for person in (*cast.payers, *cast.directs, *cast.observers, *cast.cheats, *cast.flippers):
+    buyers = (*cast.payers, *cast.directs, *cast.observers)
+    for person in (*buyers, *cast.cheats, *cast.flippers, *cast.spoilers):
         for task_id, prompt in person.told:
             row = known.get(task_id)
             if row is None:

@@ -24,6 +24,7 @@ from tests.proof.simulation.voucher_method import VoucherMethod
 WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E"
 PRICE_UNITS = 20_000
 SLUG = "picture"
+_BATCH_SHARE = 0.4  # of the histories whose gateway has keys of its own
 PRICES = {SLUG: PRICE_UNITS, "drawing": 30_000}  # drawings are sold where vouchers are taken
 _SETTLEMENT_KEY = "0x" + "5e" * 32
 _OTHER_KEY = "0x" + "6e" * 32
@@ -40,6 +41,7 @@ class Terms:
     refunds: str  # `manual` or `automatic`
     refund_cap: str
     refund_units: int  # what the refund key holds
+    batch: int = 1  # the most payments in one transaction
 
     @classmethod
     def draw(cls, dice: random.Random) -> "Terms":
@@ -51,9 +53,15 @@ class Terms:
             refund_units=dice.choice((0, PRICE_UNITS, 10**9, 10**9)),
         )
 
+    def with_batches(self, seed: int) -> "Terms":
+        """Let some shops settle in batches, by dice of their own: the others stay as they are."""
+        dice = random.Random(f"batches {seed}")
+        has_batches = dice.random() < _BATCH_SHARE and self.settlement != "relay"
+        return attrs.evolve(self, batch=dice.choice((2, 3, 10))) if has_batches else self
 
-@functools.lru_cache(maxsize=16)
-def settings(settlement: str, refunds: str, refund_cap: str) -> Settings:
+
+@functools.lru_cache(maxsize=64)
+def settings(settlement: str, refunds: str, refund_cap: str, batch: int) -> Settings:
     return Settings(
         base_url="http://gateway.test",
         wallet=WALLET,
@@ -61,6 +69,7 @@ def settings(settlement: str, refunds: str, refund_cap: str) -> Settings:
         settlement="local" if settlement == "keys" else settlement,
         settlement_key="" if settlement == "keys" else _SETTLEMENT_KEY,
         settlement_keys=f"{_SETTLEMENT_KEY},{_OTHER_KEY}" if settlement == "keys" else "",
+        settlement_batch=batch,
         refunds=refunds,
         refund_key=_REFUND_KEY if refunds == "automatic" else "",
         refund_daily_cap=refund_cap,
@@ -71,7 +80,7 @@ def settings(settlement: str, refunds: str, refund_cap: str) -> Settings:
 
 
 def settings_of(terms: Terms) -> Settings:
-    return settings(terms.settlement, terms.refunds, terms.refund_cap)
+    return settings(terms.settlement, terms.refunds, terms.refund_cap, terms.batch)
 
 
 @functools.lru_cache(maxsize=1)

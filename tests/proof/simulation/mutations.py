@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from tests.proof.simulation import broken_accepting as accepting
+from tests.proof.simulation import broken_batches as batches
 from tests.proof.simulation import broken_exposure as exposure
 from tests.proof.simulation import broken_settling as settling
 from tests.proof.simulation import broken_vouchers as vouchers
@@ -31,6 +32,10 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "late-commit": settling.late_commit,
     "believed-facilitator": settling.believed_facilitator,
     "refund-anew": settling.refund_anew,
+    "batch-status-alone": batches.status_alone,
+    "batch-before-row": batches.broadcast_before_row,
+    "batch-of-one": batches.first_only,
+    "batch-bars-nobody": batches.status_bars,
     "unmarked-submit": working.unmarked_submit,
     "forgotten-handle": working.forgotten_handle,
     "uncertain-again": working.uncertain_again,

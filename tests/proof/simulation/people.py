@@ -77,6 +77,7 @@ class Payer:
     told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
     gave_up: bool = False
     is_done: bool = False
+    comes_at: float | None = None  # None: at any time
 
     @property
     def address(self) -> str:
@@ -85,7 +86,10 @@ class Payer:
     async def live(self) -> None:
         world = self.town.world
         self.town.chain.fund(self.address, RICH_UNITS)
-        await asyncio.sleep(world.dice.uniform(_FLOOR_S, 14.0))
+        comes_at = self.comes_at
+        if comes_at is None:
+            comes_at = world.dice.uniform(_FLOOR_S, 14.0)
+        await asyncio.sleep(comes_at)
         while not self.is_done and not self.gave_up and len(self.headers) < _MAX_SIGNATURES:
             self._sign()
             await self._pay(self.headers[-1])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gateway import Block, CallReverted, ChainUnavailable, Receipt
+from gateway.chain.multicall import MULTICALL3
 from gateway.domain import Log, MinedTransfer
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,
@@ -189,7 +190,7 @@ class FaultyRpc:
         return await self._first(ask)
 
     async def code(self, address: str) -> bytes:
-        has_code = address in self._chain.token.wallets
+        has_code = address in self._chain.token.wallets or address == MULTICALL3
         return await self._first(lambda node: b"\x5b" if has_code else b"")
 
     async def safe_head(self) -> Block:

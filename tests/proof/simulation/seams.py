@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.chain import signer
 from gateway.tasks import outcome
+from gateway_local_settler import batches
 from tests.proof.simulation.chain import encode_raw, raw_hash, read_raw
 from tests.proof.simulation.world import World
 
@@ -49,7 +50,7 @@ def _address(secret: bytes) -> str:
 def _logging_modules() -> tuple[Any, ...]:
     return tuple(
         module
-        for name, module in list(sys.modules.items())
+        for name, module in {**sys.modules, batches.__name__: batches}.items()
         if name.startswith("gateway") and hasattr(module, "_log")
     )
 

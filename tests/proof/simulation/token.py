@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from gateway import Authorization, CallReverted
+from gateway.chain.multicall import MULTICALL3
 from gateway.chain.signatures import recover_signer
 from gateway.domain import Log
 from gateway.domain.eip3009 import (
@@ -30,6 +31,7 @@ TRANSFER_VRS = selector(
     "transferWithAuthorization"
     "(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
 )
+AGGREGATE3 = selector("aggregate3((address,bool,bytes)[])")
 FLIP = selector("flip(bool)")  # of a wallet with code; its mood is kept with the token's state
 CANCEL_VRS = selector("cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)")
 
@@ -96,6 +98,23 @@ def read_signed(data: bytes) -> Signed:
         *(int.from_bytes(part, "big") for part in words[2:5]),
         "0x" + words[5].hex(),
     )
+
+
+def read_batch(data: bytes) -> tuple[Call, ...]:
+    """Return the calls of Multicall3's `aggregate3`; the gateway lets each of them fail."""
+
+    def number(at: int) -> int:
+        return int.from_bytes(data[at : at + 32], "big")
+
+    base = 4 + 64
+    calls = []
+    for place in range(number(4 + 32)):
+        at = base + number(base + 32 * place)
+        assert number(at + 32) == 1
+        start = at + number(at + 64)
+        content = data[start + 32 : start + 32 + number(start)]
+        calls.append(Call(MULTICALL3, content, "0x" + data[at + 12 : at + 32].hex()))
+    return tuple(calls)
 
 
 class Token:
@@ -183,6 +202,21 @@ class Token:
         self.signatures.add(data)
         return True
 
+    def _view_batch(self, data: bytes, state: State, timestamp: int) -> bytes:
+        """Answer a call of Multicall3: which of the calls succeed, without their answers."""
+        flags = []
+        for call in read_batch(data):
+            try:
+                self.run(call, state, timestamp, "simulated")
+            except CallReverted:
+                flags.append(0)
+            else:
+                flags.append(1)
+        count = len(flags)
+        offsets = [32 * count + 96 * place for place in range(count)]
+        results = [word(flag) + word(64) + word(0) for flag in flags]
+        return word(32) + word(count) + b"".join([*map(word, offsets), *results])
+
     def view(self, data: bytes, state: State, timestamp: int, *, priced: bool = False) -> bytes:
         """Answer an `eth_call`."""
         head = data[:4]
@@ -194,6 +228,8 @@ class Token:
         if head == TRANSFER_VRS:
             self.check(data, read_signed(data), state, timestamp, priced=priced)
             return b""
+        if head == AGGREGATE3:
+            return self._view_batch(data, state.copy(), timestamp)
         raise CallReverted("unknown function")
 
 
