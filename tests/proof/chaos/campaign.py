@@ -36,7 +36,7 @@ class Plan:
     crash_every: float = 40.0
     pause_every: float = 60.0
     pause: float = 20.0
-    under_same_name: float = 0.5  # of the nodes that were killed
+    under_same_name: float = 0.3  # of the nodes that were killed
 
 
 @attrs.define
