@@ -256,7 +256,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
     method_settlements = MethodSettlements(
         store, methods.by_name, now, announcer.queued, announcer.ended
     )
-    readiness = Readiness(settings, catalog)
+    readiness = Readiness(settings, catalog, lambda: store.nodes.has_workers)
     wallet = WalletCheck(settings, chain)
     payments = _make_payments(
         parts,

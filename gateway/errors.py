@@ -175,6 +175,32 @@ class Restarting(ExecutionError):
         )
 
 
+class NobodyWorks(ExecutionError):
+    """No machine makes what would be sold. Nothing was charged."""
+
+    status = 503
+    retry_after_s = 20
+
+    def __init__(self) -> None:
+        super().__init__(
+            "No machine of the gateway makes what it sells now; nothing was charged. "
+            f"Try again in {self.retry_after_s} seconds."
+        )
+
+
+class SellsNothing(ExecutionError):
+    """This machine is not one that sells (GATEWAY_ROLE). Nothing was charged."""
+
+    status = 503
+    retry_after_s = 20
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This machine of the gateway sells nothing; nothing was charged. "
+            "Ask at the gateway's public address."
+        )
+
+
 class StoreUnavailable(ExecutionError):
     """The database does not answer, so nothing can be sold. What was paid is not lost."""
 

@@ -17,6 +17,9 @@ class NodeRecord:
     # Whether it does what only one node does.
     is_leader: bool
 
+    # What it does, of `web`, `worker`, `signer`, in this order; empty once it is gone.
+    roles: tuple[str, ...] = ()
+
 
 class NodeRecords(Protocol):
     """The nodes of one database. On SQLite there is one, and it always leads."""
@@ -24,6 +27,11 @@ class NodeRecords(Protocol):
     @property
     def has_others(self) -> bool:
         """Whether other machines may run on the database."""
+        ...
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether a machine makes what is sold, as it was when this node was last kept."""
         ...
 
     async def arrive(self, *, now: float) -> None:

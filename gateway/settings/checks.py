@@ -12,6 +12,7 @@ from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
 from gateway.settings.alarms import judge_alarms
 from gateway.settings.bucket import judge_backups, judge_bucket
+from gateway.settings.database import ROLES
 from gateway.settings.model import Settings
 from gateway.settings.sections import variable
 
@@ -84,6 +85,11 @@ def check_limits(settings: Settings) -> None:
 def check_database(settings: Settings) -> None:
     """Raise `SettingsError` where a shared database cannot be used with the other settings."""
     if not settings.database_url:
+        if settings.roles != ROLES:
+            raise SettingsError(
+                f"GATEWAY_ROLE is {settings.role}, but this machine is the only one on its "
+                "database: unset it, or name the database that others share, GATEWAY_DATABASE_URL."
+            )
         return
     if importlib.util.find_spec("psycopg") is None:
         raise SettingsError(
@@ -172,6 +178,7 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
         "contact_email": bool(_EMAIL.fullmatch(settings.contact_email)),
         "agent_registrations": all(map(_REGISTRATION.fullmatch, settings.agent_registrations)),
+        "role": settings.roles <= ROLES,
         **{name: getattr(settings, name) in values for name, values in _ONE_OF.items()},
         **{name: getattr(settings, name) >= least for name, least in _AT_LEAST.items()},
         **{name: 0 < getattr(settings, name) < math.inf for name in _POSITIVE},

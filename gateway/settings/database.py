@@ -4,6 +4,8 @@ import attrs
 
 from gateway.settings.sections import setting
 
+ROLES = frozenset(("web", "worker", "signer"))
+
 
 # Classes with slots cannot be bases of one class.
 @attrs.frozen(kw_only=True, slots=False)
@@ -33,3 +35,17 @@ class DatabaseSettings:
         "host's name. Two machines never have one name.",
         example="a",
     )
+    role: str = setting(
+        "all",
+        "What this machine does among those that share a database, several by comma: `web` sells "
+        "and answers buyers, `worker` makes what was sold, `signer` may lead and so also looks "
+        "after refunds, webhooks and what is left over. `all` does everything. Each of the three "
+        "is to run somewhere; `gateway nodes` shows which does not.",
+        example="web,signer",
+    )
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """What this machine does, of `ROLES`."""
+        chosen = frozenset(word.strip() for word in self.role.split(","))
+        return ROLES if "all" in chosen else chosen

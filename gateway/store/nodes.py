@@ -10,6 +10,7 @@ nothing is fenced by it, and who looks into the database sees how often the lead
 
 import asyncio
 import secrets
+from collections.abc import Collection
 
 from gateway.contracts.fitness import Fitness
 from gateway.contracts.nodes import NodeRecord
@@ -19,6 +20,7 @@ from gateway.store.sql import Connection, dialect_of
 from gateway.version import VERSION
 
 _LEADER = "leader"
+_ROLES = ("web", "worker", "signer")
 # A node writes its row every few seconds; one that has not for so long has died.
 _GONE_S = 20.0
 # After a crash the same machine comes again at once. It watches its former row for so long: the row
@@ -62,6 +64,11 @@ def arrive(db: Connection, name: str, life: str, now: float, watched: float | No
         if seen_at != watched and clock - seen_at < _GONE_S:
             raise _NameTaken(seen_at)
     db.execute("DELETE FROM nodes WHERE name = ? OR seen_at < ?", (name, clock - _FORGOTTEN_S))
+    # The roles of this name's former process, and of nodes that are gone.
+    db.execute(
+        "DELETE FROM roles WHERE name IN (?, ?, ?) OR (name <> ? AND until < ?)",
+        (*[f"{role}:{name}" for role in _ROLES], _LEADER, clock - _FORGOTTEN_S),
+    )
     _insert(db, name, life, clock)
 
 
@@ -76,10 +83,12 @@ class _NameLost(Exception):
     """Another process took the node's name while this one did not say that it ran."""
 
 
-def keep(db: Connection, name: str, life: str, lease_s: float) -> bool:
-    """Note that a node runs, and take or prolong the lead; returns whether it leads.
+def keep(
+    db: Connection, name: str, life: str, lease_s: float, roles: Collection[str]
+) -> tuple[bool, bool]:
+    """Note that a node runs, and in which roles; take or prolong the lead if it may.
 
-    Raises `_NameLost`.
+    Returns whether it leads, and whether any node works. Raises `_NameLost`.
     """
     clock = read_clock(db)
     known = db.execute("SELECT life FROM nodes WHERE name = ?", (name,)).fetchone()
@@ -89,20 +98,44 @@ def keep(db: Connection, name: str, life: str, lease_s: float) -> bool:
         _insert(db, name, life, clock)
     else:
         db.execute("UPDATE nodes SET seen_at = ? WHERE name = ?", (clock, name))
+    for role in sorted(roles):
+        _take_role(db, f"{role}:{name}", life, clock + _GONE_S, clock)
+    leads = "signer" in roles and _take_role(db, _LEADER, life, clock + lease_s, clock)
+    return leads, any("worker" in found for found in _find_roles(db, clock).values())
+
+
+def _take_role(db: Connection, role: str, life: str, until: float, clock: float) -> bool:
+    """Take or prolong a role until a time, unless another process has it now."""
     row = db.execute(
         """INSERT INTO roles (name, holder, epoch, until) VALUES (?, ?, 1, ?)
            ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,
                epoch = roles.epoch + CASE WHEN roles.holder = excluded.holder THEN 0 ELSE 1 END
            WHERE roles.holder = excluded.holder OR roles.until < ?
            RETURNING epoch""",
-        (_LEADER, life, clock + lease_s, clock),
+        (role, life, until, clock),
     ).fetchone()
     return row is not None
+
+
+def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
+    """Return what each node that runs does.
+
+    A node of the release before notes no roles, because it does everything.
+    """
+    held = db.execute("SELECT name FROM roles WHERE until >= ?", (clock,))
+    pairs = [row["name"].split(":", 1) for row in held if ":" in row["name"]]
+    nodes = db.execute("SELECT name FROM nodes WHERE seen_at > ?", (clock - _GONE_S,))
+    found = {row["name"]: [role for role, of in pairs if of == row["name"]] for row in nodes}
+    return {
+        name: tuple([role for role in _ROLES if role in roles or not roles])
+        for name, roles in found.items()
+    }
 
 
 def leave(db: Connection, name: str, life: str) -> None:
     """Give the lead up at once, and take a node off the list."""
     db.execute("UPDATE roles SET until = 0.0 WHERE name = ? AND holder = ?", (_LEADER, life))
+    db.execute("DELETE FROM roles WHERE holder = ? AND name <> ?", (life, _LEADER))
     db.execute("DELETE FROM nodes WHERE name = ? AND life = ?", (name, life))
 
 
@@ -110,6 +143,7 @@ def find_nodes(db: Connection) -> list[NodeRecord]:
     """Return the nodes of the last day, by name."""
     clock = read_clock(db)
     lead = db.execute("SELECT holder, until FROM roles WHERE name = ?", (_LEADER,)).fetchone()
+    roles = _find_roles(db, clock)
     leader = lead["holder"] if lead is not None and lead["until"] >= clock else None
     rows = db.execute(
         "SELECT * FROM nodes WHERE seen_at > ? ORDER BY name", (clock - _FORGOTTEN_S,)
@@ -121,6 +155,7 @@ def find_nodes(db: Connection) -> list[NodeRecord]:
             started_at=row["started_at"],
             seen_at=row["seen_at"],
             is_leader=row["life"] == leader,
+            roles=roles.get(row["name"], ()),
         )
         for row in rows
     ]
@@ -137,6 +172,7 @@ class SqlNodes:
         write: RunWrite,
         name: str,
         fitness: Fitness,
+        roles: Collection[str] = _ROLES,
         *,
         watch_s: float = _WATCH_S,
     ) -> None:
@@ -144,6 +180,8 @@ class SqlNodes:
         self._write = write
         self._name = name
         self._fitness = fitness
+        self._roles = roles
+        self.has_workers = True
         self._life = secrets.token_hex(8)
         self._watch_s = watch_s
 
@@ -165,7 +203,9 @@ class SqlNodes:
 
     async def keep(self, *, lease_s: float) -> bool:
         try:
-            return bool(await self._write(keep, self._name, self._life, lease_s))
+            leads, self.has_workers = await self._write(
+                keep, self._name, self._life, lease_s, self._roles
+            )
         except _NameLost:
             self._fitness.lose(
                 f"This process stood still, and another one runs as node {self._name} by now. It "
@@ -173,6 +213,7 @@ class SqlNodes:
                 "if both are to run."
             )
             return False
+        return bool(leads)
 
     async def leave(self) -> None:
         await self._write(leave, self._name, self._life)
@@ -186,6 +227,7 @@ class OneNode:
     """The one process of an SQLite file: the folder's lock says so, and it always leads."""
 
     has_others = False
+    has_workers = True
 
     async def arrive(self, *, now: float) -> None:
         pass

@@ -26,6 +26,7 @@ def open_store(settings: Settings, *, name: str | None = None) -> Store:
     return PostgresStore(
         settings.database_url,
         node=name or node_name(settings),
+        roles=settings.roles,
         connections=settings.database_connections,
     )
 

@@ -42,11 +42,15 @@ class SqlStore(ABC):
 
     wakes: Wakes | None = None
 
-    def __init__(self, node: str | None = None) -> None:
+    def __init__(
+        self, node: str | None = None, roles: Collection[str] = ("web", "worker", "signer")
+    ) -> None:
         self.fitness = Fitness()
         self.queue = SqlQueue(self._write, self._query, node)
         self.nodes: NodeRecords = (
-            SqlNodes(self._read, self._write, node, self.fitness) if node is not None else OneNode()
+            SqlNodes(self._read, self._write, node, self.fitness, roles)
+            if node is not None
+            else OneNode()
         )
         self.refunds = SqlRefunds(self._write, self._rows)
         self.payers = SqlPayers(self._write, self._rows, self._query)

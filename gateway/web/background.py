@@ -31,7 +31,8 @@ async def run_background_work(services: Services) -> AsyncIterator[None]:
     _log_start(services)
     services.store.fitness.watch(functools.partial(_end_unfit, services))
     await services.leadership.start()
-    services.workers.start()
+    if "worker" in services.settings.roles:
+        services.workers.start()
     services.deliveries.is_mine = services.leadership.leads
     services.deliveries.start()
     services.announcer.start()

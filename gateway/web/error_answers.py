@@ -12,9 +12,11 @@ from gateway.errors import (
     ChainUnavailable,
     GatewayError,
     MethodNotAllowed,
+    NobodyWorks,
     NotFound,
     PayloadTooLarge,
     Restarting,
+    SellsNothing,
     StoreUnavailable,
     TooManyRequests,
     ValidationError,
@@ -22,6 +24,15 @@ from gateway.errors import (
 from gateway.web.answers import NOT_STORED, Answer, json_answer
 from gateway.web.services import Services, services
 
+# Errors that say when to ask again.
+_LATER = (
+    TooManyRequests,
+    BodiesFull,
+    Restarting,
+    NobodyWorks,
+    SellsNothing,
+    StoreUnavailable,
+)
 _log = structlog.get_logger()
 
 
@@ -63,7 +74,7 @@ def _answer_gateway_error(
     if error.details is not None and not isinstance(error, ChainUnavailable):
         body["details"] = gateway.redactor.clean(error.details)
     headers = dict(NOT_STORED)
-    if isinstance(error, TooManyRequests | BodiesFull | Restarting | StoreUnavailable):
+    if isinstance(error, _LATER):
         headers["Retry-After"] = str(error.retry_after_s)
     return json_answer(body, status or error.status, headers)
 

@@ -1,11 +1,12 @@
 """Whether the gateway may sell now, and the checks that say what it cannot sell and why."""
 
 import shutil
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
-from gateway.errors import ExecutionError, Restarting
+from gateway.errors import ExecutionError, NobodyWorks, Restarting, SellsNothing
 from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
 
@@ -21,6 +22,8 @@ class Readiness:
 
     settings: Settings
     catalog: Catalog
+    # Whether a machine works on what is sold: not always this one.
+    has_workers: Callable[[], bool] = lambda: True
     # Nothing is sold any more; everything else goes on.
     is_draining: bool = False
     # What had begun has ended or been put down: requests that wait are answered now.
@@ -37,6 +40,10 @@ class Readiness:
         """
         if self.is_draining:
             raise Restarting
+        if "web" not in self.settings.roles:
+            raise SellsNothing
+        if not self.has_workers():
+            raise NobodyWorks
         if self.free_disk_mb() < self.settings.min_free_disk_mb:
             raise ExecutionError(
                 "The gateway's disk is nearly full; nothing was charged. Try again later."

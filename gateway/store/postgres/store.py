@@ -1,7 +1,7 @@
 """The store on PostgreSQL: the same transactions as on SQLite, from as many nodes as there are."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -31,11 +31,18 @@ _FAILED_OVER = (
 class PostgresStore(SqlStore):
     """Everything durable, in one PostgreSQL. Implements `contracts.Store`."""
 
-    def __init__(self, address: str, *, node: str = "gateway", connections: int = 8) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        node: str = "gateway",
+        roles: Collection[str] = ("web", "worker", "signer"),
+        connections: int = 8,
+    ) -> None:
         self._address = address
         self._node = node
         self._connections = connections
-        super().__init__(node)
+        super().__init__(node, roles)
         self.wakes: PostgresWakes = PostgresWakes(
             partial(listen_to, address, f"{node} listens"), self._notify
         )

@@ -61,6 +61,7 @@ async def checks(gateway: Services) -> list[Check]:
     shared = await gateway.shared_checks.get(lambda: _ask_others(gateway))
     return [
         _check_draining(gateway),
+        *_check_roles(gateway),
         *_check_wakes(gateway),
         _check_disk(gateway),
         _check_wallet(gateway),
@@ -128,6 +129,19 @@ async def _check_limits(gateway: Services) -> list[Check]:
 def _check_draining(gateway: Services) -> Check:
     is_open = not gateway.readiness.is_draining
     return Check(name="draining", ok=is_open, stops=_EVERYTHING, summary="The gateway is stopping.")
+
+
+def _check_roles(gateway: Services) -> list[Check]:
+    """Return whether this node sells and any node works; no check where there are no others."""
+    if not gateway.store.nodes.has_others:
+        return []
+    sells, works = "web" in gateway.settings.roles, gateway.store.nodes.has_workers
+    return [
+        Check(name="role", ok=sells, stops=_EVERYTHING, summary="This machine sells nothing."),
+        Check(
+            name="workers", ok=works, stops=_EVERYTHING, summary="No machine makes what is sold."
+        ),
+    ]
 
 
 def _check_wakes(gateway: Services) -> list[Check]:
