@@ -71,16 +71,19 @@ async def test_two_machines_never_have_one_name(database_url):
         one.nodes._watch_s = other.nodes._watch_s = 0.2
         await arrive(one)
 
+        is_killed = asyncio.Event()
+
         async def run_on():
-            while True:
+            while not is_killed.is_set():
                 await one.nodes.keep(lease_s=60)
                 await asyncio.sleep(0.01)
 
         runs = asyncio.create_task(run_on())
         with pytest.raises(SettingsError, match="GATEWAY_NODE"):
             await arrive(other)
-        runs.cancel()
-        await asyncio.gather(runs, return_exceptions=True)
+        # The write of a cancelled caller would run to its end.
+        is_killed.set()
+        await runs
         # Killed, and started again at once: nobody writes the row any more.
         await arrive(other)
         assert [each.name for each in await other.nodes.nodes()] == ["a"]
