@@ -9,14 +9,10 @@ from gateway.cli.session import open_session
 from gateway.cli.terminal import one_sentence
 from gateway.contracts.nodes import NodeRecord
 from gateway.settings import Settings, load_settings
+from gateway.store.nodes import ROLES, tell_missed
 
 # A node writes down that it runs every few seconds.
 _GONE_S = 20.0
-_MISSED = {
-    "web": "No machine sells.",
-    "worker": "No machine works: nothing is sold, and what was sold waits.",
-    "signer": "No machine may lead: refunds, webhooks and open payments wait.",
-}
 
 
 @click.command()
@@ -33,9 +29,8 @@ def nodes() -> None:
     width = max((len(node.name) for node in found), default=0)
     for node in found:
         click.echo(f"{node.name:<{width}}  {node.version}  {_describe(node, time.time())}")
-    for role, missed in _MISSED.items():
-        if found and not any(role in node.roles for node in found):
-            click.echo(f"{missed} Start a machine with GATEWAY_ROLE={role}, or all.")
+    for sentence in tell_missed(found) if found else ():
+        click.echo(sentence)
 
 
 async def _find_nodes(settings: Settings) -> list[NodeRecord]:
@@ -47,5 +42,5 @@ def _describe(node: NodeRecord, now: float) -> str:
     silent_s = now - node.seen_at
     if silent_s > _GONE_S:
         return f"gone, last seen {silent_s / 60:.0f} minutes ago"
-    roles = "all" if len(node.roles) == len(_MISSED) else ", ".join(node.roles)
+    roles = "all" if len(node.roles) == len(ROLES) else ", ".join(node.roles)
     return f"runs ({roles}){', and leads' if node.is_leader else ''}"

@@ -10,7 +10,7 @@ nothing is fenced by it, and who looks into the database sees how often the lead
 
 import asyncio
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from gateway.contracts.fitness import Fitness
 from gateway.contracts.nodes import NodeRecord
@@ -20,7 +20,12 @@ from gateway.store.sql import Connection, dialect_of
 from gateway.version import VERSION
 
 _LEADER = "leader"
-_ROLES = ("web", "worker", "signer")
+# What a node may do, and what it means that none does.
+ROLES = {
+    "web": "No machine sells.",
+    "worker": "No machine works: nothing is sold, and what was sold waits.",
+    "signer": "No machine may lead: refunds, webhooks and open payments wait.",
+}
 # A node writes its row every few seconds; one that has not for so long has died.
 _GONE_S = 20.0
 # After a crash the same machine comes again at once. It watches its former row for so long: the row
@@ -67,7 +72,7 @@ def arrive(db: Connection, name: str, life: str, now: float, watched: float | No
     # The roles of this name's former process, and of nodes that are gone.
     db.execute(
         "DELETE FROM roles WHERE name IN (?, ?, ?) OR (name <> ? AND until < ?)",
-        (*[f"{role}:{name}" for role in _ROLES], _LEADER, clock - _FORGOTTEN_S),
+        (*[f"{role}:{name}" for role in ROLES], _LEADER, clock - _FORGOTTEN_S),
     )
     _insert(db, name, life, clock)
 
@@ -127,7 +132,7 @@ def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
     nodes = db.execute("SELECT name FROM nodes WHERE seen_at > ?", (clock - _GONE_S,))
     found = {row["name"]: [role for role, of in pairs if of == row["name"]] for row in nodes}
     return {
-        name: tuple([role for role in _ROLES if role in roles or not roles])
+        name: tuple([role for role in ROLES if role in roles or not roles])
         for name, roles in found.items()
     }
 
@@ -161,6 +166,16 @@ def find_nodes(db: Connection) -> list[NodeRecord]:
     ]
 
 
+def tell_missed(nodes: Iterable[NodeRecord]) -> list[str]:
+    """Return a sentence for each role that none of the nodes has."""
+    held = {role for node in nodes for role in node.roles}
+    return [
+        f"{missed} Start a machine with GATEWAY_ROLE={role}, or all."
+        for role, missed in ROLES.items()
+        if role not in held
+    ]
+
+
 class SqlNodes:
     """The nodes of a database that several share. Implements `contracts.nodes.NodeRecords`."""
 
@@ -172,7 +187,7 @@ class SqlNodes:
         write: RunWrite,
         name: str,
         fitness: Fitness,
-        roles: Collection[str] = _ROLES,
+        roles: Collection[str] = tuple(ROLES),
         *,
         watch_s: float = _WATCH_S,
     ) -> None:

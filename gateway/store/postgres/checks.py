@@ -12,9 +12,9 @@ import attrs
 import psycopg
 
 from gateway.errors import SettingsError
-from gateway.store.nodes import MOST_SKEW_S
+from gateway.store.nodes import MOST_SKEW_S, find_nodes, tell_missed
 from gateway.store.postgres.migrations import migrations, version_of
-from gateway.store.postgres.session import connect
+from gateway.store.postgres.session import Session, connect
 from gateway.store.postgres.store import refuse_pooling
 
 # Leases are told apart by time, and last a minute.
@@ -111,6 +111,16 @@ def check_sessions(raw: psycopg.Connection[Any], address: str) -> str:
     return f"the gateway's own; the server takes {most} connections from all nodes together"
 
 
+def check_nodes(raw: psycopg.Connection[Any], _: str = "") -> str:
+    """Return which machines run, and what none of them does."""
+    (table,) = _first(raw, "SELECT to_regclass('nodes')")
+    running = [one for one in find_nodes(Session(raw)) if one.roles] if table else []
+    if not running:
+        return "none runs now"
+    named = ", ".join(f"{one.name} ({', '.join(one.roles)})" for one in running)
+    return " ".join([f"{named}.", *tell_missed(running)])
+
+
 def _first(raw: psycopg.Connection[Any], sql: str) -> Any:
     row = raw.execute(sql.encode()).fetchone()
     if row is None:
@@ -124,4 +134,5 @@ _QUESTIONS: dict[str, Callable[[psycopg.Connection[Any], str], str]] = {
     "database schema": check_schema,
     "database clock": check_clock,
     "database durability": check_durability,
+    "database nodes": check_nodes,
 }

@@ -6,6 +6,7 @@ from gateway.errors import SettingsError
 from gateway.store.postgres import checks
 from gateway.store.postgres.migrations import migrate, migrations
 from gateway.store.postgres.session import connect
+from gateway.store.postgres.store import PostgresStore
 
 NEWEST = migrations()[-1][0]
 
@@ -64,3 +65,16 @@ def test_a_server_that_does_not_answer_is_one_finding_without_the_password():
     assert not found.ok
     assert "does not answer" in found.found
     assert "hunter2" not in found.found
+
+
+async def test_a_check_names_the_machines_and_what_none_does(database_url, raw):
+    assert checks.check_nodes(raw) == "none runs now"
+    async with (
+        PostgresStore(database_url, node="a", roles=["web"]) as web,
+        PostgresStore(database_url, node="b", roles=["web", "signer"]) as other,
+    ):
+        await web.nodes.keep(lease_s=60)
+        await other.nodes.keep(lease_s=60)
+        found = checks.check_nodes(raw)
+    assert found.startswith("a (web), b (web, signer). No machine works: ")
+    assert found.endswith("Start a machine with GATEWAY_ROLE=worker, or all.")

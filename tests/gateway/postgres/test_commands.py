@@ -53,7 +53,9 @@ async def test_a_check_has_rows_for_the_server(environment, monkeypatch, databas
         "database schema",
         "database clock",
         "database durability",
+        "database nodes",
     }
+    assert await rows["database nodes"]() == "none runs now"
     assert (await rows["database"]()).startswith("PostgreSQL ")
     # The tests' own server forgets.
     with pytest.raises(ValueError, match="in a power cut"):

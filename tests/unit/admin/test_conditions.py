@@ -95,6 +95,13 @@ def test_a_failed_check_says_what_it_stops_in_its_own_words():
     assert found.text == "3 MB free."
 
 
+def test_a_machine_that_sells_nothing_by_its_role_needs_no_operator():
+    mine = Check(name="role", ok=False, stops="everything", problem="This machine sells nothing.")
+    assert find_conditions(attrs.evolve(FACTS, checks=(mine,))) == []
+    nobody = attrs.evolve(mine, name="workers", problem="No machine makes what is sold.")
+    assert only(checks=(mine, nobody)).title == "Nothing is sold: workers"
+
+
 def test_endpoints_of_one_vendor_that_is_off_sale_are_one_condition():
     off = attrs.evolve(
         ENDPOINT,
