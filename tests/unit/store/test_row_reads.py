@@ -1,5 +1,6 @@
 """Reads of one row: on the loop while the disk is quick, in the thread while it is not."""
 
+import contextlib
 import sqlite3
 import threading
 
@@ -84,3 +85,11 @@ async def test_what_stays_wrong_is_raised(slow):
 async def test_the_loops_connection_cannot_write(slow):
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         slow._db.execute("DELETE FROM tasks")
+
+
+async def test_a_read_leaves_nothing_open_that_keeps_the_log_from_being_emptied(store, tmp_path):
+    task = await queued(store, 1)
+    assert await store.task(task.id) == task
+    with contextlib.closing(sqlite3.connect(tmp_path / "gateway.db")) as other:
+        (busy, _, _) = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    assert busy == 0
