@@ -38,7 +38,7 @@ from gateway.plugins.watchdog import owners_of, watch_loop
 from gateway.redaction import Redactor
 from gateway.settings import Settings, load_settings
 from gateway.store.data_folder import check_network
-from gateway.store.opening import open_store
+from gateway.store.opening import open_store, refuse_other_database
 from gateway.tasks import WorkerPool
 from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
@@ -213,6 +213,7 @@ async def _open_services(app: Quart, parts: _Parts) -> Services:
 
     Raises `SettingsError` where the database belongs to another network.
     """
+    await refuse_other_database(parts.context.settings, parts.store)
     await parts.store.nodes.arrive(now=parts.context.now())
     await check_network(parts.context.settings, parts.store)
     installation = await _read_installation(parts)

@@ -9,6 +9,7 @@ from pathlib import Path
 from gateway.contracts import Store
 from gateway.errors import SettingsError
 from gateway.settings import Settings
+from gateway.store.moving.notes import MOVED_FROM, Move, move_of
 from gateway.store.sqlite.store import SqliteStore
 
 
@@ -50,13 +51,40 @@ def refuse_left_behind(settings: Settings) -> None:
         )
 
 
+async def refuse_other_database(settings: Settings, store: Store) -> None:
+    """Raise `SettingsError` where the data folder's sales were moved to another database than this.
+
+    `store` is open. A new database would know none of them, and sell for their payments again.
+    """
+    path = settings.data_dir / "gateway.db"
+    if not settings.database_url or not path.exists():
+        return
+    move = _move_of(path)
+    if move is not None and await store.known_meta(MOVED_FROM) != move.id:
+        raise SettingsError(
+            f"The sales in {path} were moved to another database ({move.target}) than "
+            "GATEWAY_DATABASE_URL names: this one does not know them, and would sell for their "
+            "payments again. Name that one, or give a gateway of its own another GATEWAY_DATA_DIR."
+        )
+
+
 def _has_sales(path: Path) -> bool:
     """Whether a database holds payments and was not moved."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+    with closing(_read_only(path)) as db:
         try:
             has_sales = db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is not None
-            moved = db.execute("SELECT 1 FROM meta WHERE key = 'moved_to'").fetchone() is not None
         except sqlite3.OperationalError:
             # A database without these tables is new.
             return False
-    return has_sales and not moved
+    move = _move_of(path)
+    return has_sales and (move is None or not move.is_done)
+
+
+def _move_of(path: Path) -> Move | None:
+    """Return the move that a file was in; None for one that never moved."""
+    with closing(_read_only(path)) as db:
+        return move_of(db)
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{path}?mode=ro", uri=True)

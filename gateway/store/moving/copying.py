@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from gateway.errors import SettingsError
+from gateway.store.moving.notes import MOVED_FROM
 from gateway.store.sql import Connection
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 # Each database has its own: what they say is about that database alone.
 _OWN_META = ("readable_by", "moving_to", "move_id")
 _OWN_META_END = "_before_move"
-# In the other database: which move its rows came by.
-_ORIGIN = "moved_from"
 _ROWS_AT_ONCE = 1_000
 _DIGEST_RANGE = 1 << 256
 
@@ -138,7 +137,7 @@ def origin_of(target: "Target") -> str | None:
     It waits for a move whose process has died while PostgreSQL was still committing it.
     """
     target.execute("LOCK TABLE meta IN SHARE MODE")
-    row = target.execute("SELECT value FROM meta WHERE key = ?", (_ORIGIN,)).fetchone()
+    row = target.execute("SELECT value FROM meta WHERE key = ?", (MOVED_FROM,)).fetchone()
     return None if row is None else str(row[0])
 
 
@@ -156,7 +155,7 @@ def copy(source: Connection, target: "Target", tables: Sequence[Table], move_id:
         target.execute(f"ALTER TABLE {table.name} ENABLE TRIGGER USER")
     _continue_numbers(target)
     _compare(source, target, tables, tallies)
-    target.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (_ORIGIN, move_id))
+    target.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (MOVED_FROM, move_id))
     return Copied(
         rows={name: tally.rows for name, tally in tallies.items()}, cleaned=cleaner.cleaned
     )

@@ -18,6 +18,10 @@ from gateway.errors import SettingsError
 _BARRED_VERSION = 1_000_000
 
 
+# In the database that was moved to: the id of the move by which its rows came.
+MOVED_FROM = "moved_from"
+
+
 @attrs.frozen(kw_only=True)
 class Move:
     """A move that was begun, and how far it got."""

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.store.opening import open_store, refuse_left_behind
+from gateway.store.opening import open_store, refuse_left_behind, refuse_other_database
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.sqlite.store import SqliteStore
 from gateway.testing.store.facts import NOW, queued
@@ -218,3 +218,21 @@ async def test_sales_left_on_the_disk_stop_the_start(settings, database_url):
     with pytest.raises(SettingsError, match="gateway migrate-store"):
         refuse_left_behind(shared)
     refuse_left_behind(settings)
+
+
+async def test_another_database_than_the_sales_were_moved_to_stops_the_start(
+    settings, provider, database_url
+):
+    settings.data_dir.mkdir(parents=True)
+    async with open_store(settings) as store:
+        await queued(store, 1)
+        await store.meta("moved_to", lambda: "postgresql://elsewhere/gateway")
+        await store.meta("move_id", lambda: "m-1")
+    shared = attrs.evolve(settings, database_url=database_url, node="a")
+    refuse_left_behind(shared)
+    async with open_store(shared) as store:
+        with pytest.raises(SettingsError, match="moved to another database"):
+            await refuse_other_database(shared, store)
+        await store.meta("moved_from", lambda: "m-1")
+    async with running(shared, provider) as gateway:
+        assert (await gateway.client.get("/api/health")).status_code == 200
