@@ -39,7 +39,7 @@ from gateway.redaction import Redactor
 from gateway.settings import Settings, load_settings
 from gateway.store.data_folder import check_network
 from gateway.store.opening import open_store, refuse_other_database
-from gateway.tasks import WorkerPool
+from gateway.tasks import TaskTiming, WorkerPool
 from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.tracing import Spans
@@ -57,6 +57,7 @@ from gateway.webhooks import CallbackSecrets, Deliveries, Render, Sender
 
 if TYPE_CHECKING:
     from gateway.backups import Backups
+    from gateway.plugins.shared_states import SharedProviders
 
 _log = structlog.get_logger()
 
@@ -222,6 +223,8 @@ async def _open_services(app: Quart, parts: _Parts) -> Services:
     services = _make_services(parts, installation)
     # Before the first sale: what an operator has paused stays paused over a restart.
     await services.changes.look()
+    if services.shared_providers is not None:
+        await services.shared_providers.look()
     app.extensions[EXTENSION] = services
     return services
 
@@ -283,6 +286,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         payments=payments,
         workers=workers,
         leadership=Leadership(store.nodes),
+        shared_providers=_share_providers(parts),
         limits=make_limits(settings, now, installation.file_secret),
         notifications=notifications,
         announcer=announcer,
@@ -296,6 +300,21 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         timing=parts.timing,
     )
     return services
+
+
+def _share_providers(parts: _Parts) -> "SharedProviders | None":
+    """Return what tells other nodes about providers; None on a single machine."""
+    store = parts.store
+    if not store.nodes.has_others:
+        return None
+    from gateway.plugins.shared_states import SharedProviders  # noqa: PLC0415
+
+    return SharedProviders(
+        parts.catalog,
+        store.provider_states,
+        parts.context.now,
+        long_wait_s=TaskTiming().long_wait_s,
+    )
 
 
 def _make_backups(parts: _Parts) -> "Backups | None":

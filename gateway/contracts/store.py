@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
@@ -28,6 +28,10 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
+
+if TYPE_CHECKING:
+    # A single machine does without.
+    from gateway.contracts.provider_states import ProviderStates
 
 
 @attrs.frozen(kw_only=True)
@@ -106,6 +110,11 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     @property
     def nodes(self) -> NodeRecords:
         """The machines on this database."""
+        ...
+
+    @property
+    def provider_states(self) -> "ProviderStates":
+        """What the machines on this database tell each other about providers."""
         ...
 
     @property

@@ -34,7 +34,7 @@ class Periodic:
 
     def start(self) -> None:
         """Begin: the first time at once, or after the first pause if `wait_first` is set."""
-        self._task = asyncio.create_task(self._repeat(), name=self.name)
+        self._task = asyncio.create_task(self.repeat(), name=self.name)
 
     async def stop(self) -> None:
         """Stop, even in the middle of the work."""
@@ -43,7 +43,8 @@ class Periodic:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _repeat(self) -> None:
+    async def repeat(self) -> None:
+        """Repeat the work until this is cancelled."""
         if self.wait_first:
             await asyncio.sleep(self.every_s)
         while True:

@@ -16,11 +16,31 @@ class Pace:
 
     def __init__(self, traits: Traits, now: Clock, slots: int) -> None:
         self._now = now
-        self._slots = traits.max_concurrency or slots
-        self._per_minute = traits.submits_per_minute or math.inf
+        self._traits = traits
+        self._default_slots = slots
+        self._slots: float = 0
+        self._per_minute: float = 0
+        self.share(nodes=1, rank=0)
         self._running = 0
         self._submits: deque[float] = deque()
         self._paused_until = 0.0
+
+    def share(self, *, nodes: int, rank: int) -> None:
+        """Take this node's part of what the vendor allows the account, from now on.
+
+        `rank` counts the nodes from 0. The parts of all nodes are together what is allowed, so with
+        more nodes than slots some have none, and leave the tasks to the others.
+        """
+        most = self._traits.max_concurrency
+        working = min(nodes, most) if most else nodes
+        self._slots = _part_of(most, working, rank) if most else self._default_slots
+        per_minute = self._traits.submits_per_minute
+        self._per_minute = _part_of(per_minute, working, rank) if per_minute else math.inf
+
+    @property
+    def paused_until(self) -> float:
+        """When the newest pause that the provider asked for ends, in Unix seconds."""
+        return self._paused_until
 
     @contextlib.contextmanager
     def slot(self) -> Iterator[None]:
@@ -46,7 +66,7 @@ class Pace:
 
     def wait_s(self) -> float:
         """Return the seconds until a submit may go out; infinite while all slots are taken."""
-        if self._running >= self._slots:
+        if self._running >= self._slots or self._per_minute == 0:
             return math.inf
         now = self._now()
         if self._count_recent() < self._per_minute:
@@ -65,3 +85,8 @@ class Pace:
         while self._submits and self._submits[0] <= since:
             self._submits.popleft()
         return len(self._submits)
+
+
+def _part_of(whole: int, nodes: int, rank: int) -> int:
+    """Return a node's part; the parts of ranks below `nodes` differ by one at most."""
+    return 0 if rank >= nodes else whole // nodes + (rank < whole % nodes)

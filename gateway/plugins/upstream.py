@@ -89,6 +89,15 @@ class Upstream:
         """
         return self.circuit.is_open or (self.circuit.is_on_trial and self.pace.is_busy)
 
+    def wait_as_asked(self, wait_s: float, *, long_wait_s: float) -> None:
+        """Submit nothing for some seconds, because the vendor asked for it.
+
+        A wait above `long_wait_s` takes the provider off sale: no buyer should pay for it.
+        """
+        self.pace.pause(wait_s)
+        if wait_s > long_wait_s:
+            self.circuit.trip(f"The provider asks to wait for {wait_s:.0f} s.", pause_s=wait_s)
+
     def error_text(self, error: Exception) -> str:
         """Return the text of the provider's error without secrets and prompt."""
         return error_text(error, self.redactor)

@@ -144,6 +144,12 @@ def leave(db: Connection, name: str, life: str) -> None:
     db.execute("DELETE FROM nodes WHERE name = ? AND life = ?", (name, life))
 
 
+def find_workers(db: Connection) -> list[str]:
+    """Return the names of the nodes that work, in order; one that died is there for a while."""
+    roles = _find_roles(db, read_clock(db))
+    return sorted(name for name, found in roles.items() if "worker" in found)
+
+
 def find_nodes(db: Connection) -> list[NodeRecord]:
     """Return the nodes of the last day, by name."""
     clock = read_clock(db)

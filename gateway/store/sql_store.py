@@ -5,7 +5,8 @@ A database's own store says how a function is run (`_write`, `_read`, `_query`),
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedBatch, UnsignedTransaction
 from gateway.contracts.fitness import Fitness
@@ -34,6 +35,9 @@ from gateway.store.sql import Connection, Row, marks
 from gateway.store.task_queue import SqlQueue
 from gateway.store.webhooks import SqlWebhooks
 
+if TYPE_CHECKING:
+    from gateway.store.provider_states import SqlProviderStates
+
 Value = TypeVar("Value")
 
 
@@ -46,6 +50,7 @@ class SqlStore(ABC):
         self, node: str | None = None, roles: Collection[str] = ("web", "worker", "signer")
     ) -> None:
         self.fitness = Fitness()
+        self._node_name = node
         self.queue = SqlQueue(self._write, self._query, node)
         self.nodes: NodeRecords = (
             SqlNodes(self._read, self._write, node, self.fitness, roles)
@@ -57,6 +62,14 @@ class SqlStore(ABC):
         self.methods = SqlMethodPayments(self._read, self._write)
         self.webhooks = SqlWebhooks(self._write, self._rows)
         self.operators = SqlOperators(self._read, self._write, self._open_sums)
+
+    @cached_property
+    def provider_states(self) -> "SqlProviderStates":
+        """What nodes tell each other about providers."""
+        # A single machine has nobody to tell.
+        from gateway.store.provider_states import SqlProviderStates  # noqa: PLC0415
+
+        return SqlProviderStates(self._read, self._write, self._node_name)
 
     # -- how a database runs a function of its connection
 

@@ -162,9 +162,7 @@ class Outcome:
         """Try again after the pause that the provider asked for; no task submits to it before."""
         timing = self.resources.timing
         wait_s = clamp(asked_s, *timing.rate_limit_s)
-        upstream.pace.pause(wait_s)
-        if wait_s > timing.long_wait_s:
-            upstream.circuit.trip(f"The provider asks to wait for {wait_s:.0f} s.", pause_s=wait_s)
+        upstream.wait_as_asked(wait_s, long_wait_s=timing.long_wait_s)
         if self.resources.now() + wait_s - self.lease.started_at > timing.max_waited_s:
             await self.fail("provider_error", "The provider was too busy for too long.")
         else:

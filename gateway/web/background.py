@@ -96,6 +96,7 @@ def _start_background_tasks(services: Services) -> list[asyncio.Task[Any]]:
         "backups": _make_backups(services),
         "state-watch": _watch_state(services),
         "alarms": _watch_alarms(services),
+        "provider-states": _share_providers(services),
     }
     tasks = [asyncio.create_task(coroutine, name=name) for name, coroutine in work.items()]
     for task in tasks:
@@ -169,6 +170,17 @@ async def _watch_alarms(services: Services) -> None:
     await services.warmed.wait()
     services.alarms.is_mine = services.leadership.leads
     await services.alarms.run()
+
+
+async def _share_providers(services: Services) -> None:
+    if services.shared_providers is not None:
+        looks = Periodic(
+            "provider-states",
+            services.shared_providers.look,
+            services.timing.provider_states_s,
+            wait_first=True,
+        )
+        await looks.repeat()
 
 
 async def drain(services: Services) -> None:

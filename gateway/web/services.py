@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gateway.admin.alarms.watch import AlarmWatch
     from gateway.admin.desk import Desk
     from gateway.backups import Backups
+    from gateway.plugins.shared_states import SharedProviders
 
     # At run time `rate_limits` imports this module, for the decorator of its routes.
     from gateway.web.rate_limits import RateLimits
@@ -65,6 +66,8 @@ class Timing:
     state_watch_s: float = 60.0
     # Between two looks for what operators changed about endpoints, in this process or another.
     changes_s: float = 2.0
+    # Between two looks for what other nodes found out about providers.
+    provider_states_s: float = 2.0
     # Between two passes over mined transactions whose gas or time is not known.
     gas_records_s: float = 60.0
     # For the check of a request before its payment. A large document may wait behind others.
@@ -112,6 +115,8 @@ class Services:
     payments: Payments
     workers: WorkerPool
     leadership: Leadership
+    # None on a single machine.
+    shared_providers: "SharedProviders | None"
     limits: "RateLimits"
     notifications: TaskNotifications
     announcer: Announcer

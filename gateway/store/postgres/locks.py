@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.store import batches, meta, method_payments, payments, refunds
+from gateway.store import batches, meta, method_payments, payments, provider_states, refunds
 from gateway.store.operators import actions, alarms, logins, overrides, passkeys, tokens
 from gateway.store.operators import refunds as refund_actions
 
@@ -69,6 +69,11 @@ def _lock_overrides(*_: Any) -> list[str]:
     return ["overrides"]
 
 
+def _lock_providers(*_: Any) -> list[str]:
+    # All nodes may meet the same refusal in the same second, and would lose many races.
+    return ["providers"]
+
+
 _LOCKS: dict[Callable[..., Any], Callable[..., list[str]]] = {
     payments.reserve: _lock_reserve,
     method_payments.reserve: _lock_files,
@@ -86,6 +91,7 @@ _LOCKS: dict[Callable[..., Any], Callable[..., list[str]]] = {
     passkeys.insert: _lock_passkeys,
     alarms.play_round: _lock_alarms,
     overrides.insert: _lock_overrides,
+    provider_states.exchange: _lock_providers,
 }
 
 

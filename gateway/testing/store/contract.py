@@ -18,6 +18,7 @@ from gateway.testing.store.batches import BatchesContract
 from gateway.testing.store.operators import OperatorsContract
 from gateway.testing.store.payers import PayersContract
 from gateway.testing.store.payments import TakingContract
+from gateway.testing.store.provider_states import ProviderStatesContract
 from gateway.testing.store.settlements import SettlingContract
 from gateway.testing.store.tasks import WorkingContract
 from gateway.testing.store.webhooks import WebhooksContract
@@ -31,6 +32,7 @@ class StoreContract(
     WorkingContract,
     WebhooksContract,
     OperatorsContract,
+    ProviderStatesContract,
 ):
     """Every method of `contracts.Store`, alone, repeated, late and in races."""
 

@@ -3,17 +3,21 @@
 import asyncio
 import contextlib
 import time
+from functools import partialmethod
 
 import attrs
 import pytest
 
+from gateway.contracts.provider_states import OffSale
 from gateway.errors import SettingsError
+from gateway.plugins.health import probe_now
 from gateway.store.opening import open_store, refuse_left_behind, refuse_other_database
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.sqlite.store import SqliteStore
 from gateway.testing.store.facts import NOW, queued
 from gateway.web.admin_password import AdminPassword
 from gateway.web.leadership import Leadership
+from gateway.web.services import Timing
 from tests.conftest import running
 
 
@@ -183,6 +187,73 @@ async def test_two_gateways_sell_and_work_on_one_database(settings, provider, pa
             await completed((second, first)[number % 2], task_id)
         leaders = [each.services.leadership.leads() for each in (first, second)]
         assert leaders == [True, False]
+
+
+async def test_what_one_node_takes_off_sale_another_does_not_sell(
+    settings, provider, payer, database_url, monkeypatch
+):
+    settings.data_dir.mkdir(parents=True)
+    monkeypatch.setattr(Timing, "__init__", partialmethod(Timing.__init__, provider_states_s=0.05))
+    one, other = (attrs.evolve(settings, database_url=database_url, node=name) for name in "ab")
+    async with running(one, provider) as first:
+        await first.services.payments.cutoff_block()
+        header = {"X-PAYMENT": payer.header()}
+
+        async def offer(gateway):
+            body = {"prompt": "a boat"}
+            return await gateway.client.post("/api/x402/picture", json=body, headers=header)
+
+        circuit = first.services.catalog["picture"].upstream.circuit
+        circuit.trip("402: top up", pause_s=900, is_account=True)
+        for _ in range(500):
+            if (await first.services.store.provider_states.exchange([])).states:
+                break
+            await asyncio.sleep(0.02)
+        # It starts later, and knows it before its first sale.
+        async with running(other, provider) as second:
+            answer = await offer(second)
+            assert (await answer.get_json())["code"] == "EXECUTION_ERROR"
+            # An operator there has paid the bill, and says so.
+            await probe_now(second.services.catalog["picture"])
+            for _ in range(500):
+                if not circuit.is_open:
+                    break
+                await asyncio.sleep(0.02)
+            answer = await offer(first)
+            assert answer.status_code == 200
+            await completed(second, (await answer.get_json())["taskId"])
+
+
+async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_url):
+    async with node(database_url, "a") as one, node(database_url, "b") as other:
+        for store in (one, other):
+            await arrive(store)
+        shared = await one.provider_states.exchange([])
+        assert (shared.workers, shared.node) == (["a", "b"], "a")
+        # Killed: it leaves no word, and its row gets old.
+        await one._write(
+            lambda db: db.execute("UPDATE nodes SET seen_at = seen_at - 21 WHERE name = 'b'")
+        )
+        assert (await one.provider_states.exchange([])).workers == ["a"]
+        await other.nodes.keep(lease_s=1)
+        assert (await one.provider_states.exchange([])).workers == ["a", "b"]
+        # One that only sells takes no part.
+        other.nodes._roles = ("web",)
+        await other._write(lambda db: db.execute("DELETE FROM roles WHERE name = 'worker:b'"))
+        await other.nodes.keep(lease_s=1)
+        assert (await one.provider_states.exchange([])).workers == ["a"]
+        await other.nodes.leave()
+        assert (await one.provider_states.exchange([])).workers == ["a"]
+
+
+async def test_fifty_reports_at_once_are_all_counted(database_url):
+    async with node(database_url, "a") as one, node(database_url, "b") as other:
+        off = OffSale(name="endpoint:picture", reason="402", rest_s=1.0)
+        await asyncio.gather(
+            *(store.provider_states.exchange([off]) for store in [one, other] * 25)
+        )
+        (state,) = (await one.provider_states.exchange([])).states
+        assert state.epoch == 50
 
 
 async def buy(gateway, payer, *, is_direct) -> str:
