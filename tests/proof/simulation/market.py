@@ -55,7 +55,7 @@ class Terms:
 
     def with_batches(self, seed: int) -> "Terms":
         """Let some shops settle in batches, by dice of their own: the others stay as they are."""
-        dice = random.Random(f"batches {seed}")
+        dice = random.Random(f"batch {seed}")
         has_batches = dice.random() < _BATCH_SHARE and self.settlement != "relay"
         return attrs.evolve(self, batch=dice.choice((2, 3, 10))) if has_batches else self
 
