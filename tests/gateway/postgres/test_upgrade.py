@@ -7,6 +7,7 @@ import pytest
 
 from gateway.errors import SettingsError
 from gateway.store.postgres import migrations
+from gateway.store.postgres.locks import lock_number
 from gateway.store.postgres.pool import Pool
 from gateway.store.postgres.store import PostgresStore
 
@@ -126,3 +127,14 @@ async def test_two_changes_of_the_schema_at_once_are_one(database_url, next_rele
     next_release()
     await asyncio.gather(*(start(database_url) for _ in range(4)))
     assert version_of(database_url) == _NEXT
+
+
+async def test_a_node_does_not_wait_for_ever_for_another_that_changes_the_schema(
+    database_url, monkeypatch
+):
+    monkeypatch.setattr(migrations, "_PATIENCE_S", 0.05)
+    with psycopg.connect(database_url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("migrate"),))
+        with pytest.raises(SettingsError, match="Another node has been"):
+            await start(database_url)
+    await start(database_url)

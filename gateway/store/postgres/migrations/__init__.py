@@ -48,7 +48,8 @@ def migrate(raw: psycopg.Connection[Any]) -> None:
 
     Raises `SettingsError` for a database that a newer gateway has written, unless that gateway
     noted that this one may run on it; for one that holds another program's tables; for a change
-    that nodes which still run could not read; and where the tables stay in use for minutes.
+    that nodes which still run could not read; and where the tables stay in use, or another node
+    goes on changing them, for minutes.
     """
     give_up_at = time.monotonic() + _PATIENCE_S
     while True:
@@ -68,10 +69,8 @@ def migrate(raw: psycopg.Connection[Any]) -> None:
 
 
 def _apply_pending(raw: psycopg.Connection[Any]) -> None:
-    # Released at COMMIT. It waits for as long as another node migrates.
-    raw.execute("SET LOCAL lock_timeout = 0")
     raw.execute("SET LOCAL statement_timeout = 0")
-    raw.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("migrate"),))
+    _wait_for_turn(raw)
     raw.execute(f"SET LOCAL lock_timeout = {_LOCK_MS}".encode())
     current, known = version_of(raw), migrations()
     _check(raw, current, known[-1][0])
@@ -82,6 +81,18 @@ def _apply_pending(raw: psycopg.Connection[Any]) -> None:
         raw.execute("INSERT INTO schema_version (number) VALUES (%s)", (number,))
     if pending:
         _refuse_beside_older_nodes(raw, current)
+
+
+def _wait_for_turn(raw: psycopg.Connection[Any]) -> None:
+    """Take the lock that is released at COMMIT; raises `SettingsError` where another keeps it."""
+    raw.execute(f"SET LOCAL lock_timeout = {_PATIENCE_S * 1000:.0f}".encode())
+    try:
+        raw.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("migrate"),))
+    except errors.LockNotAvailable as error:
+        raise SettingsError(
+            "Another node has been bringing the database's tables up to date for minutes. Start "
+            "this one again when that is done; pg_stat_activity shows what it waits for."
+        ) from error
 
 
 def _refuse_beside_older_nodes(raw: psycopg.Connection[Any], before: int) -> None:
