@@ -1,13 +1,12 @@
 """Writes sales of the past into a database, as functions of its connection."""
 
-import sqlite3
-
 import attrs
 
 from gateway.contracts.payment_methods import MethodProof, Refused, Taken
 from gateway.domain import Authorization, PaymentState
 from gateway.store import method_payments, tasks
 from gateway.store.rows import dump
+from gateway.store.sql import Connection
 from gateway.testing.store.facts import RESULT, new_task
 
 _VALID_S = 600
@@ -37,7 +36,7 @@ class Sale:
     gas_wei: int | None = None
 
 
-def add_sale(db: sqlite3.Connection, sale: Sale, number: int | None = None) -> str:
+def add_sale(db: Connection, sale: Sale, number: int | None = None) -> str:
     """Write one sale and return the task's id; without a number its payment gets the next one."""
     if number is None:
         number = db.execute("SELECT count(*) FROM payments").fetchone()[0] + 1
@@ -52,7 +51,7 @@ def add_sale(db: sqlite3.Connection, sale: Sale, number: int | None = None) -> s
         (
             *(number, state, f"{number:064x}", sale.units, sale.payer),
             _authorize(number, sale),
-            *(*paid, sale.proven, sale.at, sale.at + 1),
+            *(*paid, int(sale.proven), sale.at, sale.at + 1),
         ),
     )
     task_id = _add_task(db, number, sale)
@@ -70,8 +69,8 @@ def add_sale(db: sqlite3.Connection, sale: Sale, number: int | None = None) -> s
         db.execute(
             """INSERT INTO sent_transactions (tx_hash, payment_id, signer, nonce, raw, max_fee_wei,
                    max_priority_wei, sent_at, mined, gas_wei, l1_fee_wei, mined_at)
-               VALUES (?, ?, '0xkey', ?, x'00', 1, 1, ?, 1, ?, 0, ?)""",
-            (f"0x{number:064x}", number, number, sale.at, sale.gas_wei, sale.at + 1),
+               VALUES (?, ?, '0xkey', ?, ?, 1, 1, ?, 1, ?, 0, ?)""",
+            (f"0x{number:064x}", number, number, b"\0", sale.at, sale.gas_wei, sale.at + 1),
         )
     return task_id
 
@@ -91,7 +90,7 @@ def _authorize(number: int, sale: Sale) -> str:
     return dump(signed)
 
 
-def _add_task(db: sqlite3.Connection, number: int, sale: Sale) -> str:
+def _add_task(db: Connection, number: int, sale: Sale) -> str:
     task_id = f"task_{number:024x}"
     is_done = sale.status in ("completed", "failed")
     is_failed = sale.status == "failed"
@@ -113,13 +112,13 @@ def _add_task(db: sqlite3.Connection, number: int, sale: Sale) -> str:
     return task_id
 
 
-def add_sales(db: sqlite3.Connection, sales: list[Sale]) -> list[str]:
+def add_sales(db: Connection, sales: list[Sale]) -> list[str]:
     """Write several sales and return their tasks' ids."""
     return [add_sale(db, sale) for sale in sales]
 
 
 def add_method_sale(
-    db: sqlite3.Connection,
+    db: Connection,
     *,
     at: float,
     state: PaymentState = PaymentState.SETTLED,
@@ -151,7 +150,7 @@ def add_method_sale(
     return task.id
 
 
-def _end_task(db: sqlite3.Connection, task_id: str, at: float, *, fails: bool) -> None:
+def _end_task(db: Connection, task_id: str, at: float, *, fails: bool) -> None:
     """End the one task that is due, within the write that queued it: no worker may see it."""
     (lease,) = tasks.lease_due(db, 1, 60.0, at, ())
     assert lease.task_id == task_id

@@ -109,18 +109,30 @@ class PostgresServer:
         return f"postgresql://gateway@/{database}?host={self._folder}"
 
     @contextmanager
-    def database(self, *, migrated: bool = False) -> Iterator[str]:
+    def database(self, *, migrated: bool = False, language: str = "") -> Iterator[str]:
         """Make a database, and drop it afterwards; the value is its URL.
 
-        It is empty, or has the gateway's tables, which take longer to make than to copy.
+        It is empty, or has the gateway's tables, which take longer to make than to copy. With a
+        `language`, such as `en-US`, it is empty and sorts texts as people there do.
         """
         name = f"test_{next(self._numbers)}"
         template = self._migrated_template() if migrated else _TEMPLATE
-        self._sql("postgres", f"CREATE DATABASE {name} TEMPLATE {template}")
+        options = f"TEMPLATE {template}"
+        if language:
+            options = f"TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE '{language}'"
+        self._sql("postgres", f"CREATE DATABASE {name} {options}")
         try:
             yield self.address_of(name)
         finally:
             self._sql("postgres", f"DROP DATABASE {name} WITH (FORCE)")
+
+    @property
+    def knows_languages(self) -> bool:
+        """Whether a database can be given a language: from PostgreSQL 15 on."""
+        import psycopg
+
+        with psycopg.connect(self.address_of("postgres")) as raw:
+            return raw.info.server_version >= 150_000
 
     def _migrated_template(self) -> str:
         """Return the name of a database with the gateway's tables; the first call makes it."""

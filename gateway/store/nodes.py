@@ -157,7 +157,8 @@ def find_nodes(db: Connection) -> list[NodeRecord]:
     roles = _find_roles(db, clock)
     leader = lead["holder"] if lead is not None and lead["until"] >= clock else None
     rows = db.execute(
-        "SELECT * FROM nodes WHERE seen_at > ? ORDER BY name", (clock - _FORGOTTEN_S,)
+        f"SELECT * FROM nodes WHERE seen_at > ? ORDER BY name {dialect_of(db).by_bytes}",  # noqa: S608
+        (clock - _FORGOTTEN_S,),
     )
     return [
         NodeRecord(

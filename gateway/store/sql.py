@@ -75,6 +75,10 @@ class Dialect:
     # Behind a SELECT of a row that must stay as it is until COMMIT.
     share_lock: str
 
+    # Behind a text in ORDER BY: its bytes are compared, as SQLite does. A server's language may
+    # pass over hyphens, or put capitals among small letters.
+    by_bytes: str
+
     # Reads a value of a text that is a JSON object; an index on it is found.
     json_function: str
     # The database's own time, in Unix seconds.
@@ -98,6 +102,7 @@ SQLITE = Dialect(
     takes_index_hints=True,
     skip_locked="",
     share_lock="",
+    by_bytes="COLLATE BINARY",
     json_function="json_extract",
     clock_query="SELECT (julianday('now') - 2440587.5) * 86400.0",
     size_query="SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
@@ -108,6 +113,7 @@ POSTGRESQL = Dialect(
     takes_index_hints=False,
     skip_locked="FOR UPDATE SKIP LOCKED",
     share_lock="FOR SHARE",
+    by_bytes='COLLATE "C"',
     json_function="text_in_json",
     clock_query="SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
     size_query="SELECT pg_database_size(current_database())",

@@ -6,7 +6,7 @@ gas in wei, and what goes out is negative. NULL is unknown.
 
 import attrs
 
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, dialect_of
 
 # Sums of wei are added up in two parts: nine ETH exceed 64 bits.
 _GIGA = 10**9
@@ -127,7 +127,8 @@ class Booked:
 def rows(db: Connection, since: float, until: float) -> list[LedgerRow]:
     """Return the rows of a period in the order of time."""
     found = db.execute(
-        f"SELECT * FROM ({_ROWS}) AS ledger ORDER BY at, kind, task_id",  # noqa: S608 - constants
+        f"""SELECT * FROM ({_ROWS}) AS ledger
+            ORDER BY at, kind, task_id {dialect_of(db).by_bytes}""",  # noqa: S608 - constants
         {"since": since, "until": until},
     )
     names = [field.name for field in attrs.fields(LedgerRow)]

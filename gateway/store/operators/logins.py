@@ -8,7 +8,7 @@ import attrs
 
 from gateway.contracts.operators import NewAction
 from gateway.store.operators import actions
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, dialect_of
 
 _HOUR_S = 3600
 _KEPT_S = 7 * 86_400
@@ -61,6 +61,8 @@ def refused_since(db: Connection, since: float) -> int:
 def list_refused(db: Connection, limit: int) -> list[RefusedLogins]:
     """Return refused logins by address and hour, the newest first."""
     rows = db.execute(
-        "SELECT address, count, at FROM operator_refused_logins ORDER BY at DESC LIMIT ?", (limit,)
+        f"""SELECT address, count, at FROM operator_refused_logins
+            ORDER BY at DESC, address {dialect_of(db).by_bytes} LIMIT ?""",  # noqa: S608 - constants
+        (limit,),
     )
     return [RefusedLogins(**row) for row in rows]

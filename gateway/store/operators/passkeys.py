@@ -2,7 +2,7 @@
 
 from gateway.contracts.operator_logins import OperatorPasskey
 from gateway.errors import ActionRefused
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, dialect_of
 
 MOST = 20
 _COLUMNS = "id, name, public_key, sign_count, created_at, used_at"
@@ -35,7 +35,10 @@ def find(db: Connection, passkey_id: str) -> OperatorPasskey | None:
 
 def list_all(db: Connection) -> list[OperatorPasskey]:
     """Return all passkeys, the oldest first."""
-    rows = db.execute(f"SELECT {_COLUMNS} FROM operator_passkeys ORDER BY created_at, id")  # noqa: S608 - constants
+    rows = db.execute(
+        f"""SELECT {_COLUMNS} FROM operator_passkeys
+            ORDER BY created_at, id {dialect_of(db).by_bytes}"""  # noqa: S608 - constants
+    )
     return [OperatorPasskey(**row) for row in rows]
 
 

@@ -44,7 +44,7 @@ _SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug,
             SELECT tx_hash, sent_at FROM sent_transactions WHERE payment_id = p.id
             UNION ALL SELECT s.tx_hash, s.sent_at FROM sent_payments b
                 JOIN sent_transactions s ON s.tx_hash = b.tx_hash WHERE b.payment_id = p.id
-         ) AS sent ORDER BY sent_at DESC LIMIT 1) AS tx_hash
+         ) AS sent ORDER BY sent_at DESC, tx_hash LIMIT 1) AS tx_hash
     FROM payments p JOIN tasks t ON t.payment_id = p.id
     LEFT JOIN method_proofs m ON m.payment_id = p.id"""
 

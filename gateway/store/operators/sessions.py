@@ -1,7 +1,7 @@
 """The operator's sessions, as functions of a connection."""
 
 from gateway.contracts.operator_logins import OperatorSession
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, dialect_of
 
 # An ended session is kept for so long, in seconds.
 _KEPT_S = 30 * 86_400
@@ -53,7 +53,8 @@ def list_open(
     """Return all such sessions; the one that was seen last comes first."""
     rows = db.execute(
         f"""SELECT {_COLUMNS} FROM operator_sessions WHERE password = ? AND ended_at IS NULL
-            AND seen_at > ? AND created_at > ? ORDER BY seen_at DESC""",  # noqa: S608 - constants
+            AND seen_at > ? AND created_at > ?
+            ORDER BY seen_at DESC, id {dialect_of(db).by_bytes}""",  # noqa: S608 - constants
         (password, seen_after, made_after),
     )
     return [OperatorSession(**row) for row in rows]

@@ -93,7 +93,8 @@ def sold_slugs(db: Connection) -> list[str]:
                WHERE found.slug IS NOT NULL)
            SELECT slug FROM found WHERE slug IS NOT NULL"""
     )
-    return [row[0] for row in rows]
+    # Stepped in the order of the database's language.
+    return sorted(row[0] for row in rows)
 
 
 def sales(db: Connection, period: Period) -> list[SalesBar]:

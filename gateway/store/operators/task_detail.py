@@ -109,7 +109,8 @@ _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.erro
         p.state AS payment_state, p.price_units, p.paid_units, r.amount_units AS refund_units,
         r.decision,
         t.capability, t.progress, t.note, t.started_at, t.expires_at, t.outputs_gone, t.due_at,
-        t.sent_at, t.cost_source, t.callback_url IS NOT NULL AS has_callback, p.payer_proven,
+        t.sent_at, t.cost_source, p.payer_proven,
+        CASE WHEN t.callback_url IS NULL THEN 0 ELSE 1 END AS has_callback,
         CASE WHEN p.method IS NULL THEN p.paid_tx END AS paid_tx, p.paid_block, m.claim, m.answer,
         m.refund_to, r.recipient, r.reason AS refund_reason, r.note AS refund_note,
         r.problem, r.sender AS refund_sender, r.tx_hash AS refund_tx,
@@ -143,7 +144,7 @@ def find_task(db: Connection, task_id: str) -> TaskFacts | None:
                 """SELECT * FROM sent_transactions WHERE payment_id = ?
                    UNION SELECT s.* FROM sent_payments b
                        JOIN sent_transactions s ON s.tx_hash = b.tx_hash WHERE b.payment_id = ?
-                   ORDER BY sent_at""",
+                   ORDER BY sent_at, tx_hash""",
                 (payment_id, payment_id),
             )
         ],

@@ -113,7 +113,8 @@ def failure_reasons(db: Connection) -> list[str]:
                WHERE found.word IS NOT NULL)
            SELECT word FROM found WHERE word IS NOT NULL"""
     )
-    return [row[0] for row in rows]
+    # Stepped in the order of the database's language.
+    return sorted(row[0] for row in rows)
 
 
 def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[object]]:

@@ -41,7 +41,7 @@ class Row(tuple[Any, ...]):
 @functools.lru_cache(maxsize=512)
 def _row_kind(names: tuple[str, ...]) -> type[Row]:
     """Return the kind of row with these columns; of two alike, the name finds the first."""
-    numbers = {name: number for number, name in reversed(list(enumerate(names)))}
+    numbers = {name: names.index(name) for name in names}
     return type("Row", (Row,), {"__slots__": (), "names": numbers})
 
 
