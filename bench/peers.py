@@ -42,6 +42,7 @@ class Start:
 
     took_ms: float
     cpu_ms: float
+    memory_mb: float
 
 
 @attrs.frozen
@@ -80,7 +81,8 @@ def _run(one: Contestant, core: int | None) -> Iterator[Running]:
             if get(port, "/api/health")[0] != http.client.OK:
                 raise RuntimeError(f"{one.name}: /api/health is not well")
             took_s = time.perf_counter() - began
-            yield Running(port, server.pid, Start(took_s * 1000, cpu_s(server.pid) * 1000))
+            used_s, memory_mb = cpu_s(server.pid), rss_mb(server.pid)
+            yield Running(port, server.pid, Start(took_s * 1000, used_s * 1000, memory_mb))
 
 
 def _targets(one: Contestant, port: int) -> list[Target]:
@@ -132,12 +134,13 @@ def _measure_load(
 
 
 def _measure_starts(contestants: Sequence[Contestant], runs: int) -> dict[str, list[Start]]:
-    """Return the starts of each server, by turns, on any core."""
+    """Return the starts of each server, by turns, on any core, after one that compiles."""
     found = defaultdict(list)
-    for _ in range(runs):
+    for run in range(runs + 1):
         for one in contestants:
             with _run(one, None) as running:
-                found[one.name].append(running.start)
+                if run:
+                    found[one.name].append(running.start)
     return found
 
 
@@ -192,10 +195,10 @@ def _start_table(
     contestants: Sequence[Contestant], starts: dict[str, list[Start]], memory: dict[str, float]
 ) -> Table:
     letters = _letters(contestants)
-    title = "Start to the first 200 of /api/health, on any core, and memory after the load"
+    title = "Start to the first 200 of /api/health, on any core; memory then, and after all load"
     caption = "x: the start of the server in this row to the gateway's; above 1 the gateway wins."
     ratios = [f"{letter} is" for letter in letters.values()]
-    columns = ("", "median", "least to most", *ratios, "CPU", "memory")
+    columns = ("", "median", "least to most", *ratios, "CPU", "memory", "after load")
     table = Table(*columns, title=title, caption=caption)
     median = {
         name: statistics.median(start.took_ms for start in found) for name, found in starts.items()
@@ -207,6 +210,7 @@ def _start_table(
             span(start.took_ms for start in starts[one.name]),
             *(f"{median[one.name] / median[name]:.2f}x" for name in letters),
             f"{statistics.median(start.cpu_ms for start in starts[one.name]):,.0f} ms",
+            f"{statistics.median(start.memory_mb for start in starts[one.name]):.0f} MB",
             f"{memory[one.name]:.0f} MB",
         )
     return table

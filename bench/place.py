@@ -44,7 +44,13 @@ def environment(tree: Tree = HERE, **settings: object) -> dict[str, str]:
         **settings,
     }
     named = {f"GATEWAY_{name.upper()}": str(value) for name, value in chosen.items()}
-    return inherited | {"PYTHONPATH": os.pathsep.join(tree.sources)} | named
+    python = {
+        "PYTHONPATH": os.pathsep.join(tree.sources),
+        # Where this is set, every start would compile the gateway anew. An image and an installed
+        # package have their bytecode, and so have the peers.
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+    return inherited | python | named
 
 
 def folder() -> tempfile.TemporaryDirectory[str]:
