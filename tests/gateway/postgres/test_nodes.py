@@ -8,6 +8,7 @@ from functools import partialmethod
 import attrs
 import pytest
 
+from gateway import Traits
 from gateway.contracts.provider_states import OffSale
 from gateway.errors import SettingsError
 from gateway.plugins.health import probe_now
@@ -222,6 +223,24 @@ async def test_what_one_node_takes_off_sale_another_does_not_sell(
             answer = await offer(first)
             assert answer.status_code == 200
             await completed(second, (await answer.get_json())["taskId"])
+
+
+async def test_a_node_without_a_place_leaves_its_sales_to_the_one_that_has_it(
+    settings, provider, payer, database_url
+):
+    settings.data_dir.mkdir(parents=True)
+    provider.traits = Traits(max_concurrency=1, idempotent_submit=True)
+    one, other = (attrs.evolve(settings, database_url=database_url, node=name) for name in "ab")
+    async with running(one, provider) as first, running(other, provider) as second:
+        await first.services.payments.cutoff_block()
+        both = (first, second)
+        for gateway in both:
+            await gateway.services.shared_providers.look()
+        paces = [gateway.services.catalog["picture"].upstream.pace for gateway in both]
+        assert sorted(pace.free_submits() for pace in paces) == [0, 1]
+        sold = [(gateway, await buy(gateway, payer, is_direct=True)) for gateway in both * 2]
+        for gateway, task_id in sold:
+            await completed(gateway, task_id)
 
 
 async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_url):
