@@ -16,15 +16,20 @@ from gateway.store.postgres.locks import lock_number
 _log = structlog.get_logger()
 
 _META = "database_server"
+_UNKNOWN = "unknown"
 _WAITS, _WAITS_NOT = "waits for a standby", "waits for no standby"
 
 
-def read_timeline(raw: psycopg.Connection[Any]) -> str:
-    """Return the server's timeline, a new one each time that a standby takes over.
+def read_server(raw: psycopg.Connection[Any]) -> str:
+    """Return the server's cluster and timeline: another one where a standby or a copy took over.
 
     Raises `psycopg.OperationalError` on a standby: its timeline is still the old one, and it may
     become the primary at any moment.
     """
+    return f"{_read_cluster(raw)}, {_read_timeline(raw)}"
+
+
+def _read_timeline(raw: psycopg.Connection[Any]) -> str:
     row = raw.execute(
         b"""SELECT CASE WHEN pg_is_in_recovery() THEN NULL
             ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"""
@@ -42,14 +47,15 @@ def date_anew_after_failover(raw: psycopg.Connection[Any]) -> bool:
     """
     with raw.transaction():
         raw.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(_META),))
-        cluster, timeline, waits = _read_cluster(raw), read_timeline(raw), _read_waits(raw)
+        cluster, timeline, waits = _read_cluster(raw), _read_timeline(raw), _read_waits(raw)
         known = raw.execute("SELECT value FROM meta WHERE key = %s", (_META,)).fetchone()
         _keep(raw, _META, f"{cluster}, {timeline}, {waits}")
         if known is None:
             return False
         known_cluster, known_timeline, known_waits = str(known[0]).split(", ")
         is_same = (known_cluster, known_timeline) == (cluster, timeline)
-        is_whole = known_cluster == cluster and known_waits == _WAITS
+        # Of a cluster without a name nobody knows whether a standby took over, or a copy.
+        is_whole = known_cluster == cluster != _UNKNOWN and known_waits == _WAITS
         if is_same or is_whole:
             return False
         raw.execute("DELETE FROM meta WHERE key = 'floor_block'")
@@ -70,7 +76,7 @@ def _read_cluster(raw: psycopg.Connection[Any]) -> str:
     """Return what a cluster and its standbys share; a copy by SQL goes to another one."""
     allowed = _value(raw, "SELECT has_function_privilege('pg_control_system()', 'execute')")
     if not allowed:
-        return "unknown"
+        return _UNKNOWN
     return str(_value(raw, "SELECT system_identifier FROM pg_control_system()"))
 
 

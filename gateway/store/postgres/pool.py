@@ -22,7 +22,7 @@ from psycopg import errors
 
 from gateway.errors import ExecutionError, StoreUnavailable
 from gateway.store import method_payments, payments, tasks
-from gateway.store.postgres.failover import read_timeline
+from gateway.store.postgres.failover import read_server
 from gateway.store.postgres.locks import locks_of
 from gateway.store.postgres.session import Session, connect
 
@@ -61,10 +61,10 @@ class Pool:
         size: int,
         *,
         statement_s: int = 30,
-        timeline: str = "",
+        server: str = "",
         on_other_server: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take `timeline`, the server's at the start, for the one to work on.
+        """Take `server`, the one at the start (`read_server`), for the one to work on.
 
         Once a connection leads to another one, nothing is sold any more, and `on_other_server` is
         called on that connection's thread.
@@ -77,7 +77,7 @@ class Pool:
         self._opened: set[psycopg.Connection[Any]] = set()
         self._running: set[asyncio.Future[Any]] = set()
         self._is_down = False
-        self._timeline = timeline
+        self._server = server
         self._on_other_server = on_other_server
         self._is_other_server = False
         # Whether the newest write failed for want of room on the server's disk.
@@ -135,15 +135,15 @@ class Pool:
                 self._opened.discard(raw)
             raw = self._local.raw = self._open_one()
             self._opened.add(raw)
-            self._note_timeline(read_timeline(raw))
+            self._note_server(read_server(raw))
         return raw
 
-    def _note_timeline(self, timeline: str) -> None:
-        self._local.timeline = timeline
-        if self._timeline not in ("", timeline) and not self._is_other_server:
+    def _note_server(self, server: str) -> None:
+        self._local.server = server
+        if self._server not in ("", server) and not self._is_other_server:
             self._is_other_server = True
             self._on_other_server()
-        self._timeline = self._timeline or timeline
+        self._server = self._server or server
 
     def _drop(self) -> None:
         """Close this thread's connection: nothing is known about its state."""
@@ -240,7 +240,7 @@ class Pool:
         arguments: tuple[Any, ...],
     ) -> Any:
         """Run a function between BEGIN and COMMIT; its error undoes all it wrote."""
-        xid, timeline = _begin(raw, function), self._local.timeline
+        xid, server = _begin(raw, function), self._local.server
         try:
             value = function(Session(raw), *arguments)
         except BaseException:
@@ -256,21 +256,21 @@ class Pool:
             if isinstance(error, _LOST_RACE):
                 raise
             self._drop()
-            if not self._has_committed(xid, timeline):
+            if not self._has_committed(xid, server):
                 raise
         return value
 
-    def _has_committed(self, xid: str, timeline: str) -> bool:
+    def _has_committed(self, xid: str, server: str) -> bool:
         """Return whether a transaction happened whose COMMIT got no answer.
 
-        Raises `StoreUnavailable` while that is not known. A standby that took over begins a new
-        timeline, in which the number may be another transaction's.
+        Raises `StoreUnavailable` while that is not known. On a standby that took over, or a
+        copy, the number may be another transaction's.
         """
         give_up_at = self._give_up_at()
         while True:
             try:
                 raw = self._connection()
-                if self._local.timeline != timeline:
+                if self._local.server != server:
                     raise StoreUnavailable
                 status = raw.execute(b"SELECT pg_xact_status(%s::xid8)", (xid,)).fetchone()
             except _UNANSWERED as error:

@@ -10,7 +10,7 @@ import psycopg
 
 from gateway.errors import SettingsError
 from gateway.store.operators.records import SumReader
-from gateway.store.postgres.failover import date_anew_after_failover, read_timeline
+from gateway.store.postgres.failover import date_anew_after_failover, read_server
 from gateway.store.postgres.migrations import migrate
 from gateway.store.postgres.pool import Pool
 from gateway.store.postgres.session import connect
@@ -49,7 +49,7 @@ class PostgresStore(SqlStore):
 
     async def __aenter__(self) -> Self:
         try:
-            timeline = await asyncio.to_thread(self._prepare)
+            server = await asyncio.to_thread(self._prepare)
         except psycopg.OperationalError as error:
             raise SettingsError(
                 "The database of GATEWAY_DATABASE_URL does not answer "
@@ -60,7 +60,7 @@ class PostgresStore(SqlStore):
             self._address,
             self._node,
             self._connections,
-            timeline=timeline,
+            server=server,
             on_other_server=lambda: self._end_in(loop),
         )
         return self
@@ -71,13 +71,13 @@ class PostgresStore(SqlStore):
     def _prepare(self) -> str:
         """Refuse a database that would not do, and bring its schema up to date.
 
-        Returns the server's timeline.
+        Returns which server it is.
         """
         with connect(self._address, self._node) as raw:
             refuse_pooling(raw, self._address)
             migrate(raw)
             date_anew_after_failover(raw)
-            return read_timeline(raw)
+            return read_server(raw)
 
     async def __aexit__(
         self,

@@ -145,6 +145,63 @@ async def test_a_node_that_meets_the_standby_sells_nothing_more_and_ends(primary
                 primary.restart()
 
 
+async def test_a_node_that_meets_a_copy_on_another_cluster_sells_nothing_more(
+    primary, database_url, tmp_path_factory
+):
+    """A cluster that was made by itself is on the first timeline, as most are."""
+    front, _, folder = database_url.partition("?host=")
+    name, link = front.rpartition("/")[2], tmp_path_factory.mktemp("pg") / "now"
+    link.symlink_to(folder)
+    by_link = f"postgresql://gateway@/{name}?host={link}"
+    async with PostgresStore(by_link, node="a", connections=1) as store:
+        await accept(store, 1)
+        with _same_name_on(primary, name):
+            link.unlink()
+            link.symlink_to(primary.folder)
+            _end_sessions(database_url)
+            with pytest.raises(StoreUnavailable):
+                await accept(store, 1)
+            await asyncio.sleep(0)
+            assert "Another server" in store.fitness.problem
+
+
+@contextlib.contextmanager
+def _same_name_on(server, name):
+    """A database with the gateway's tables and none of its rows, under the name of another's."""
+    with psycopg.connect(server.address_of("postgres"), autocommit=True) as raw:
+        raw.execute(f"CREATE DATABASE {name} TEMPLATE {server._migrated_template()}")
+        try:
+            yield
+        finally:
+            raw.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _end_sessions(address):
+    with psycopg.connect(address, autocommit=True) as raw:
+        raw.execute(
+            """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+               WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+        )
+
+
+def _as_guest(address):
+    """Return the address for a role that may not ask for the cluster's name, as some vendors do."""
+    with psycopg.connect(address, autocommit=True) as raw:
+        raw.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+        raw.execute("DROP ROLE IF EXISTS guest")
+        raw.execute("CREATE ROLE guest LOGIN IN ROLE pg_read_all_data, pg_write_all_data")
+    return address.replace("gateway@", "guest@")
+
+
+async def test_where_the_cluster_has_no_name_a_takeover_is_never_taken_for_whole(database_url):
+    async with PostgresStore(database_url) as store:
+        await store.meta("born_at", lambda: "100.0")
+    known = "unknown, 00000009, waits for a standby"
+    with psycopg.connect(database_url, autocommit=True) as raw:
+        raw.execute("UPDATE meta SET value = %s WHERE key = 'database_server'", (known,))
+    assert float(await meta_of(_as_guest(database_url), "born_at")) > 10**9
+
+
 async def test_a_process_that_stood_still_while_another_took_its_name_ends(database_url):
     async with (
         PostgresStore(database_url, node="a") as frozen,
