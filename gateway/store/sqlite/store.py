@@ -69,14 +69,15 @@ class SqliteStore(SqlStore):
             await asyncio.to_thread(_prepare, self._path)
             await writer
             await self._reader
+            self._reads = Reads(self._reader)
+            self._row_reads = RowReads(self._path, self._reads)
         except (OSError, sqlite3.DatabaseError) as error:
             await writer.close()
+            await self._reader.close()
             raise SettingsError(
                 f"The database in {self._path.parent} cannot be opened ({error}). "
                 "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
             ) from error
-        self._reads = Reads(self._reader)
-        self._row_reads = RowReads(self._path, self._reads)
         self._writer = Writer(writer)
         self._writer.start()
         return self
@@ -88,8 +89,9 @@ class SqliteStore(SqlStore):
         trace: TracebackType | None,
     ) -> None:
         await self.operators.close()
-        self._row_reads.close()
+        # What is still to be written may be read meanwhile.
         await self._writer.close()
+        self._row_reads.close()
         await self._reader.close()
 
     async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:

@@ -10,6 +10,7 @@ import pytest
 from gateway.domain import Attachment, GenerationRequest, Task
 from gateway.errors import ExecutionError, SettingsError, TxAlreadyUsed
 from gateway.store import SqliteStore
+from gateway.store.sqlite import row_reads
 from gateway.store.sqlite import store as sqlite
 from gateway.testing.store.contract import StoreContract
 from gateway.testing.store.facts import (
@@ -140,6 +141,36 @@ async def test_a_start_that_fails_leaves_no_thread_to_keep_the_process_alive(pat
     await asyncio.sleep(0.1)
     kept = [thread.name for thread in threading.enumerate() if "_connection_" in thread.name]
     assert kept == []
+
+
+async def test_a_start_without_the_loops_connection_fails_as_any_other(path, monkeypatch):
+    def fail(_):
+        raise sqlite3.OperationalError("too many open files")
+
+    monkeypatch.setattr(row_reads, "_connect", fail)
+    with pytest.raises(SettingsError, match="too many open files"):
+        await SqliteStore(path).__aenter__()
+    await asyncio.sleep(0.1)
+    kept = [thread.name for thread in threading.enumerate() if "_connection_" in thread.name]
+    assert kept == []
+
+
+async def test_rows_are_read_until_the_last_write_is_answered(path):
+    store, may_end = SqliteStore(path), threading.Event()
+    await store.__aenter__()
+    task = await queued(store, 1)
+    writing = asyncio.create_task(store._write(lambda _: may_end.wait(60)))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(store.__aexit__(None, None, None))
+    try:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not writing.done()
+        assert await store.task(task.id) == task
+    finally:
+        may_end.set()
+        await closing
+    assert await writing
 
 
 # -- the database refuses what no code should try
