@@ -1,5 +1,6 @@
 """The log line of a plain request is the line that all other events get, written in one step."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import structlog
 
 from gateway.redaction import Redactor, hide_prompt
 from gateway.web.logs import configure_logs
+from gateway.web.request_lines import log_request
 
 SECRET = "4f2f9f5a8f1e4e3c9d00b1c2d3e4f506"
 PLAIN = {"method": "POST", "rule": "/api/x402/<slug>", "status": 402, "ms": 0.4}
@@ -78,3 +80,20 @@ def test_other_events_with_the_same_fields_go_on(capsys: pytest.CaptureFixture[s
     configure_logs("json")
     structlog.get_logger().info("rpc.failed", **PLAIN, request="a1b2")
     assert json.loads(capsys.readouterr().out)["event"] == "rpc.failed"
+
+
+async def test_lines_of_one_turn_are_written_once_and_in_order(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure_logs("json")
+    for name in ("a1", "a2"):
+        log_request("GET", "/api/health", 200, 0.1, name)
+    structlog.get_logger().info("rpc.failed")
+    log_request("GET", "/api/health", 200, 0.1, "a3")
+    log_request("GET", None, 404, 0.1, "a4")
+    log_request("GET", "/api/health", 200, 0.1, "a5")
+    await asyncio.sleep(0)
+    log_request("GET", "/api/health", 200, 0.1, "a6")
+    await asyncio.sleep(0)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("request", "") for line in lines] == ["a1", "a2", "", "a3", "a4", "a5", "a6"]
