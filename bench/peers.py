@@ -17,6 +17,7 @@ from pathlib import Path
 import attrs
 from load import ADDRESSES, HOW_TO_GET_WRK, Load, Target, has_wrk, measure
 from part_http import completed_task
+from part_start import LIBRARIES, import_alone
 from peer_servers import ADDRESS_HEADER, Contestant, all_servers
 from place import SERVER_CORE, folder, sized
 from processes import (
@@ -63,6 +64,8 @@ class Round:
 
 
 Rounds = dict[tuple[str, str], list[Round]]
+# CPU in ms and memory in MB by the name of what is imported.
+Imports = dict[str, list[tuple[float, float]]]
 
 
 @contextlib.contextmanager
@@ -133,15 +136,22 @@ def _measure_load(
         return found, {one.name: rss_mb(running.pid) for one, running in servers}
 
 
-def _measure_starts(contestants: Sequence[Contestant], runs: int) -> dict[str, list[Start]]:
-    """Return the starts of each server, by turns, on any core, after one that compiles."""
-    found = defaultdict(list)
+def _measure_starts(
+    contestants: Sequence[Contestant], runs: int
+) -> tuple[dict[str, list[Start]], Imports]:
+    """Return the starts of each server, by turns, on any core, after one that compiles.
+
+    And what the gateway's libraries take without the gateway, in the same turns.
+    """
+    found, imports = defaultdict(list), defaultdict(list)
     for run in range(runs + 1):
         for one in contestants:
             with _run(one, None) as running:
                 if run:
                     found[one.name].append(running.start)
-    return found
+        for name, code in LIBRARIES.items():
+            imports[name].append(import_alone(code))
+    return found, imports
 
 
 def _letters(contestants: Sequence[Contestant]) -> dict[str, str]:
@@ -192,7 +202,10 @@ def _row_name(
 
 
 def _start_table(
-    contestants: Sequence[Contestant], starts: dict[str, list[Start]], memory: dict[str, float]
+    contestants: Sequence[Contestant],
+    starts: dict[str, list[Start]],
+    imports: Imports,
+    memory: dict[str, float],
 ) -> Table:
     letters = _letters(contestants)
     title = "Start to the first 200 of /api/health, on any core; memory then, and after all load"
@@ -213,6 +226,10 @@ def _start_table(
             f"{statistics.median(start.memory_mb for start in starts[one.name]):.0f} MB",
             f"{memory[one.name]:.0f} MB",
         )
+    for name, alone in imports.items():
+        cpu_ms, used_mb = (statistics.median(values) for values in zip(*alone, strict=True))
+        no_ratios = [""] * (2 + len(letters))
+        table.add_row(name, *no_ratios, f"{cpu_ms:,.0f} ms", f"{used_mb:.0f} MB", "")
     return table
 
 
@@ -229,10 +246,10 @@ def main() -> None:
         contestants = [one for one in everybody if chosen.only.lower() in one.name.lower()]
         if not contestants:
             parser.error(f"none of these: {', '.join(one.name for one in everybody)}")
-        starts = _measure_starts(contestants, chosen.starts)
+        starts, imports = _measure_starts(contestants, chosen.starts)
         found, memory = _measure_load(contestants, chosen.rounds, chosen.seconds)
     tables = [_load_table(target, contestants, found) for target in (_CHALLENGE, _POLL)]
-    print_tables(print_head(), [*tables, _start_table(contestants, starts, memory)])
+    print_tables(print_head(), [*tables, _start_table(contestants, starts, imports, memory)])
     if not any(not one.is_gateway for one in everybody):
         print("The peers are not installed: run `make bench-peers`.")
 
