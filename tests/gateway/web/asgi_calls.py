@@ -61,9 +61,11 @@ class Client:
         # Set once the app waits for more than the client has sent.
         self.starved = asyncio.Event()
         self.reads = True
+        # A server hands on a body that came with its head in one message.
+        is_one = asked.end == WHOLE and len(asked.pieces) == 1
         for piece in asked.pieces:
-            self._send_body(piece, more=True)
-        if asked.end == WHOLE:
+            self._send_body(piece, more=not is_one)
+        if asked.end == WHOLE and not is_one:
             self._send_body(b"", more=False)
         if asked.end == HUNG_UP:
             self.hang_up()
