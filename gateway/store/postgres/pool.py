@@ -133,9 +133,15 @@ class Pool:
         if raw is None or raw.closed:
             if raw is not None:
                 self._opened.discard(raw)
-            raw = self._local.raw = self._open_one()
+            raw = self._open_one()
+            # A connection whose server is not known is never used.
+            try:
+                self._note_server(read_server(raw))
+            except BaseException:
+                raw.close()
+                raise
+            self._local.raw = raw
             self._opened.add(raw)
-            self._note_server(read_server(raw))
         return raw
 
     def _note_server(self, server: str) -> None:
