@@ -253,7 +253,7 @@ async def test_after_a_standby_took_over_a_lost_commit_is_not_guessed(
         PostgresStore(proxy.lead_to(database_url), connections=1) as store,
     ):
         await store.ping()
-        monkeypatch.setattr(pool, "read_timeline", lambda _: "00000002")
+        monkeypatch.setattr(pool, "read_server", lambda _: "another server")
         proxy.losses = 1
         with pytest.raises(StoreUnavailable):
             await accept(store, 1)
