@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from gateway.store.provider_states import SqlProviderStates
 
 Value = TypeVar("Value")
+_BY_ID = f"{SELECT_TASK} WHERE t.id = ?"
+_BY_CLAIM = f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?"
+_BY_IDEMPOTENCY_HASH = f"{SELECT_TASK} WHERE p.idempotency_hash = ?"
 
 
 class SqlStore(ABC):
@@ -96,17 +99,17 @@ class SqlStore(ABC):
     async def _rows(self, sql: str, *parameters: object) -> list[Row]:
         return await self._query(_fetch_rows, sql, parameters)
 
-    async def _find_task(self, where: str, *parameters: object) -> Task | None:
-        row = await self._read_row(_fetch_row, f"{SELECT_TASK} {where}", parameters)
+    async def _find_task(self, sql: str, *parameters: object) -> Task | None:
+        row = await self._read_row(_fetch_row, sql, parameters)
         return task_of(row) if row is not None else None
 
     # -- payments
 
     async def find_claim(self, key: str) -> Task | None:
-        return await self._find_task("JOIN claims c ON c.payment_id = p.id WHERE c.key = ?", key)
+        return await self._find_task(_BY_CLAIM, key)
 
     async def find_idempotent(self, idempotency_hash: str) -> Task | None:
-        return await self._find_task("WHERE p.idempotency_hash = ?", idempotency_hash)
+        return await self._find_task(_BY_IDEMPOTENCY_HASH, idempotency_hash)
 
     async def reserve(
         self,
@@ -197,7 +200,7 @@ class SqlStore(ABC):
     # -- tasks
 
     async def task(self, task_id: str) -> Task | None:
-        return await self._find_task("WHERE t.id = ?", task_id)
+        return await self._find_task(_BY_ID, task_id)
 
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None

@@ -41,7 +41,7 @@ def json_answer(
     body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Answer:
     """Return an answer of one line of JSON, as Quart writes it."""
-    return Answer(status, f"{wire.dumps(body)}\n".encode(), JSON | dict(headers or {}))
+    return Answer(status, wire.encode(body) + b"\n", JSON | dict(headers or {}))
 
 
 async def send_answer(

@@ -4,7 +4,7 @@ Names in camelCase and amounts as floats belong here. Rules about a payment do n
 `gateway.payments`.
 """
 
-from gateway.web.wire.answers import POLL_S, decimal, dumps, event, number, started, task
+from gateway.web.wire.answers import POLL_S, decimal, dumps, encode, event, number, started, task
 from gateway.web.wire.bodies import (
     Body,
     DirectBody,
@@ -33,6 +33,7 @@ __all__ = [
     "challenge_schema",
     "decimal",
     "dumps",
+    "encode",
     "error_schema",
     "event",
     "has_too_many_brackets",

@@ -142,4 +142,9 @@ def _write_time(at: float | None) -> str | None:
 
 def dumps(body: Mapping[str, Any]) -> str:
     """Return compact JSON."""
-    return msgspec.json.encode(body).decode()
+    return encode(body).decode()
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """Return compact JSON in UTF-8."""
+    return msgspec.json.encode(body)

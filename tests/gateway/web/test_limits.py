@@ -5,6 +5,7 @@ import tracemalloc
 
 import attrs
 import pytest
+from limits import RateLimitItemPerSecond
 from werkzeug.datastructures import Headers
 
 from gateway import Settings
@@ -348,3 +349,10 @@ def test_a_storage_forgets_one_address_on_demand(clock):
     assert storage.check()
     storage.clear("a")
     assert storage.acquire_entry("a", 1, 60)
+
+
+def test_a_key_is_the_one_that_the_library_writes(settings):
+    limits = RateLimits(settings, lambda: 0.0)
+    for name, limit in limits._limits.items():
+        expected = RateLimitItemPerSecond(limit.amount, limit.multiples)
+        assert limit.key_for(name, "10.0.0.1") == expected.key_for(name, "10.0.0.1")

@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from gateway.redaction import Redactor, hide_prompt
+from gateway.web import request_lines
 from gateway.web.logs import configure_logs
 from gateway.web.request_lines import log_request
 
@@ -19,7 +20,9 @@ PLAIN = {"method": "POST", "rule": "/api/x402/<slug>", "status": 402, "ms": 0.4}
 
 
 @pytest.fixture(autouse=True)
-def _own_configuration() -> Iterator[None]:
+def _own_configuration(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # A logger keeps the configuration of its first use, and this one's stream ends with the test.
+    monkeypatch.setattr(request_lines, "_log", structlog.get_logger())
     known, handlers, level = structlog.get_config(), logging.root.handlers[:], logging.root.level
     structlog.contextvars.clear_contextvars()
     yield
