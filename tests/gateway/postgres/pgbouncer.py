@@ -40,14 +40,16 @@ def pgbouncer(database_url: str, mode: str, *, by_turns: bool) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="gw-pgb-") as path:
         folder = Path(path)
         values = {"server": server, "folder": folder, "mode": mode, "by_turns": by_turns}
-        (folder / "pgbouncer.ini").write_text(_CONFIGURATION.format(**values))
-        # It refuses to run as root.
+        configuration = folder / "pgbouncer.ini"
+        configuration.write_text(_CONFIGURATION.format(**values))
+        # It refuses to run as root. A gateway in this process may have closed its files to others.
         user = "postgres" if os.geteuid() == 0 else None
         if user is not None:
             shutil.chown(folder, user)
+            shutil.chown(configuration, user)
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                [PROGRAM, str(folder / "pgbouncer.ini")], stdout=log, stderr=log, user=user
+                [PROGRAM, str(configuration)], stdout=log, stderr=log, user=user
             )
         try:
             url = f"{address}?host={folder}&port=6432"
