@@ -129,7 +129,7 @@ def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
     """
     held = db.execute("SELECT name FROM roles WHERE until >= ?", (clock,))
     pairs = [row["name"].split(":", 1) for row in held if ":" in row["name"]]
-    nodes = db.execute("SELECT name FROM nodes WHERE seen_at > ?", (clock - _GONE_S,))
+    nodes = db.execute("SELECT name FROM nodes WHERE seen_at >= ?", (clock - _GONE_S,))
     found = {row["name"]: [role for role, of in pairs if of == row["name"]] for row in nodes}
     return {
         name: tuple([role for role in ROLES if role in roles or not roles])
