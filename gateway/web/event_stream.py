@@ -40,7 +40,16 @@ class EventConnection(ASGIHTTPConnection):
         """Answer the request."""
         with contextlib.ExitStack() as held:
             cast(dict[str, Any], self.scope)[_HELD] = held
-            await super().__call__(receive, send)
+
+            # Quart needs some turns of the loop to end a request whose client hung up, and that
+            # client may be back before them: what the answer held is free at once.
+            async def receive_or_release() -> Any:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    held.close()
+                return message
+
+            await super().__call__(receive_or_release, send)
 
     async def _send_response(self, send: Any, response: Any) -> None:
         is_stream = getattr(response, "mimetype", None) == EVENT_STREAM
