@@ -38,11 +38,7 @@ class Contestant:
 
 def _gateways(tree: Tree, rpc_url: str, task_id: str) -> Iterator[Contestant]:
     """Yield a tree's gateway, once for each server that it can run on."""
-    servers = ["hypercorn"]
-    if tree.knows("server") and tree.imports("uvicorn"):
-        servers.append("uvicorn")
-    for server in servers:
-        settings = {"server": server} if tree.knows("server") else {}
+    for settings in tree.servers:
 
         def command(port: int, data: Path, settings: dict[str, str] = settings) -> Command:
             env = environment(
@@ -58,7 +54,10 @@ def _gateways(tree: Tree, rpc_url: str, task_id: str) -> Iterator[Contestant]:
 
         name = "gateway" if tree is HERE else f"gateway {tree.name}"
         yield Contestant(
-            name=f"{name}, {server}", command=command, task_id=task_id, is_gateway=True
+            name=f"{name}, {settings.get('server', 'hypercorn')}",
+            command=command,
+            task_id=task_id,
+            is_gateway=True,
         )
 
 

@@ -36,10 +36,16 @@ class Tree:
         """Tell whether this tree has a setting."""
         return setting in _settings_of(self)
 
-    def imports(self, module: str) -> bool:
-        """Tell whether this tree's Python has a module."""
-        arguments = [self.python, "-c", f"import {module}"]
-        return subprocess.run(arguments, capture_output=True, check=False).returncode == 0
+    @property
+    def servers(self) -> list[dict[str, str]]:
+        """The settings that choose each HTTP server that this tree can run on."""
+        if not self.knows("server"):
+            return [{}]
+        found = ["hypercorn"]
+        arguments = [self.python, "-c", "import uvicorn"]
+        if subprocess.run(arguments, capture_output=True, check=False).returncode == 0:
+            found.append("uvicorn")
+        return [{"server": name} for name in found]
 
 
 HERE = Tree("this tree", BENCH.parent, sys.executable)

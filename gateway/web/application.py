@@ -155,6 +155,6 @@ def _max_body_bytes(method: str, path: str, file_paths: set[str]) -> int:
         return SMALL_BODY_BYTES
     if path == mcp.MCP_RULE:
         return generate.LARGE_BODY_BYTES if file_paths else MESSAGE_BYTES
-    if path == "/api/proxy-generate" or path in file_paths:
+    if path == generate.DIRECT_RULE or path in file_paths:
         return generate.LARGE_BODY_BYTES
     return generate.ESCAPED_BODY_BYTES if path.startswith("/api/x402/") else SMALL_BODY_BYTES

@@ -2,7 +2,8 @@
 
 import base64
 import hashlib
-from typing import cast
+from collections.abc import Coroutine
+from typing import Any, cast
 
 import attrs
 from quart import Blueprint, Response, request
@@ -29,7 +30,8 @@ from gateway.web.validation import (
 
 blueprint = Blueprint("generate", __name__)
 
-X402_RULE = "/api/x402/<slug>"
+X402_RULE, DIRECT_RULE = "/api/x402/<slug>", "/api/proxy-generate"
+X402_LIMIT, DIRECT_LIMIT = "x402", "direct"
 # The limit of requests that only ask for the price.
 PRICE_LIMIT = "price"
 # The most bytes of JSON for one prompt of 10,000 characters, all of them escaped.
@@ -42,7 +44,7 @@ _BY_READER = {"Vary": "Accept, User-Agent"}
 
 def _name_limit() -> str:
     """Return the name of the request's limit: without a payment it only asks for the price."""
-    return "x402" if _is_paid() else PRICE_LIMIT
+    return X402_LIMIT if _is_paid() else PRICE_LIMIT
 
 
 @blueprint.post(X402_RULE)
@@ -55,18 +57,8 @@ async def generate_x402(slug: str) -> Response:
     key, version = request.headers.get("Idempotency-Key"), _read_version()
     # The body's bytes have no name here: settling takes seconds, and a file would be in memory
     # twice for as long.
-    if chosen is None:
-        unpaid = await answer_unpaid(gateway, registered, await _read_data(), key, version)
-        return unpaid.to_response()
-    body, digest = await _read_body(gateway, registered, await _read_data())
-    quote, generation = await _quote_request(gateway, registered, body, key, digest)
-    way, payment = chosen
-    try:
-        accepted = await gateway.payments.accept(way, quote, generation, payment, key)
-    except PaymentRequired as refusal:
-        refused = make_challenge(gateway, quote, refusal.reason, version, way)
-        return _answer_challenge(refused).to_response()
-    return _answer_started(gateway, accepted, generation)
+    answer = await answer_x402(gateway, registered, await _read_data(), key, version, chosen)
+    return answer.to_response()
 
 
 @blueprint.get(X402_RULE)
@@ -98,6 +90,45 @@ def _is_browser() -> bool:
 def _read_version() -> int:
     """Return the version of x402 whose entry the client wants first."""
     return 1 if request.args.get("x402Version") == "1" else 2
+
+
+def answer_x402(
+    gateway: Services,
+    registered: Registered,
+    data: bytes,
+    key: str | None,
+    version: int,
+    chosen: tuple[WayToPay, str] | None,
+) -> Coroutine[Any, Any, Answer]:
+    """Return what answers a request with the payment that its headers chose, if there is one.
+
+    `data` is the body, `key` the value of `Idempotency-Key`, and `version` the version of x402.
+    It raises what the checks raise, and what `Payments.accept` raises but `PaymentRequired`.
+    """
+    if chosen is None:
+        return answer_unpaid(gateway, registered, data, key, version)
+    return _answer_paid(gateway, registered, data, key, version, chosen)
+
+
+async def _answer_paid(
+    gateway: Services,
+    registered: Registered,
+    data: bytes,
+    key: str | None,
+    version: int,
+    chosen: tuple[WayToPay, str],
+) -> Answer:
+    body, digest = await _read_body(gateway, registered, data)
+    # Settling takes seconds, and a file would be in memory twice for as long.
+    del data
+    quote, generation = await _quote_request(gateway, registered, body, key, digest)
+    way, payment = chosen
+    try:
+        accepted = await gateway.payments.accept(way, quote, generation, payment, key)
+    except PaymentRequired as refusal:
+        refused = make_challenge(gateway, quote, refusal.reason, version, way)
+        return _answer_challenge(refused)
+    return _answer_started(gateway, accepted, generation)
 
 
 async def answer_unpaid(
@@ -172,12 +203,23 @@ def _answer_challenge(challenge: Challenge) -> Answer:
     return Answer(402, challenge.encoded, {**JSON, **challenge.headers, **NOT_STORED})
 
 
-@blueprint.post("/api/proxy-generate")
-@limited("direct")
+@blueprint.post(DIRECT_RULE)
+@limited(DIRECT_LIMIT)
 async def generate_direct() -> Response:
     """Start a generation paid for by an earlier USDC transfer (spec §4.2)."""
-    gateway = services()
-    body = await decode(gateway, wire.DirectBody, await _read_data())
+    key = request.headers.get("Idempotency-Key")
+    # The body's bytes have no name here, as above.
+    return (await answer_direct(services(), await _read_data(), key)).to_response()
+
+
+async def answer_direct(gateway: Services, data: bytes, key: str | None) -> Answer:
+    """Return the task that a transfer pays for; `key` is the value of `Idempotency-Key`.
+
+    Raises what the checks raise, and what `Payments.accept_direct` raises.
+    """
+    body = await decode(gateway, wire.DirectBody, data)
+    # Looking at the chain takes a while, and a file would be in memory twice for as long.
+    del data
     if gateway.settings.require_payer_signature and body.payer_signature is None:
         raise ValidationError(
             "payerSignature is missing. This gateway takes a transfer only with its sender's "
@@ -187,9 +229,8 @@ async def generate_direct() -> Response:
     generation = await check_request(gateway, body, registered)
     quote = gateway.quote(registered.endpoint, generation)
     proof = await _read_payer_proof(gateway, body, quote)
-    key = check_idempotency_key(request.headers.get("Idempotency-Key"))
     accepted = await gateway.payments.accept_direct(
-        quote, generation, body.tx_hash.lower(), key, proof
+        quote, generation, body.tx_hash.lower(), check_idempotency_key(key), proof
     )
     return _answer_started(gateway, accepted, generation)
 
@@ -223,9 +264,7 @@ async def _read_data() -> bytes:
     return data
 
 
-def _answer_started(
-    gateway: Services, accepted: Accepted, generation: GenerationRequest
-) -> Response:
+def _answer_started(gateway: Services, accepted: Accepted, generation: GenerationRequest) -> Answer:
     headers = {**JSON, **NOT_STORED, **accepted.headers}
     body = wire.started(accepted.task, gateway.callback_secret(accepted.task, generation))
-    return Answer(200, wire.dumps(body).encode(), headers).to_response()
+    return Answer(200, wire.dumps(body).encode(), headers)

@@ -3,7 +3,7 @@
 import json
 import random
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
@@ -85,11 +85,20 @@ _ODD_BODIES = (
 )
 
 
-def odd_requests(seed: object, count: int, task_id: str) -> Iterator[Asked]:
-    """Yield requests about a gateway's price, a task of it, and its health."""
+def odd_requests(
+    seed: object, count: int, task_id: str, plain: Sequence[Asked] = ()
+) -> Iterator[Asked]:
+    """Yield requests about a gateway's price, a task of it, and its health.
+
+    Where plain requests are given, the odd ones are made of them instead.
+    """
     chance = random.Random(str(seed))
     for _ in range(count):
-        asked = chance.choices((_price, _poll, _health), (6, 3, 1))[0](chance, task_id)
+        if plain:
+            asked = chance.choice(plain)
+            asked = attrs.evolve(asked, pieces=_cut(chance, b"".join(asked.pieces)))
+        else:
+            asked = chance.choices((_price, _poll, _health), (6, 3, 1))[0](chance, task_id)
         for _ in range(chance.choices((0, 1, 2), (3, 5, 2))[0]):
             asked = chance.choice(_ODDITIES)(chance, asked)
         if asked.end == HUNG_UP and asked.method != "POST":
