@@ -98,7 +98,8 @@ class FastPath:
         if not is_small or headers.get(b"content-type") not in _JSON:
             return None
         body = SmallBody(int(length), self._app.config["BODY_TIMEOUT"], self._memory)
-        if path == generate.DIRECT_RULE and not query:
+        # Without a length the body may be as large as one with a file.
+        if path == generate.DIRECT_RULE and not query and b"content-length" in headers:
             return DirectPurchase(_text_of(headers, b"idempotency-key"), body)
         if path.startswith(_X402):
             return _read_sale(gateway, path[len(_X402) :], query, headers, body)
