@@ -30,6 +30,8 @@ class DiskOutputs:
 
     def __init__(self, folder: Path, secret: str) -> None:
         self._folder = folder
+        # Whether this process has made sure that a power cut leaves the folder.
+        self._is_rooted = False
         self._signer = Signer(secret, salt="files", digest_method=hashlib.sha256)
         # Each poll of a finished task shows the same links for an hour.
         self._sign = functools.lru_cache(maxsize=_KEPT_SIGNATURES)(self._signer.get_signature)
@@ -37,26 +39,38 @@ class DiskOutputs:
     async def save(self, folder: str, result: Result) -> StoredResult:
         """Write outputs durably with their hashes; text becomes an output of its own."""
         with _translate_errors("take outputs"):
-            stored = [
-                await asyncio.to_thread(self._write, key_of(folder, number, output), output)
-                for number, output in enumerate(outputs_of(result))
-            ]
+            stored = await asyncio.to_thread(self._write_all, folder, outputs_of(result))
         return StoredResult(outputs=tuple(stored), text=result.text)
 
-    def _write(self, key: str, output: Output) -> StoredOutput:
-        """Write one file so that after a power cut it is there whole, or not at all."""
-        path = self._folder / key
+    def _write_all(self, folder: str, outputs: Sequence[Output]) -> list[StoredOutput]:
+        """Write files so that after a power cut each is there whole, or not at all.
+
+        Their names are durable when this returns, but not before.
+        """
+        path = self._folder / folder
+        self._make_folder(path)
+        stored = []
+        for number, output in enumerate(outputs):
+            key = key_of(folder, number, output)
+            _write_whole(self._folder / key, output.data)
+            stored.append(describe_output(key, output))
+        # The outputs' folder comes last: what made the files' names durable made its own so, too,
+        # on most file systems, and then its sync has nothing to do.
+        _sync_folder(path)
+        _sync_folder(self._folder)
+        return stored
+
+    def _make_folder(self, path: Path) -> None:
+        """Make a folder for outputs, and the folder of all of them durably."""
+        if self._is_rooted:
+            # Somebody may have removed the folder of all.
+            with contextlib.suppress(FileNotFoundError):
+                path.mkdir(FOLDER_MODE, exist_ok=True)
+                return
         self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        with open(partial, "wb", opener=private_opener) as file:
-            file.write(output.data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        for folder in (path.parent, self._folder, self._folder.parent):
-            _sync_folder(folder)
-        return describe_output(key, output)
+        _sync_folder(self._folder.parent)
+        self._is_rooted = True
+        path.mkdir(FOLDER_MODE, exist_ok=True)
 
     async def links(
         self, outputs: Sequence[StoredOutput], *, now: float, expires_at: float
@@ -144,6 +158,16 @@ def describe_output(key: str, output: Output) -> StoredOutput:
         width=output.width,
         height=output.height,
     )
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write one file under another name, and give it its own when its bytes are durable."""
+    partial = path.with_suffix(".partial")
+    with open(partial, "wb", opener=private_opener) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
 
 
 def _find_old_files(folders: Iterable[Path], before: float) -> list[Kept]:

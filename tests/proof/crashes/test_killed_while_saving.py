@@ -39,7 +39,7 @@ result = Result(outputs=(Output(data=b"whole" * 20_000, media_type="image/png"),
 asyncio.run(DiskOutputs(folder, "secret").save(lease, result))
 print("saved")
 """
-_STEPS = 12  # two files: open, sync, rename, and three folders synced
+_STEPS = 9  # the parent folder synced; two files: open, sync, rename; their folders synced
 
 
 def killed_at(step: int, folder) -> bool:

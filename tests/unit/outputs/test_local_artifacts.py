@@ -1,10 +1,12 @@
 """Outputs on the disk: there whole after a power cut, and behind links that cannot be bent."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from gateway import Result
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain import StoredOutput
 from gateway.errors import NotFound
@@ -33,8 +35,9 @@ def opened(artifacts, link, *, now=NOW) -> Path:
 # -- durably
 
 
-async def test_the_bytes_are_on_the_disk_before_the_name_is(local, folder, monkeypatch):
-    """File synced, then renamed, then every folder on the way synced."""
+@pytest.fixture
+def steps(monkeypatch) -> list[tuple[str, str]]:
+    """What was made durable and renamed, in this order."""
     steps = []
     fsync, replace = os.fsync, Path.replace
 
@@ -49,13 +52,43 @@ async def test_the_bytes_are_on_the_disk_before_the_name_is(local, folder, monke
 
     monkeypatch.setattr(os, "fsync", recorded_fsync)
     monkeypatch.setattr(Path, "replace", recorded_replace)
+    return steps
+
+
+ONE_FILE = [("sync", ".partial"), ("rename", ".partial")]
+
+
+async def test_the_bytes_are_on_the_disk_before_the_name_is(local, folder, steps):
+    """File synced, then renamed, then every folder with a new name in it synced."""
+    folders = [("sync", LEASE), ("sync", "outputs")]
     await local.save(LEASE, PICTURE)
-    assert steps[:2] == [("sync", ".partial"), ("rename", ".partial")]
-    assert {name for kind, name in steps[2:] if kind == "sync"} == {
-        LEASE,
-        "outputs",
-        folder.parent.name,
-    }
+    assert steps == [("sync", folder.parent.name), *ONE_FILE, *folders]
+    steps.clear()
+    await local.save(LEASE, Result(outputs=PICTURE.outputs, text="a picture"))
+    assert steps == [*ONE_FILE, *ONE_FILE, *folders]
+
+
+async def test_an_outputs_folder_that_was_removed_is_made_durably_again(local, folder, steps):
+    await local.save(LEASE, PICTURE)
+    shutil.rmtree(folder)
+    steps.clear()
+    (output,) = (await local.save(LEASE, PICTURE)).outputs
+    assert steps[0] == ("sync", folder.parent.name)
+    assert (folder / output.key).read_bytes() == PNG
+
+
+async def test_a_folder_whose_sync_failed_is_synced_by_the_next_save(
+    local, folder, steps, monkeypatch
+):
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OutputStoreUnavailable):
+            await local.save(LEASE, PICTURE)
+    await local.save(LEASE, PICTURE)
+    assert steps[0] == ("sync", folder.parent.name)
 
 
 async def test_a_full_disk_is_not_the_providers_fault_and_leaves_no_output(
