@@ -60,6 +60,13 @@ class WebhookQueue(Protocol):
         """
         ...
 
+    async def earliest(self) -> float | None:
+        """Return when the first event of all is or was due, or None where none waits.
+
+        It costs next to nothing: every task that ends is a reason to ask.
+        """
+        ...
+
     async def next_due(self, *, now: float) -> float | None:
         """Return the next time after `now` at which an event may be sent, or None."""
         ...

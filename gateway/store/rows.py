@@ -33,6 +33,8 @@ RunWrite = Callable[..., Awaitable[Any]]
 """Runs a write, given as a function of the connection and its further arguments."""
 ReadRows = Callable[..., Awaitable[list[Row]]]
 """Returns the rows of a query, given as SQL and its parameters."""
+ReadRow = Callable[..., Awaitable[Row | None]]
+"""Returns the first row of a query that reads one by a key or an index, given in the same way."""
 
 _CONVERTER = cattrs.Converter()
 _CONVERTER.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))
@@ -179,13 +181,13 @@ def refund_case_of(row: Row) -> RefundCase:
     )
 
 
-def lease_of(row: Row, data: bytes | None) -> Lease:
-    """Return the lease in a leased row of `tasks`; `data` is the file of its request."""
+def lease_of(row: Row) -> Lease:
+    """Return the lease in a leased row of `tasks`, with the file of its request as `data`."""
     return Lease(
         task_id=row["id"],
         token=row["lease_token"],
         slug=row["slug"],
-        request=request_of(row["request"], data),
+        request=request_of(row["request"], row["data"]),
         attempt=row["attempt"],
         until=row["due_at"],
         started_at=row["started_at"],

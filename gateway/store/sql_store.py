@@ -54,7 +54,7 @@ class SqlStore(ABC):
     ) -> None:
         self.fitness = Fitness()
         self._node_name = node
-        self.queue = SqlQueue(self._write, self._query, node)
+        self.queue = SqlQueue(self._write, self._query, self._read_row, node)
         self.nodes: NodeRecords = (
             SqlNodes(self._read, self._write, node, self.fitness, roles)
             if node is not None
@@ -63,7 +63,7 @@ class SqlStore(ABC):
         self.refunds = SqlRefunds(self._write, self._rows)
         self.payers = SqlPayers(self._write, self._rows, self._query)
         self.methods = SqlMethodPayments(self._read, self._write)
-        self.webhooks = SqlWebhooks(self._write, self._rows)
+        self.webhooks = SqlWebhooks(self._write, self._rows, self._row)
         self.operators = SqlOperators(self._read, self._write, self._open_sums)
 
     @cached_property
@@ -85,7 +85,7 @@ class SqlStore(ABC):
         """Run a short function that only reads; it waits for no commit."""
 
     async def _read_row(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Run a function that reads one row by its key."""
+        """Run a function that reads one row by its key, or the first one of an index."""
         return await self._read(function, *arguments)
 
     @abstractmethod
@@ -99,8 +99,11 @@ class SqlStore(ABC):
     async def _rows(self, sql: str, *parameters: object) -> list[Row]:
         return await self._query(_fetch_rows, sql, parameters)
 
+    async def _row(self, sql: str, *parameters: object) -> Row | None:
+        return await self._read_row(_fetch_row, sql, parameters)
+
     async def _find_task(self, sql: str, *parameters: object) -> Task | None:
-        row = await self._read_row(_fetch_row, sql, parameters)
+        row = await self._row(sql, *parameters)
         return task_of(row) if row is not None else None
 
     # -- payments

@@ -11,9 +11,12 @@ from gateway.store.rows import RunWrite
 class SqlQueue:
     """Tasks from queued to ended. Implements `contracts.TaskQueue`."""
 
-    def __init__(self, write: RunWrite, query: RunWrite, node: str | None) -> None:
+    def __init__(
+        self, write: RunWrite, query: RunWrite, read_row: RunWrite, node: str | None
+    ) -> None:
         self._write = write
         self._query = query
+        self._read_row = read_row
         # None: the only node of its database.
         self._node = node
 
@@ -72,7 +75,9 @@ class SqlQueue:
         return int(await self._write(tasks.recover, now, self._node))
 
     async def next_due(self, resting: Sequence[str] = ()) -> float | None:
-        due: float | None = await self._query(tasks.next_due, resting)
+        # Where no slug rests it is the first entry of an index; else every task that waits is read.
+        run = self._query if resting else self._read_row
+        due: float | None = await run(tasks.next_due, resting)
         return due
 
     async def depth(self) -> dict[str, int]:

@@ -51,15 +51,11 @@ def _lease_task(
                lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?)
            WHERE id = ?
            RETURNING id, slug, request, attempt, lease_token, due_at, started_at, handle,
-               sent_at, payment_id, request_id""",
+               sent_at, payment_id, request_id,
+               (SELECT data FROM task_files WHERE task_id = tasks.id) AS data""",
         (TaskStatus.PROCESSING, secrets.token_hex(16), node, now + lease_s, now, task_id),
     ).fetchone()
-    return lease_of(row, _read_file(db, task_id))
-
-
-def _read_file(db: Connection, task_id: str) -> bytes | None:
-    row = db.execute("SELECT data FROM task_files WHERE task_id = ?", (task_id,)).fetchone()
-    return row[0] if row else None
+    return lease_of(row)
 
 
 def begin_submit(db: Connection, lease: Lease, now: float) -> bool:
@@ -89,20 +85,22 @@ def complete(
     provider: str | None,
 ) -> bool:
     """Write a task `completed` with its result; raises for a result that cannot be read back."""
-    load(dump(result), StoredResult)
-    is_leased = _change_leased(
-        db,
-        lease,
-        """status = ?, result = ?, progress = 1, completed_at = ?, expires_at = ?,
-           cost_micros = ?, cost_source = ?, provider = ?, lease_token = NULL""",
-        *(TaskStatus.COMPLETED, dump(result), now, expires_at),
-        *((cost.micros, cost.source) if cost is not None else (None, None)),
-        provider,
-    )
-    if is_leased:
-        _delete_file(db, lease.task_id)
-        add_event(db, lease.task_id, EventType.TASK_COMPLETED, now)
-    return is_leased
+    written = dump(result)
+    load(written, StoredResult)
+    row = db.execute(
+        """UPDATE tasks SET status = ?, result = ?, progress = 1, completed_at = ?, expires_at = ?,
+               cost_micros = ?, cost_source = ?, provider = ?, lease_token = NULL
+           WHERE id = ? AND lease_token = ? RETURNING callback_url""",
+        (
+            *(TaskStatus.COMPLETED, written, now, expires_at),
+            *((cost.micros, cost.source) if cost is not None else (None, None)),
+            *(provider, lease.task_id, lease.token),
+        ),
+    ).fetchone()
+    if row is None:
+        return False
+    _note_end(db, lease, row["callback_url"], EventType.TASK_COMPLETED, now)
+    return True
 
 
 def fail(
@@ -118,14 +116,13 @@ def fail(
     row = db.execute(
         """UPDATE tasks SET status = ?, code = 'GENERATION_FAILED', error = ?, details = ?,
                completed_at = ?, reason = ?, provider = ?, lease_token = NULL
-           WHERE id = ? AND lease_token = ? RETURNING payment_id""",
+           WHERE id = ? AND lease_token = ? RETURNING payment_id, callback_url""",
         (TaskStatus.FAILED, error, details, now, reason, provider, lease.task_id, lease.token),
     ).fetchone()
     if row is None:
         return False
     _owe_refund(db, row["payment_id"], details, now)
-    _delete_file(db, lease.task_id)
-    add_event(db, lease.task_id, EventType.TASK_FAILED, now)
+    _note_end(db, lease, row["callback_url"], EventType.TASK_FAILED, now)
     return True
 
 
@@ -142,9 +139,14 @@ def _owe_refund(db: Connection, payment_id: int, reason: str, now: float) -> Non
     )
 
 
-def _delete_file(db: Connection, task_id: str) -> None:
-    """Delete the file of a request whose task has ended."""
-    db.execute("DELETE FROM task_files WHERE task_id = ?", (task_id,))
+def _note_end(
+    db: Connection, lease: Lease, callback_url: str | None, kind: EventType, now: float
+) -> None:
+    """Delete the file of a request whose task has ended, and add the event; most have neither."""
+    if lease.request.attachment is not None:
+        db.execute("DELETE FROM task_files WHERE task_id = ?", (lease.task_id,))
+    if callback_url is not None:
+        add_event(db, lease.task_id, kind, now)
 
 
 def retry(db: Connection, lease: Lease, due_at: float, uncounted: int) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from gateway.contracts.webhooks import EventType, WebhookEvent
-from gateway.store.rows import ReadRows, RunWrite
+from gateway.store.rows import ReadRow, ReadRows, RunWrite
 from gateway.store.sql import Connection, Row, none_of
 
 
@@ -51,9 +51,10 @@ def _end(db: Connection, event: WebhookEvent) -> None:
 class SqlWebhooks:
     """Events from written to delivered. Implements `contracts.WebhookQueue`."""
 
-    def __init__(self, write: RunWrite, rows: ReadRows) -> None:
+    def __init__(self, write: RunWrite, rows: ReadRows, row: ReadRow) -> None:
         self._write = write
         self._rows = rows
+        self._row = row
 
     async def due(
         self,
@@ -77,6 +78,11 @@ class SqlWebhooks:
             limit,
         )
         return [_event_of(row) for row in rows]
+
+    async def earliest(self) -> float | None:
+        row = await self._row("SELECT min(due_at) FROM webhook_events")
+        due: float | None = row[0] if row is not None else None
+        return due
 
     async def next_due(self, *, now: float) -> float | None:
         sql = "SELECT min(due_at) FROM webhook_events WHERE due_at > ?"

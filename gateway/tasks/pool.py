@@ -41,6 +41,8 @@ class WorkerPool:
     resources: Resources = attrs.field(init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _working: dict[asyncio.Task[None], Attempt] = attrs.field(factory=dict, init=False)
+    # Whether the last claim got all that it asked for, so that the next one needs no look before.
+    _has_more: bool = attrs.field(default=False, init=False)
     # When to look for begun jobs although no provider has a free slot, by the loop's clock.
     _look_at: float = attrs.field(default=0.0, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -105,13 +107,11 @@ class WorkerPool:
                     is_recovered = True
                 await self._prolong_leases()
                 wanted = self._count_wanted()
-                leases = await self._claim(wanted) if wanted else []
-                for lease in leases:
-                    self._start_attempt(lease)
-                # Let each new attempt take its provider's slot before the next count.
-                await asyncio.sleep(0)
-                if len(leases) < wanted or not wanted:
-                    await self._wait_for_work(has_looked=wanted > 0)
+                pause_s = await self._find_pause_s(wanted)
+                if pause_s > 0:
+                    await self._wait_for_work(pause_s)
+                else:
+                    await self._start_some(wanted)
             except Exception:  # noqa: BLE001 - the dispatcher's edge
                 _log.exception("worker.dispatch_failed")
                 await asyncio.sleep(self.resources.timing.dispatch_pause_s)
@@ -138,15 +138,48 @@ class WorkerPool:
         is_time = asyncio.get_running_loop().time() >= self._look_at
         return min(free_workers, free_submits or int(is_time))
 
+    async def _find_pause_s(self, wanted: int) -> float:
+        """Return the seconds until a claim may find something; 0 where one may now.
+
+        A claim is a commit, even if it finds nothing. This look is none.
+        """
+        idle_s = self.resources.timing.idle_s
+        if not wanted:
+            return idle_s
+        if self._has_more:
+            return 0.0
+        due = await self.store.queue.next_due(self._find_resting())
+        pause_s = max(due - self.now(), 0.0) if due is not None else idle_s
+        if pause_s > 0:
+            self._note_look()
+        return pause_s
+
+    def _find_resting(self) -> list[str]:
+        return self.catalog.resting(self.resources.timing.patience_s)
+
+    def _note_look(self) -> None:
+        self._look_at = asyncio.get_running_loop().time() + self.resources.timing.idle_s
+
+    async def _start_some(self, wanted: int) -> None:
+        """Claim up to `wanted` tasks and begin to work on them."""
+        self._has_more = False
+        leases = await self._claim(wanted)
+        for lease in leases:
+            self._start_attempt(lease)
+        self._has_more = len(leases) >= wanted
+        if not self._has_more:
+            self._note_look()
+        # Let each new attempt take its provider's slot before the next count.
+        await asyncio.sleep(0)
+
     async def _claim(self, wanted: int) -> list[Lease]:
         """Lease up to `wanted` tasks; if cancelled meanwhile, give the leases back."""
-        timing = self.resources.timing
         claim = asyncio.create_task(
             self.store.queue.claim(
                 wanted,
-                lease_s=timing.lease_s,
+                lease_s=self.resources.timing.lease_s,
                 now=self.now(),
-                resting=self.catalog.resting(timing.patience_s),
+                resting=self._find_resting(),
             ),
             name="worker-claim",
         )
@@ -159,16 +192,11 @@ class WorkerPool:
                     await self.store.queue.give_back(lease)
             raise
 
-    async def _wait_for_work(self, *, has_looked: bool) -> None:
-        """Wait for an event, for the next due task, or for a provider that may be asked again."""
-        timing = self.resources.timing
-        pauses = [timing.idle_s]
+    async def _wait_for_work(self, pause_s: float) -> None:
+        """Wait for an event, for so long, or for a provider that may be asked again."""
+        pauses = [self.resources.timing.idle_s, pause_s]
         if self.resources.slots.free > 0:
             pauses += [one.wait_s for one in self.catalog.upstreams() if one.wait_s > 0]
-        if has_looked:
-            self._look_at = asyncio.get_running_loop().time() + timing.idle_s
-            due = await self.store.queue.next_due(self.catalog.resting(timing.patience_s))
-            pauses.append(max(due - self.now(), 0.0) if due is not None else timing.idle_s)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(pauses)):
                 await self._wake.wait()

@@ -88,9 +88,7 @@ class Deliveries:
             self._wake.clear()
             pause_s = self.timing.look_s
             try:
-                while self.is_mine() and await self._start_some():
-                    pass
-                due = await self.store.webhooks.next_due(now=self.now())
+                due = await self._start_due() if self.is_mine() else None
                 if due is not None:
                     pause_s = min(pause_s, max(due - self.now(), 0.0))
             except Exception:  # noqa: BLE001 - the dispatcher's edge
@@ -98,6 +96,15 @@ class Deliveries:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._wake.wait()
+
+    async def _start_due(self) -> float | None:
+        """Start what is due; return when the next event may be sent, or None."""
+        due = await self.store.webhooks.earliest()
+        if due is None or due > self.now():
+            return due
+        while self.is_mine() and await self._start_some():
+            pass
+        return await self.store.webhooks.next_due(now=self.now())
 
     async def _start_some(self) -> bool:
         """Start attempts, or postpone what is over its pace; returns whether there may be more."""

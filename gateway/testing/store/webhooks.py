@@ -85,6 +85,7 @@ class WebhooksContract:
         await store.webhooks.retry(event, due_at=NOW + 5)
         assert [one.task_id for one in await _due(store)] == [second.task_id]
         assert await store.webhooks.next_due(now=NOW) == NOW + 5
+        assert await store.webhooks.earliest() == NOW
         again = await _due(store, NOW + 5)
         assert [(one.task_id, one.failures) for one in again] == [
             (second.task_id, 0),
@@ -99,6 +100,7 @@ class WebhooksContract:
         await store.webhooks.end(event)
         assert await _due(store, NOW + 10**6) == []
         assert await store.webhooks.next_due(now=0) is None
+        assert await store.webhooks.earliest() is None
 
     async def test_what_is_busy_is_left_out(self, store: Store) -> None:
         for tx, url in enumerate((_URL, _URL, "https://other.example/"), start=1):

@@ -154,6 +154,7 @@ async def test_a_claim_that_fails_while_stopping_does_not_keep_the_dispatcher(tm
 
     async with opened(tmp_path, PlainApi(), clock, start=False) as shop:
         shop.store.queue.claim = fails
+        await shop.accept()
         shop.pool.start()
         await passed(claiming)
         draining = asyncio.create_task(shop.pool.drain(grace_s=0))

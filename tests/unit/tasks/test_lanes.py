@@ -14,6 +14,7 @@ from gateway import (
     RateLimited,
     SubmitUncertain,
     Transient,
+    signals,
 )
 from gateway.testing.store.facts import ENDPOINT
 from tests.unit.tasks.engine_shop import PATIENCE_S, PICTURE, Gate, PlainApi, opened, passed, until
@@ -30,6 +31,26 @@ async def test_an_accepted_task_starts_by_an_event_and_not_by_a_look_at_the_queu
     await shop.accept()
     await passed(gate.entered)
     gate.open.set()
+
+
+async def test_a_wake_that_finds_no_work_commits_nothing(shop):
+    shop.time(idle_s=3600.0)
+    shop.pool.start()
+    await shop.ended(await shop.accept())
+    await shop.idle()
+    await asyncio.sleep(0.05)
+    commits = []
+
+    def count(_, seconds):
+        commits.append(seconds)
+
+    with signals.batch_committed.connected_to(count):
+        for _ in range(3):
+            shop.pool.wake()
+            await asyncio.sleep(0.02)
+        assert commits == []
+        await shop.ended(await shop.accept())
+    assert commits
 
 
 async def test_no_more_than_the_lanes_work_at_once(shop):
