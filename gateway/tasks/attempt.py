@@ -8,7 +8,7 @@ import structlog
 
 from gateway import signals
 from gateway.contracts import Lease
-from gateway.domain import MAX_ATTEMPTS, Endpoint, Handle, Link, Result
+from gateway.domain import MAX_ATTEMPTS, Endpoint, Handle, Result
 from gateway.errors import (
     ContentPolicy,
     HandleLost,
@@ -22,7 +22,7 @@ from gateway.log_context import bind_task
 from gateway.plugins.catalog import Registered
 from gateway.redaction import hide_prompt
 from gateway.signals import tell
-from gateway.tasks.delivery import Delivery, check_shape
+from gateway.tasks.delivery import Delivery, check_shape, has_links
 from gateway.tasks.job import AttemptJob, LeaseLost
 from gateway.tasks.outcome import Outcome
 from gateway.tasks.polling import JobPoller
@@ -50,6 +50,7 @@ class Attempt:
     until: float = attrs.field(init=False)
     _job: AttemptJob | None = attrs.field(default=None, init=False)
     _running: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _heartbeat: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     @until.default
     def _leased_until(self) -> float:
@@ -58,13 +59,17 @@ class Attempt:
     async def run(self) -> None:
         """Work to the end. If cancelled, give the lease back, which costs the task no attempt."""
         self._running = asyncio.current_task()
-        self._bind_log()
+        registered = self._find_registered()
+        self._bind_log(registered)
         begin_notes()
         hide_prompt(self.lease.request.prompt)
-        heartbeat = asyncio.create_task(self._keep_lease(), name=f"lease-{self.lease.task_id}")
+        # Most attempts of a fast provider end before their first heartbeat.
+        timer = asyncio.get_running_loop().call_later(
+            self.resources.timing.heartbeat_s, self._start_heartbeat
+        )
         try:
-            with self.resources.spans.around("attempt", self._about()):
-                await self._work()
+            with self._span():
+                await self._work(registered)
         except asyncio.CancelledError:
             await self._give_back()
             raise
@@ -73,12 +78,22 @@ class Attempt:
         except Exception:  # noqa: BLE001 - an attempt's edge: its lease runs out
             _log.exception("worker.lane_failed", task=self.lease.task_id)
         finally:
-            heartbeat.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await heartbeat
+            timer.cancel()
+            await self._stop_heartbeat()
 
-    def _bind_log(self) -> None:
-        registered, lease = self._find_registered(), self.lease
+    def _start_heartbeat(self) -> None:
+        self._heartbeat = asyncio.create_task(
+            self._keep_lease(), name=f"lease-{self.lease.task_id}"
+        )
+
+    async def _stop_heartbeat(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._heartbeat
+
+    def _bind_log(self, registered: Registered | None) -> None:
+        lease = self.lease
         bind_task(
             task=lease.task_id,
             slug=lease.slug,
@@ -86,6 +101,10 @@ class Attempt:
             provider=registered.endpoint.provider if registered is not None else None,
             request=lease.request_id,
         )
+
+    def _span(self) -> contextlib.AbstractContextManager[None]:
+        spans = self.resources.spans
+        return spans.around("attempt", self._about()) if spans.openers else contextlib.nullcontext()
 
     def _about(self) -> About:
         """Return what the attempt's span is about: what its log lines carry."""
@@ -102,18 +121,18 @@ class Attempt:
 
     async def _keep_lease(self) -> None:
         """Prolong the lease from time to time, and at once if there is progress to write down."""
-        timing, waited_s = self.resources.timing, 0.0
+        timing = self.resources.timing
+        waited_s = timing.heartbeat_s
         while True:
+            has_progress = self._job is not None and self._job.has_unwritten_progress
+            if has_progress or waited_s >= timing.extend_s:
+                waited_s = 0.0
+                try:
+                    await self.prolong()
+                except Exception:  # noqa: BLE001 - the next one may work before the lease ends
+                    _log.exception("worker.extend_failed", task=self.lease.task_id)
             await asyncio.sleep(timing.heartbeat_s)
             waited_s += timing.heartbeat_s
-            has_progress = self._job is not None and self._job.has_unwritten_progress
-            if not has_progress and waited_s < timing.extend_s:
-                continue
-            waited_s = 0.0
-            try:
-                await self.prolong()
-            except Exception:  # noqa: BLE001 - the next extension may work before the lease ends
-                _log.exception("worker.extend_failed", task=self.lease.task_id)
 
     async def prolong(self) -> None:
         """Prolong the lease and write progress down; stop the attempt if it has lost the lease."""
@@ -126,13 +145,13 @@ class Attempt:
         if not is_kept and self._running is not None:
             self._running.cancel()
 
-    async def _work(self) -> None:
+    async def _work(self, registered: Registered | None) -> None:
         """Look at what an earlier attempt has begun, then generate or fail the task.
 
         The provider's slot is taken before the first await: another attempt could take it in
         between.
         """
-        registered, lease = self._find_registered(), self.lease
+        lease = self.lease
         provider = registered.upstream.provider.name if registered is not None else None
         outcome = Outcome(self.resources, lease, provider)
         is_begun = lease.handle is not None or lease.sent_at is not None
@@ -254,7 +273,7 @@ class Attempt:
         try:
             return await delivery.check(fetched, endpoint)
         except ResultUnusable as error:
-            if _has_links(result):
+            if has_links(result):
                 raise LinkDead(str(error)) from error
             raise
 
@@ -265,15 +284,11 @@ class Attempt:
         results than turns wait in memory for a slot.
         """
         check_shape(result)
-        if not _has_links(result):
+        if not has_links(result):
             return await delivery.fetch(result)
         async with contextlib.AsyncExitStack() as turn, self.resources.slots.released():
             await turn.enter_async_context(self.resources.fetching)
             return await delivery.fetch(result)
-
-
-def _has_links(result: Result) -> bool:
-    return any(isinstance(output, Link) for output in result.outputs)
 
 
 async def _save_handle(begun: Handle, job: AttemptJob) -> Handle:

@@ -62,7 +62,7 @@ class Writer:
             raise RuntimeError("the store is not open")
         answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
         self._queue.put_nowait((write, answer))
-        return await asyncio.shield(answer)
+        return await answer
 
     async def run_between_batches(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
         """Run a function between two batches, outside of BEGIN and COMMIT."""

@@ -8,7 +8,17 @@ import structlog
 
 from gateway import ContentPolicy, InvalidInput, Link, Output, Result
 from gateway.domain import GenerationRequest
-from tests.unit.tasks.engine_shop import PAPER, TEXT, Gate, PlainApi, opened, stopped, until
+from gateway.sandbox.pictures import Pictures
+from tests.unit.tasks.engine_shop import (
+    PAPER,
+    PICTURE,
+    TEXT,
+    Gate,
+    PlainApi,
+    opened,
+    stopped,
+    until,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +47,25 @@ async def test_whatever_a_provider_raises_is_a_failed_attempt(shop, error):
     assert len(shop.provider.requests) == 4
     shop.provider.script = []
     assert (await shop.ended(await shop.accept())).status == "completed"
+
+
+async def test_a_list_that_the_plugin_changes_later_changes_no_result(shop, monkeypatch):
+    kept = [*PICTURE.outputs]
+
+    async def returns(request, job):
+        return Result(outputs=kept)
+
+    check = Pictures.check
+
+    async def check_later(pictures, result, wanted):
+        kept.clear()
+        return await check(pictures, result, wanted)
+
+    monkeypatch.setattr(Pictures, "check", check_later)
+    shop.provider.script = [returns]
+    shop.pool.start()
+    task = await shop.ended(await shop.accept())
+    assert (task.status, len(task.result.outputs)) == ("completed", 1)
 
 
 @pytest.mark.parametrize(
