@@ -10,6 +10,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+from typing import Any
 
 import h11
 import hypercorn.protocol
@@ -34,6 +35,8 @@ class Http1Protocol(H11Protocol):
     _is_answered = False
     _is_closed = False
     _unread_bytes = 0
+    # The head of an answer whose body has not begun.
+    _head = b""
 
     async def handle(self, event: ConnectionEvent) -> None:
         """Read a client's bytes, or drop them where its request has been answered already."""
@@ -78,6 +81,20 @@ class Http1Protocol(H11Protocol):
             event = dataclasses.replace(event, headers=headers)
         await super().stream_send(event)
 
+    async def _send_h11_event(self, event: Any) -> None:
+        """Send the head of an answer together with what follows it, and nothing that is empty."""
+        try:
+            data = self.connection.send(event) or b""
+        except h11.LocalProtocolError:
+            if self.connection.their_state is not h11.ERROR:
+                raise
+            return
+        if isinstance(event, h11.Response):
+            self._head = data
+        elif data or self._head:
+            data, self._head = self._head + data, b""
+            await self.send(RawData(data=data))
+
     async def _maybe_recycle(self) -> None:
         """Keep the connection for the next request, or close it.
 
@@ -85,6 +102,10 @@ class Http1Protocol(H11Protocol):
         half is closed when the client closes, after Hypercorn's keep-alive timeout, or when the
         server stops.
         """
+        if self._head:
+            # The app has ended without a body: its client is told as much as there is.
+            head, self._head = self._head, b""
+            await self.send(RawData(data=head))
         is_whole = self.connection.our_state in (h11.DONE, h11.MUST_CLOSE)
         if not is_whole:
             # The app has given the answer up, and its client may never read what is left.

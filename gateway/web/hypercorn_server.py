@@ -10,6 +10,7 @@ from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
 from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, MAX_HEAD_BYTES, STOP_S
+from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
 from gateway.web.services import FAILURE
 
@@ -20,6 +21,7 @@ async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
     Raises what stopped the app's start.
     """
     speak_http1_only()
+    watch_lightly()
     # Hypercorn's types describe an ASGI app by its shape, and Quart's does not fit.
     asgi: Any = app
     try:

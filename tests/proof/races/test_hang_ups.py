@@ -11,6 +11,7 @@ import struct
 import pytest
 from hypercorn.asyncio import serve
 
+from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
 from gateway.web.hypercorn_server import hypercorn_config
 from gateway.web.server import listen
@@ -47,6 +48,7 @@ def served(http_server):
 
 async def serve_by_hypercorn(app, listener, stop) -> None:
     speak_http1_only()
+    watch_lightly()
 
     async def without_lifespan(scope, receive, send):
         if scope["type"] != "lifespan":

@@ -1,0 +1,103 @@
+"""Hypercorn's connections as a client sees them: kept, closed when idle, an answer cut short."""
+
+import asyncio
+import contextlib
+
+import pytest
+from hypercorn.asyncio import serve
+
+from gateway.web.hypercorn_connection import watch_lightly
+from gateway.web.hypercorn_protocol import speak_http1_only
+from gateway.web.hypercorn_server import hypercorn_config
+from gateway.web.server import listen
+
+ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
+IDLE_S = 0.4
+
+
+async def app(scope, receive, send) -> None:
+    if scope["type"] == "lifespan":
+        while (await receive())["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    about = {"type": "http.response.start", "status": 200}
+    if scope["path"] == "/slow":
+        await asyncio.sleep(3 * IDLE_S)
+    if scope["path"] == "/cut":
+        await send(about | {"headers": [(b"content-length", b"5")]})
+        return
+    await send(about | {"headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@pytest.fixture
+async def connect():
+    """Serve with a short idle time; returns what opens a connection."""
+    speak_http1_only()
+    watch_lightly()
+    stop = asyncio.Event()
+    with listen("127.0.0.1:0") as listener:
+        port, config = listener.getsockname()[1], hypercorn_config(listener)
+        config.keep_alive_timeout, config.read_timeout = IDLE_S, 60
+        config.errorlog = None
+        server = asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait, mode="asgi"))
+        async with contextlib.AsyncExitStack() as stack:
+
+            async def connect():
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                stack.callback(writer.close)
+                return reader, writer, stop
+
+            yield connect
+        stop.set()
+        await server
+
+
+async def ask(reader, writer, path=b"") -> bytes:
+    """Return the answer to one request; empty where the connection ends without one."""
+    writer.write(ASK % path)
+    head = await reader.readuntil(b"\r\n\r\n")
+    return head + await reader.readexactly(2)
+
+
+async def test_a_connection_that_asks_again_and_again_outlives_the_idle_time(connect):
+    reader, writer, _ = await connect()
+    for _ in range(8):
+        assert (await ask(reader, writer)).endswith(b"ok")
+        await asyncio.sleep(IDLE_S / 3)
+
+
+@pytest.mark.parametrize("asked", [[], [b""], [b"", b"slow"]], ids=["none", "one", "a slow one"])
+async def test_an_idle_connection_is_closed(connect, asked):
+    reader, writer, _ = await connect()
+    for path in asked:
+        assert (await ask(reader, writer, path)).endswith(b"ok")
+    async with asyncio.timeout(60):
+        assert await reader.read() == b""
+
+
+async def test_a_long_answer_is_not_idleness(connect):
+    reader, writer, _ = await connect()
+    assert (await ask(reader, writer, b"slow")).endswith(b"ok")
+    assert (await ask(reader, writer)).endswith(b"ok")
+
+
+async def test_a_stop_closes_what_is_idle_and_answers_what_is_not(connect):
+    idle, waiting = await connect(), await connect()
+    assert (await ask(*idle[:2])).endswith(b"ok")
+    waiting[1].write(ASK % b"slow")
+    await asyncio.sleep(0.1)
+    idle[2].set()
+    async with asyncio.timeout(60):
+        assert await idle[0].read() == b""
+        assert (await waiting[0].read()).endswith(b"ok")
+
+
+async def test_an_answer_without_its_body_is_sent_as_far_as_it_goes(connect):
+    reader, writer, _ = await connect()
+    writer.write(ASK % b"cut")
+    async with asyncio.timeout(60):
+        answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"content-length: 5" in answer.lower()
