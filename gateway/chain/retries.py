@@ -122,9 +122,13 @@ async def retry_refused(
         wait_s = max(wished_s(), timing.pause_s(tries))
         if loop.time() + wait_s >= deadline or (tries and not budget.take(loop.time())):
             break
-        await asyncio.sleep(wait_s)
+        # Nearly every call is answered at its first try: no turn of the loop, and no timer for it.
+        if wait_s:
+            await asyncio.sleep(wait_s)
         try:
-            async with asyncio.timeout_at(deadline if tries else None):
+            if not tries:
+                return await ask()
+            async with asyncio.timeout_at(deadline):
                 return await ask()
         except EndpointRefused as error:
             refusal = error

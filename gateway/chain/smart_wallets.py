@@ -4,6 +4,8 @@ A wallet that is not deployed wraps its signature together with the call of its 
 payment is settled by one transaction through Multicall3: the factory's call, then the token's.
 """
 
+import functools
+
 import attrs
 
 from gateway.chain.multicall import MULTICALL3, aggregate3
@@ -70,6 +72,8 @@ def _bytes_at(encoded: bytes, offset: int) -> bytes:
     return encoded[offset + 32 :][:length]
 
 
+# A purchase asks three times. A kept authorization has 32 KB at most, its signature's.
+@functools.lru_cache(maxsize=128)
 def is_signed_by_key(authorization: Authorization, network: Network) -> bool:
     """Tell whether the sender's own key signed; asks no chain."""
     digest = authorization_digest(authorization, network)

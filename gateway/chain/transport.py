@@ -5,11 +5,13 @@ providers share. A call that is cancelled there leaves the lock taken, and from 
 waits for ever. This module imports web3, so it is imported after the start.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
 from web3 import AsyncHTTPProvider
+from yarl import URL
 
 from gateway.chain.retries import EndpointRefused
 
@@ -26,11 +28,25 @@ class KeepAliveProvider(AsyncHTTPProvider):
 
     def __init__(self, url: str) -> None:
         super().__init__(url, exception_retry_configuration=None)
+        # Parsed once: it is the same in each call.
+        self._url = URL(url)
         self._session = aiohttp.ClientSession(
             raise_for_status=True,
+            # The caller bounds each call; aiohttp would start a timer of its own for each.
+            timeout=aiohttp.ClientTimeout(total=None),
             headers=self.get_request_headers(),
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_S),
         )
+
+    async def make_request(self, method: Any, params: Any) -> Any:
+        """Return the answer to a JSON-RPC request, as web3 does without its cache of answers.
+
+        Raises what `_make_request` raises, `TypeError` for parameters that are no JSON, and
+        `ValueError` for an answer that is none.
+        """
+        # web3's encoder looks at each value for types of its own; our parameters are plain JSON.
+        asked = json.dumps(self.form_request(method, params)).encode()
+        return json.loads(await self._make_request(method, asked))
 
     async def _make_request(self, method: Any, request_data: bytes) -> bytes:  # noqa: ARG002 - web3's
         """Return the body of the answer to a JSON-RPC request.
@@ -57,7 +73,7 @@ class KeepAliveProvider(AsyncHTTPProvider):
             return await self._post(data)
 
     async def _post(self, data: bytes) -> bytes:
-        async with self._session.post(str(self.endpoint_uri), data=data) as answer:
+        async with self._session.post(self._url, data=data) as answer:
             return await answer.read()
 
     async def disconnect(self) -> None:
