@@ -11,7 +11,6 @@ from typing import Any
 
 import aiohttp
 from web3 import AsyncHTTPProvider
-from yarl import URL
 
 from gateway.chain.retries import EndpointRefused
 
@@ -19,6 +18,7 @@ from gateway.chain.retries import EndpointRefused
 _BUSY = (408, 425, 429)
 _SERVER_ERROR = 500
 _CONNECTIONS = 100
+_CONNECT_S = 30.0
 # Servers on Node close an idle connection after 5 seconds.
 _KEEP_ALIVE_S = 4.0
 
@@ -28,12 +28,10 @@ class KeepAliveProvider(AsyncHTTPProvider):
 
     def __init__(self, url: str) -> None:
         super().__init__(url, exception_retry_configuration=None)
-        # Parsed once: it is the same in each call.
-        self._url = URL(url)
         self._session = aiohttp.ClientSession(
             raise_for_status=True,
             # The caller bounds each call; aiohttp would start a timer of its own for each.
-            timeout=aiohttp.ClientTimeout(total=None),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
             headers=self.get_request_headers(),
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_S),
         )
@@ -46,7 +44,7 @@ class KeepAliveProvider(AsyncHTTPProvider):
         """
         # web3's encoder looks at each value for types of its own; our parameters are plain JSON.
         asked = json.dumps(self.form_request(method, params)).encode()
-        return json.loads(await self._make_request(method, asked))
+        return json.loads(str(await self._make_request(method, asked), "utf-8"))
 
     async def _make_request(self, method: Any, request_data: bytes) -> bytes:  # noqa: ARG002 - web3's
         """Return the body of the answer to a JSON-RPC request.
@@ -73,7 +71,7 @@ class KeepAliveProvider(AsyncHTTPProvider):
             return await self._post(data)
 
     async def _post(self, data: bytes) -> bytes:
-        async with self._session.post(self._url, data=data) as answer:
+        async with self._session.post(str(self.endpoint_uri), data=data) as answer:
             return await answer.read()
 
     async def disconnect(self) -> None:

@@ -51,6 +51,25 @@ async def test_an_endpoint_of_another_chain_is_passed_over(settings, chain):
         await only.close()
 
 
+async def test_an_endpoint_whose_address_is_none_is_passed_over(settings, chain):
+    """The start cannot know it: web3 and aiohttp read the address when it is asked."""
+    for wrong in ("http://127.0.0.1:99999/", "http://127.0.0.1:84x5/"):
+        two = Web3Chain(attrs.evolve(settings, rpc_urls=(wrong, chain.rpc_url)))
+        assert (await two.head()).number >= 0
+        await two.close()
+        only = Web3Chain(attrs.evolve(settings, rpc_urls=(wrong,)))
+        with pytest.raises(ChainUnavailable):
+            await only.head()
+        await only.close()
+
+
+@pytest.mark.parametrize("answer", [b"\xff\xfe{}", b"\xef\xbb\xbf{}", b"", b"no JSON", b"[]"])
+async def test_an_answer_that_is_no_json_of_utf_8_is_no_answer(reader, chain, monkeypatch, answer):
+    monkeypatch.setattr(chain._server._http, "answer", lambda body: answer)
+    with pytest.raises(ChainUnavailable):
+        await reader.head()
+
+
 async def test_nothing_is_asked_after_closing(reader):
     await reader.head()
     await reader.close()
