@@ -31,7 +31,8 @@ class SharedAnswer(Generic[Answer]):
         """
         if self._answers and 0 <= self._now() - self._answered_at < self.kept_s:
             return self._answers[0]
-        if self._question is None:
+        # One that has ended is not under way, though its callback may run only later in this turn.
+        if self._question is None or self._question.done():
             self._question = asyncio.create_task(self._ask(ask), name="shared-answer")
             self._question.add_done_callback(self._end_question)
         return await asyncio.shield(self._question)
@@ -42,7 +43,8 @@ class SharedAnswer(Generic[Answer]):
         return answer
 
     def _end_question(self, question: asyncio.Task[Answer]) -> None:
-        self._question = None
+        if self._question is question:
+            self._question = None
         if not question.cancelled():
             # Where every caller hung up, asyncio complains about an exception that was never read.
             question.exception()

@@ -151,3 +151,26 @@ async def test_the_key_that_was_used_longest_ago_is_forgotten_first(clock, sourc
     shared = SharedAnswers(clock, kept_s=5.0, most=2)
     source.may_answer.set()
     assert [await shared.get(key, source.ask) for key in "abacab"] == [1, 2, 1, 3, 1, 4]
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("silent")])
+async def test_a_caller_in_the_turn_in_which_a_question_ends_asks_anew(clock, error):
+    shared = SharedAnswer(clock, kept_s=0.0)
+    is_ending = asyncio.get_running_loop().create_future()
+
+    async def end_now() -> str:
+        # Wakes the next caller before the question's own callbacks run.
+        is_ending.set_result(None)
+        if error is not None:
+            raise error
+        return "old"
+
+    async def call_then() -> str:
+        await is_ending
+        return await shared.get(answer)
+
+    async def answer() -> str:
+        return "new"
+
+    first, second = await asyncio.gather(shared.get(end_now), call_then(), return_exceptions=True)
+    assert (first, second) == (error or "old", "new")
