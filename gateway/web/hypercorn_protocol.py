@@ -21,6 +21,7 @@ from hypercorn.protocol.events import Event, Response
 from hypercorn.protocol.h11 import H11Protocol
 
 from gateway.web.connection_limits import IDLE_S, MAX_UNREAD_BYTES
+from gateway.web.hypercorn_stream import Stream, is_ready
 
 _VERSIONS = (b"1.0", b"1.1")
 _BAD_REQUEST = 400
@@ -47,6 +48,8 @@ class Http1Protocol(H11Protocol):
             self._expect_reading(is_answering=self.stream is not None)
         if not (self._is_answered and isinstance(event, RawData)):
             await super().handle(event)
+            if isinstance(self.stream, Stream):
+                await self.stream.hand_on()
             return
         self._unread_bytes += len(event.data)
         if self._unread_bytes > MAX_UNREAD_BYTES:
@@ -65,6 +68,22 @@ class Http1Protocol(H11Protocol):
         elif left_bytes or (is_answering and not transport.is_closing()):
             look = functools.partial(self._expect_reading, left_bytes, is_answering=is_answering)
             asyncio.get_running_loop().call_later(IDLE_S, look)
+
+    def may_write_whole(self) -> bool:
+        """Whether an answer may be written past Hypercorn: nothing of it or before it waits."""
+        transport = self._transport
+        return (
+            is_ready(self.connection)
+            and not self._is_closed
+            and not self._head
+            and self.keep_alive_requests < self.config.keep_alive_max_requests
+            and not transport.is_closing()
+            and not transport.get_write_buffer_size()
+        )
+
+    def write_now(self, data: bytes) -> None:
+        """Write bytes that wait for nobody; see `may_write_whole`."""
+        self._transport.write(data)
 
     @property
     def _transport(self) -> asyncio.WriteTransport:

@@ -12,6 +12,7 @@ from quart import Quart
 from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, MAX_HEAD_BYTES, STOP_S
 from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
+from gateway.web.hypercorn_stream import send_in_one_piece
 from gateway.web.services import FAILURE
 
 
@@ -22,6 +23,7 @@ async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
     """
     speak_http1_only()
     watch_lightly()
+    send_in_one_piece()
     # Hypercorn's types describe an ASGI app by its shape, and Quart's does not fit.
     asgi: Any = app
     try:

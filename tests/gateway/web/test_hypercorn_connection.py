@@ -9,6 +9,7 @@ from hypercorn.asyncio import serve
 from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
 from gateway.web.hypercorn_server import hypercorn_config
+from gateway.web.hypercorn_stream import send_in_one_piece
 from gateway.web.server import listen
 
 ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -36,6 +37,7 @@ async def connect():
     """Serve with a short idle time; returns what opens a connection."""
     speak_http1_only()
     watch_lightly()
+    send_in_one_piece()
     stop = asyncio.Event()
     with listen("127.0.0.1:0") as listener:
         port, config = listener.getsockname()[1], hypercorn_config(listener)

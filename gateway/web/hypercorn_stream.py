@@ -1,0 +1,84 @@
+"""One request on Hypercorn: its body comes in one message, and a plain answer leaves in one piece.
+
+Hypercorn ends each body with a message of its own, and hands each header of each answer through
+two checks that ours have passed when they were made.
+"""
+
+import functools
+import weakref
+from typing import Any, cast
+
+import hypercorn.protocol.h11
+from h11 import DONE, SEND_RESPONSE, Data, EndOfMessage, Response
+from hypercorn.protocol.events import Body, EndBody, Event, Request
+from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
+
+from gateway.web.answers import WHOLE_ANSWER
+
+# Their answers have no body.
+_BODILESS = (204, 304)
+
+
+class Stream(HTTPStream):
+    """A request and its answer."""
+
+    _held: Body | None = None
+
+    async def handle(self, event: Event) -> None:
+        """Take a part of the request; a part of its body waits for the next one."""
+        if isinstance(event, Body):
+            await self.hand_on()
+            self._held = event
+        elif isinstance(event, EndBody) and self._held is not None and not self.closed:
+            data, self._held = bytes(self._held.data), None
+            await self.app_put({"type": "http.request", "body": data, "more_body": False})
+        else:
+            await super().handle(event)
+            if isinstance(event, Request):
+                # The scope belongs to the stream: if it held the stream, both would wait for the
+                # garbage collector.
+                write = functools.partial(write_whole, weakref.ref(self))
+                cast(dict[str, Any], self.scope["extensions"])[WHOLE_ANSWER] = write
+
+    async def hand_on(self) -> None:
+        """Give the app the part of the body that waits: nothing has come after it yet."""
+        if self._held is not None:
+            held, self._held = self._held, None
+            await super().handle(held)
+
+
+def write_whole(stream_of: "weakref.ref[Stream]", status: int, lines: bytes, body: bytes) -> bool:
+    """Write an answer in one piece; False where Hypercorn itself has more to do about it."""
+    stream = stream_of()
+    if stream is None or stream.closed or stream.state is not ASGIHTTPState.REQUEST:
+        return False
+    protocol: Any = cast(Any, stream.send).__self__
+    if status in _BODILESS or not _is_plain(stream) or not protocol.may_write_whole():
+        return False
+    # h11 counts what was sent, and decides by it whether the connection stays.
+    length = [(b"content-length", b"%d" % len(body))]
+    for event in (Response(status_code=status, headers=length), Data(data=body), EndOfMessage()):
+        protocol.connection.send(event)
+    own = b"".join(b"%b: %b\r\n" % field for field in stream.config.response_headers("h11"))
+    protocol.write_now(b"".join((b"HTTP/1.1 %d \r\n" % status, lines, own, b"\r\n", body)))
+    stream.state = ASGIHTTPState.CLOSED
+    return True
+
+
+def _is_plain(stream: HTTPStream) -> bool:
+    """Whether the connection stays after the answer, and the answer has a body."""
+    scope = stream.scope
+    names = (name for name, _ in scope["headers"])
+    return (
+        scope["method"] != "HEAD" and scope["http_version"] == "1.1" and b"connection" not in names
+    )
+
+
+def is_ready(connection: Any) -> bool:
+    """Whether h11 has read a whole request, and nothing of its answer was sent."""
+    return connection.our_state is SEND_RESPONSE and connection.their_state is DONE
+
+
+def send_in_one_piece() -> None:
+    """Let every later request of this process be a `Stream`."""
+    hypercorn.protocol.h11.HTTPStream = Stream  # type: ignore[attr-defined]
