@@ -32,6 +32,17 @@ async def until_state(gateway, task, state) -> dict:
     return refund
 
 
+async def until_sent(chain, key) -> None:
+    """Wait until the chain has a refund's transaction: it is written down before it is sent."""
+
+    def counted(until: str) -> str:
+        return chain.rpc.result("eth_getTransactionCount", key.address, until)
+
+    async with asyncio.timeout(10):
+        while counted("pending") == counted("latest"):
+            await asyncio.sleep(0.02)
+
+
 async def until_problem(gateway, task, words) -> None:
     async with asyncio.timeout(10):
         while words not in ((await case_of(gateway, task)).problem or ""):
@@ -145,10 +156,11 @@ async def late(gateway, payer, provider, chain) -> dict:
     return task
 
 
-async def test_a_dropped_refund_is_sent_again(automatic, provider, payer, chain, clock):
+async def test_a_dropped_refund_is_sent_again(automatic, provider, payer, chain, clock, refund_key):
     async with running(automatic, provider, now=clock) as gateway:
         task = await late(gateway, payer, provider, chain)
         await until_state(gateway, task, "refunding")
+        await until_sent(chain, refund_key)
         sent = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
         chain.rpc.result("anvil_dropTransaction", sent[-1]["tx_hash"])
         chain.set_automine(True)
@@ -200,11 +212,12 @@ def forget(db, task_id) -> None:
 
 
 async def test_a_new_refund_key_does_not_touch_what_the_old_one_sent(
-    automatic, provider, payer, chain, clock
+    automatic, provider, payer, chain, clock, refund_key
 ):
     async with running(automatic, provider, now=clock) as gateway:
         task = await late(gateway, payer, provider, chain)
         await until_state(gateway, task, "refunding")
+        await until_sent(chain, refund_key)
     new = Account.create()
     chain.fund(new.address, eth_wei=10**18, usdc_units=1_000_000)
     changed = attrs.evolve(automatic, refund_key=new.key.hex())
