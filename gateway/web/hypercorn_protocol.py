@@ -10,6 +10,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import h11
@@ -28,6 +29,8 @@ _BAD_REQUEST = 400
 _NOT_SUPPORTED = 505
 # Together they leave open where a request ends; a proxy in front may have decided otherwise.
 _LENGTHS = {b"content-length", b"transfer-encoding"}
+# Names in small letters, and values.
+_Fields = Sequence[tuple[bytes, bytes]]
 
 
 class Http1Protocol(H11Protocol):
@@ -141,13 +144,13 @@ class Http1Protocol(H11Protocol):
             self._transport.write_eof()
         await self.send(Updated(idle=True))
 
-    def _wait_for_stream(self, request: h11.Request) -> None:
+    def _wait_for_stream(self, fields: _Fields) -> None:
         """Let the client of a stream of events be silent; bound every other one.
 
         Hypercorn closes a connection from which nothing has come for `read_timeout`, also in the
         middle of an answer. It reads that setting before each piece that it waits for.
         """
-        accepted = [value.lower() for name, value in request.headers if name == b"accept"]
+        accepted = [value.lower() for name, value in fields if name == b"accept"]
         config = self.config
         if any(b"event-stream" in value for value in accepted):
             config = copy.copy(config)
@@ -168,26 +171,28 @@ class Http1Protocol(H11Protocol):
         """Ignore `Upgrade: h2c`, as a server may (RFC 9110 §7.8)."""
 
     async def _create_stream(self, request: h11.Request) -> None:
+        # h11's own view of the headers takes ten times as long to read.
+        fields = [(name.lower(), value) for name, value in request.headers.raw_items()]
         if request.http_version not in _VERSIONS:
             await self._refuse(_NOT_SUPPORTED)
-        elif _LENGTHS.issubset(name for name, _ in request.headers):
+        elif _LENGTHS.issubset([name for name, _ in fields]):
             await self._refuse(_BAD_REQUEST)
         else:
-            self._wait_for_stream(request)
-            await super()._create_stream(_without_upgrade(request))
+            self._wait_for_stream(fields)
+            await super()._create_stream(_without_upgrade(request, fields))
 
     async def _refuse(self, status: int) -> None:
         await self._send_error_response(status)
         await self.send(Closed())
 
 
-def _without_upgrade(request: h11.Request) -> h11.Request:
-    """Return the request without `Upgrade`.
+def _without_upgrade(request: h11.Request, fields: _Fields) -> h11.Request:
+    """Return the request, which has these headers, without `Upgrade`.
 
     No route here speaks WebSocket, and Quart does not answer requests for it.
     """
-    headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
-    if len(headers) == len(request.headers):
+    headers = [(name, value) for name, value in fields if name != b"upgrade"]
+    if len(headers) == len(fields):
         return request
     return h11.Request(
         method=request.method,

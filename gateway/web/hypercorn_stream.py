@@ -9,7 +9,7 @@ import weakref
 from typing import Any, cast
 
 import hypercorn.protocol.h11
-from h11 import DONE, SEND_RESPONSE, Data, EndOfMessage, Response
+from h11 import DONE, SEND_RESPONSE, EndOfMessage, Response
 from hypercorn.protocol.events import Body, EndBody, Event, Request
 from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
 
@@ -17,6 +17,7 @@ from gateway.web.answers import WHOLE_ANSWER
 
 # Their answers have no body.
 _BODILESS = (204, 304)
+_ENDED = EndOfMessage()
 
 
 class Stream(HTTPStream):
@@ -55,14 +56,18 @@ def write_whole(stream_of: "weakref.ref[Stream]", status: int, lines: bytes, bod
     protocol: Any = cast(Any, stream.send).__self__
     if status in _BODILESS or not _is_plain(stream) or not protocol.may_write_whole():
         return False
-    # h11 counts what was sent, and decides by it whether the connection stays.
-    length = [(b"content-length", b"%d" % len(body))]
-    for event in (Response(status_code=status, headers=length), Data(data=body), EndOfMessage()):
+    for event in (_begun(status), _ENDED):
         protocol.connection.send(event)
     own = b"".join(b"%b: %b\r\n" % field for field in stream.config.response_headers("h11"))
     protocol.write_now(b"".join((b"HTTP/1.1 %d \r\n" % status, lines, own, b"\r\n", body)))
     stream.state = ASGIHTTPState.CLOSED
     return True
+
+
+@functools.cache
+def _begun(status: int) -> Response:
+    """Return what h11 hears of an answer; the bytes mean nothing to what it decides after it."""
+    return Response(status_code=status, headers=[(b"content-length", b"0")])
 
 
 def _is_plain(stream: HTTPStream) -> bool:
