@@ -148,7 +148,11 @@ def _read_authorization(text: str) -> Authorization:
 
 def _read_result(text: str) -> StoredResult:
     """Return what `load` would; `complete` proved with `load` that the result can be read."""
-    facts = json.loads(text)
+    try:
+        facts = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        # Python's own JSON has more than the standard: half of an emoji, NaN.
+        facts = json.loads(text)
     outputs = tuple([_make_output(output) for output in facts.get("outputs", ())])
     return StoredResult(outputs=outputs, text=facts.get("text"))
 

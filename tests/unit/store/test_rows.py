@@ -227,6 +227,16 @@ def test_a_request_is_read_as_it_was_written(request):
     assert "attachment" not in json.loads(rows.dump_request(request))
 
 
-@pytest.mark.parametrize("text", ['{"outputs": []}', '{"text": "a", "later": [1]}', "{}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"outputs": []}',
+        '{"text": "a", "later": [1]}',
+        "{}",
+        # Python's own JSON has more than the standard.
+        '{"text": "\\ud800"}',
+        '{"text": "a", "later": NaN}',
+    ],
+)
 def test_a_result_of_another_version_is_read_as_cattrs_reads_it(text):
     assert rows._read_result(text) == rows.load(text, StoredResult)
