@@ -4,6 +4,7 @@ It calls the functions that Quart's routes call, so it decides nothing by itself
 anything unusual goes to Quart unread: it only takes longer there (docs/architecture.md).
 """
 
+import functools
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, cast
@@ -141,8 +142,14 @@ def _is_plain(scope: _Scope, headers: _Headers) -> bool:
         and b"%" not in (scope.get("raw_path") or b"%")
         and len(headers) == len(scope["headers"])
         and _UNUSUAL.isdisjoint(headers)
-        and _HOST.fullmatch(headers.get(b"host", b"")) is not None
+        and _is_host(headers.get(b"host", b""))
     )
+
+
+# Nearly all requests name the same one.
+@functools.lru_cache(maxsize=32)
+def _is_host(host: bytes) -> bool:
+    return _HOST.fullmatch(host) is not None
 
 
 def _address(gateway: Services, scope: _Scope, headers: _Headers) -> str:
