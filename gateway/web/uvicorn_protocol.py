@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from gateway.web.answers import WHOLE_ANSWER
 from gateway.web.connection_limits import IDLE_S, MAX_HEAD_BYTES, MAX_UNREAD_BYTES
+from gateway.web.lazy_timer import LazyTimer
 
 _VERSIONS = ("1.0", "1.1")
 # Requests of one connection that wait for the answers before theirs. Each takes some kilobytes,
@@ -56,16 +57,15 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._wire = transport
         self.transport = cast(asyncio.Transport, _PoliteTransport(transport, self))
-        self.timeout_keep_alive_task = self.loop.call_later(
-            self.timeout_keep_alive, self.timeout_keep_alive_handler
-        )
+        self._idleness = LazyTimer(lambda: self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self._idleness.start()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End: no timer keeps the connection's objects."""
         # Nothing is left that a client could read.
         self._is_closing = self._is_deaf = True
         super().connection_lost(exc)
-        self._stop_timer()
+        self._idleness.end()
         self._expect_no_reading()
         # The transport and this object hold each other.
         self.transport = self._wire
@@ -118,11 +118,6 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._cut_off is not None:
             self._cut_off.cancel()
             self._cut_off = None
-
-    def _stop_timer(self) -> None:
-        if self.timeout_keep_alive_task is not None:
-            self.timeout_keep_alive_task.cancel()
-            self.timeout_keep_alive_task = None
 
     # -- bytes of requests
 
@@ -208,7 +203,7 @@ class GuardedProtocol(HttpToolsProtocol):
         cycle = weakref.ref(self.cycle)
         extensions: Any = {WHOLE_ANSWER: functools.partial(write_whole, cycle)}
         self.scope["extensions"] = extensions
-        self._stop_timer()
+        self._idleness.stop()
         self._is_body_missing = True
         # An answer before the request's end carries `Connection: close`.
         self._may_stay, self.cycle.keep_alive = self.cycle.keep_alive, False
@@ -227,6 +222,16 @@ class GuardedProtocol(HttpToolsProtocol):
         self._is_body_missing = False
         if not self.cycle.response_started and not self._is_stopping:
             self.cycle.keep_alive = self._may_stay
+
+    def on_response_complete(self) -> None:
+        """Begin the answer of the next request that waits, or the time for the next one."""
+        if self.pipeline or self.is_closing:
+            super().on_response_complete()
+            return
+        # As uvicorn does, but for its timer.
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._idleness.start()
 
     def _judge_head(self) -> HTTPStatus:
         """Return OK, or the status with which the request is refused."""

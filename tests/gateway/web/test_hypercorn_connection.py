@@ -9,7 +9,6 @@ from hypercorn.asyncio import serve
 from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
 from gateway.web.hypercorn_server import hypercorn_config
-from gateway.web.hypercorn_stream import send_in_one_piece
 from gateway.web.server import listen
 
 ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -33,16 +32,22 @@ async def app(scope, receive, send) -> None:
 
 
 @pytest.fixture
-async def connect():
+def patience() -> dict[str, float]:
+    """How long a connection may be idle, and how long it may be silent, in seconds."""
+    return {"keep_alive_timeout": IDLE_S, "read_timeout": 60}
+
+
+@pytest.fixture
+async def connect(patience):
     """Serve with a short idle time; returns what opens a connection."""
     speak_http1_only()
     watch_lightly()
-    send_in_one_piece()
     stop = asyncio.Event()
     with listen("127.0.0.1:0") as listener:
         port, config = listener.getsockname()[1], hypercorn_config(listener)
-        config.keep_alive_timeout, config.read_timeout = IDLE_S, 60
         config.errorlog = None
+        for name, seconds in patience.items():
+            setattr(config, name, seconds)
         server = asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait, mode="asgi"))
         async with contextlib.AsyncExitStack() as stack:
 
@@ -77,6 +82,25 @@ async def test_an_idle_connection_is_closed(connect, asked):
         assert (await ask(reader, writer, path)).endswith(b"ok")
     async with asyncio.timeout(60):
         assert await reader.read() == b""
+
+
+@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 60, "read_timeout": 2 * IDLE_S}])
+@pytest.mark.parametrize("begun", [b"", ASK % b"", ASK % b"" + b"GET / HTTP/1.1\r\nHo"])
+async def test_a_client_that_goes_silent_is_cut_off(connect, begun):
+    reader, writer, _ = await connect()
+    writer.write(begun)
+    async with asyncio.timeout(60):
+        assert (await reader.read()).count(b"HTTP/1.1 200") == begun.count(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 60, "read_timeout": 2 * IDLE_S}])
+async def test_each_piece_that_comes_gives_a_client_more_time(connect):
+    reader, writer, _ = await connect()
+    for byte in ASK % b"":
+        writer.write(bytes([byte]))
+        await asyncio.sleep(IDLE_S / 8)
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
 
 
 async def test_a_long_answer_is_not_idleness(connect):

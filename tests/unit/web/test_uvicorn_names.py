@@ -8,6 +8,7 @@ import ast
 import asyncio
 import inspect
 import logging
+import textwrap
 
 import pytest
 import uvicorn
@@ -108,15 +109,29 @@ async def test_it_reports_a_request_to_the_methods_that_ours_overrides():
     config = uvicorn_server.uvicorn_config(app)
     protocol, wire = Told(config, ServerState(), {}, asyncio.get_running_loop()), Wire()
     protocol.connection_made(wire)
-    assert protocol.timeout_keep_alive_task is not None
     protocol.data_received(REQUEST)
     assert called == ["begin", "head", "end"]
     async with asyncio.timeout(30):
         await wire.was_written.wait()
     assert wire.written.startswith(b"HTTP/1.1 204 ")
     assert not protocol.is_closing
-    protocol.connection_lost(None)
+    # Both are kept by ours where no request waits, with no timer of uvicorn's.
+    assert protocol.server_state.total_requests == 1
     assert protocol.timeout_keep_alive_task is None
+    protocol.connection_lost(None)
+
+
+def test_an_answers_end_does_no_more_than_ours_does():
+    source = textwrap.dedent(inspect.getsource(HttpToolsProtocol.on_response_complete))
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    assert {ast.unparse(call.func) for call in calls} == {
+        "self.transport.is_closing",
+        "self._unset_keepalive_if_required",
+        "self.flow.resume_reading",
+        "self.pipeline.pop",
+        "self._start_asgi_task",
+        "self.loop.call_later",
+    }
 
 
 def test_its_server_leaves_signals_to_a_method_and_its_end_to_an_attribute():
