@@ -10,7 +10,6 @@ import contextlib
 import copy
 import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import h11
@@ -18,8 +17,8 @@ import hypercorn.protocol
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.events import Closed, RawData, Updated
 from hypercorn.events import Event as ConnectionEvent
-from hypercorn.protocol.events import Event, Response
-from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.protocol.events import Event, Request, Response
+from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 
 from gateway.web.connection_limits import IDLE_S, MAX_UNREAD_BYTES
 from gateway.web.hypercorn_stream import Stream, is_ready
@@ -30,7 +29,7 @@ _NOT_SUPPORTED = 505
 # Together they leave open where a request ends; a proxy in front may have decided otherwise.
 _LENGTHS = {b"content-length", b"transfer-encoding"}
 # Names in small letters, and values.
-_Fields = Sequence[tuple[bytes, bytes]]
+_Fields = list[tuple[bytes, bytes]]
 
 
 class Http1Protocol(H11Protocol):
@@ -179,27 +178,37 @@ class Http1Protocol(H11Protocol):
             await self._refuse(_BAD_REQUEST)
         else:
             self._wait_for_stream(fields)
-            await super()._create_stream(_without_upgrade(request, fields))
+            await self._begin(request, fields)
+
+    async def _begin(self, request: h11.Request, fields: _Fields) -> None:
+        """Let the app answer a request, as Hypercorn does, but never by WebSocket."""
+        self.stream = Stream(
+            self.app,
+            self.config,
+            self.context,
+            self.task_group,
+            self.ssl,
+            self.client,
+            self.server,
+            self.stream_send,
+            STREAM_ID,
+        )
+        begun = Request(
+            stream_id=STREAM_ID,
+            # No route here speaks WebSocket, and Quart does not answer requests for it.
+            headers=[field for field in fields if field[0] != b"upgrade"],
+            http_version=request.http_version.decode(),
+            method=request.method.decode("ascii").upper(),
+            raw_path=request.target,
+            state=self.connection_state,
+        )
+        await self.stream.handle(begun)
+        self.keep_alive_requests += 1
+        await self.context.mark_request()
 
     async def _refuse(self, status: int) -> None:
         await self._send_error_response(status)
         await self.send(Closed())
-
-
-def _without_upgrade(request: h11.Request, fields: _Fields) -> h11.Request:
-    """Return the request, which has these headers, without `Upgrade`.
-
-    No route here speaks WebSocket, and Quart does not answer requests for it.
-    """
-    headers = [(name, value) for name, value in fields if name != b"upgrade"]
-    if len(headers) == len(fields):
-        return request
-    return h11.Request(
-        method=request.method,
-        target=request.target,
-        headers=headers,
-        http_version=request.http_version,
-    )
 
 
 def speak_http1_only() -> None:

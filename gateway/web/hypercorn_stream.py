@@ -8,7 +8,6 @@ import functools
 import weakref
 from typing import Any, cast
 
-import hypercorn.protocol.h11
 from h11 import DONE, SEND_RESPONSE, EndOfMessage, Response
 from hypercorn.protocol.events import Body, EndBody, Event, Request
 from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
@@ -82,8 +81,3 @@ def _is_plain(stream: HTTPStream) -> bool:
 def is_ready(connection: Any) -> bool:
     """Whether h11 has read a whole request, and nothing of its answer was sent."""
     return connection.our_state is SEND_RESPONSE and connection.their_state is DONE
-
-
-def send_in_one_piece() -> None:
-    """Let every later request of this process be a `Stream`."""
-    hypercorn.protocol.h11.HTTPStream = Stream  # type: ignore[attr-defined]

@@ -14,7 +14,6 @@ from hypercorn.asyncio import serve
 from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
 from gateway.web.hypercorn_server import hypercorn_config
-from gateway.web.hypercorn_stream import send_in_one_piece
 from gateway.web.server import listen
 from gateway.web.uvicorn_server import serve_started
 from tests.conftest import WALLET
@@ -50,7 +49,6 @@ def served(http_server):
 async def serve_by_hypercorn(app, listener, stop) -> None:
     speak_http1_only()
     watch_lightly()
-    send_in_one_piece()
 
     async def without_lifespan(scope, receive, send):
         if scope["type"] != "lifespan":

@@ -4,13 +4,15 @@ A test that fails here says which name a new Hypercorn lacks: read what became o
 `gateway/web/hypercorn_*.py`, and run tests/proof/process on both servers.
 """
 
+import ast
 import inspect
+import textwrap
 
 import hypercorn.asyncio.run
 import hypercorn.protocol
-import hypercorn.protocol.h11
 import pytest
 from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.protocol.events import Request
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.protocol.http_stream import HTTPStream
 
@@ -40,9 +42,9 @@ USED = [
     (TCPServer, ["self.reader", "self.writer", "self.protocol", "self.idle_task.restart(",
                  "self.idle_task.stop(", "self._initiate_server_close",
                  "self.config.read_timeout"]),
-    (H11Protocol, ["self.keep_alive_requests", "self.can_read.set(", "self.connection.send(",
+    (H11Protocol, ["self.keep_alive_requests += 1", "self.can_read.set(", "self.connection.send(",
                    "self._close_stream()", "self._send_error_response(", "self.stream.handle(",
-                   "self.stream_send,"]),
+                   "await self.context.mark_request()"]),
     (HTTPStream, ["self.app_put(", "self.closed", "self.state = ASGIHTTPState.CLOSED",
                   "self.state == ASGIHTTPState.REQUEST", "self.scope", "self.send = send"]),
 ]  # fmt: skip
@@ -69,6 +71,16 @@ def test_hypercorn_still_has_what_we_use(theirs, words):
 def test_hypercorn_looks_its_classes_up_where_we_put_ours():
     assert hypercorn.asyncio.run.TCPServer in (TCPServer, Connection)
     assert "TCPServer(" in inspect.getsource(hypercorn.asyncio.run.worker_serve)
-    assert hypercorn.protocol.h11.HTTPStream in (HTTPStream, Stream)
-    assert "HTTPStream(" in inspect.getsource(H11Protocol._create_stream)
     assert hypercorn.protocol.H11Protocol in (H11Protocol, Http1Protocol)
+
+
+@pytest.mark.parametrize("made", [HTTPStream, Request], ids=lambda one: one.__name__)
+def test_hypercorn_makes_a_request_of_the_parts_that_we_make_it_of(made):
+    def parts_in(method) -> list[str]:
+        source = ast.parse(textwrap.dedent(inspect.getsource(method)))
+        calls = [node for node in ast.walk(source) if isinstance(node, ast.Call)]
+        names = {made.__name__, made.__name__.removeprefix("HTTP")}
+        [call] = [call for call in calls if getattr(call.func, "id", "") in names]
+        return [*map(ast.unparse, call.args), *(str(keyword.arg) for keyword in call.keywords)]
+
+    assert parts_in(H11Protocol._create_stream) == parts_in(Http1Protocol._begin)
