@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from typing import Any
 
 from hypercorn.asyncio import serve
@@ -12,7 +13,6 @@ from quart import Quart
 from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, MAX_HEAD_BYTES, STOP_S
 from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
-from gateway.web.hypercorn_stream import send_in_one_piece
 from gateway.web.services import FAILURE
 
 
@@ -23,9 +23,8 @@ async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
     """
     speak_http1_only()
     watch_lightly()
-    send_in_one_piece()
     # Hypercorn's types describe an ASGI app by its shape, and Quart's does not fit.
-    asgi: Any = app
+    asgi: Any = app.asgi_app
     try:
         await serve(asgi, hypercorn_config(listener), shutdown_trigger=stop.wait)
     except LifespanFailureError as error:
@@ -33,13 +32,23 @@ async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
 
 
 class _Config(Config):
-    """Hypercorn's settings, with a listening socket that no child process inherits.
+    """Hypercorn's settings, where they are not enough."""
 
-    A child that outlives a killed gateway would keep the port busy for the next gateway.
-    """
+    _made_at = 0
+    _made: list[tuple[bytes, bytes]] = []  # noqa: RUF012 - never changed
+
+    def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
+        """Return what Hypercorn adds to each answer: the date, made anew each second."""
+        second = int(time.time())
+        if second != self._made_at:
+            self._made_at, self._made = second, super().response_headers(protocol)
+        return self._made
 
     def create_sockets(self) -> Sockets:
-        """Return Hypercorn's sockets, closed in every child process."""
+        """Return Hypercorn's sockets, closed in every child process.
+
+        A child that outlives a killed gateway would keep the port busy for the next gateway.
+        """
         sockets = super().create_sockets()
         for listener in sockets.insecure_sockets:
             listener.set_inheritable(False)

@@ -24,7 +24,7 @@ async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
     """
     await app.startup()
     try:
-        await serve_started(app, listener, stop)
+        await serve_started(app.asgi_app, listener, stop)
     finally:
         async with asyncio.timeout(STOP_S):
             await app.shutdown()
