@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import logging
 import re
 import sys
@@ -35,7 +36,7 @@ def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
     renderers: list[structlog.typing.Processor] = [
         structlog.processors.format_exc_info,
         redacting(redactor or Redactor()),
-        structlog.processors.JSONRenderer()
+        _render_json
         if log_format == "json"
         else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
     ]
@@ -43,7 +44,9 @@ def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
     structlog.configure(
         processors=[*first, *shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+        # To the process's own output, past `redacted_output`: the values are clean already, and a
+        # prompt that looks like a part of the line would be taken out of the line's own JSON.
+        logger_factory=structlog.WriteLoggerFactory(sys.stdout),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stdout)
@@ -84,6 +87,11 @@ def redacting(redactor: Redactor) -> structlog.typing.Processor:
         return event_dict
 
     return process
+
+
+def _render_json(_: Any, __: str, event: Mapping[str, Any]) -> str:
+    """Return a cleaned event as JSON; structlog's own renderer makes an encoder for each."""
+    return json.dumps(event)
 
 
 def _is_plain(event: Mapping[str, Any]) -> bool:
