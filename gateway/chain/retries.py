@@ -114,10 +114,7 @@ async def retry_refused(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
-    refusal = EndpointRefused(
-        "The chain does not answer now. Nothing was charged; try again.",
-        details="every RPC endpoint asks to be left alone for a while",
-    )
+    refusal: EndpointRefused | None = None
     for tries in range(_MOST_TRIES):
         wait_s = max(wished_s(), timing.pause_s(tries))
         if loop.time() + wait_s >= deadline or (tries and not budget.take(loop.time())):
@@ -134,7 +131,10 @@ async def retry_refused(
             refusal = error
         except TimeoutError:
             break
-    raise refusal
+    raise refusal or EndpointRefused(
+        "The chain does not answer now. Nothing was charged; try again.",
+        details="every RPC endpoint asks to be left alone for a while",
+    )
 
 
 def _jitter() -> float:

@@ -39,6 +39,8 @@ class DeliveryTiming:
     pauses_s: tuple[float, ...] = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0)
     # Between two looks at the queue without an event: another process may send refunds.
     look_s: float = 5.0
+    # Between two looks at least: every task that ends asks for one, and most have no event.
+    apart_s: float = 0.02
     # At the end, for attempts that have begun.
     drain_s: float = 5.0
 
@@ -84,9 +86,10 @@ class Deliveries:
         await self.sender.close()
 
     async def _dispatch(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
-            pause_s = self.timing.look_s
+            looked_at, pause_s = loop.time(), self.timing.look_s
             try:
                 due = await self._start_due() if self.is_mine() else None
                 if due is not None:
@@ -96,6 +99,7 @@ class Deliveries:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._wake.wait()
+            await asyncio.sleep(looked_at + self.timing.apart_s - loop.time())
 
     async def _start_due(self) -> float | None:
         """Start what is due; return when the next event may be sent, or None."""
