@@ -28,9 +28,13 @@ challenge.accepts[0].amount = "10000";
 const headers = {"PAYMENT-REQUIRED": btoa(JSON.stringify(challenge))};
 return new Response("{}", {status: 402, headers});
 """
+# The task itself is done, so no poll waits: without a pause they would soon be too many.
 _SETTLING = """
 if (!path.startsWith("/api/task/") || sessionStorage.settled) return send();
-const task = await (await send()).json();
+await new Promise((resolve) => setTimeout(resolve, 200));
+const answer = await send();
+if (!answer.ok) return answer;
+const task = await answer.json();
 const payment_now = {...task.payment, state: "settling", transaction: null};
 return Response.json({...task, status: "queued", done: false, payment: payment_now});
 """
