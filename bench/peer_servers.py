@@ -32,7 +32,8 @@ class Contestant:
     name: str
     command: Callable[[int, Path], Command]
     task_id: str
-    is_gateway: bool = False
+    # A gateway's; None for a peer.
+    tree: Tree | None = None
     poll_from: str = "SQLite"
 
 
@@ -57,7 +58,7 @@ def _gateways(tree: Tree, rpc_url: str, task_id: str) -> Iterator[Contestant]:
             name=f"{name}, {settings.get('server', 'hypercorn')}",
             command=command,
             task_id=task_id,
-            is_gateway=True,
+            tree=tree,
         )
 
 

@@ -4,7 +4,6 @@
 """
 
 import argparse
-import asyncio
 import contextlib
 import http.client
 import statistics
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import attrs
 from load import ADDRESSES, HOW_TO_GET_WRK, Load, Target, has_wrk, measure
-from part_http import completed_task
 from part_start import LIBRARIES, import_alone
 from peer_servers import ADDRESS_HEADER, Contestant, all_servers
 from place import SERVER_CORE, folder, sized
@@ -73,8 +71,8 @@ def _run(one: Contestant, core: int | None) -> Iterator[Running]:
     """Run a server within the block, from its start to its first 200 and on."""
     with folder() as name:
         port, data = free_port(), Path(name)
-        if one.is_gateway:
-            asyncio.run(completed_task(data, one.task_id))
+        if one.tree is not None:
+            one.tree.write_completed_task(data, one.task_id)
         made = one.command(port, data)
         began = time.perf_counter()
         with process(
@@ -123,7 +121,7 @@ def _measure_load(
     with contextlib.ExitStack() as stack:
         servers = [(one, stack.enter_context(_run(one, SERVER_CORE))) for one in contestants]
         for one, running in servers:
-            if one.is_gateway:
+            if one.tree is not None:
                 wait_selling(running.port)
             for target in _targets(one, running.port):
                 _measure_round(running, target, sized(1.0, 0.1))
@@ -156,7 +154,7 @@ def _measure_starts(
 
 def _letters(contestants: Sequence[Contestant]) -> dict[str, str]:
     """Return the letter of each gateway by its name; columns of ratios are headed by it."""
-    gateways = [one.name for one in contestants if one.is_gateway]
+    gateways = [one.name for one in contestants if one.tree is not None]
     return dict(zip(gateways, string.ascii_uppercase, strict=False))
 
 
@@ -250,7 +248,7 @@ def main() -> None:
         found, memory = _measure_load(contestants, chosen.rounds, chosen.seconds)
     tables = [_load_table(target, contestants, found) for target in (_CHALLENGE, _POLL)]
     print_tables(print_head(), [*tables, _start_table(contestants, starts, imports, memory)])
-    if not any(not one.is_gateway for one in everybody):
+    if all(one.tree is not None for one in everybody):
         print("The peers are not installed: run `make bench-peers`.")
 
 

@@ -11,6 +11,12 @@ from pathlib import Path
 import attrs
 
 BENCH = Path(__file__).parent
+# Its own code writes a checkout's database: an older one does not read the schema of a newer one.
+_COMPLETED_TASK = """
+import asyncio, pathlib, sys
+from part_http import completed_task
+asyncio.run(completed_task(pathlib.Path(sys.argv[1]), sys.argv[2]))
+"""
 _NAMES = """
 import attrs
 from gateway.settings import Settings
@@ -35,6 +41,13 @@ class Tree:
     def knows(self, setting: str) -> bool:
         """Tell whether this tree has a setting."""
         return setting in _settings_of(self)
+
+    def write_completed_task(self, data: Path, task_id: str) -> None:
+        """Make a database that holds one completed task, as this tree's measurements do."""
+        arguments = [self.python, "-c", _COMPLETED_TASK, str(data), task_id]
+        made = subprocess.run(arguments, cwd=self.root / "bench", check=False)
+        if made.returncode:
+            raise SystemExit(f"{self.name}: its bench/ writes no completed task to poll, see above")
 
     @property
     def servers(self) -> list[dict[str, str]]:
@@ -61,8 +74,10 @@ def tree_at(path: Path) -> Tree:
         raise SystemExit(f"{path} has no .venv/bin/python: run `make install` there")
     copy = Path(tempfile.mkdtemp(prefix="gateway-bench-", dir="/var/tmp"))
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
-    for part in ("gateway", "providers", "plugins", "static"):
-        shutil.copytree(path / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("gateway", "providers", "plugins", "static", "bench"):
+        shutil.copytree(
+            path / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", ".peers")
+        )
     return Tree(f"old ({path.name})", copy, str(python))
 
 
