@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
-from load import ADDRESSES, HOW_TO_GET_WRK, Load, Target, has_wrk, measure
+from load import ADDRESSES, HOW_TO_GET_WRK, Load, Target, first_answer, has_wrk, measure
 from part_start import LIBRARIES, import_alone
 from peer_servers import ADDRESS_HEADER, Contestant, all_servers
 from place import SERVER_CORE, folder, sized
@@ -124,6 +124,10 @@ def _measure_load(
             if one.tree is not None:
                 wait_selling(running.port)
             for target in _targets(one, running.port):
+                status, body = first_answer(target)
+                if status != target.status:
+                    said = body.decode(errors="replace")[:300]
+                    raise SystemExit(f"{one.name}, {target.name}: status {status}: {said}")
                 _measure_round(running, target, sized(1.0, 0.1))
         for _ in range(rounds):
             for which in range(2):

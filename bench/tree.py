@@ -35,8 +35,8 @@ class Tree:
     @property
     def sources(self) -> list[str]:
         """What Python imports from, with the plugin that sells the instant endpoint."""
-        parts = [self.root, self.root / "providers", self.root / "plugins", BENCH / "plugin"]
-        return [str(part) for part in parts]
+        parts = ("", "providers", "plugins", "bench/plugin")
+        return [str(self.root / part) for part in parts]
 
     def knows(self, setting: str) -> bool:
         """Tell whether this tree has a setting."""
