@@ -1,8 +1,9 @@
 """The settlement keys: which of them sends the next settlement, and whether they can pay for it."""
 
 import asyncio
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import structlog
 
@@ -10,7 +11,10 @@ from gateway import ChainUnavailable, Payment
 from gateway.chain.signer import Call, GasMoney, Signer
 from gateway.chain.smart_wallets import KEY_GAS
 from gateway.contracts import GasOfKey
+from gateway.shared_answers import SharedAnswer
 
+# A look costs a read and a call for each key, which every purchase would pay for.
+_WAITING_KEPT_S = 0.25
 _log = structlog.get_logger()
 
 
@@ -20,11 +24,15 @@ class SettlementKeys:
     A node keeps only so many waiting transactions of one sender, and 16 is a common default.
     """
 
-    def __init__(self, signers: Sequence[Signer]) -> None:
+    def __init__(self, signers: Sequence[Signer], now: Callable[[], float]) -> None:
         self._signers = signers
         self.addresses = tuple(signer.address for signer in signers)
+        # How many transactions of each key wait, by its address, at a look of a moment ago.
+        self._waiting: SharedAnswer[dict[str, int]] = SharedAnswer(now, kept_s=_WAITING_KEPT_S)
         # How many submits are under way, by the key's address: the journal does not know them yet.
         self._submitting: Counter[str] = Counter()
+        # The submits that no look has seen yet: those under way at the last one, and all since.
+        self._unseen: Counter[str] = Counter()
         # The addresses of keys that could not pay at the last look.
         self._poor: set[str] = set()
 
@@ -51,11 +59,8 @@ class SettlementKeys:
         Raises `ChainUnavailable` if no key can pay for it.
         """
         signer = await self._choose(call.gas)
-        self._submitting[signer.address] += 1
-        try:
+        with self._counted(signer.address):
             return await signer.send_new(payment, call)
-        finally:
-            self._submitting[signer.address] -= 1
 
     async def send_batch(
         self, batch: Sequence[tuple[Payment, Call]], gas_of: Callable[[int], int]
@@ -70,24 +75,33 @@ class SettlementKeys:
             count //= 2
         if count == 1:
             return None
-        self._submitting[signer.address] += 1
-        try:
+        with self._counted(signer.address):
             return await signer.send_batch(batch[:count], gas_of(count))
+
+    @contextlib.contextmanager
+    def _counted(self, address: str) -> Iterator[None]:
+        """Count a submit of a key within the block, and until a look has seen what it wrote."""
+        self._submitting[address] += 1
+        self._unseen[address] += 1
+        try:
+            yield
         finally:
-            self._submitting[signer.address] -= 1
+            self._submitting[address] -= 1
 
     async def _choose(self, gas: int) -> Signer:
         """Return the key that sends the next call of so much gas."""
         if len(self._signers) == 1:
             return self._signers[0]
         able = [signer for signer in self._signers if await self._can_pay(signer, gas)]
-        counts = await asyncio.gather(*(signer.count_waiting() for signer in able))
-        waiting = {signer.address: count for signer, count in zip(able, counts, strict=True)}
         if not able:
             raise ChainUnavailable("No settlement key can pay for gas now.")
-        return min(
-            able, key=lambda signer: waiting[signer.address] + self._submitting[signer.address]
-        )
+        waiting = await self._waiting.get(self._count_waiting)
+        return min(able, key=lambda one: waiting[one.address] + self._unseen[one.address])
+
+    async def _count_waiting(self) -> dict[str, int]:
+        self._unseen = Counter(self._submitting)
+        counts = await asyncio.gather(*(signer.count_waiting() for signer in self._signers))
+        return dict(zip(self.addresses, counts, strict=True))
 
     async def can_pay(self, gas: int) -> bool:
         """Tell whether gas is under the cap and any key can pay for several such calls."""

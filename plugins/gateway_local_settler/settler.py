@@ -60,7 +60,8 @@ class LocalSettler:
                     siblings=[each for each in addresses if each != address_of(secret)],
                 )
                 for secret in secrets
-            ]
+            ],
+            context.now,
         )
         self._batches = Batches(self._keys, context, self._is_gas_burned)
         self.addresses = self._keys.addresses

@@ -1,5 +1,8 @@
 """Which settlement key sends, when some of them cannot; signers and journal are scripted."""
 
+import asyncio
+from collections import Counter
+
 import attrs
 import pytest
 import structlog
@@ -10,6 +13,26 @@ from gateway_local_settler.keys import SettlementKeys
 
 CALL = Call(to="0x" + "11" * 20, data=b"", gas=90_000)
 PAYMENT = object()
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    now = 1_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def keys_of(clock):
+    """Return what makes the keys of these signers."""
+    return lambda *signers: SettlementKeys(signers, clock)
 
 
 @attrs.define
@@ -28,6 +51,7 @@ class Key:
         return self.is_rich
 
     async def count_waiting(self):
+        self.asked.append("count_waiting")
         return self.waiting
 
     async def resend(self, payment):
@@ -43,26 +67,44 @@ class Key:
             raise ChainUnavailable(f"{self.address} is ill")
 
 
-async def test_the_key_with_the_fewest_waiting_sends():
-    keys = SettlementKeys([Key("0xa", waiting=3), Key("0xb", waiting=2), Key("0xc", waiting=9)])
+async def test_the_key_with_the_fewest_waiting_sends(keys_of):
+    keys = keys_of(Key("0xa", waiting=3), Key("0xb", waiting=2), Key("0xc", waiting=9))
     assert await keys.submit(PAYMENT, CALL) == "sent by 0xb"
 
 
-async def test_what_is_signed_is_sent_again_though_no_key_can_pay():
-    keys = SettlementKeys([Key("0xa", is_rich=False, resends="0x1"), Key("0xb", is_rich=False)])
+async def test_purchases_of_a_moment_share_one_look_and_divide_the_free_places(keys_of):
+    first, second = Key("0xa", waiting=4), Key("0xb")
+    keys = keys_of(first, second)
+    sent = await asyncio.gather(*(keys.submit(PAYMENT, CALL) for _ in range(10)))
+    assert Counter(sent) == {"sent by 0xa": 3, "sent by 0xb": 7}
+    assert first.asked.count("count_waiting") == second.asked.count("count_waiting") == 1
+
+
+async def test_what_was_sent_since_is_looked_at_again_a_moment_later(keys_of, clock):
+    first, second = Key("0xa"), Key("0xb", waiting=1)
+    keys = keys_of(first, second)
+    assert await keys.submit(PAYMENT, CALL) == "sent by 0xa"
+    # It is mined at once, and another node of the gateway has sent two by the second key.
+    clock.now, second.waiting = clock.now + 1, 3
+    sent = [await keys.submit(PAYMENT, CALL) for _ in range(3)]
+    assert sent == ["sent by 0xa"] * 3
+
+
+async def test_what_is_signed_is_sent_again_though_no_key_can_pay(keys_of):
+    keys = keys_of(Key("0xa", is_rich=False, resends="0x1"), Key("0xb", is_rich=False))
     assert await keys.submit(PAYMENT, CALL) == "0x1"
 
 
-async def test_nothing_is_signed_while_no_key_can_pay():
+async def test_nothing_is_signed_while_no_key_can_pay(keys_of):
     poor = [Key("0xa", is_rich=False), Key("0xb", is_rich=False)]
     with pytest.raises(ChainUnavailable, match="No settlement key can pay"):
-        await SettlementKeys(poor).submit(PAYMENT, CALL)
+        await keys_of(*poor).submit(PAYMENT, CALL)
     assert [key.asked for key in poor] == [[], []]
 
 
-async def test_a_key_that_runs_dry_is_told_once_and_when_it_can_pay_again():
+async def test_a_key_that_runs_dry_is_told_once_and_when_it_can_pay_again(keys_of):
     first, second = Key("0xa"), Key("0xb")
-    keys = SettlementKeys([first, second])
+    keys = keys_of(first, second)
     with structlog.testing.capture_logs() as entries:
         await keys.submit(PAYMENT, CALL)
         second.is_rich = False
@@ -76,8 +118,8 @@ async def test_a_key_that_runs_dry_is_told_once_and_when_it_can_pay_again():
     ]
 
 
-async def test_the_trouble_of_one_key_keeps_no_other_from_its_work():
+async def test_the_trouble_of_one_key_keeps_no_other_from_its_work(keys_of):
     ill, well = Key("0xa", is_ill=True), Key("0xb")
     with pytest.raises(ChainUnavailable, match="0xa is ill"):
-        await SettlementKeys([ill, well]).tend()
+        await keys_of(ill, well).tend()
     assert (ill.asked, well.asked) == (["tend"], ["tend"])
