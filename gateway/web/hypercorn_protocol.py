@@ -48,6 +48,8 @@ class Http1Protocol(H11Protocol):
             # Hypercorn's timer would keep the socket of a client that is gone for 30 seconds.
             await self.send(Updated(idle=False))
             self._expect_reading(is_answering=self.stream is not None)
+        if self._is_closed and isinstance(event, RawData):
+            return
         if not (self._is_answered and isinstance(event, RawData)):
             await super().handle(event)
             if isinstance(self.stream, Stream):
@@ -134,6 +136,8 @@ class Http1Protocol(H11Protocol):
         is_over = self._is_closed or self.context.terminated.is_set()
         if is_over or not (is_whole and self._is_body_missing()):
             await super()._maybe_recycle()
+            if is_over:
+                await self._let_reader_go()
             return
         self._is_answered = True
         await self._close_stream()
@@ -142,6 +146,20 @@ class Http1Protocol(H11Protocol):
         with contextlib.suppress(OSError, RuntimeError):
             self._transport.write_eof()
         await self.send(Updated(idle=True))
+
+    async def end_stream(self) -> None:
+        """Hear that the app has ended, also where its connection was closed before."""
+        if self._is_closed:
+            await self._let_reader_go()
+
+    async def _let_reader_go(self) -> None:
+        """Let the reader of an ended connection go, once nothing is sent any more.
+
+        It may wait for an answer's end to read the next request, of which bytes are there already.
+        h11 would let it wait again; a new one has no bytes.
+        """
+        self.connection = h11.Connection(h11.SERVER)
+        await self.can_read.set()
 
     def _wait_for_stream(self, fields: _Fields) -> None:
         """Let the client of a stream of events be silent; bound every other one.

@@ -9,8 +9,9 @@ import weakref
 from typing import Any, cast
 
 from h11 import DONE, SEND_RESPONSE, EndOfMessage, Response
-from hypercorn.protocol.events import Body, EndBody, Event, Request
+from hypercorn.protocol.events import Body, EndBody, Event, Request, StreamClosed
 from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
+from hypercorn.typing import ASGISendEvent
 
 from gateway.web.answers import WHOLE_ANSWER
 
@@ -23,9 +24,15 @@ class Stream(HTTPStream):
     """A request and its answer."""
 
     _held: Body | None = None
+    # Puts a message into the app's queue.
+    app_put: Any = None
 
     async def handle(self, event: Event) -> None:
         """Take a part of the request; a part of its body waits for the next one."""
+        if isinstance(event, StreamClosed) and self.state is ASGIHTTPState.CLOSED:
+            # The answer is whole. The app's queue takes a few messages only, and an app that reads
+            # no more would wait for room in it itself.
+            self._forget_unread()
         if isinstance(event, Body):
             await self.hand_on()
             self._held = event
@@ -39,6 +46,20 @@ class Stream(HTTPStream):
                 # garbage collector.
                 write = functools.partial(write_whole, weakref.ref(self))
                 cast(dict[str, Any], self.scope["extensions"])[WHOLE_ANSWER] = write
+
+    async def app_send(self, message: ASGISendEvent | None) -> None:
+        """Send what the app says, or end with the app (None)."""
+        if message is None:
+            self._forget_unread()
+        await super().app_send(message)
+        if message is None:
+            await cast(Any, self.send).__self__.end_stream()
+
+    def _forget_unread(self) -> None:
+        """Drop what the app has not read of its request: whoever waits for room may go on."""
+        unread = getattr(self.app_put, "__self__", None)
+        while unread is not None and not unread.empty():
+            unread.get_nowait()
 
     async def hand_on(self) -> None:
         """Give the app the part of the body that waits: nothing has come after it yet."""

@@ -22,9 +22,17 @@ async def app(scope, receive, send) -> None:
         await send({"type": "lifespan.shutdown.complete"})
         return
     about = {"type": "http.response.start", "status": 200}
-    if scope["path"] == "/slow":
+    if scope["path"].startswith("/slow"):
         await asyncio.sleep(3 * IDLE_S)
-    if scope["path"] == "/cut":
+    if scope["path"] == "/events":
+        await send(about | {"headers": []})
+        while True:
+            await send({"type": "http.response.body", "body": b"event", "more_body": True})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(IDLE_S / 4):
+                    if (await receive())["type"] == "http.disconnect":
+                        return
+    if scope["path"].endswith("cut"):
         await send(about | {"headers": [(b"content-length", b"5")]})
         return
     await send(about | {"headers": [(b"content-length", b"2")]})
@@ -127,3 +135,49 @@ async def test_an_answer_without_its_body_is_sent_as_far_as_it_goes(connect):
         answer = await reader.read()
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert b"content-length: 5" in answer.lower()
+
+
+def served_connections() -> int:
+    """Return how many connections the server has not done with."""
+    tasks = (task.get_coro().__qualname__ for task in asyncio.all_tasks())
+    return sum("_server_callback" in name for name in tasks)
+
+
+async def all_have_ended() -> None:
+    async with asyncio.timeout(60):
+        while served_connections():  # noqa: ASYNC110 - tests look from outside
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("more", [b"", b"G", ASK % b"" * 3])
+async def test_a_stream_whose_client_hangs_up_leaves_no_connection(connect, more):
+    reader, writer, _ = await connect()
+    writer.write(ASK % b"events" + more)
+    await reader.readuntil(b"event")
+    writer.transport.abort()
+    await all_have_ended()
+
+
+@pytest.mark.parametrize("pieces", [1, 9, 10, 11, 14, 40])
+@pytest.mark.parametrize("path", [b"slow", b"slow-cut"])
+async def test_a_body_that_the_app_never_reads_keeps_no_connection(connect, path, pieces):
+    reader, writer, _ = await connect()
+    writer.write(b"POST /%b HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n" % path)
+    for _ in range(pieces):
+        writer.write(b"x")
+        await asyncio.sleep(0.005)
+    async with asyncio.timeout(60):
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+    writer.close()
+    await all_have_ended()
+
+
+@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 60, "graceful_timeout": 600}])
+async def test_a_stop_waits_for_no_request_that_has_only_begun(connect):
+    reader, writer, stop = await connect()
+    writer.write(ASK % b"slow" + b"G")
+    await asyncio.sleep(0.1)
+    stop.set()
+    async with asyncio.timeout(60):
+        assert (await reader.read()).endswith(b"ok")
+    await all_have_ended()

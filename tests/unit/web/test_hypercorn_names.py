@@ -35,7 +35,7 @@ REPLACED = [
             "_create_stream",
         },
     ),
-    (HTTPStream, Stream, {"handle"}),
+    (HTTPStream, Stream, {"handle", "app_send"}),
 ]
 # What our subclasses call or set of theirs, as it stands in their source.
 USED = [
@@ -43,6 +43,7 @@ USED = [
                  "self.idle_task.stop(", "self._initiate_server_close",
                  "self.config.read_timeout"]),
     (H11Protocol, ["self.keep_alive_requests += 1", "self.can_read.set(", "self.connection.send(",
+                   "self.can_read.wait(", "self.connection.next_event(",
                    "self._close_stream()", "self._send_error_response(", "self.stream.handle(",
                    "await self.context.mark_request()"]),
     (HTTPStream, ["self.app_put(", "self.closed", "self.state = ASGIHTTPState.CLOSED",
