@@ -49,6 +49,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _plain_head = b""
     _refusal = HTTPStatus.BAD_REQUEST
     _cut_off: asyncio.TimerHandle | None = None
+    # The request that is being answered or was answered last. Those after it wait in `pipeline`.
+    _answered: RequestResponseCycle | None = None
 
     # -- the connection
 
@@ -65,13 +67,17 @@ class GuardedProtocol(HttpToolsProtocol):
         # Nothing is left that a client could read.
         self._is_closing = self._is_deaf = True
         super().connection_lost(exc)
+        if self._answered is not None and not self._answered.response_complete:
+            # uvicorn tells the newest request only.
+            self._answered.disconnected = True
+            self._answered.message_event.set()
         self._idleness.end()
         self._expect_no_reading()
         # The transport and this object hold each other.
         self.transport = self._wire
 
     def pause_writing(self) -> None:
-        """Cut a client off that reads nothing of its answer for so long."""
+        """Wait for the client to read its answer; one that reads nothing is cut off."""
         super().pause_writing()
         self._expect_reading()
 
@@ -99,7 +105,8 @@ class GuardedProtocol(HttpToolsProtocol):
         """
         is_sending = self._is_body_missing or self._is_deaf
         may_wait = is_sending and not self._is_closing and not self._is_stopping
-        if not self._is_closing:
+        # A client that reads nothing gains no time by the end of its answer.
+        if not self._is_closing and self._cut_off is None:
             self._expect_reading()
         self._is_closing = self._is_deaf = True
         if not may_wait:
@@ -111,8 +118,21 @@ class GuardedProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
 
     def _expect_reading(self) -> None:
+        """Cut the client off unless it reads some of its answer, or closes, within a time."""
         self._expect_no_reading()
-        self._cut_off = self.loop.call_later(IDLE_S, self._wire.abort)
+        unread_bytes = self._wire.get_write_buffer_size()
+        self._cut_off = self.loop.call_later(IDLE_S, self._judge_reading, unread_bytes)
+
+    def _judge_reading(self, unread_bytes: int) -> None:
+        """Give a client that has read since the last look as much time again; cut off any other.
+
+        The operating system takes more only once a good part of what it holds has been read. So a
+        client that reads some bytes now and then is one that reads nothing.
+        """
+        if self._wire.get_write_buffer_size() < unread_bytes:
+            self._expect_reading()
+        else:
+            self._wire.abort()
 
     def _expect_no_reading(self) -> None:
         if self._cut_off is not None:
@@ -223,6 +243,10 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.cycle.response_started and not self._is_stopping:
             self.cycle.keep_alive = self._may_stay
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_response_complete(self) -> None:
         """Begin the answer of the next request that waits, or the time for the next one."""
         if self.pipeline or self.is_closing:
@@ -261,6 +285,7 @@ def write_whole(
 ) -> bool:
     """Write an answer in one piece; False where uvicorn itself has more to do about it.
 
+    A connection that is closing drops it, and the request ends as if it had been written.
     uvicorn checks each header of each answer by itself, which takes longer than all the rest.
     """
     cycle = cycle_of()
@@ -290,8 +315,14 @@ class _PoliteTransport:
     def __init__(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
         self._transport = transport
         self._protocol = protocol
-        # The one that every answer needs.
-        self.write = transport.write
+
+    def write(self, data: bytes) -> None:
+        """Write bytes, or drop them where the connection is closing.
+
+        An app may still answer a client that has hung up, or a request refused in its body.
+        """
+        if not self._transport.is_closing():
+            self._transport.write(data)
 
     def close(self) -> None:
         self._protocol.close()

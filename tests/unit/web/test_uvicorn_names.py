@@ -83,7 +83,7 @@ async def test_uvicorns_protocol_has_what_ours_uses(connection):
 
 
 async def test_its_parts_have_what_ours_uses(connection):
-    used = used_of("self.cycle", "newest")
+    used = used_of("self.cycle", "newest", "self._answered")
     assert {"keep_alive", "response_complete", "response_started"} <= used
     assert missing(connection.cycle, used | used_of("cycle")) == []
     assert missing(connection.flow, used_of("self.flow", "cycle.flow")) == []
