@@ -1,26 +1,35 @@
 """Structured log lines, without secrets and prompts: JSON in production, colours on a terminal."""
 
 import contextlib
+import inspect
 import io
 import json
 import logging
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from typing import Any, TextIO
 
 import structlog
 
+from gateway.plugins.manager import BUNDLED
 from gateway.redaction import REDACTED, Redactor
 from gateway.web.request_lines import RequestLines
 
 # Longer values are cut off. The thread that writes the line searches each character for prompts.
 _MAX_CHARS = 20_000
-# The names of our own events.
+# The form of our own events' names.
 _EVENT = re.compile(r"request|started|draining|stopped|(x402|[a-z]+)\.[a-z_]+")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
-_OURS = frozenset(("level", "timestamp", "logger"))
+# What the processors write into every event.
+_OURS = frozenset(("level", "timestamp"))
+# Names that processors and `gateway.log_context` give, in lines of plugins, too.
+_COMMON_NAMES = _OURS | frozenset(
+    ("event", "exception", "task", "slug", "provider", "payment", "request")
+)
+_NONE: frozenset[str] = frozenset()
+_OUR_PACKAGES = frozenset(("gateway", *BUNDLED))
 
 
 def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
@@ -60,11 +69,12 @@ def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
 
 
 def redacting(redactor: Redactor) -> structlog.typing.Processor:
-    """Return the processor that takes secrets and prompts out of every value of an event.
+    """Return the processor that takes secrets and prompts out of an event's names and values.
 
-    It cleans the values before they are rendered: taking a prompt that looks like JSON out of a
+    It cleans them before they are rendered: taking a prompt that looks like JSON out of a
     rendered line would break the line.
     """
+    own = _OwnWords()
 
     def clean(value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float):
@@ -78,15 +88,62 @@ def redacting(redactor: Redactor) -> structlog.typing.Processor:
         return clean(repr(value))
 
     def process(_: Any, __: str, event_dict: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        if _is_plain(event_dict) and not redactor.may_hold(_join_texts(event_dict)):
+        foreign = own.find_foreign_names(event_dict)
+        if _is_plain(event_dict) and not redactor.may_hold(_join_texts(event_dict, foreign)):
             return event_dict
+        cleaned = {}
         for name, value in event_dict.items():
-            is_event = name == "event" and isinstance(value, str) and _EVENT.fullmatch(value)
-            if name not in _OURS and not is_event:
-                event_dict[name] = clean(value)
-        return event_dict
+            is_ours = name in _OURS or (name == "event" and own.has_event(value))
+            shown = clean(name) if name in foreign else name
+            cleaned[shown] = value if is_ours else clean(value)
+        return cleaned
 
     return process
+
+
+class _OwnWords:
+    """The names and events that the gateway's own code gives to its lines.
+
+    They stay whole: a buyer may send `task.completed` or `transaction` as a prompt. Those that a
+    plugin gives may quote what is to be hidden. Which code logs a line takes long to find out, so
+    each word is remembered once our code has used it.
+    """
+
+    def __init__(self) -> None:
+        self._names = set(_COMMON_NAMES)
+        self._events: set[str] = set()
+
+    def find_foreign_names(self, event: Mapping[str, Any]) -> Collection[str]:
+        """Return the names in an event that a plugin chose."""
+        if self._names.issuperset(event):
+            return _NONE
+        foreign = event.keys() - self._names
+        if _is_logged_by_gateway():
+            # A plugin may have bound names that all later lines carry.
+            own = foreign - structlog.contextvars.get_contextvars().keys()
+            self._names |= own
+            foreign -= own
+        return foreign
+
+    def has_event(self, told: Any) -> bool:
+        """Whether the text of the event that is being logged is a name of our own."""
+        if not isinstance(told, str):
+            return False
+        if told not in self._events and _EVENT.fullmatch(told) and _is_logged_by_gateway():
+            self._events.add(told)
+        return told in self._events
+
+
+def _is_logged_by_gateway() -> bool:
+    """Whether a module of the gateway or of a bundled plugin called the logger."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        package = module.partition(".")[0]
+        if package != "structlog" and module != __name__:
+            return package in _OUR_PACKAGES
+        frame = frame.f_back
+    return False
 
 
 def _render_json(_: Any, __: str, event: Mapping[str, Any]) -> str:
@@ -99,8 +156,10 @@ def _is_plain(event: Mapping[str, Any]) -> bool:
     return _PLAIN.issuperset(map(type, event.values()))
 
 
-def _join_texts(event: Mapping[str, Any]) -> str:
-    return "\n".join([value for value in event.values() if isinstance(value, str)])
+def _join_texts(event: Mapping[str, Any], names: Collection[str]) -> str:
+    texts = [value for value in event.values() if isinstance(value, str)]
+    texts.extend(names)
+    return "\n".join(texts)
 
 
 def _cut(text: str) -> str:

@@ -17,13 +17,58 @@ with redacted_output(redactor):
     print("of a plugin: MARKER-of-a-key")
 """
 
+NAMES = """
+import logging
+import structlog
+from gateway.redaction import Redactor, hide_prompt
+from gateway.tracing import Spans
+from gateway.web.logs import configure_logs, redacted_output
+
+def fails(name, about):
+    raise RuntimeError
+
+redactor = Redactor(["MARKER-of-a-key", "marker.of_a_key"])
+configure_logs("json", redactor)
+with redacted_output(redactor):
+    hide_prompt("marker.of_a_prompt")
+    log = structlog.get_logger()
+    log.info("marker.of_a_key")
+    log.info("marker.of_a_prompt")
+    log.info("x.y", logger="MARKER-of-a-key")
+    log.info("x.y", **{"MARKER-of-a-key": 1})
+    log.info("x.y", logger=logging.getLogger("a"))
+    hide_prompt("tracing.failed")
+    with Spans((fails,)).around("request", {}):
+        log.info("tracing.failed")
+"""
+
 
 def test_a_prompt_that_looks_like_the_log_takes_no_line_apart():
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, check=True, text=True
-    )
-    line, printed = ran.stdout.splitlines()
+    line, printed = run(PROGRAM)
     told = json.loads(line)
     del told["timestamp"]
     assert told == {"event": "task.completed", "level": "info", "task": "a", "said": "…"}
     assert printed == "of a plugin: …"
+
+
+def test_a_plugin_that_logs_a_secret_as_a_name_or_an_event_shows_none():
+    told = [json.loads(line) for line in run(NAMES)]
+    for line in told:
+        del line["timestamp"], line["level"]
+    assert told == [
+        {"event": "…"},
+        {"event": "…"},
+        {"event": "x.y", "logger": "…"},
+        {"event": "x.y", "…": 1},
+        {"event": "x.y", "logger": "<Logger a (WARNING)>"},
+        # Our own event is known by the time that a plugin logs one of its name.
+        {"event": "tracing.failed", "span": "request", "error": "RuntimeError"},
+        {"event": "tracing.failed"},
+    ]
+
+
+def run(program: str) -> list[str]:
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+    return ran.stdout.splitlines()
