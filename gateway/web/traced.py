@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 
 from gateway.tracing import About, Spans
+from gateway.web.answers import WHOLE_ANSWER
 
 _Message = MutableMapping[str, Any]
 _Send = Callable[[_Message], Awaitable[None]]
@@ -37,4 +38,11 @@ class TracedApp:
             await send(message)
 
         with self.spans.around("request", about):
-            await self.behind(scope, receive, note_and_send)
+            await self.behind(_without_whole_answers(scope), receive, note_and_send)
+
+
+def _without_whole_answers(scope: _Message) -> _Message:
+    """Return a copy of a scope whose answers all go by `send`, where their status is seen."""
+    extensions = dict(scope.get("extensions") or {})
+    extensions.pop(WHOLE_ANSWER, None)
+    return {**scope, "extensions": extensions}

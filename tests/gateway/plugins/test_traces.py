@@ -1,5 +1,6 @@
 """A plugin that writes traces: what it is told, and that it can harm nothing."""
 
+import asyncio
 import contextlib
 import json
 import sys
@@ -7,9 +8,15 @@ import types
 from pathlib import Path
 
 import pytest
+from hypercorn.asyncio import serve
 
 from gateway import hookimpl
 from gateway.errors import ContentPolicy
+from gateway.web.answers import WHOLE_ANSWER
+from gateway.web.hypercorn_protocol import speak_http1_only
+from gateway.web.hypercorn_server import hypercorn_config
+from gateway.web.server import listen
+from gateway.web.uvicorn_server import serve_started
 from tests.conftest import buy, running
 
 EXAMPLE = Path(__file__).parents[3] / "docs/examples/gateway-otel/src"
@@ -122,6 +129,103 @@ async def test_without_such_a_plugin_nothing_stands_before_the_app(settings, pro
     async with running(settings, provider) as gateway:
         assert type(gateway.app.asgi_app).__name__ == "FastPath"
         assert all(not one.spans.openers for one in gateway.services.catalog.upstreams())
+
+
+# -- over a socket, where the fast path writes whole answers past `send`
+
+
+async def serve_by_hypercorn(app, listener, stop) -> None:
+    speak_http1_only()
+
+    async def started(scope, receive, send) -> None:
+        if scope["type"] != "lifespan":
+            await app(scope, receive, send)
+            return
+        while (await receive())["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        await send({"type": "lifespan.shutdown.complete"})
+
+    config = hypercorn_config(listener)
+    config.errorlog = None
+    await serve(started, config, shutdown_trigger=stop.wait, mode="asgi")
+
+
+@contextlib.asynccontextmanager
+async def served(app, http_server):
+    """Serve an app that is started already; yields a connection to it."""
+    stop = asyncio.Event()
+    with listen("127.0.0.1:0") as listener:
+        port = listener.getsockname()[1]
+        serve_app = {"hypercorn": serve_by_hypercorn, "uvicorn": serve_started}[http_server]
+        server = asyncio.create_task(serve_app(app, listener, stop))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+            stop.set()
+            await server
+
+
+async def ask(connection, request: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Return status, headers and body of the answer to a request."""
+    reader, writer = connection
+    writer.write(request)
+    async with asyncio.timeout(60):
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
+        headers = dict(line.lower().split(": ", 1) for line in lines if line)
+        body = await reader.readexactly(int(headers["content-length"]))
+    return int(first.split()[1]), headers, body
+
+
+HEAD = b"Host: gateway.test\r\nContent-Type: application/json\r\nContent-Length: "
+FAST = {
+    ("/api/health", 200): b"GET /api/health HTTP/1.1\r\nHost: gateway.test\r\n\r\n",
+    ("/api/task", 404): b"GET /api/task/none HTTP/1.1\r\nHost: gateway.test\r\n\r\n",
+    ("/api/x402", 402): b"POST /api/x402/picture HTTP/1.1\r\n" + HEAD + b'14\r\n\r\n{"prompt":"a"}',
+}
+
+
+async def test_the_span_of_an_answer_that_is_written_whole_has_its_status(
+    settings, provider, http_server
+):
+    recorder = Recorder()
+    async with (
+        running(settings, provider, more=[recorder]) as gateway,
+        served(gateway.app, http_server) as connection,
+    ):
+        answers = [await ask(connection, request) for request in FAST.values()]
+    told = [(one["path"], one["status"], one["request"]) for one in recorder.named("request")]
+    assert told == [
+        (path, status, headers["x-request-id"])
+        for (path, status), (_, headers, _) in zip(FAST, answers, strict=True)
+    ]
+    assert [status for status, _, _ in answers] == [status for _, status in FAST]
+
+
+@pytest.mark.parametrize("more", [[], [Recorder()]], ids=["untraced", "traced"])
+async def test_the_server_keeps_what_it_offers(settings, provider, http_server, more):
+    """Without such a plugin answers are written whole; with one the scope of the server stays."""
+    kept, whole = [], []
+    async with running(settings, provider, more=more) as gateway:
+
+        async def app(scope, receive, send) -> None:
+            write = scope["extensions"][WHOLE_ANSWER]
+
+            def write_and_note(status, *parts) -> bool:
+                whole.append(status)
+                return write(status, *parts)
+
+            scope["extensions"][WHOLE_ANSWER] = write_and_note
+            offered = dict(scope["extensions"])
+            await gateway.app(scope, receive, send)
+            kept.append(scope["extensions"] == offered)
+
+        async with served(app, http_server) as connection:
+            for (_, status), request in FAST.items():
+                assert (await ask(connection, request))[0] == status
+    assert kept == [True] * len(FAST)
+    assert whole == ([] if more else [status for _, status in FAST])
 
 
 # -- the example
