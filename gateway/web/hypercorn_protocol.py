@@ -156,8 +156,9 @@ class Http1Protocol(H11Protocol):
         """Let the reader of an ended connection go, once nothing is sent any more.
 
         It may wait for an answer's end to read the next request, of which bytes are there already.
-        h11 would let it wait again; a new one has no bytes.
+        h11 would let it wait again; a new one has no bytes. What still comes is no request.
         """
+        self._is_closed = True
         self.connection = h11.Connection(h11.SERVER)
         await self.can_read.set()
 
