@@ -167,7 +167,9 @@ async def test_a_body_that_the_app_never_reads_keeps_no_connection(connect, path
         writer.write(b"x")
         await asyncio.sleep(0.005)
     async with asyncio.timeout(60):
-        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        # An answer that the app gives up ends at once, for which a client may see a reset.
+        with contextlib.suppress(ConnectionError):
+            assert (await reader.read()).startswith(b"HTTP/1.1 200")
     writer.close()
     await all_have_ended()
 

@@ -20,7 +20,8 @@ ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
 ASK_LAST = ASK[:-2] + b"Connection: close\r\n\r\n"
 LONG = b"x" * 4_000_000
 KERNEL_BYTES = 64 * 1024
-IDLE_S = 1
+# A loaded machine may let a client stand still for a second.
+IDLE_S = 3
 
 
 class App:
@@ -146,7 +147,7 @@ def test_a_client_that_hangs_up_is_no_line_in_the_log(connect, caplog, path, ask
 def test_an_app_hears_of_a_hang_up_also_where_further_requests_wait(connect, app, more):
     with connect() as connection:
         connection.sendall(ASK % b"endless" + more)
-    assert {app.ended.get(timeout=15) for _ in range(2)} == {"connection", "request"}
+    assert {app.ended.get(timeout=60) for _ in range(2)} == {"connection", "request"}
 
 
 def test_a_request_with_a_broken_body_gets_one_answer_however_late_it_is_read(connect):
