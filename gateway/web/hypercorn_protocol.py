@@ -10,6 +10,8 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import h11
@@ -40,6 +42,8 @@ class Http1Protocol(H11Protocol):
     _unread_bytes = 0
     # The head of an answer whose body has not begun.
     _head = b""
+    # The stream that was begun last.
+    _newest: Callable[[], Stream | None] = staticmethod(lambda: None)
 
     async def handle(self, event: ConnectionEvent) -> None:
         """Read a client's bytes, or drop them where its request has been answered already."""
@@ -135,9 +139,9 @@ class Http1Protocol(H11Protocol):
             self._expect_reading()
         is_over = self._is_closed or self.context.terminated.is_set()
         if is_over or not (is_whole and self._is_body_missing()):
-            await super()._maybe_recycle()
-            if is_over:
+            if is_over or not is_whole:
                 await self._let_reader_go()
+            await super()._maybe_recycle()
             return
         self._is_answered = True
         await self._close_stream()
@@ -147,9 +151,12 @@ class Http1Protocol(H11Protocol):
             self._transport.write_eof()
         await self.send(Updated(idle=True))
 
-    async def end_stream(self) -> None:
-        """Hear that the app has ended, also where its connection was closed before."""
-        if self._is_closed:
+    async def end_stream(self, stream: Stream) -> None:
+        """Hear that an app has ended, also where its connection was closed before.
+
+        One may end when the next request is being answered already.
+        """
+        if self._is_closed and self._newest() is stream:
             await self._let_reader_go()
 
     async def _let_reader_go(self) -> None:
@@ -212,6 +219,7 @@ class Http1Protocol(H11Protocol):
             self.stream_send,
             STREAM_ID,
         )
+        self._newest = weakref.ref(self.stream)
         begun = Request(
             stream_id=STREAM_ID,
             # No route here speaks WebSocket, and Quart does not answer requests for it.

@@ -29,9 +29,9 @@ class Stream(HTTPStream):
 
     async def handle(self, event: Event) -> None:
         """Take a part of the request; a part of its body waits for the next one."""
-        if isinstance(event, StreamClosed) and self.state is ASGIHTTPState.CLOSED:
-            # The answer is whole. The app's queue takes a few messages only, and an app that reads
-            # no more would wait for room in it itself.
+        if isinstance(event, StreamClosed) and self.state is not ASGIHTTPState.REQUEST:
+            # The answer has begun. The app's queue takes a few messages only, and an app that
+            # reads no more would wait for room in it itself.
             self._forget_unread()
         if isinstance(event, Body):
             await self.hand_on()
@@ -53,7 +53,7 @@ class Stream(HTTPStream):
             self._forget_unread()
         await super().app_send(message)
         if message is None:
-            await cast(Any, self.send).__self__.end_stream()
+            await cast(Any, self.send).__self__.end_stream(self)
 
     def _forget_unread(self) -> None:
         """Drop what the app has not read of its request: whoever waits for room may go on."""

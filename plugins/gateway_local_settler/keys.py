@@ -128,6 +128,10 @@ class SettlementKeys:
             if isinstance(outcome, BaseException):
                 raise outcome
 
+    async def close(self) -> None:
+        """Stop the look that is under way."""
+        await self._waiting.close()
+
     @property
     def seen_money(self) -> GasMoney | None:
         """The most that a key held at the last look; None before any look."""

@@ -134,8 +134,9 @@ class LocalSettler:
         await self._keys.tend()
 
     async def close(self) -> None:
-        """Stop the batches. No other call of this settler outlives its caller."""
+        """Stop what outlives its callers: the batches, and the look at the keys."""
         await self._batches.close()
+        await self._keys.close()
 
     async def _write_down(
         self, payment: Payment, unsigned: UnsignedTransaction

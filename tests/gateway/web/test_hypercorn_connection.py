@@ -36,7 +36,14 @@ async def app(scope, receive, send) -> None:
         await send(about | {"headers": [(b"content-length", b"5")]})
         return
     await send(about | {"headers": [(b"content-length", b"2")]})
+    if scope["path"] == "/pieces":
+        await send({"type": "http.response.body", "body": b"o", "more_body": True})
+        await asyncio.sleep(IDLE_S)
+        await send({"type": "http.response.body", "body": b"k"})
+        return
     await send({"type": "http.response.body", "body": b"ok"})
+    if scope["path"] == "/lingers":
+        await asyncio.sleep(IDLE_S / 2)
 
 
 @pytest.fixture
@@ -182,4 +189,24 @@ async def test_a_stop_waits_for_no_request_that_has_only_begun(connect):
     stop.set()
     async with asyncio.timeout(60):
         assert (await reader.read()).endswith(b"ok")
+    await all_have_ended()
+
+
+@pytest.mark.parametrize("more", [b"", b"G", ASK % b""])
+async def test_an_answer_that_the_app_gives_up_leaves_no_connection(connect, more):
+    reader, writer, _ = await connect()
+    writer.write(ASK % b"cut" + more)
+    async with asyncio.timeout(60):
+        assert (await reader.read()).count(b"HTTP/1.1 200") == 1
+    await all_have_ended()
+
+
+async def test_a_late_end_of_an_app_takes_nothing_from_the_next_answer(connect):
+    reader, writer, _ = await connect()
+    writer.write(ASK % b"lingers" + ASK % b"pieces")
+    writer.write_eof()
+    async with asyncio.timeout(60):
+        answers = await reader.read()
+    assert answers.count(b"HTTP/1.1 200") == 2
+    assert answers.endswith(b"\r\n\r\nok")
     await all_have_ended()
