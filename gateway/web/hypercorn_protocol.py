@@ -11,7 +11,6 @@ import copy
 import dataclasses
 import functools
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import h11
@@ -42,19 +41,17 @@ class Http1Protocol(H11Protocol):
     _unread_bytes = 0
     # The head of an answer whose body has not begun.
     _head = b""
-    # The stream that was begun last.
-    _newest: Callable[[], Stream | None] = staticmethod(lambda: None)
+    # The stream that was begun last; missing before the first one.
+    _newest: "weakref.ref[Stream]"
 
     async def handle(self, event: ConnectionEvent) -> None:
-        """Read a client's bytes, or drop them where its request has been answered already."""
+        """Read a client's bytes, or drop them where no request may follow any more."""
         if isinstance(event, Closed):
             self._is_closed = True
             # Hypercorn's timer would keep the socket of a client that is gone for 30 seconds.
             await self.send(Updated(idle=False))
             self._expect_reading(is_answering=self.stream is not None)
-        if self._is_closed and isinstance(event, RawData):
-            return
-        if not (self._is_answered and isinstance(event, RawData)):
+        if not (isinstance(event, RawData) and (self._is_answered or self._is_closed)):
             await super().handle(event)
             if isinstance(self.stream, Stream):
                 await self.stream.hand_on()
@@ -140,7 +137,7 @@ class Http1Protocol(H11Protocol):
         is_over = self._is_closed or self.context.terminated.is_set()
         if is_over or not (is_whole and self._is_body_missing()):
             if is_over or not is_whole:
-                await self._let_reader_go()
+                await self._release_reader()
             await super()._maybe_recycle()
             return
         self._is_answered = True
@@ -152,18 +149,18 @@ class Http1Protocol(H11Protocol):
         await self.send(Updated(idle=True))
 
     async def end_stream(self, stream: Stream) -> None:
-        """Hear that an app has ended, also where its connection was closed before.
+        """Note that the app of a stream has ended, also where its connection was closed before.
 
-        One may end when the next request is being answered already.
+        It may end while the next request is being answered already.
         """
         if self._is_closed and self._newest() is stream:
-            await self._let_reader_go()
+            await self._release_reader()
 
-    async def _let_reader_go(self) -> None:
-        """Let the reader of an ended connection go, once nothing is sent any more.
+    async def _release_reader(self) -> None:
+        """End the wait of an ended connection's reader, once nothing is sent any more.
 
-        It may wait for an answer's end to read the next request, of which bytes are there already.
-        h11 would let it wait again; a new one has no bytes. What still comes is no request.
+        The reader may wait for an answer's end, with bytes of the next request in h11's buffer.
+        h11 would let it wait again; a new h11 has no bytes. Bytes that still come are dropped.
         """
         self._is_closed = True
         self.connection = h11.Connection(h11.SERVER)

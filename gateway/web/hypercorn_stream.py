@@ -4,6 +4,7 @@ Hypercorn ends each body with a message of its own, and hands each header of eac
 two checks that ours have passed when they were made.
 """
 
+import asyncio
 import functools
 import weakref
 from typing import Any, cast
@@ -24,7 +25,7 @@ class Stream(HTTPStream):
     """A request and its answer."""
 
     _held: Body | None = None
-    # Puts a message into the app's queue.
+    # Puts a message into the app's queue; None where the request reached no app.
     app_put: Any = None
 
     async def handle(self, event: Event) -> None:
@@ -56,9 +57,11 @@ class Stream(HTTPStream):
             await cast(Any, self.send).__self__.end_stream(self)
 
     def _forget_unread(self) -> None:
-        """Drop what the app has not read of its request: whoever waits for room may go on."""
-        unread = getattr(self.app_put, "__self__", None)
-        while unread is not None and not unread.empty():
+        """Drop what the app has not read of its request, so that no task waits for room."""
+        if self.app_put is None:
+            return
+        unread: asyncio.Queue[Any] = self.app_put.__self__
+        while not unread.empty():
             unread.get_nowait()
 
     async def hand_on(self) -> None:

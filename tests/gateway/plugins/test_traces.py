@@ -8,16 +8,13 @@ import types
 from pathlib import Path
 
 import pytest
-from hypercorn.asyncio import serve
 
 from gateway import hookimpl
 from gateway.errors import ContentPolicy
 from gateway.web.answers import WHOLE_ANSWER
-from gateway.web.hypercorn_protocol import speak_http1_only
-from gateway.web.hypercorn_server import hypercorn_config
 from gateway.web.server import listen
-from gateway.web.uvicorn_server import serve_started
 from tests.conftest import buy, running
+from tests.http_servers import SERVE
 
 EXAMPLE = Path(__file__).parents[3] / "docs/examples/gateway-otel/src"
 PROMPT = "MARKER-PROMPT-a-boat-on-a-lake"
@@ -134,30 +131,13 @@ async def test_without_such_a_plugin_nothing_stands_before_the_app(settings, pro
 # -- over a socket, where the fast path writes whole answers past `send`
 
 
-async def serve_by_hypercorn(app, listener, stop) -> None:
-    speak_http1_only()
-
-    async def started(scope, receive, send) -> None:
-        if scope["type"] != "lifespan":
-            await app(scope, receive, send)
-            return
-        while (await receive())["type"] == "lifespan.startup":
-            await send({"type": "lifespan.startup.complete"})
-        await send({"type": "lifespan.shutdown.complete"})
-
-    config = hypercorn_config(listener)
-    config.errorlog = None
-    await serve(started, config, shutdown_trigger=stop.wait, mode="asgi")
-
-
 @contextlib.asynccontextmanager
 async def served(app, http_server):
     """Serve an app that is started already; yields a connection to it."""
     stop = asyncio.Event()
     with listen("127.0.0.1:0") as listener:
         port = listener.getsockname()[1]
-        serve_app = {"hypercorn": serve_by_hypercorn, "uvicorn": serve_started}[http_server]
-        server = asyncio.create_task(serve_app(app, listener, stop))
+        server = asyncio.create_task(SERVE[http_server](app, listener, stop))
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
             yield reader, writer

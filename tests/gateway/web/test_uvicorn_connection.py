@@ -1,4 +1,4 @@
-"""uvicorn's connections, on uvloop as the gateway runs it: answers read slowly, or by nobody."""
+"""uvicorn's connections on uvloop: answers that are read slowly or not at all, and hang-ups."""
 
 import asyncio
 import contextlib

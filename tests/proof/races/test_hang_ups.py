@@ -9,14 +9,10 @@ import socket
 import struct
 
 import pytest
-from hypercorn.asyncio import serve
 
-from gateway.web.hypercorn_connection import watch_lightly
-from gateway.web.hypercorn_protocol import speak_http1_only
-from gateway.web.hypercorn_server import hypercorn_config
 from gateway.web.server import listen
-from gateway.web.uvicorn_server import serve_started
 from tests.conftest import WALLET
+from tests.http_servers import SERVE
 from tests.proof.races.shop import FLOWS, PRICE, Shop
 
 MOMENTS = 40
@@ -35,8 +31,7 @@ def served(http_server):
     async def serving(app):
         with listen("127.0.0.1:0") as listener:
             port, stop = listener.getsockname()[1], asyncio.Event()
-            serve = {"hypercorn": serve_by_hypercorn, "uvicorn": serve_started}[http_server]
-            server = asyncio.create_task(serve(app, listener, stop))
+            server = asyncio.create_task(SERVE[http_server](app, listener, stop))
             try:
                 yield port
             finally:
@@ -44,23 +39,6 @@ def served(http_server):
                 await server
 
     return serving
-
-
-async def serve_by_hypercorn(app, listener, stop) -> None:
-    speak_http1_only()
-    watch_lightly()
-
-    async def without_lifespan(scope, receive, send):
-        if scope["type"] != "lifespan":
-            await app(scope, receive, send)
-            return
-        while (await receive())["type"] == "lifespan.startup":
-            await send({"type": "lifespan.startup.complete"})
-        await send({"type": "lifespan.shutdown.complete"})
-
-    config = hypercorn_config(listener)
-    config.errorlog = None
-    await serve(without_lifespan, config, shutdown_trigger=stop.wait, mode="asgi")
 
 
 def message(purchase) -> bytes:

@@ -11,6 +11,7 @@ import textwrap
 import hypercorn.asyncio.run
 import hypercorn.protocol
 import pytest
+from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.protocol.events import Request
 from hypercorn.protocol.h11 import H11Protocol
@@ -46,7 +47,9 @@ USED = [
                    "self.can_read.wait(", "self.connection.next_event(",
                    "self._close_stream()", "self._send_error_response(", "self.stream.handle(",
                    "await self.context.mark_request()"]),
-    (HTTPStream, ["self.app_put(", "self.closed", "self.state = ASGIHTTPState.CLOSED",
+    (TaskGroup, ["app_queue: asyncio.Queue[", "return app_queue.put"]),
+    (HTTPStream, ["self.app_put = await self.task_group.spawn_app(", "self.app_put(",
+                  "self.closed", "self.state = ASGIHTTPState.CLOSED",
                   "self.state == ASGIHTTPState.REQUEST", "self.scope", "self.send = send"]),
 ]  # fmt: skip
 

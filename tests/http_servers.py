@@ -1,0 +1,29 @@
+"""Serves an app that is started already on a real socket, by each of the gateway's HTTP servers."""
+
+from hypercorn.asyncio import serve
+
+from gateway.web.hypercorn_connection import watch_lightly
+from gateway.web.hypercorn_protocol import speak_http1_only
+from gateway.web.hypercorn_server import hypercorn_config
+from gateway.web.uvicorn_server import serve_started
+
+
+async def serve_by_hypercorn(app, listener, stop) -> None:
+    speak_http1_only()
+    watch_lightly()
+
+    async def without_lifespan(scope, receive, send):
+        if scope["type"] != "lifespan":
+            await app(scope, receive, send)
+            return
+        while (await receive())["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        await send({"type": "lifespan.shutdown.complete"})
+
+    config = hypercorn_config(listener)
+    config.errorlog = None
+    await serve(without_lifespan, config, shutdown_trigger=stop.wait, mode="asgi")
+
+
+# By the value of GATEWAY_SERVER; each takes an app, a listening socket, and an event that stops it.
+SERVE = {"hypercorn": serve_by_hypercorn, "uvicorn": serve_started}
