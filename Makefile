@@ -9,7 +9,7 @@ JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # module in every process, which takes each of them seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-.PHONY: install lock demo quick test short-proofs proof check bench format docs frontend clean
+.PHONY: install lock demo quick test test-profile short-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
@@ -60,6 +60,12 @@ quick: install
 test: install
 	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway @tests/proof/seeds.txt
 	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) @tests/gateway/on_postgres.txt
+
+# Where the time of a run goes: tables by folder and by fixture, the slowest tests, and the lines that
+# are awaited. `make test-profile TESTS=tests/gateway/web` measures a folder.
+TESTS ?= tests/unit tests/gateway
+test-profile: install
+	$(PYTEST) -q -n $(JOBS) -p tests.profiling $(TESTS)
 
 # All that runs the app, on PostgreSQL. Some tests are about SQLite's file, and fail.
 test-postgres: install

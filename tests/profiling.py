@@ -255,7 +255,12 @@ class Printer:
         total = Spent()
         for spent in folders.values():
             total.add(spent)
-        _table(line, "folder", {**folders, "(imports)": collect, "(all tests)": total}, len(folders) + 2)
+        _table(
+            line,
+            "folder",
+            {**folders, "(imports)": collect, "(all tests)": total},
+            len(folders) + 2,
+        )
         _table(line, "fixture, without those it uses", fixtures, 2 * _TOP)
         _table(line, "slowest test", tests, _TOP)
         line(f"\n{'idle s':>9}  awaited at")
