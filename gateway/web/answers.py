@@ -97,4 +97,4 @@ _kept_lines = functools.lru_cache(maxsize=128)(_header_lines)
 
 async def _send_both(start: dict[str, Any], body: bytes, send: Send) -> None:
     await send(start)
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -133,8 +133,9 @@ def _request_class(settings: Settings, catalog: Catalog, memory: BodyMemory) -> 
     file_paths = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
 
     class LimitedRequest(Request):
-        body_class = CountedBody
-        body: CountedBody
+        # Quart's types name its own class.
+        body_class = CountedBody  # type: ignore[assignment]
+        body: CountedBody  # type: ignore[assignment]
 
         def __init__(self, method: str, scheme: str, path: str, *args: Any, **more: Any) -> None:
             more["max_content_length"] = _max_body_bytes(method, path, file_paths)

@@ -6,12 +6,12 @@ addresses that take more are refused first. Otherwise a few slow clients could k
 
 import asyncio
 import contextlib
+import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, MutableMapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Generator, Iterator, MutableMapping
+from typing import Any, Self
 
-from quart.wrappers.request import Body
-from werkzeug.exceptions import RequestTimeout
+from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
 
 from gateway.eager_start import EagerStart
 from gateway.errors import BodiesFull
@@ -104,11 +104,14 @@ class BodyMemory:
             del self._by_address[address]
 
 
-class CountedBody(Body):
+class CountedBody:
     """A request's body that takes its bytes from a `BodyMemory` and gives them back at the end.
 
     A route that reads the body takes the declared length first. Bytes that no route reads, or
     that come without a declared length, are taken as they arrive.
+
+    It stands where Quart's `Body` does (`Request.body_class`), which changes with its releases:
+    0.23 awaits `put` and reports a lost client by `disconnect`, older ones call `append`.
     """
 
     memory: BodyMemory
@@ -117,26 +120,85 @@ class CountedBody(Body):
     taken_bytes = 0
     _is_over = False
     _reading: asyncio.Timeout | None = None
+    # What the route's read raises.
+    _refusal: Exception | None = None
+
+    def __init__(self, declared_bytes: int | None, most_bytes: int | None) -> None:
+        self._most_bytes = math.inf if most_bytes is None else most_bytes
+        self._data = bytearray()
+        self._has_news = asyncio.Event()
+        self._is_complete = asyncio.Event()
+        if (declared_bytes or 0) > self._most_bytes:
+            self._refusal = RequestEntityTooLarge()
 
     def admit(self, declared_bytes: int) -> None:
         """Take room for the whole body; raises `BodiesFull` where there is none."""
-        if self._must_raise is None and not self._take(declared_bytes):
+        if self._refusal is None and not self._take(declared_bytes):
             raise BodiesFull
+
+    async def put(self, data: bytes) -> None:
+        """Do what `append` does."""
+        self.append(data)
 
     def append(self, data: bytes) -> None:
         """Keep the bytes that arrived, or drop the whole body where there is no room."""
-        if data and self._must_raise is None and not self._take(len(self._data) + len(data)):
+        if not data or self._refusal is not None:
+            return
+        size = len(self._data) + len(data)
+        if not self._take(size):
             self.give_way()
-        super().append(data)
+            return
+        self._data += data
+        self._has_news.set()
+        if size > self._most_bytes:
+            self._refusal = RequestEntityTooLarge()
+            self.set_complete()
 
     def set_complete(self) -> None:
         """Let the route read the body: it is complete, or no more of it will arrive."""
         self.memory.stay(self)
-        super().set_complete()
+        self._is_complete.set()
+        self._has_news.set()
+
+    def set_result(self, data: bytes) -> None:
+        """Keep the whole body at once."""
+        self.append(data)
+        self.set_complete()
+
+    def disconnect(self) -> None:
+        """Do nothing: Quart cancels the request of a lost client, and then it is released."""
+
+    def clear(self) -> None:
+        """Drop what was read."""
+        self._data.clear()
+
+    def __await__(self) -> Generator[Any, Any, bytes]:
+        """Return the whole body once it is complete."""
+        if self._refusal is None:
+            yield from self._is_complete.wait().__await__()
+        if self._refusal is not None:
+            raise self._refusal
+        return bytes(self._data)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return what has arrived since the last piece."""
+        while not (self._data or self._refusal or self._is_complete.is_set()):
+            self._has_news.clear()
+            await self._has_news.wait()
+        if self._refusal is not None:
+            raise self._refusal
+        if not self._data:
+            raise StopAsyncIteration
+        piece = bytes(self._data)
+        self._data.clear()
+        return piece
 
     def give_way(self) -> None:
         """Refuse the body and give its room back; the route's read raises `BodiesFull`."""
-        self._must_raise = BodiesFull()
+        self._refusal = BodiesFull()
         self._give_back()
         self.set_complete()
         if self._reading is not None and not self._reading.expired():
@@ -154,7 +216,7 @@ class CountedBody(Body):
                 async with asyncio.timeout(timeout_s) as self._reading:
                     await reading
         except TimeoutError:
-            if not self._complete.is_set():
+            if not self._is_complete.is_set():
                 raise RequestTimeout from None
         finally:
             self._reading = None
@@ -164,7 +226,7 @@ class CountedBody(Body):
         return whole
 
     async def _read_messages(self, receive: Receive) -> None:
-        while not self._complete.is_set():
+        while not self._is_complete.is_set():
             message = await receive()
             if message["type"] != "http.request":
                 raise HungUp
@@ -193,6 +255,6 @@ class CountedBody(Body):
         if not self.memory.take(self, more, is_small=size <= SMALL_BODY_BYTES):
             return False
         self.taken_bytes += more
-        if self._complete.is_set():
+        if self._is_complete.is_set():
             self.memory.stay(self)
         return True

@@ -105,4 +105,4 @@ async def _answer(send: _Send, status: int, content_type: str, body: bytes) -> N
         (b"content-length", str(len(body)).encode()),
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
