@@ -51,15 +51,25 @@ class EventConnection(ASGIHTTPConnection):
 
             await super().__call__(receive_or_release, send)
 
-    async def _send_response(self, send: Any, response: Any) -> None:
-        is_stream = getattr(response, "mimetype", None) == EVENT_STREAM
-        await super()._send_response(_patient(send) if is_stream else send, response)
+    async def handle_request(self, request: Request, send: Any) -> None:
+        """Have the app make the answer, and send it."""
+        await super().handle_request(request, _bounded(send))
 
 
-def _patient(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
-    """Return a `send` that raises `TimeoutError` where the client takes nothing for so long."""
+def _bounded(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+    """Return a `send` that raises `TimeoutError` if a client takes no event for `IDLE_S`."""
+    is_stream = False
 
     async def send_in_time(message: Any) -> None:
+        nonlocal is_stream
+        if message["type"] == "http.response.start":
+            is_stream = any(
+                name.lower() == b"content-type" and value.startswith(EVENT_STREAM.encode())
+                for name, value in message["headers"]
+            )
+        if not is_stream:
+            await send(message)
+            return
         async with asyncio.timeout(IDLE_S):
             await send(message)
 
