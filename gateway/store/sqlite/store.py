@@ -63,12 +63,12 @@ class SqliteStore(SqlStore):
         super().__init__()
 
     async def __aenter__(self) -> Self:
-        writer = ThreadConnection(partial(_connect, self._path), 64)
-        self._reader = ThreadConnection(partial(_connect, self._path), 64)
+        writer = ThreadConnection(partial(_connect, self._path))
+        self._reader = ThreadConnection(partial(_connect, self._path))
         try:
             await asyncio.to_thread(_prepare, self._path)
-            await writer
-            await self._reader
+            await writer.open()
+            await self._reader.open()
             self._reads = Reads(self._reader)
             self._row_reads = RowReads(self._path, self._reads)
         except (OSError, sqlite3.DatabaseError) as error:

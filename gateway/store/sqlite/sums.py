@@ -28,8 +28,8 @@ class SqliteSums:
 
 async def open_sum_reader(path: Path) -> SqliteSums:
     """Open the database for reading only, on a thread of its own."""
-    connection = ThreadConnection(lambda: _connect(path), 64)
-    await connection
+    connection = ThreadConnection(lambda: _connect(path))
+    await connection.open()
     return SqliteSums(connection)
 
 

@@ -41,12 +41,6 @@ class InlineReader:
         self._db = db
         self._life = life
 
-    async def execute_fetchall(self, sql: str, parameters: tuple) -> list[sqlite3.Row]:
-        self._life.check()
-        rows = self._db.execute(sql, parameters).fetchall()
-        await self._life.hop()
-        return rows
-
     async def run(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
         self._life.check()
         found = function(self._db)

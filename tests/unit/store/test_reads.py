@@ -75,5 +75,5 @@ async def test_a_read_sees_what_was_written_before_it(store):
 async def test_a_closed_store_answers_with_an_error(tmp_path):
     async with SqliteStore(tmp_path / "other.db") as closed:
         pass
-    with pytest.raises(ValueError, match="no active connection"):
+    with pytest.raises(ValueError, match="Connection closed"):
         await closed.task("unknown")

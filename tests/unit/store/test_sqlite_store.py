@@ -62,7 +62,7 @@ async def value(store, sql):
 )
 async def test_a_commit_survives_a_power_cut(store, pragma, expected):
     assert await value(store, f"PRAGMA {pragma}") == expected
-    ((read,),) = await store._reader.execute_fetchall(f"PRAGMA {pragma}")
+    ((read,),) = await store._reader.run(lambda db: db.execute(f"PRAGMA {pragma}").fetchall())
     assert read == expected
 
 
@@ -112,15 +112,23 @@ def _no_database(path):
     path.write_bytes(b"this is no database, whatever it is called" * 100)
 
 
+async def _has_no_thread_left(before):
+    """Wait for aiosqlite's threads, which end a moment after their connections."""
+    for thread in set(threading.enumerate()) - before:
+        # Threads of `asyncio.to_thread` stay for the next call.
+        if not thread.name.startswith("asyncio_"):
+            await asyncio.to_thread(thread.join, 20)
+            assert not thread.is_alive()
+
+
 @pytest.mark.parametrize("spoil", [_no_folder, _a_folder, _no_database])
 async def test_what_cannot_be_opened_is_said_in_one_sentence(path, spoil):
     spoil(path)
-    try:
-        with pytest.raises(SettingsError, match="GATEWAY_DATA_DIR"):
-            async with SqliteStore(path):
-                pass
-    finally:
-        await asyncio.sleep(0.05)  # aiosqlite's thread ends a moment later
+    before = set(threading.enumerate())
+    with pytest.raises(SettingsError, match="GATEWAY_DATA_DIR"):
+        async with SqliteStore(path):
+            pass
+    await _has_no_thread_left(before)
 
 
 async def test_a_start_that_fails_leaves_no_thread_to_keep_the_process_alive(path, monkeypatch):
@@ -135,12 +143,11 @@ async def test_a_start_that_fails_leaves_no_thread_to_keep_the_process_alive(pat
         return connect(path)
 
     monkeypatch.setattr(sqlite, "_connect", second_fails)
+    before = set(threading.enumerate())
     failing = SqliteStore(path)
     with pytest.raises(SettingsError):
         await failing.__aenter__()
-    await asyncio.sleep(0.1)
-    kept = [thread.name for thread in threading.enumerate() if "_connection_" in thread.name]
-    assert kept == []
+    await _has_no_thread_left(before)
 
 
 async def test_a_start_without_the_loops_connection_fails_as_any_other(path, monkeypatch):
@@ -148,11 +155,10 @@ async def test_a_start_without_the_loops_connection_fails_as_any_other(path, mon
         raise sqlite3.OperationalError("too many open files")
 
     monkeypatch.setattr(row_reads, "_connect", fail)
+    before = set(threading.enumerate())
     with pytest.raises(SettingsError, match="too many open files"):
         await SqliteStore(path).__aenter__()
-    await asyncio.sleep(0.1)
-    kept = [thread.name for thread in threading.enumerate() if "_connection_" in thread.name]
-    assert kept == []
+    await _has_no_thread_left(before)
 
 
 async def test_rows_are_read_until_the_last_write_is_answered(path):
