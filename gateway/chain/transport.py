@@ -39,21 +39,21 @@ class KeepAliveProvider(AsyncHTTPProvider):
     async def make_request(self, method: Any, params: Any) -> Any:
         """Return the answer to a JSON-RPC request, as web3 does without its cache of answers.
 
-        Raises what `_make_request` raises, `TypeError` for parameters that are no JSON, and
+        Raises what `_exchange` raises, `TypeError` for parameters that are no JSON, and
         `ValueError` for an answer that is none.
         """
         # web3's encoder looks at each value for types of its own; our parameters are plain JSON.
         asked = json.dumps(self.form_request(method, params)).encode()
-        return json.loads(str(await self._make_request(method, asked), "utf-8"))
+        return json.loads(str(await self._exchange(asked), "utf-8"))
 
-    async def _make_request(self, method: Any, request_data: bytes) -> bytes:  # noqa: ARG002 - web3's
+    async def _exchange(self, data: bytes) -> bytes:
         """Return the body of the answer to a JSON-RPC request.
 
         Raises `EndpointRefused` where the endpoint was busy, broken or not reached, so that the
         same call may succeed later.
         """
         try:
-            return await self._post_twice(request_data)
+            return await self._post_twice(data)
         except aiohttp.ClientResponseError as error:
             if error.status not in _BUSY and error.status < _SERVER_ERROR:
                 raise
