@@ -133,7 +133,7 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in _COMMANDS.items()])
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["--help", "-h"]})
 @click.version_option(VERSION, prog_name="gateway")
 def main() -> None:
     """Sell AI generations per request for USDC on Base."""

@@ -23,7 +23,7 @@ from gateway.plugins.manager import PluginManager
 from gateway.settings import check_alarms, load_settings
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
 @click.option("--past", is_flag=True, help="List those that have ended, the newest first.")
 @json_option
 @wide_option

@@ -26,7 +26,7 @@ _ONLY_SET = (
 _REASON = click.option("--reason", required=True, help="The reason, for the audit log.")
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
 @json_option
 @wide_option
 @click.pass_context

@@ -31,7 +31,7 @@ _CORE_SWITCHES = {"gateway_sandbox_image": "sandbox"}
 _MAX_NOTE_CHARS = 300
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
 @click.option("--no-health", is_flag=True, help="Ask no provider anything: stay off the network.")
 @json_option
 @wide_option
