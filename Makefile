@@ -11,7 +11,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: install lock demo quick test test-profile short-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-nodes bench-smoke
-.PHONY: image-check check-workflows vendors
+.PHONY: image-check check-workflows vendors newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
 
 install: $(VENV)/.installed
@@ -33,10 +33,13 @@ LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-comm
 IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra passkeys \
 	--extra postgres --extra redis
 
-lock:
+$(LOCK_VENV)/.installed-0.13.9:
 	$(PYTHON) deploy/check_python.py
 	$(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install --quiet uv==0.13.9
+	touch $@
+
+lock: $(LOCK_VENV)/.installed-0.13.9
 	$(LOCK) --all-extras pyproject.toml --output-file constraints.txt
 	$(LOCK) --constraint constraints.txt $(IMAGE) pyproject.toml \
 		--output-file deploy/image.txt
@@ -48,6 +51,13 @@ lock:
 	$(LOCK) --constraint constraints.txt --extra testing --group vendors pyproject.toml \
 		--output-file tests/vendors/constraints.txt
 	$(LOCK) --no-deps --group docling-serve --output-file tests/vendors/docling_serve.txt
+
+# Without the lock, as a user's pip installs: the newest versions, or the lowest that pyproject.toml
+# admits, in a throw-away environment of each Python that is there. The unit tests, the demo and a sale
+# run. `make newest PYTHONS=python3.13` takes one Python.
+PYTHONS ?=
+newest oldest: $(LOCK_VENV)/.installed-0.13.9
+	$(LOCK_VENV)/bin/python -m tests.unlocked $@ $(PYTHONS) --uv $(LOCK_VENV)/bin/uv --jobs $(JOBS)
 
 demo: install
 	$(BIN)/gateway demo
