@@ -36,6 +36,9 @@ Show = Callable[[Services, Task], Awaitable[dict[str, Any]]]
 class EventConnection(ASGIHTTPConnection):
     """One request to Quart: releases what its answer holds, and bounds each event of a stream."""
 
+    _is_answered = False
+    _reading: asyncio.Task[Any] | None = None
+
     async def __call__(self, receive: Any, send: Any) -> None:
         """Answer the request."""
         with contextlib.ExitStack() as held:
@@ -53,7 +56,22 @@ class EventConnection(ASGIHTTPConnection):
 
     async def handle_request(self, request: Request, send: Any) -> None:
         """Have the app make the answer, and send it."""
-        await super().handle_request(request, _bounded(send))
+        try:
+            await super().handle_request(request, _bounded(send))
+        finally:
+            self._is_answered = True
+            if self._reading is not None:
+                self._reading.cancel()
+
+    async def handle_messages(self, request: Request, receive: Any, *more: Any) -> None:
+        """Read the request's body until the answer has ended.
+
+        Since 0.23 Quart reads on until the server reports the end of the connection. If a client
+        does not take its answer, the server would wait for Quart meanwhile.
+        """
+        if not self._is_answered:
+            self._reading = asyncio.current_task()
+            await super().handle_messages(request, receive, *more)
 
 
 def _bounded(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
