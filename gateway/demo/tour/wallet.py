@@ -114,7 +114,8 @@ class Wallet:
             "chainId": int(terms["network"].removeprefix("eip155:")),
             "verifyingContract": terms["asset"],
         }
-        signed = self.account.sign_typed_data(domain, _AUTHORIZATION, message)
+        # In early releases of eth-account 0.13 an account has no such method of its own.
+        signed = Account.sign_typed_data(self.account.key, domain, _AUTHORIZATION, message)
         numbers = {name: str(message[name]) for name in ("value", "validAfter", "validBefore")}
         return {
             "x402Version": challenge["x402Version"],
