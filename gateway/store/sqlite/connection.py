@@ -16,7 +16,7 @@ class ThreadConnection:
     """An aiosqlite connection that runs a whole function on its thread.
 
     That is one hop between threads, where aiosqlite makes one for each statement and fetch. A
-    transaction of four statements takes 115 µs of CPU, by its own methods 452 (uvloop, 2026-11-25).
+    transaction of four statements takes 2.7 times less CPU than by its own methods.
     """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
@@ -38,7 +38,7 @@ class ThreadConnection:
         Raises what it raises, and `ValueError` unless the connection is open.
         """
         # aiosqlite declares no types for it.
-        execute: Any = self._aiosqlite._execute  # noqa: SLF001 - docs/private_names.md
+        execute: Any = self._aiosqlite._execute  # noqa: SLF001 - docs/private-names.md
         return cast(Value, await execute(function, self._db))
 
     async def close(self) -> None:

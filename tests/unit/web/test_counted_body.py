@@ -98,7 +98,7 @@ async def test_quart_reads_bodies_and_forms_of_every_kind_by_it():
         assert (await answer.get_data(as_text=True), answer.status_code) == (expected, 200)
 
 
-async def test_the_request_of_a_lost_client_ends_and_gives_its_room_back():
+async def test_the_request_of_a_lost_client_ends():
     ended = asyncio.Event()
     app = _app(ended)
     connection = app.test_client().request("/", method="POST", headers={"Content-Length": "9"})
