@@ -26,6 +26,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 # Writes the seven lists of versions and hashes anew. A version stays as it is while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
 LOCK_VENV := $(VENV)-lock
+UV_VERSION := 0.13.9
+HAS_UV := $(LOCK_VENV)/.installed-$(UV_VERSION)
 LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
 
@@ -33,13 +35,13 @@ LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-comm
 IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra passkeys \
 	--extra postgres --extra redis
 
-$(LOCK_VENV)/.installed-0.13.9:
+$(HAS_UV):
 	$(PYTHON) deploy/check_python.py
 	$(PYTHON) -m venv $(LOCK_VENV)
-	$(LOCK_VENV)/bin/python -m pip install --quiet uv==0.13.9
+	$(LOCK_VENV)/bin/python -m pip install --quiet uv==$(UV_VERSION)
 	touch $@
 
-lock: $(LOCK_VENV)/.installed-0.13.9
+lock: $(HAS_UV)
 	$(LOCK) --all-extras pyproject.toml --output-file constraints.txt
 	$(LOCK) --constraint constraints.txt $(IMAGE) pyproject.toml \
 		--output-file deploy/image.txt
@@ -56,7 +58,7 @@ lock: $(LOCK_VENV)/.installed-0.13.9
 # admits, in a throw-away environment of each Python that is there. The unit tests, the demo and a sale
 # run. `make newest PYTHONS=python3.13` takes one Python.
 PYTHONS ?=
-newest oldest: $(LOCK_VENV)/.installed-0.13.9
+newest oldest: $(HAS_UV)
 	$(LOCK_VENV)/bin/python -m tests.unlocked $@ $(PYTHONS) --uv $(LOCK_VENV)/bin/uv --jobs $(JOBS)
 
 demo: install
