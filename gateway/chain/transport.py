@@ -5,6 +5,7 @@ providers share. A call that is cancelled there leaves the lock taken, and from 
 waits for ever. This module imports web3, so it is imported after the start.
 """
 
+import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -28,6 +29,7 @@ class KeepAliveProvider(AsyncHTTPProvider):
 
     def __init__(self, url: str) -> None:
         super().__init__(url, exception_retry_configuration=None)
+        self._ids = itertools.count()
         self._session = aiohttp.ClientSession(
             raise_for_status=True,
             # The caller bounds each call; aiohttp would start a timer of its own for each.
@@ -43,8 +45,8 @@ class KeepAliveProvider(AsyncHTTPProvider):
         `ValueError` for an answer that is none.
         """
         # web3's encoder looks at each value for types of its own; our parameters are plain JSON.
-        asked = json.dumps(self.form_request(method, params)).encode()
-        return json.loads(str(await self._exchange(asked), "utf-8"))
+        asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
+        return json.loads(str(await self._exchange(json.dumps(asked).encode()), "utf-8"))
 
     async def _exchange(self, data: bytes) -> bytes:
         """Return the body of the answer to a JSON-RPC request.
