@@ -154,17 +154,18 @@ async def test_who_empties_the_account_spoils_no_batch_and_is_barred(
     spoiled = next(row for row in rows if hashes.count(row.tx_hash) > 1)
     spoiler = next(each for each in payers if each.account.address.lower() == spoiled.payer)
     # It is sent again, behind what the spoiler sends now.
-    chain.drop(spoiled.tx_hash)
-    chain.send_raw(
-        chain.sign_transaction(
-            spoiler.account.key,
-            chain.usdc,
-            _spend_all(chain, spoiler),
-            tip_wei=10**9,
-            max_fee_wei=10**11,
+    with chain.node.lock:
+        chain.drop(spoiled.tx_hash)
+        chain.send_raw(
+            chain.sign_transaction(
+                spoiler.account.key,
+                chain.usdc,
+                _spend_all(chain, spoiler),
+                tip_wei=10**9,
+                max_fee_wei=10**11,
+            )
         )
-    )
-    chain.set_automine(True)
+        chain.set_automine(True)
 
     async def judged():
         return await store.payers.failures(since=0)

@@ -94,9 +94,11 @@ async def test_an_event_of_one_fork_and_a_receipt_of_another_release_nothing(
     async with asyncio.timeout(60):
         while not (ours := set(waiting_hashes(chain)) - {others}):  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.02)
-    for sent in ours:
-        chain.drop(sent)
-    chain.set_automine(True)
+    # Meanwhile the gateway cannot send what is gone again.
+    with chain.node.lock:
+        for sent in ours:
+            chain.drop(sent)
+        chain.set_automine(True)
     looks = proxy.seen.count(RECEIPT)
     deadline = time.monotonic() + 120
     while proxy.seen.count(RECEIPT) < looks + 3 and time.monotonic() < deadline:

@@ -221,6 +221,11 @@ def waiting(chain):
         return list(chain.node.pool.waiting.values())
 
 
+def before_ours_is_sent_again(chain):
+    """Keep the gateway off the chain: it sends a transaction again that is gone."""
+    return chain.node.lock
+
+
 # -- the answer to a sent transaction does not come
 
 
@@ -273,7 +278,7 @@ async def test_a_stale_head_delays_and_decides_nothing(gateway, payer, chain, rp
 async def test_a_dropped_transaction_is_sent_again(gateway, payer, chain):
     chain.set_automine(False)
     task_id = await bought(gateway, payer.header())
-    (sent,) = waiting(chain)
+    (sent,) = await until_waiting(chain, 1)
     assert chain.drop("0x" + sent.hash.hex())
 
     async def sent_again():
@@ -418,9 +423,10 @@ async def test_who_submits_the_authorization_while_we_settle_pays_for_the_task(
     dearer = {"max_fee_wei": 50 * 10**9, "tip_wei": 10**9}
     chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature), **dearer)
     (ours, _) = await until_waiting(chain, 2)
-    chain.drop("0x" + ours.hash.hex())
-    chain.mine()
-    chain.set_automine(True)
+    with before_ours_is_sent_again(chain):
+        chain.drop("0x" + ours.hash.hex())
+        chain.mine()
+        chain.set_automine(True)
     await ended_as_one_task(gateway, chain, task_id)
 
 
@@ -437,10 +443,13 @@ async def test_a_batch_with_two_authorizations_settles_both(gateway, chain):
         ids.append((await answer.get_json())["taskId"])
         signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
         calls.append((chain.usdc, signed.call(signature)))
-    for ours in waiting(chain):
-        chain.drop("0x" + ours.hash.hex())
-    tx_hash = chain.send_transaction(FAUCET_KEY, MULTICALL, multicall(*calls))
-    chain.set_automine(True)
+    # A buyer may have the answer before our transaction is sent.
+    await until_waiting(chain, 2)
+    with before_ours_is_sent_again(chain):
+        for ours in waiting(chain):
+            chain.drop("0x" + ours.hash.hex())
+        tx_hash = chain.send_transaction(FAUCET_KEY, MULTICALL, multicall(*calls))
+        chain.set_automine(True)
     tasks = [await done(gateway, task_id) for task_id in ids]
     assert {task["payment"]["transaction"] for task in tasks} == {tx_hash}
     assert chain.usdc_balance(WALLET) == 2 * PRICE
@@ -454,11 +463,13 @@ async def diverted_or_cancelled(gateway, payer, chain, call):
     nonce = bytes(range(32))
     header = payer.header(nonce=nonce)
     task_id = await bought(gateway, header)
-    for ours in waiting(chain):
-        chain.drop("0x" + ours.hash.hex())
-    chain.send_transaction(payer.account.key, chain.usdc, call(nonce))
-    chain.mine()
-    chain.set_automine(True)
+    await until_waiting(chain, 1)
+    with before_ours_is_sent_again(chain):
+        for ours in waiting(chain):
+            chain.drop("0x" + ours.hash.hex())
+        chain.send_transaction(payer.account.key, chain.usdc, call(nonce))
+        chain.mine()
+        chain.set_automine(True)
     task = await done(gateway, task_id)
     assert (task["status"], task["code"]) == ("failed", "PAYMENT_NOT_SETTLED")
     assert (task["payment"]["state"], task["refund"]) == ("released", None)
@@ -522,10 +533,11 @@ async def test_the_payers_money_may_be_gone_by_the_time_we_send(
     poorer = chain.sign_transaction(
         payer.account.key, chain.usdc, _spend_all(payer, chain), tip_wei=10**9, max_fee_wei=10**11
     )
-    (ours,) = waiting(chain)
-    chain.drop("0x" + ours.hash.hex())
-    chain.send_raw(poorer)
-    chain.set_automine(True)
+    (ours,) = await until_waiting(chain, 1)
+    with before_ours_is_sent_again(chain):
+        chain.drop("0x" + ours.hash.hex())
+        chain.send_raw(poorer)
+        chain.set_automine(True)
     later(chain, clock, 301)
     task = await done(gateway, task_id)
     assert (task["status"], task["code"]) == ("failed", "PAYMENT_NOT_SETTLED")

@@ -394,10 +394,15 @@ async def test_a_payer_who_cancels_gets_nothing(gateway, payer, provider, chain,
             await asyncio.sleep(0.02)
     assert (task["status"], task["payment"]["state"]) == ("queued", "settling")
     assert task["payment"]["transaction"] is None
-    (ours,) = chain.node.pool.waiting
-    assert chain.drop("0x" + ours.hex())
-    cancel(chain, payer, signed.nonce)
-    chain.mine()
+    async with asyncio.timeout(60):
+        while not chain.node.pool.waiting:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    # Meanwhile the gateway cannot send what is gone again.
+    with chain.node.lock:
+        (ours,) = chain.node.pool.waiting
+        assert chain.drop("0x" + ours.hex())
+        cancel(chain, payer, signed.nonce)
+        chain.mine()
     await _is_dropped(gateway, provider, task_id)
     again = await gateway.client.post(
         "/api/x402/picture", json={"prompt": "a"}, headers={"X-PAYMENT": header}
