@@ -33,6 +33,7 @@ from gateway import (
     hookimpl,
     usdc,
 )
+from tests.migrated_databases import put_database
 from tests.postgres_server import PostgresServer, start_or_skip
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E".lower()
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+
+pytest_plugins = ["tests.quick_starts"]
 
 # Read before any test: each begins without the machine's settings.
 _TEST_DATABASE = os.environ.get("GATEWAY_TEST_DATABASE", "sqlite")
@@ -276,6 +279,8 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
     from tests.waits import set_waits
 
     plugins = [*([ScriptedPlugin(provider)] if provider is not None else []), *more]
+    if _TEST_DATABASE == "sqlite":
+        put_database(settings.data_dir / "gateway.db")
     app = create_app(settings, plugins=plugins, **options)
     async with app.test_app():
         services = app.extensions[EXTENSION]

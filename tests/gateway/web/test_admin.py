@@ -151,7 +151,7 @@ async def test_a_session_survives_a_restart_and_ends_with_the_password(settings,
 async def _hash(password: str) -> str:
     import argon2
 
-    return argon2.PasswordHasher(time_cost=1, memory_cost=64).hash(password)
+    return argon2.PasswordHasher().hash(password)
 
 
 async def test_without_a_password_one_is_made_and_printed_once(settings, provider, capsys):

@@ -20,7 +20,7 @@ SHOWN_AS = "X-Client"
 @pytest.fixture
 def settings(settings):
     """Return settings whose password is compared in no time, and whose clients have addresses."""
-    quick = argon2.PasswordHasher(time_cost=1, memory_cost=64).hash(RIGHT)
+    quick = argon2.PasswordHasher().hash(RIGHT)
     return attrs.evolve(
         settings, admin_password="", admin_password_hash=quick, client_ip_header=SHOWN_AS
     )

@@ -1,5 +1,6 @@
 """Settings that would lose money stop the start with one sentence: wallets, keys, a hash."""
 
+import argon2
 import pytest
 
 from gateway.cli.check import run_checks
@@ -8,6 +9,7 @@ from gateway.settings import load_settings
 from gateway.web.admin_password import hash_password
 
 CHECKSUMMED = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # of EIP-55's own examples
+PRODUCTION_HASHER = argon2.PasswordHasher  # read before tests/quick_starts.py replaces it
 HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaA"
 
 
@@ -58,3 +60,8 @@ def test_a_hash_that_we_make_is_taken(monkeypatch):
     for hashed in (hash_password("correct horse"), HASH):
         monkeypatch.setenv("GATEWAY_ADMIN_PASSWORD_HASH", hashed)
         assert str(load_settings().admin_password_hash) == hashed
+
+
+def test_a_hash_that_we_make_costs_a_guesser_what_rfc_9106_advises(monkeypatch):
+    monkeypatch.setattr(argon2, "PasswordHasher", PRODUCTION_HASHER)
+    assert hash_password("correct horse").startswith("$argon2id$v=19$m=65536,t=3,p=4$")

@@ -1,0 +1,67 @@
+"""A pytest plugin: what every gateway under test would otherwise compute anew when it starts."""
+
+import functools
+import importlib.metadata
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _installed_plugins_are_read_once() -> Iterator[None]:
+    """Read the metadata of all installed packages again only if a folder of packages changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gateway.plugins.manager.entry_points", _entry_points)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _templates_are_compiled_once() -> Iterator[None]:
+    """Let the gateways of this process share the bytecode of their pages."""
+    import quart
+
+    options = {**quart.Quart.jinja_options, "bytecode_cache": _MemoryCache()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quart.Quart, "jinja_options", options)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _passwords_are_cheap() -> Iterator[None]:
+    """Hash a new password in a millisecond; a stored hash is still compared at its own cost."""
+    import argon2
+
+    class Cheap(argon2.PasswordHasher):
+        def __init__(self) -> None:
+            super().__init__(time_cost=1, memory_cost=8, parallelism=1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argon2, "PasswordHasher", Cheap)
+        yield
+
+
+class _MemoryCache(jinja2.BytecodeCache):
+    def __init__(self) -> None:
+        self._codes: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Any) -> None:
+        if (code := self._codes.get(bucket.key)) is not None:
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Any) -> None:
+        self._codes[bucket.key] = bucket.bytecode_to_string()
+
+
+def _entry_points(group: str) -> importlib.metadata.EntryPoints:
+    folders = [Path(folder) for folder in sys.path]
+    changed = tuple((folder, folder.stat().st_mtime_ns) for folder in folders if folder.is_dir())
+    return _entry_points_of(group, changed)
+
+
+@functools.lru_cache(maxsize=8)
+def _entry_points_of(group: str, _folders: tuple) -> importlib.metadata.EntryPoints:
+    return importlib.metadata.entry_points(group=group)
