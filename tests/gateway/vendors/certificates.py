@@ -11,6 +11,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tests")])
 
 
+class _ServerContext(ssl.SSLContext):
+    """Leaves each handshake to the first read of its connection.
+
+    By default it is part of `accept`: one client that gives up halfway would keep a server from
+    accepting the next one, and from stopping.
+    """
+
+    def wrap_socket(self, *args, **keywords):
+        return super().wrap_socket(*args, **keywords | {"do_handshake_on_connect": False})
+
+
 class Authority:
     """Signs certificates for host names."""
 
@@ -58,7 +69,7 @@ class Authority:
                 serialization.Encoding.PEM
             )
         )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(chain)
         return context
 
