@@ -9,7 +9,7 @@ JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # module in every process, which takes each of them seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-.PHONY: install lock demo quick test test-profile short-proofs proof check bench format docs frontend clean
+.PHONY: install lock demo quick test test-profile test-slow short-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
@@ -78,6 +78,11 @@ test: install
 TESTS ?= tests/unit tests/gateway
 test-profile: install
 	$(PYTEST) -q -n $(JOBS) -p tests.profiling $(TESTS)
+
+# The same with every answer, write and call over HTTP delayed by 50 to 500 ms, in an order that
+# SLOW_SEED sets: what passes only on a quick machine fails. The processes mostly wait.
+test-slow: install
+	$(PYTEST) -q -n $(shell expr 4 '*' $(JOBS)) -p tests.slow_seams $(TESTS)
 
 # All that runs the app, on PostgreSQL. Some tests are about SQLite's file, and fail.
 test-postgres: install

@@ -1,0 +1,56 @@
+"""A pytest plugin that delays the seams of a gateway by 50 to 500 ms: `make test-slow`.
+
+Delayed are each part of an answer that is sent, each write of the store, and each call over HTTP:
+to the chain, a vendor, a facilitator or a webhook. A test that passes only because one of them is
+quick fails here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+_LEAST_S, _MOST_S = 0.05, 0.5
+_chance = random.Random(os.environ.get("SLOW_SEED", "27"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _slow_seams() -> Iterator[None]:
+    from gateway.store.postgres.pool import Pool
+    from gateway.store.sqlite.writer import Writer
+    from gateway.web.fast_path import FastPath
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FastPath, "__call__", _sending_late(FastPath.__call__))
+        patch.setattr(Writer, "run", _late(Writer.run))
+        patch.setattr(Pool, "write", _late(Pool.write))
+        patch.setattr(aiohttp.BaseConnector, "connect", _late(aiohttp.BaseConnector.connect))
+        yield
+
+
+def _late(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(function)
+    async def late(*args: Any, **keywords: Any) -> Any:
+        await _pause()
+        return await function(*args, **keywords)
+
+    return late
+
+
+def _sending_late(app: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(app)
+    async def answer(self: Any, scope: Any, receive: Any, send: Any) -> None:
+        await app(self, scope, receive, _late(send) if scope["type"] == "http" else send)
+
+    return answer
+
+
+async def _pause() -> None:
+    await asyncio.sleep(_chance.uniform(_LEAST_S, _MOST_S))
