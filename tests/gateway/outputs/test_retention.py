@@ -12,6 +12,7 @@ from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs, rete
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, leased, settling
 from tests.conftest import PNG
+from tests.migrated_databases import put_database
 from tests.unit.outputs.conftest import PICTURE, listed
 
 DAY = 86_400
@@ -20,7 +21,7 @@ LATER = time.time() + 365 * DAY
 
 @pytest.fixture
 async def store(tmp_path):
-    async with SqliteStore(tmp_path / "gateway.db") as opened_store:
+    async with SqliteStore(put_database(tmp_path / "gateway.db")) as opened_store:
         yield opened_store
 
 

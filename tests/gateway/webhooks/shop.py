@@ -11,6 +11,7 @@ from gateway.domain import GenerationRequest
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, PAYER, RESULT, new_task, transfer, tx_hash
 from gateway.webhooks import CallbackSecrets, Deliveries, DeliveryTiming, Sender
+from tests.migrated_databases import put_database
 
 
 @attrs.define
@@ -74,7 +75,7 @@ async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, *
         return json.dumps({"type": event.type, "data": {"taskId": task.id}}).encode()
 
     names = Names({"127.0.0.1": ["127.0.0.1"], "localhost": ["127.0.0.1"]})
-    async with SqliteStore(path / "gateway.db") as store:
+    async with SqliteStore(put_database(path / "gateway.db")) as store:
         sender = Sender(is_local=is_local, timeout_s=timeout_s, tls=tls, look_up=names)
         shop = None
         deliveries = Deliveries(

@@ -14,6 +14,7 @@ from gateway.admin.conditions import Condition
 from gateway.contracts.alarms import Alarm
 from gateway.store import SqliteStore
 from gateway.store.operators import alarms
+from tests.migrated_databases import put_database
 
 NOW = 1_782_172_800.0
 
@@ -133,7 +134,7 @@ class AlarmDesk:
 
 @contextlib.asynccontextmanager
 async def alarm_desk(folder, **options):
-    async with SqliteStore(folder / "gateway.db") as store:
+    async with SqliteStore(put_database(folder / "gateway.db")) as store:
         options = {"inbox": Inbox(), "ear": Ear()} | options
         desk = AlarmDesk(store=store, **options)
         try:

@@ -25,6 +25,7 @@ from gateway.domain import Block
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, WALLET, leased
 from gateway.version import VERSION
+from tests.migrated_databases import put_database
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 COLUMNS = 80
@@ -285,13 +286,13 @@ def _helps(command, path=()):
 
 
 async def _fail_one_task():
-    async with SqliteStore(Path("data", "gateway.db")) as store:
+    async with SqliteStore(put_database(Path("data", "gateway.db"))) as store:
         task = await leased(store, tx=1, id="task-1")
         await store.queue.fail(task, details="content_policy", error="No boats.", now=NOW)
 
 
 async def _create_store():
-    async with SqliteStore(Path("data", "gateway.db")):
+    async with SqliteStore(put_database(Path("data", "gateway.db"))):
         pass
 
 

@@ -11,6 +11,7 @@ from gateway.cli import main
 from gateway.contracts import Cost
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, RESULT, WALLET, leased, queued
+from tests.migrated_databases import put_database
 
 SENT = "2027-01-15 08:00:05"  # NOW and 5 seconds
 
@@ -34,7 +35,7 @@ def command(tmp_path, monkeypatch):
 
 
 async def _history(folder) -> None:
-    async with SqliteStore(folder / "gateway.db") as store:
+    async with SqliteStore(put_database(folder / "gateway.db")) as store:
         queue = store.queue
         lost = await leased(store, tx=1, id="lost-job")
         await queue.begin_submit(lost, now=NOW + 5)

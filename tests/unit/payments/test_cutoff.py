@@ -8,6 +8,7 @@ from gateway.domain import Block
 from gateway.payments.accept import Acceptance
 from gateway.store import SqliteStore
 from gateway.testing.fakes.chain import HEAD, NOW, FakeChain
+from tests.migrated_databases import put_database
 
 
 class SlowChain(FakeChain):
@@ -25,7 +26,7 @@ class SlowChain(FakeChain):
 
 @pytest.fixture
 async def store(tmp_path):
-    async with SqliteStore(tmp_path / "gateway.db") as opened:
+    async with SqliteStore(put_database(tmp_path / "gateway.db")) as opened:
         yield opened
 
 

@@ -25,6 +25,7 @@ from gateway.testing.store.facts import (
     queued,
     reserved,
 )
+from tests.migrated_databases import put_database
 
 PROOF = MethodProof(
     key="serial-1", data=b"\x00signed", value_units=50_000, payer="voucher serial-1"
@@ -40,7 +41,7 @@ def path(tmp_path):
 
 @pytest.fixture
 async def store(path):
-    async with SqliteStore(path) as opened:
+    async with SqliteStore(put_database(path)) as opened:
         yield opened
 
 

@@ -8,11 +8,12 @@ import pytest
 
 from gateway.store import SqliteStore
 from gateway.testing.store.operators import new_action
+from tests.migrated_databases import put_database
 
 
 @pytest.fixture
 async def store(tmp_path):
-    async with SqliteStore(tmp_path / "gateway.db") as opened:
+    async with SqliteStore(put_database(tmp_path / "gateway.db")) as opened:
         yield opened
 
 

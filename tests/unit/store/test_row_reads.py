@@ -9,6 +9,7 @@ import pytest
 from gateway.store import SqliteStore
 from gateway.store.sqlite.row_reads import RowReads
 from gateway.testing.store.facts import queued
+from tests.migrated_databases import put_database
 
 
 class SlowClock:
@@ -22,7 +23,7 @@ class SlowClock:
 
 @pytest.fixture
 async def store(tmp_path):
-    async with SqliteStore(tmp_path / "gateway.db") as opened:
+    async with SqliteStore(put_database(tmp_path / "gateway.db")) as opened:
         yield opened
 
 

@@ -25,6 +25,7 @@ from gateway.testing.store.facts import (
     transfer,
     tx_hash,
 )
+from tests.migrated_databases import put_database
 
 
 @pytest.fixture
@@ -34,14 +35,14 @@ def path(tmp_path):
 
 @pytest.fixture
 async def store(path):
-    async with SqliteStore(path) as opened:
+    async with SqliteStore(put_database(path)) as opened:
         yield opened
 
 
 class TestSqliteStore(StoreContract):
     @pytest.fixture
     async def store(self, path):
-        async with SqliteStore(path) as opened:
+        async with SqliteStore(put_database(path)) as opened:
             yield opened
 
 

@@ -16,6 +16,7 @@ from gateway.tasks import TaskTiming, WorkerPool
 from gateway.tasks.attempt import Attempt
 from gateway.testing.store.facts import ENDPOINT, new_task, transfer, tx_hash
 from tests.conftest import PNG
+from tests.migrated_databases import put_database
 
 PICTURE = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))
 TEXT = Result(text="# Done\n")
@@ -118,7 +119,7 @@ async def opened(
     `timing` are changes of `SHORT`.
     """
     done = []
-    async with SqliteStore(tmp_path / "gateway.db") as store:
+    async with SqliteStore(put_database(tmp_path / "gateway.db")) as store:
         catalog = Catalog({}, now=clock, slots=workers)
         put_on_sale(catalog, provider, timeout_s=timeout_s, cost_micros=cost_micros)
         pool = WorkerPool(
