@@ -1,5 +1,6 @@
 """Settings of plugins: each plugin has an attrs class, read from the same file and environment."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -66,7 +67,6 @@ def read_section(values: Mapping[str, Any], prefix: str, kind: type[Section]) ->
     fields = names_of(prefix, kind)
     given = {field.name: values[name] for name, field in fields.items() if name in values}
     if not given:
-        # Most plugins are off, and reading a section costs 2 ms.
         return kind()
     for field_name in given:
         _check_value(given, field_name, prefix, kind)
@@ -90,5 +90,10 @@ def wrong(name: str, field: "attrs.Attribute[Any]", state: str) -> SettingsError
 
 
 def _structure(given: Mapping[str, Any], kind: type[Section]) -> Section:
-    loader = ts.loaders.DictLoader(dict(given))
-    return ts.load_settings(kind, loaders=[loader], converter=TSConverter(strlist_sep=","))
+    return _converter().structure(dict(given), kind)
+
+
+@functools.cache
+def _converter() -> TSConverter:
+    """Convert values alone: `ts.load_settings` parses the source of `kind` at every call."""
+    return TSConverter(strlist_sep=",")
