@@ -5,7 +5,6 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from gateway.domain import Endpoint, GenerationRequest, Task, Transfer
 from gateway.errors import InvalidInput
 from gateway.outputs import DiskOutputs
 from gateway.plugins.catalog import Catalog, Registered
-from gateway.plugins.manager import BUNDLED, GROUP, PluginManager
+from gateway.plugins.manager import PluginManager
 from gateway.plugins.upstream import Upstream
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
@@ -50,9 +49,8 @@ class Clock:
 
 def manager_with(plugin: Any) -> PluginManager:
     """Return a plugin manager with the plugin, whether it is installed or not."""
-    installed = {entry.value.partition(":")[0].strip() for entry in entry_points(group=GROUP)}
-    is_there = plugin.__name__ in installed | set(BUNDLED)
-    return PluginManager(() if is_there else (plugin,))
+    manager = PluginManager()
+    return manager if plugin.__name__ in manager.modules() else PluginManager((plugin,))
 
 
 def problem_in(manager: PluginManager, plugin: Any) -> str | None:

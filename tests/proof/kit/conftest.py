@@ -1,10 +1,11 @@
-"""The kit's patience, for a machine that does much else."""
+"""Patience for a machine that does much else, and databases that are there already."""
 
 import attrs
 import pytest
 
 import gateway_sandbox_image
 from gateway_sandbox_image import renderer
+from tests.migrated_databases import put_database
 
 _PATIENCE_S = 1800.0
 
@@ -20,3 +21,9 @@ def _patience(monkeypatch):
     monkeypatch.setattr(
         renderer, "draw", lambda *order, timeout_s: draw(*order, timeout_s=_PATIENCE_S)
     )
+
+
+@pytest.fixture(autouse=True)
+def _migrated(tmp_path):
+    """Give each gateway a database that needs no migration."""
+    put_database(tmp_path / "gateway.db")
