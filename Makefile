@@ -88,13 +88,15 @@ test-slow: install
 test-postgres: install
 	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) tests/gateway
 
-# All of tests/proof, at the depth that a machine proves in minutes.
+# All of tests/proof, at the depth that a machine proves in minutes. Tests that share a gateway or a
+# browser run in one process (loadgroup).
+MARKED ?= not full
 short-proofs: install
-	$(PYTEST) -q -n $(JOBS) tests/proof $(BUT)
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "$(MARKED)" tests/proof $(BUT)
 
 # Everything at full depth: hours.
 proof: sim mutants crash races faults clients fuzz chaos chaos-upgrade
-	$(MAKE) short-proofs BUT=--ignore=tests/proof/faults
+	$(MAKE) short-proofs MARKED= BUT=--ignore=tests/proof/faults
 
 check: install
 	$(BIN)/ruff check .
