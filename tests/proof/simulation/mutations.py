@@ -55,6 +55,45 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
 }
 MUTANTS = {name: make() for name, make in _MAKERS.items()}
 REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md
+# The first history that shows each mutant. A short proof begins with it; `make mutants` searches.
+SHOWN_BY = {
+    "direct-ignores-claims": 3,
+    "broadcast-before-claim": 0,
+    "state-alone": 1,
+    "402-on-timeout": 2,
+    "unpinned-block": 1871,
+    "status-alone": 2,
+    "two-transactions": 3,
+    "window-first": 2,
+    "spent-is-the-end": 780,
+    "any-request": 3,
+    "nonce-twice": 2,
+    "nonce-before-write": 19,
+    "broadcast-before-row": 5,
+    "late-commit": 0,
+    "believed-facilitator": 3,
+    "refund-anew": 28,
+    "batch-status-alone": 3,
+    "batch-before-row": 9,
+    "batch-of-one": 2,
+    "batch-bars-nobody": 19,
+    "unmarked-submit": 25,
+    "forgotten-handle": 4,
+    "uncertain-again": 22,
+    "believed-exception": 12,
+    "nobody-barred": 88,
+    "unlimited-open": 1,
+    "many-nonces": 138,
+    "voucher-before-claim": 10,
+    "voucher-before-settling": 3,
+    "voucher-not-claimed": 13,
+    "voucher-error-refuses": 3,
+    "voucher-402-on-silence": 22,
+    "voucher-any-bytes": 39,
+    "voucher-any-request": 17,
+    "voucher-check-first": 10,
+    "voucher-no-second-look": 247,
+}
 
 
 @contextlib.contextmanager
