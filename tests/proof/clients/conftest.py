@@ -1,4 +1,4 @@
-"""Fixtures: a gateway on a real port, on each of the two HTTP servers."""
+"""Fixtures: a gateway on a real port."""
 
 import asyncio
 import contextlib
@@ -23,6 +23,12 @@ class Site:
 
     url: str
     services: object
+
+
+@pytest.fixture(params=["hypercorn", pytest.param("uvicorn", marks=pytest.mark.full)])
+def http_server(request) -> str:
+    """Let a client buy on one server; those that the two may answer differently buy on both."""
+    return request.param
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from x402.mechanisms.evm.exact import register_exact_evm_client
 from tests.conftest import PNG, WALLET, decoded, header_of, payload_of
 
 BODY = {"prompt": "a boat"}
+on_both_servers = pytest.mark.parametrize("http_server", ["hypercorn", "uvicorn"])
 
 
 async def collect(site, answer) -> dict:
@@ -36,6 +37,7 @@ def _check_receipt(header: str, network: str, payer, task) -> None:
     assert receipt.transaction == task["payment"]["transaction"]
 
 
+@on_both_servers
 async def test_the_httpx_client_buys(site, payer, chain):
     official = register_exact_evm_client(x402Client(), payer.account)
     async with x402HttpxClient(official, timeout=20) as client:
@@ -116,6 +118,7 @@ async def test_a_version_1_client_written_by_hand_buys(site, payer, chain):
 # -- what only a real socket shows
 
 
+@on_both_servers
 async def test_a_large_payment_header_and_a_body_in_pieces_arrive(site, payer):
     header = header_of(payer.payload() | {"padding": "x" * 7_000})
 
@@ -131,6 +134,7 @@ async def test_a_large_payment_header_and_a_body_in_pieces_arrive(site, payer):
     assert answer.status_code == 200, answer.text
 
 
+@on_both_servers
 async def test_a_client_that_leaves_while_we_settle_loses_nothing(site, payer, chain):
     chain.set_automine(False)
     headers = {"X-PAYMENT": payer.header()}

@@ -1,4 +1,4 @@
-"""The official Python client of MCP buys over a real socket, on both servers."""
+"""The official Python client of MCP buys over a real socket."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""`gateway buy` as a program, on both HTTP servers: one payment, one file, whatever is lost."""
+"""`gateway buy` as a program: one payment, one file, whatever is lost."""
 # ruff: noqa: ASYNC110 - tests look from outside, where no event tells
 
 import asyncio

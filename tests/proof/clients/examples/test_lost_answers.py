@@ -21,7 +21,7 @@ def relay(site):
         yield opened
 
 
-@pytest.fixture(params=["py", "mjs"])
+@pytest.fixture(params=["py", pytest.param("mjs", marks=pytest.mark.full)])
 def buy(request, variables, relay, tmp_path):
     """Returns a function that runs an example of one language through the relay."""
     command = [sys.executable]
