@@ -37,6 +37,8 @@ def demo(tmp_path):
         process.communicate(timeout=30)
 
 
+# In short: clients/examples runs the example, and demo/ starts the demo.
+@pytest.mark.full
 def test_the_worked_example_buys_a_picture_from_the_running_demo(demo, tmp_path):
     gateway = re.search(r"URL +(http://127\.0\.0\.1:\d+)", demo)[1]
     rpc = re.search(r"JSON-RPC +(http://127\.0\.0\.1:\d+)", demo)[1]
