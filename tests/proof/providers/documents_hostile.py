@@ -22,13 +22,13 @@ _NOTHING = f'<w:document xmlns:w="{files.WORD}"><w:body/></w:document>'
 SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
 
-def word_bomb(unpacked: int = GIGABYTE) -> bytes:
-    """Return a Word file whose text unpacks to a gigabyte of spaces."""
+def word_bomb(unpacked: int) -> bytes:
+    """Return a Word file with a part of so many spaces."""
     return _declared(files.docx(), "word/media/picture.xml", unpacked)
 
 
 def lying_bomb() -> bytes:
-    """Return the same, with a directory that declares a hundred bytes."""
+    """Return a Word bomb whose directory declares a hundred bytes."""
     bomb = bytearray(word_bomb(300_000_000))
     at = bomb.rfind(b"PK\x01\x02")
     bomb[at + 24 : at + 28] = (100).to_bytes(4, "little")
@@ -56,10 +56,15 @@ def heavy_docx() -> bytes:
 
 def pdf_bomb() -> bytes:
     """Return a PDF whose page unpacks, twice over, to a gigabyte."""
-    deflate = zlib.compressobj(9)
     chunk = b"BT /F1 9 Tf (x) Tj ET " * 500_000
-    content = b"".join(deflate.compress(chunk) for _ in range(GIGABYTE // len(chunk)))
-    return pdf.write_contents([content + deflate.flush()])
+    times, checksum = GIGABYTE // len(chunk), 1
+    # A zlib stream (RFC 1950) of one block many times: deflating a gigabyte takes seconds.
+    deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    block = deflate.compress(chunk) + deflate.flush(zlib.Z_FULL_FLUSH)
+    for _ in range(times):
+        checksum = zlib.adler32(chunk, checksum)
+    content = b"\x78\xda" + times * block + deflate.flush() + checksum.to_bytes(4, "big")
+    return pdf.write_contents([content])
 
 
 def sparse_xlsx() -> bytes:

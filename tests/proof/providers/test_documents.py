@@ -166,7 +166,6 @@ async def test_a_locked_zip_container_is_refused(parser):
 
 
 async def test_a_bomb_is_refused_before_payment(parser):
-    assert "unpacks to 1,000 MB" in await refusal(parser, "a.docx", hostile.word_bomb())
     assert "unpacks to 100 MB" in await refusal(parser, "a.docx", hostile.word_bomb(100_000_000))
     crowd = files.archive({f"[Content_Types].xml/{at}": "" for at in range(20_000)})
     assert "too many parts" in await refusal(parser, "a.docx", crowd)

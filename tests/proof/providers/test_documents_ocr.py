@@ -11,6 +11,7 @@ import documents_files as files
 import documents_pdf as pdf
 import documents_pictures as pictures
 import pytest
+import pytest_asyncio
 import structlog
 from documents_files import request
 
@@ -23,7 +24,9 @@ from gateway_documents.provider import DocumentParser
 EXTRA = ("rapidocr", "onnxruntime", "pypdfium2")
 MISSING = [name for name in EXTRA if importlib.util.find_spec(name) is None]
 needs_ocr = pytest.mark.skipif(bool(MISSING), reason=f"the extra `ocr` lacks {MISSING}")
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
 needs_pdfium = pytest.mark.skipif("pypdfium2" in MISSING, reason="pypdfium2 joins the PDFs")
+pytestmark = pytest.mark.xdist_group("documents_ocr")  # for the parser with the models
 
 
 class Job:
@@ -49,9 +52,9 @@ async def parsed(parser, name, data, pages=None):
     return (await parser.submit(order, Job())).text
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def reader():
-    """Return a parser with the extra."""
+    """Return a parser with the extra; its process loads the models."""
     parser = DocumentParser()
     yield parser
     await parser.close()
@@ -84,6 +87,7 @@ async def with_reader():
 
 @needs_ocr
 @pytest.mark.parametrize("kind", ["png", "jpg", "jpeg", "webp", "tif", "tiff", "bmp"])
+@in_one_loop
 async def test_a_sentence_in_a_picture_comes_out_as_text(reader, kind):
     image = pictures.drawn("The harbour opens at nine.", "Coffee costs 3,960 dollars.")
     name = {"jpg": "JPEG", "jpeg": "JPEG", "tif": "TIFF"}.get(kind, kind)
@@ -92,6 +96,7 @@ async def test_a_sentence_in_a_picture_comes_out_as_text(reader, kind):
 
 
 @needs_ocr
+@in_one_loop
 async def test_scanned_pages_of_a_mixed_pdf_are_read_and_put_in_their_places(reader):
     data = pictures.joined(
         text_page("First comes text."),
@@ -106,6 +111,7 @@ async def test_scanned_pages_of_a_mixed_pdf_are_read_and_put_in_their_places(rea
 
 
 @needs_ocr
+@in_one_loop
 async def test_a_scanned_pdf_is_read_page_by_page_and_progress_is_told(reader):
     order = request("a.pdf", pictures.scan("The first page.", "The second page."))
     await reader.validate(order, gateway_documents.ENDPOINT)
@@ -115,6 +121,7 @@ async def test_a_scanned_pdf_is_read_page_by_page_and_progress_is_told(reader):
 
 
 @needs_ocr
+@in_one_loop
 async def test_every_frame_of_a_tiff_is_read(reader):
     frames = [pictures.drawn(f"This is frame {at}.") for at in ("one", "two")]
     text = await parsed(reader, "a.tif", pictures.saved(*frames, kind="TIFF"), pages=2)
@@ -122,6 +129,7 @@ async def test_every_frame_of_a_tiff_is_read(reader):
 
 
 @needs_ocr
+@in_one_loop
 async def test_a_picture_that_lies_on_its_side_or_is_transparent_is_read(reader):
     image = pictures.drawn("Up is up.", size=(500, 200))
     exif = image.getexif()
@@ -134,6 +142,7 @@ async def test_a_picture_that_lies_on_its_side_or_is_transparent_is_read(reader)
 
 
 @needs_ocr
+@in_one_loop
 async def test_a_picture_without_text_or_one_that_is_broken_is_refused(reader):
     for image in (pictures.drawn(), pictures.drawn().convert("L")):
         with pytest.raises(gateway.InvalidInput, match="holds no text"):

@@ -121,7 +121,9 @@ async def test_every_aspect_ratio_has_its_size(ratio):
     assert (output.width, output.height) == opened(output).size == SIZES[ratio]
 
 
-@pytest.mark.parametrize(("resolution", "factor"), [("2K", 2), ("4K", 4)])
+@pytest.mark.parametrize(
+    ("resolution", "factor"), [("2K", 2), pytest.param("4K", 4, marks=pytest.mark.full)]
+)
 async def test_higher_resolutions_show_the_same_picture_larger(resolution, factor):
     large = await generate(LAKE, "16:9", "jpg", resolution)
     picture = opened(large)
@@ -165,9 +167,9 @@ def difference(one: Image.Image, other: Image.Image) -> float:
     return sum(ImageStat.Stat(ImageChops.difference(*thumbnails)).mean) / 3
 
 
-async def test_different_prompts_give_clearly_different_pictures():
+def test_different_prompts_give_clearly_different_pictures():
     prompts = (LAKE, "a city skyline at night", "dunes at noon", "saturn")
-    pictures = [opened(output) for output in await asyncio.gather(*map(generate, prompts))]
+    pictures = [draw_here(prompt, 256, 256, 1) for prompt in prompts]
     pairs = [(a, b) for i, a in enumerate(pictures) for b in pictures[i + 1 :]]
     assert min(difference(a, b) for a, b in pairs) > 20
 
@@ -179,9 +181,14 @@ def test_every_place_can_be_drawn_with_all_that_may_be_in_it(place):
         assert draw_here(prompt, 160, 96, 1).size == (160, 96)
 
 
-async def test_weird_prompts_give_pictures_all_the_same():
-    outputs = await asyncio.gather(*map(generate, WEIRD))
-    assert {opened(output).size for output in outputs} == {(1024, 1024)}
+@pytest.mark.parametrize("prompt", WEIRD)
+def test_a_weird_prompt_gives_a_picture_all_the_same(prompt):
+    assert draw_here(prompt, 160, 96, 1).size == (160, 96)
+
+
+async def test_weird_prompts_reach_the_child():
+    output = await generate(" ".join(WEIRD))
+    assert opened(output).size == (1024, 1024)
 
 
 def test_a_long_prompt_is_elided_on_its_second_line():
