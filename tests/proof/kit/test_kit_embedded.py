@@ -1,5 +1,7 @@
 """The bundled providers that ask no API pass the kit as far as it goes."""
 
+import pytest
+
 import gateway_documents
 import gateway_sandbox_image
 from gateway.testing import ProviderContract
@@ -9,6 +11,10 @@ class TestSandboxImage(ProviderContract):
     plugin = gateway_sandbox_image
     api = None
     values = {"sandbox": True}  # noqa: RUF012 - read only
+
+    @pytest.mark.full  # eleven pictures; providers/test_sandbox_image.py draws the choices, too
+    async def test_every_choice_on_sale_works(self, gateway):
+        await super().test_every_choice_on_sale_works(gateway)
 
 
 class TestSandboxImageEdit(ProviderContract):

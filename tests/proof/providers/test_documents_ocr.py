@@ -26,7 +26,6 @@ MISSING = [name for name in EXTRA if importlib.util.find_spec(name) is None]
 needs_ocr = pytest.mark.skipif(bool(MISSING), reason=f"the extra `ocr` lacks {MISSING}")
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 needs_pdfium = pytest.mark.skipif("pypdfium2" in MISSING, reason="pypdfium2 joins the PDFs")
-pytestmark = pytest.mark.xdist_group("documents_ocr")  # for the parser with the models
 
 
 class Job:
