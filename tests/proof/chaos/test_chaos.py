@@ -3,11 +3,11 @@
 from tests.proof.chaos.campaign import Plan, run_chaos
 
 # Some seconds of everything; `make chaos` goes on for minutes.
-_SHORT = Plan(seconds=9, kill_every=(1.5, 3), cut_every=3, crash_every=4, pause_every=6, pause=2)
+_SHORT = Plan(seconds=5, kill_every=(1, 2), cut_every=2, crash_every=2.5, pause_every=3, pause=1)
 
 
 def test_money_survives_the_nodes_and_their_database(postgres_server, tmp_path):
-    verdict, campaign = run_chaos(tmp_path, postgres_server, _SHORT, seed=20261123, nodes=3)
+    verdict, campaign = run_chaos(tmp_path, postgres_server, _SHORT, seed=20261123, nodes=2)
     assert verdict.problems == []
     assert campaign.done["nodes killed"]
     assert campaign.done["crashes of PostgreSQL"]
