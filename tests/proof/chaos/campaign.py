@@ -15,7 +15,7 @@ from tests.proof.chaos.nodes import Cluster, prepared
 from tests.proof.chaos.releases import PRESENT
 from tests.proof.chaos.verdict import ChaosVerdict, judge_cluster
 from tests.proof.crashes.clients import Client, DirectBuyer, Memory, Miner, Observer, X402Buyer
-from tests.proof.process.test_process import until
+from tests.proof.process.gateway_process import until
 
 _CLIENTS = (*[X402Buyer] * 4, *[DirectBuyer] * 3, Observer, Miner)
 _CLOSE_S = 240  # until everything that was begun has ended

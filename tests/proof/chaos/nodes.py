@@ -22,7 +22,7 @@ from tests.conftest import PNG
 from tests.postgres_server import PostgresServer
 from tests.proof.chaos.releases import PRESENT, Release
 from tests.proof.crashes.remote_chain import RemoteChain, chain_process
-from tests.proof.process.test_process import Gateway, free_port, until
+from tests.proof.process.gateway_process import Gateway, free_port, until
 
 # A provider that notes when an attempt begins and when it ends: by itself, or because the node
 # gave it up. An attempt without an end was under way when its process was killed.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attrs
 
-from tests.proof.process.test_process import ROOT
+from tests.proof.process.gateway_process import ROOT
 
 
 @attrs.frozen(kw_only=True)

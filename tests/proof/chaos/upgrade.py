@@ -11,7 +11,7 @@ from tests.proof.chaos.campaign import Trade
 from tests.proof.chaos.nodes import prepared
 from tests.proof.chaos.releases import Release
 from tests.proof.chaos.verdict import ChaosVerdict, judge_cluster
-from tests.proof.process.test_process import until
+from tests.proof.process.gateway_process import until
 
 _VERSIONS = """SELECT count(DISTINCT version) AS n FROM nodes
                WHERE seen_at > extract(epoch FROM clock_timestamp()) - 10"""

@@ -14,7 +14,7 @@ from eth_account import Account
 from tests.proof.crashes.clients import Client, DirectBuyer, Memory, Miner, Observer, X402Buyer
 from tests.proof.crashes.remote_chain import RemoteChain, chain_process
 from tests.proof.crashes.verdict import Verdict, compare
-from tests.proof.process.test_process import Gateway, until
+from tests.proof.process.gateway_process import Gateway, until
 
 _CLIENTS = (*[X402Buyer] * 6, *[DirectBuyer] * 4, Observer, Observer, Miner)
 _CLOSE_S = 180  # until everything that was begun has ended; authorizations live for 60

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.demo.sample import sample_pdf
 from tests.conftest import Payer
-from tests.proof.process.test_process import Gateway, key, until  # noqa: F401 - `key` is a fixture
+from tests.proof.process.gateway_process import Gateway, until
 from tests.proof.sandbox.processes import children_of, is_alive, of_process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -21,7 +21,7 @@ _LISTENING = "0A"  # the state of a socket in /proc/net/tcp
 
 
 @pytest.fixture
-def gateway(tmp_path, chain, key, http_server):  # noqa: F811 - the fixture
+def gateway(tmp_path, chain, key, http_server):
     settings = {"GATEWAY_SANDBOX": "true", "GATEWAY_WORKERS": "6", "GATEWAY_SERVER": http_server}
     started = Gateway(tmp_path, chain, key, **settings)
     started.start()

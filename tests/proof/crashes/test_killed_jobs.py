@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from tests.conftest import Payer
-from tests.proof.process.test_process import Gateway, key, until  # noqa: F401 - `key` is a fixture
+from tests.proof.process.gateway_process import Gateway, until
 
 PLUGIN = Path(__file__).with_name("vendor_plugin.py")
 
@@ -72,7 +72,7 @@ def vendor():
 
 
 @pytest.fixture
-def gateway(tmp_path, chain, key, vendor):  # noqa: F811 - the fixture
+def gateway(tmp_path, chain, key, vendor):
     server = served_by(vendor)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"

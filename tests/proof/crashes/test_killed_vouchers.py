@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proof.process.test_process import Gateway, key, until  # noqa: F401 - `key` is a fixture
+from tests.proof.process.gateway_process import Gateway, until
 
 PLUGIN = Path(__file__).with_name("voucher_plugin.py")
 # Each write dies when it is made and not yet committed, and the last one also after its commit.
@@ -44,7 +44,7 @@ TAKEN = ("the taking", "close", "the answer")
 
 
 @pytest.fixture
-def gateway(tmp_path, chain, key):  # noqa: F811 - the fixture
+def gateway(tmp_path, chain, key):
     started = Gateway(tmp_path, chain, key)
     started.install("voucher_plugin", PLUGIN.read_text())
     started.patch(DIES_IN_WRITES)

@@ -8,7 +8,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests.conftest import Payer
-from tests.proof.process.test_process import Gateway, key, until  # noqa: F401 - `key` is a fixture
+from tests.proof.process.gateway_process import Gateway, until
 
 # The task's end is durable when an attempt begins, and nothing of the event has been sent.
 DIES_BEFORE_SENDING = """
@@ -70,7 +70,7 @@ def receiver():
 
 
 @pytest.fixture
-def gateway(tmp_path, chain, key):  # noqa: F811 - the fixture
+def gateway(tmp_path, chain, key):
     started = Gateway(tmp_path, chain, key, GATEWAY_WEBHOOKS="local")
     started.patch(DIES_BEFORE_SENDING)
     started.let_go()

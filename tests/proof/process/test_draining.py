@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.conftest import WALLET, Payer
-from tests.proof.process.test_process import PROMPT, key, served, until  # noqa: F401 - fixtures
+from tests.proof.process.gateway_process import PROMPT, until
 
 # Nothing was answered: refused, reset, or cut off.
 NO_ANSWER = "no answer"
@@ -79,7 +79,7 @@ def sold_file(gateway, chain):
     return "/" + output["url"].split("/", 3)[3]
 
 
-def test_a_deploy_under_load_shows_buyers_no_error_but_that_sales_wait(served, chain):  # noqa: F811
+def test_a_deploy_under_load_shows_buyers_no_error_but_that_sales_wait(served, chain):
     served.start()
     file = sold_file(served, chain)
     slow = served.bought(Payer(chain).header())
@@ -120,7 +120,7 @@ def test_a_deploy_under_load_shows_buyers_no_error_but_that_sales_wait(served, c
     assert ask(served, *asked["purchase"])[0] == 200
 
 
-def test_a_payment_that_settles_at_sigterm_is_settled_and_answered(served, chain):  # noqa: F811
+def test_a_payment_that_settles_at_sigterm_is_settled_and_answered(served, chain):
     served.start()
     served.let_go()
     served.bought(Payer(chain).header())
@@ -141,7 +141,7 @@ def test_a_payment_that_settles_at_sigterm_is_settled_and_answered(served, chain
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-def test_what_waits_for_a_task_that_is_put_down_ends_in_order(served, chain, accept):  # noqa: F811
+def test_what_waits_for_a_task_that_is_put_down_ends_in_order(served, chain, accept):
     served.patch(HURRIED)
     served.start()
     task_id = served.bought(Payer(chain).header())

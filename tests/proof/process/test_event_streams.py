@@ -8,8 +8,8 @@ import time
 import pytest
 
 from tests.conftest import Payer
+from tests.proof.process.gateway_process import until
 from tests.proof.process.test_http_attacks import IMPATIENT, is_held
-from tests.proof.process.test_process import key, served, until  # noqa: F401 - fixtures
 
 # Its answer is larger than what a connection's buffers take.
 BIG = """
@@ -33,7 +33,7 @@ def register_endpoints(register, settings):
 
 
 @pytest.fixture
-def impatient(served):  # noqa: F811
+def impatient(served):
     """A gateway that waits for one second where it usually waits for half a minute."""
     served.patch(IMPATIENT)
     served.install("big_provider", BIG)

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tests.proof.process.test_process import Gateway, key  # noqa: F401 - a fixture
+from tests.proof.process.gateway_process import Gateway
 
 BODY = b'{"prompt":"a boat"}'
 TYPE = b"Content-Type: application/json\r\n"
@@ -84,7 +84,7 @@ ASKED = {
 
 
 @pytest.fixture
-def both(tmp_path, chain, key, http_server):  # noqa: F811
+def both(tmp_path, chain, key, http_server):
     """Run the gateway as it is, and one whose requests all go to Quart, on each HTTP server."""
     gateways = []
     for name, more in (("fast", ""), ("quart", WITHOUT_FAST_PATH)):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.proof.process.test_process import key, served, until  # noqa: F401 - fixtures
+from tests.proof.process.gateway_process import until
 
 
 @pytest.fixture
-def gateway(served):  # noqa: F811
+def gateway(served):
     served.start()
     return served
 
@@ -110,7 +110,7 @@ def test_an_upgrade_to_websocket_is_ignored(gateway):
     assert answer.startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_method_that_is_the_password_is_answered_like_any_other(served):  # noqa: F811
+def test_a_method_that_is_the_password_is_answered_like_any_other(served):
     served.environment["GATEWAY_ADMIN_PASSWORD"] = "PASSWORD-1234"
     served.start()
     told = []

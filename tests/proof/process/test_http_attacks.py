@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PNG, Payer
-from tests.proof.process.test_process import key, served, until  # noqa: F401 - fixtures
+from tests.proof.process.gateway_process import until
 
 HEALTH = b"GET /api/health HTTP/1.1\r\nHost: a\r\n"
 ASK = b"POST /api/x402/slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -23,13 +23,13 @@ IMPATIENT = "import gateway.web.connection_limits as limits\nlimits.IDLE_S = 1\n
 
 
 @pytest.fixture
-def gateway(served):  # noqa: F811
+def gateway(served):
     served.start()
     return served
 
 
 @pytest.fixture
-def impatient(served):  # noqa: F811
+def impatient(served):
     """A gateway that waits for one second where it usually waits for half a minute."""
     served.patch(IMPATIENT)
     served.start()
@@ -116,7 +116,7 @@ def is_closed(connection, drip) -> bool:
         return True
 
 
-def test_a_client_that_is_slow_with_its_body_is_cut_off(served):  # noqa: F811
+def test_a_client_that_is_slow_with_its_body_is_cut_off(served):
     served.patch("import gateway.web.application as application\napplication._BODY_S = 1\n")
     served.start()
     for drip in (b"", b" "):
@@ -136,7 +136,7 @@ def next_bytes(connection, drip) -> bytes:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_a_client_that_reads_no_answer_is_cut_off(served):  # noqa: F811
+def test_a_client_that_reads_no_answer_is_cut_off(served):
     served.patch(IMPATIENT)
     # The answer is longer than what the operating system keeps for a client.
     (served.folder / "gateway.toml").write_text(f'name = "{"x" * 20_000_000}"')
@@ -262,7 +262,7 @@ def test_a_request_that_breaks_off_in_its_body_is_refused(gateway):
     assert is_well(gateway)
 
 
-def test_what_a_client_says_about_its_address_is_not_believed(served):  # noqa: F811
+def test_what_a_client_says_about_its_address_is_not_believed(served):
     served.environment["GATEWAY_LIMIT_TASK"] = "1/60s"
     served.start()
     statuses = [
@@ -299,7 +299,7 @@ def test_an_answer_names_no_server_and_its_date(gateway):
     assert len(names) == len(set(names))
 
 
-def test_a_client_that_comes_before_the_app_has_started_is_answered(served):  # noqa: F811
+def test_a_client_that_comes_before_the_app_has_started_is_answered(served):
     """The port opens first, and the app takes long."""
     served.patch(
         "import asyncio, pathlib, gateway.app as app\n"
@@ -371,7 +371,7 @@ def test_a_stop_answers_the_long_poll_and_closes_what_waits_for_nothing(gateway,
 
 
 def test_a_body_that_is_on_its_way_at_the_stop_gets_its_answer_and_no_connection(
-    served,  # noqa: F811
+    served,
     http_server,
 ):
     served.patch("import gateway.web.connection_limits as limits\nlimits.GRACE_S = 100\n")

@@ -3,7 +3,7 @@
 import json
 
 from tests.conftest import Payer
-from tests.proof.process.test_process import PROMPT, key, served, until  # noqa: F401 - fixtures
+from tests.proof.process.gateway_process import PROMPT, until
 
 # Fails as a vendor does that quotes prompt and key.
 FAILING = """
@@ -43,7 +43,7 @@ def lines_of(gateway) -> list[dict]:
     return [json.loads(line) for line in lines]
 
 
-def test_each_line_about_a_task_says_what_it_is_about(served, chain):  # noqa: F811
+def test_each_line_about_a_task_says_what_it_is_about(served, chain):
     served.start()
     served.let_go()
     task_id = buy(served, "slow", Payer(chain), "asked-by-a-buyer")
@@ -61,7 +61,7 @@ def test_each_line_about_a_task_says_what_it_is_about(served, chain):  # noqa: F
         }, line
 
 
-def test_after_a_restart_the_lines_say_the_same(served, chain):  # noqa: F811
+def test_after_a_restart_the_lines_say_the_same(served, chain):
     served.start()
     task_id = buy(served, "slow", Payer(chain), "before-the-restart")
     until(served.calls)
@@ -75,7 +75,7 @@ def test_after_a_restart_the_lines_say_the_same(served, chain):  # noqa: F811
 
 
 def test_a_vendors_refusal_is_told_in_its_own_words_without_prompt(
-    served,  # noqa: F811
+    served,
     chain,
     httpserver,
 ):
@@ -93,7 +93,7 @@ def test_a_vendors_refusal_is_told_in_its_own_words_without_prompt(
     assert PROMPT not in served.log.read_text()
 
 
-def test_a_process_says_what_it_is_and_when_it_ends(served, chain):  # noqa: F811
+def test_a_process_says_what_it_is_and_when_it_ends(served, chain):
     served.start()
     (line,) = until(lambda: served.events("started"))
     assert (line["network"], line["endpoints"]) == ("base", ["document-parser", "slow"])

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tests.proof.process.test_process import Gateway, key, until  # noqa: F401 - a fixture
+from tests.proof.process.gateway_process import Gateway, until
 
 # Nothing warms up as long as the file is there, and nobody has been answered before.
 COLD = """
@@ -22,7 +22,7 @@ client.Web3Chain.start = wait_and_start
 
 
 @pytest.fixture
-def cold(tmp_path, chain, key, http_server):  # noqa: F811
+def cold(tmp_path, chain, key, http_server):
     """Run a gateway that has answered nothing, and does not warm up until the test lets it."""
     gateway = Gateway(tmp_path, chain, key, GATEWAY_SERVER=http_server)
     gateway.patch(COLD)

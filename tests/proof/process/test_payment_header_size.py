@@ -4,7 +4,6 @@ import base64
 import json
 
 from tests.proof.process.test_http_attacks import ASK, PRICE, connected, gateway, heard, is_well
-from tests.proof.process.test_process import key, served  # noqa: F401 - fixtures
 
 __all__ = ["gateway"]
 MOST_BYTES = 32 * 1024

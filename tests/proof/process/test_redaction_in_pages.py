@@ -8,7 +8,7 @@ import pytest
 from gateway import AccountProblem, ContentPolicy, InvalidInput
 from gateway.redaction import Redactor, secrets_of
 from tests.conftest import PNG, Payer, buy, running
-from tests.proof.process.test_process import Gateway, until
+from tests.proof.process.gateway_process import Gateway, until
 
 KEY = 'sk-MARKER/"key"+0123456789'
 PROMPT = 'A lighthouse in "Tromsø",\nwhere Ms. MARKER-NAME of 12 Harbour Road lives with two cats.'
@@ -123,15 +123,6 @@ def hostile(tmp_path, chain, key):
     gateway.start()
     yield gateway
     gateway.kill()
-
-
-@pytest.fixture
-def key(chain):
-    from eth_account import Account
-
-    account = Account.create()
-    chain.fund(account.address, eth_wei=10**18, usdc_units=0)
-    return account.key.hex()
 
 
 def test_a_hostile_plugin_brings_no_key_and_no_prompt_into_the_log_or_a_page(hostile, chain):

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.backups.conftest import bucket, s3
+from tests.proof.process.gateway_process import free_port, until
 from tests.proof.process.test_data_folder import ROOT, _interpreter, as_root
-from tests.proof.process.test_process import free_port, until
 
 __all__ = ["bucket", "s3"]
 USER = 10001

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.cli import check
 from gateway.sandbox.child import prctl, seccomp, system_calls
-from tests.proof.process.test_process import Gateway, key  # noqa: F401 - `key` is a fixture
+from tests.proof.process.gateway_process import Gateway
 
 PID = 4711
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -172,7 +172,7 @@ pathlib.Path(os.environ["SLOW_FOLDER"], "dumpable").write_text(str(found))
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="a wish that only Linux grants")
-def test_the_gateway_hides_its_memory(tmp_path, chain, key):  # noqa: F811 - the fixture
+def test_the_gateway_hides_its_memory(tmp_path, chain, key):
     gateway = Gateway(tmp_path, chain, key)
     gateway.install("looking_provider", LOOKING)
     try:

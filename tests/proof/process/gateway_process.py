@@ -1,0 +1,183 @@
+"""`gateway serve` in a process of its own, with a plugin that waits for the test."""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.conftest import PNG, WALLET
+
+ROOT = Path(__file__).parents[3]
+PROMPT = "MARKER-PROMPT-a-boat"
+RPC_MARKER = "MARKER-RPC-KEY"
+PLUGIN = (
+    f"PNG = {PNG!r}"
+    '''
+import asyncio, json, os, pathlib, time
+from gateway import Endpoint, Output, Result, Traits, Transient, hookimpl, usdc
+
+FOLDER = pathlib.Path(os.environ["SLOW_FOLDER"])
+
+class Slow:
+    """Waits until the test lets it: a file says so."""
+
+    name = "slow"
+    traits = Traits(idempotent_submit=True)  # else a kill while it submits ends the task
+
+    async def submit(self, request, job):
+        with (FOLDER / "calls").open("a") as calls:
+            calls.write(f"{job.task_id} {job.attempt}\\n")
+        if (FOLDER / "die").exists():
+            os.kill(os.getpid(), 9)
+        if (FOLDER / "complain").exists():
+            (FOLDER / "complain").unlink()
+            raise Transient(f"upstream refused the prompt {request.prompt!r}")
+        while (FOLDER / "block").exists():
+            time.sleep(0.02)
+        while not (FOLDER / "go").exists():
+            await asyncio.sleep(0.02)
+        return Result(outputs=(Output(data=PNG, media_type="image/png"),))
+
+@hookimpl
+def register_endpoints(register, settings):
+    register(
+        Endpoint(slug="slow", title="Slow", description="Slow.", model="slow-1", provider="slow",
+                 capability="text-to-image", price_units=usdc("0.02")),
+        Slow(),
+    )
+'''
+)
+
+
+class Gateway:
+    """`gateway serve` in a process of its own, restarted on the same port and folder."""
+
+    def __init__(self, tmp_path, chain, key, **variables) -> None:
+        self.folder = tmp_path
+        self.port = free_port()
+        self.log = tmp_path / "log"
+        self.site = tmp_path / "site"
+        self.install("slow_provider", PLUGIN)
+        paths = [ROOT, ROOT / "providers", ROOT / "plugins", self.site]
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "SLOW_FOLDER": str(tmp_path),
+            "GATEWAY_BASE_URL": f"http://127.0.0.1:{self.port}",
+            "GATEWAY_BIND": f"127.0.0.1:{self.port}",
+            "GATEWAY_WALLET": WALLET,
+            "GATEWAY_RPC_URLS": f"{chain.rpc_url}/{RPC_MARKER}",
+            "GATEWAY_DATA_DIR": str(tmp_path / "data"),
+            "GATEWAY_SETTLEMENT_KEY": key,
+            "GATEWAY_ADMIN_PASSWORD": "correct horse",
+            "GATEWAY_LIMIT_X402": "1000/60s",
+            "GATEWAY_LIMIT_DIRECT": "1000/60s",
+            "GATEWAY_LIMIT_TASK": "1000/1s",
+            "GATEWAY_MIN_FREE_DISK_MB": "0",
+            "GATEWAY_WORKERS": "1",
+            **variables,
+        }
+        self.process = None
+
+    def install(self, module, source) -> None:
+        about = self.site / f"{module}-1.0.dist-info"
+        about.mkdir(parents=True)
+        (self.site / f"{module}.py").write_text(source)
+        name = module.replace("_", "-")
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(f"[gateway]\n{module} = {module}\n")
+
+    def patch(self, source) -> None:
+        """Run some Python at the start of the process, before it imports the gateway's server."""
+        (self.site / "sitecustomize.py").write_text(source)
+
+    def start(self) -> None:
+        self.process = self._run()
+        until(self._is_up)
+
+    def _run(self) -> subprocess.Popen:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "gateway", "serve"],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def _is_up(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        with contextlib.suppress(OSError):
+            return self.request("GET", "/api/health")[0] == 200
+        return False
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def request(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=25)
+        with contextlib.closing(connection):
+            data = json.dumps(body).encode() if body is not None else None
+            connection.request(
+                method, path, data, {"Content-Type": "application/json", **(headers or {})}
+            )
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+
+    def buy(self, header):
+        body = {"prompt": PROMPT}
+        return self.request("POST", "/api/x402/slow", body, {"X-PAYMENT": header})
+
+    def bought(self, header) -> str:
+        status, body = self.buy(header)
+        assert status == 200, body
+        return body["taskId"]
+
+    def task(self, task_id, *, wait_s=0):
+        return self.request("GET", f"/api/task/{task_id}?wait={wait_s}")[1]
+
+    def let_go(self) -> None:
+        (self.folder / "go").touch()
+
+    def events(self, name) -> list[dict]:
+        """Return the log's lines of one event."""
+        lines = [line for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [said for line in lines if (said := json.loads(line))["event"] == name]
+
+    def calls(self):
+        path = self.folder / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def fails(self) -> tuple[int, str]:
+        """Start it, expecting it to end at once; returns exit code and what it said."""
+        process = self._run()
+        try:
+            code = process.wait(timeout=15)
+        finally:
+            process.kill()
+            process.wait()
+        return code, self.log.read_text()
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def until(condition, *, patience_s=120):
+    deadline = time.monotonic() + patience_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+    return found
