@@ -56,15 +56,19 @@ def heavy_docx() -> bytes:
 
 def pdf_bomb() -> bytes:
     """Return a PDF whose page unpacks, twice over, to a gigabyte."""
-    chunk = b"BT /F1 9 Tf (x) Tj ET " * 500_000
-    times, checksum = GIGABYTE // len(chunk), 1
-    # A zlib stream (RFC 1950) of one block many times: deflating a gigabyte takes seconds.
-    deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
-    block = deflate.compress(chunk) + deflate.flush(zlib.Z_FULL_FLUSH)
+    chunk = b"BT /F1 9 Tf (x) Tj ET " * 50_000
+    return pdf.write_contents([packed(chunk, GIGABYTE // len(chunk))])
+
+
+def packed(chunk: bytes, times: int) -> bytes:
+    """Return a zlib stream (RFC 1950) of one block many times; packing all of it takes seconds."""
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    block = packer.compress(chunk) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum = 1
     for _ in range(times):
         checksum = zlib.adler32(chunk, checksum)
-    content = b"\x78\xda" + times * block + deflate.flush() + checksum.to_bytes(4, "big")
-    return pdf.write_contents([content])
+    # A header, the blocks, an empty last block, the checksum.
+    return b"\x78\xda" + block * times + b"\x03\x00" + checksum.to_bytes(4, "big")
 
 
 def sparse_xlsx() -> bytes:
