@@ -180,6 +180,10 @@ def http_server(request) -> str:
     return request.param
 
 
+# A test whose outcome does not depend on the HTTP server runs on one of them.
+one_server = pytest.mark.parametrize("http_server", ["hypercorn"], indirect=True)
+
+
 @pytest.fixture
 def gas_key():
     return new_account()

@@ -6,16 +6,21 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conftest import PNG, WALLET
 
 ROOT = Path(__file__).parents[3]
 PROMPT = "MARKER-PROMPT-a-boat"
+# A test that fails may wait this long; one that passes waits for what it is told.
+PATIENCE_S = 240
 RPC_MARKER = "MARKER-RPC-KEY"
+_OPEN = "SELECT count(*) FROM tasks WHERE status IN ('held', 'queued', 'processing')"
 PLUGIN = (
     f"PNG = {PNG!r}"
     '''
@@ -60,8 +65,10 @@ class Gateway:
 
     def __init__(self, tmp_path, chain, key, **variables) -> None:
         self.folder = tmp_path
+        self.chain = chain
         self.port = free_port()
         self.log = tmp_path / "log"
+        self._log_start = 0
         self.site = tmp_path / "site"
         self.install("slow_provider", PLUGIN)
         paths = [ROOT, ROOT / "providers", ROOT / "plugins", self.site]
@@ -134,12 +141,12 @@ class Gateway:
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
 
-    def buy(self, header):
+    def buy(self, header, slug="slow"):
         body = {"prompt": PROMPT}
-        return self.request("POST", "/api/x402/slow", body, {"X-PAYMENT": header})
+        return self.request("POST", f"/api/x402/{slug}", body, {"X-PAYMENT": header})
 
-    def bought(self, header) -> str:
-        status, body = self.buy(header)
+    def bought(self, header, slug="slow") -> str:
+        status, body = self.buy(header, slug)
         assert status == 200, body
         return body["taskId"]
 
@@ -149,9 +156,31 @@ class Gateway:
     def let_go(self) -> None:
         (self.folder / "go").touch()
 
+    @contextlib.contextmanager
+    def lent(self) -> Iterator["Gateway"]:
+        """Lend it to one of several tests: its tasks end with the test, and so do their traces."""
+        self._log_start = self.log.stat().st_size
+        try:
+            yield self
+        finally:
+            if self.process.poll() is None:
+                self.let_go()
+                until(lambda: not self._open_tasks())
+            for name in ("go", "calls"):
+                (self.folder / name).unlink(missing_ok=True)
+
+    def _open_tasks(self) -> int:
+        path = self.folder / "data" / "gateway.db"
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            return db.execute(_OPEN).fetchone()[0]
+
+    def log_text(self) -> str:
+        """Return the log since the gateway was lent; all of it for a test's own gateway."""
+        return self.log.read_bytes()[self._log_start :].decode()
+
     def events(self, name) -> list[dict]:
         """Return the log's lines of one event."""
-        lines = [line for line in self.log.read_text().splitlines() if line.startswith("{")]
+        lines = [line for line in self.log_text().splitlines() if line.startswith("{")]
         return [said for line in lines if (said := json.loads(line))["event"] == name]
 
     def calls(self):
@@ -162,7 +191,7 @@ class Gateway:
         """Start it, expecting it to end at once; returns exit code and what it said."""
         process = self._run()
         try:
-            code = process.wait(timeout=15)
+            code = process.wait(PATIENCE_S)
         finally:
             process.kill()
             process.wait()
@@ -175,7 +204,7 @@ def free_port() -> int:
         return taken.getsockname()[1]
 
 
-def until(condition, *, patience_s=120):
+def until(condition, *, patience_s=PATIENCE_S):
     deadline = time.monotonic() + patience_s
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen"

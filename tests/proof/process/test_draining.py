@@ -3,15 +3,14 @@
 import contextlib
 import http.client
 import json
+import socket
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from tests.conftest import WALLET, Payer
-from tests.proof.process.gateway_process import PROMPT, until
+from tests.proof.process.gateway_process import PATIENCE_S, PROMPT, until
+from tests.proof.process.test_http_attacks import HEALTH, connected, heard, is_refused
 
 # Nothing was answered: refused, reset, or cut off.
 NO_ANSWER = "no answer"
@@ -113,10 +112,11 @@ def test_a_deploy_under_load_shows_buyers_no_error_but_that_sales_wait(served, c
         served.let_go()
         status, _, body = waiting.result()
     assert (status, json.loads(body)["status"]) == (200, "completed")
-    assert served.process.wait(timeout=60) == 0
+    assert served.process.wait(PATIENCE_S) == 0
     assert ask(served, "GET", "/api/health")[0] == NO_ANSWER
     assert chain.usdc_balance(WALLET) == 40_000
     served.start()
+    assert served.task(slow)["attempt"] == 1
     assert ask(served, *asked["purchase"])[0] == 200
 
 
@@ -133,31 +133,11 @@ def test_a_payment_that_settles_at_sigterm_is_settled_and_answered(served, chain
         chain.set_automine(True)
         status, _, body = buying.result()
     assert status == 200
-    assert served.process.wait(timeout=60) == 0
+    assert served.process.wait(PATIENCE_S) == 0
     assert chain.usdc_balance(WALLET) == 40_000
     served.start()
     task = served.task(json.loads(body)["taskId"], wait_s=20)
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
-
-
-@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-def test_what_waits_for_a_task_that_is_put_down_ends_in_order(served, chain, accept):
-    served.patch(HURRIED)
-    served.start()
-    task_id = served.bought(Payer(chain).header())
-    until(served.calls)
-    with ThreadPoolExecutor() as threads:
-        path = f"/api/task/{task_id}?wait=30"
-        waiting = threads.submit(ask, served, "GET", path, None, {"Accept": accept})
-        time.sleep(0.5)
-        served.stop()
-        status, _, body = waiting.result()
-    assert status == 200
-    assert b'"status":"processing"' in body
-    assert served.process.wait(timeout=60) == 0
-    served.let_go()
-    served.start()
-    assert served.task(task_id, wait_s=20)["status"] == "completed"
 
 
 # The tasks of a gateway that stops have two seconds instead of 75.
@@ -166,3 +146,44 @@ from gateway.web.services import Timing
 
 Timing.__init__.__kwdefaults__["drain_tasks_s"] = 2.0
 """
+
+
+def test_a_stop_ends_each_kind_of_connection_in_order_and_puts_the_task_down(served, chain):
+    served.patch(HURRIED)
+    served.start()
+    task_id = served.bought(Payer(chain).header())
+    until(served.calls)
+    poll = f"GET /api/task/{task_id}?wait=30 HTTP/1.1\r\nHost: a\r\n".encode()
+    stream = poll + b"Accept: text/event-stream\r\n\r\n"
+    with opened(served, poll + b"\r\n", stream, b"", HEALTH) as connections:
+        assert connections[1].recv(1, socket.MSG_PEEK)
+        served.stop()
+        waiting, streaming, *silent = [heard(one) for one in connections]
+        until(lambda: is_refused(served))
+    for answer in (waiting, streaming):
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b'"status":"processing"' in answer
+    # The last chunk: the stream has ended as it should.
+    assert streaming.endswith(b"\r\n0\r\n\r\n")
+    assert silent == [b"", b""]
+    assert served.process.wait(PATIENCE_S) == 0
+    assert "Traceback" not in served.log_text()
+    served.let_go()
+    served.start()
+    assert served.task(task_id, wait_s=20)["status"] == "completed"
+    # Of two bodies that have only begun, one is answered, and one is awaited.
+    half = b" HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx"
+    with opened(served, b"POST /api/x402/none" + half, b"POST /api/proxy-generate" + half):
+        until(lambda: any(said["status"] == 404 for said in served.events("request")))
+        served.stop()
+        assert served.process.wait(PATIENCE_S) == 0
+
+
+@contextlib.contextmanager
+def opened(gateway, *begun: bytes):
+    """Open connections, each of which has sent something."""
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connected(gateway)) for _ in begun]
+        for connection, data in zip(connections, begun, strict=True):
+            connection.sendall(data)
+        yield connections

@@ -7,38 +7,8 @@ import time
 
 import pytest
 
-from tests.conftest import Payer
 from tests.proof.process.gateway_process import until
-from tests.proof.process.test_http_attacks import IMPATIENT, is_held
-
-# Its answer is larger than what a connection's buffers take.
-BIG = """
-from gateway import Endpoint, Result, Traits, hookimpl, usdc
-
-class Big:
-    name = "big"
-    traits = Traits(idempotent_submit=True)
-
-    async def submit(self, request, job):
-        return Result(text="x" * 30_000_000)
-
-@hookimpl
-def register_endpoints(register, settings):
-    register(
-        Endpoint(slug="big", title="Big", description="Big.", model="big-1", provider="big",
-                 capability="document-parsing", price_units=usdc("0.02")),
-        Big(),
-    )
-"""
-
-
-@pytest.fixture
-def impatient(served):
-    """A gateway that waits for one second where it usually waits for half a minute."""
-    served.patch(IMPATIENT)
-    served.install("big_provider", BIG)
-    served.start()
-    return served
+from tests.proof.process.test_http_attacks import bought, bought_big, is_held
 
 
 class Stream:
@@ -89,26 +59,13 @@ def opened(impatient):
         stream.close()
 
 
-def bought(gateway, chain, slug="slow") -> str:
-    """Buy, and ask again with the same payment where a busy machine is late with the answer."""
-    about = {"X-PAYMENT": Payer(chain).header()}
-
-    def attempt():
-        with contextlib.suppress(OSError):
-            status, started = gateway.request("POST", f"/api/x402/{slug}", {"prompt": "x"}, about)
-            assert status == 200, started
-            return started["taskId"]
-
-    return until(attempt)
-
-
 def bodies(heard: bytes) -> list[dict]:
     found = [line for line in heard.splitlines() if line.startswith(b"data: ")]
     return [json.loads(line[6:]) for line in found]
 
 
-def test_a_stream_outlives_the_limits_of_idle_connections(impatient, opened, chain):
-    task_id = bought(impatient, chain)
+def test_a_stream_outlives_the_limits_of_idle_connections(impatient, opened):
+    task_id = bought(impatient)
     stream = opened(task_id)
     assert stream.status() == b"200"
     stream.hears(b"data: ")
@@ -121,15 +78,15 @@ def test_a_stream_outlives_the_limits_of_idle_connections(impatient, opened, cha
     assert bodies(heard)[0]["done"] is False
 
 
-def test_a_poll_may_wait_as_long_as_a_connection_may_be_idle(impatient, chain):
-    task_id = bought(impatient, chain)
+def test_a_poll_may_wait_as_long_as_a_connection_may_be_idle(impatient):
+    task_id = bought(impatient)
     for _ in range(5):
         assert impatient.task(task_id, wait_s=1)["done"] is False
     impatient.let_go()
 
 
-def test_clients_that_hang_up_free_their_places_at_once(impatient, opened, chain):
-    task_id = bought(impatient, chain)
+def test_clients_that_hang_up_free_their_places_at_once(impatient, opened):
+    task_id = bought(impatient)
     for _ in range(3):
         four = [opened(task_id) for _ in range(4)]
         for stream in four:
@@ -149,9 +106,8 @@ def is_free(gateway, task_id) -> bool:
         stream.close()
 
 
-def test_a_client_that_does_not_read_is_cut_off(impatient, opened, chain):
-    task_id = bought(impatient, chain, "big")
-    until(lambda: impatient.task(task_id)["done"])
+def test_a_client_that_does_not_read_is_cut_off(impatient, opened):
+    task_id = bought_big(impatient)
     four = [opened(task_id, buffer_bytes=4096) for _ in range(4)]
     for stream in four:
         assert stream.status() == b"200"
@@ -159,13 +115,3 @@ def test_a_client_that_does_not_read_is_cut_off(impatient, opened, chain):
     for stream in four:
         until(lambda: not is_held(impatient, stream.socket))  # noqa: B023 - called at once
         assert len(stream.rest()) < 30_000_000
-
-
-def test_a_stop_ends_a_stream_in_order(impatient, opened, chain):
-    task_id = bought(impatient, chain)
-    stream = opened(task_id)
-    stream.hears(b"data: ")
-    impatient.stop()
-    assert stream.rest().endswith(b"\r\n0\r\n\r\n")
-    impatient.let_go()
-    assert impatient.process.wait(100) == 0

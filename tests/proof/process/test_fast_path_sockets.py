@@ -1,22 +1,14 @@
 """Broken heads and smuggled lengths on a socket: the server answers them as without a fast path."""
 
-import os
 import re
 import socket
 
 import pytest
 
-from tests.proof.process.gateway_process import Gateway
-
 BODY = b'{"prompt":"a boat"}'
 TYPE = b"Content-Type: application/json\r\n"
 # The server closes after it: what was smuggled in before shows by the number of answers.
 LAST = b"GET /api/task/last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-WITHOUT_FAST_PATH = """
-import gateway.web.application as application
-application.FastPath = lambda app, memory: app.asgi_app
-"""
-IMPATIENT = "import gateway.web.application as application\napplication._BODY_S = 1\n"
 
 
 def price(*lines: bytes, body: bytes = BODY, version: bytes = b"1.1") -> bytes:
@@ -81,28 +73,6 @@ ASKED = {
     "a small method": b"get /api/task/none HTTP/1.1\r\nHost: a\r\n\r\n",
     "three in a row": price(HOST, length()) * 3,
 }
-
-
-@pytest.fixture
-def both(tmp_path, chain, key, http_server):
-    """Run the gateway as it is, and one whose requests all go to Quart, on each HTTP server."""
-    gateways = []
-    for name, more in (("fast", ""), ("quart", WITHOUT_FAST_PATH)):
-        folder, site = tmp_path / name, tmp_path / name / "custom"
-        site.mkdir(parents=True)
-        (site / "sitecustomize.py").write_text(IMPATIENT + more)
-        gateway = Gateway(folder, chain, key, GATEWAY_SERVER=http_server)
-        gateway.environment["PYTHONPATH"] += os.pathsep + str(site)
-        gateway.environment["GATEWAY_BASE_URL"] = "http://gateway.test"
-        gateways.append(gateway)
-    try:
-        for gateway in gateways:
-            gateway.start()
-        yield gateways
-    finally:
-        for gateway in gateways:
-            if gateway.process is not None:
-                gateway.kill()
 
 
 def said(gateway, data: bytes) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.conftest import Payer
+from tests.conftest import Payer, one_server
 from tests.proof.process.gateway_process import PROMPT, until
 
 # Fails as a vendor does that quotes prompt and key.
@@ -43,10 +43,14 @@ def lines_of(gateway) -> list[dict]:
     return [json.loads(line) for line in lines]
 
 
-def test_each_line_about_a_task_says_what_it_is_about(served, chain):
+@one_server
+def test_each_line_about_a_task_says_what_it_is_about_also_after_a_restart(served, chain):
     served.start()
-    served.let_go()
     task_id = buy(served, "slow", Payer(chain), "asked-by-a-buyer")
+    until(served.calls)
+    served.kill()
+    served.let_go()
+    served.start()
     assert served.task(task_id, wait_s=20)["status"] == "completed"
     until(lambda: served.events("task.completed"))
     lines = [line for line in lines_of(served) if line.get("task") == task_id]
@@ -61,19 +65,7 @@ def test_each_line_about_a_task_says_what_it_is_about(served, chain):
         }, line
 
 
-def test_after_a_restart_the_lines_say_the_same(served, chain):
-    served.start()
-    task_id = buy(served, "slow", Payer(chain), "before-the-restart")
-    until(served.calls)
-    served.kill()
-    served.let_go()
-    served.start()
-    assert served.task(task_id, wait_s=20)["status"] == "completed"
-    (line,) = until(lambda: served.events("task.completed"))
-    assert (line["slug"], line["provider"]) == ("slow", "slow")
-    assert (line["payment"], line["request"]) == (1, "before-the-restart")
-
-
+@one_server
 def test_a_vendors_refusal_is_told_in_its_own_words_without_prompt(
     served,
     chain,
@@ -91,19 +83,3 @@ def test_a_vendors_refusal_is_told_in_its_own_words_without_prompt(
     assert (line["vendor_code"], line["said"]) == ("billing_hard_limit", "Your limit is reached.")
     assert (line["task"], line["provider"]) == (task_id, "failing-vendor")
     assert PROMPT not in served.log.read_text()
-
-
-def test_a_process_says_what_it_is_and_when_it_ends(served, chain):
-    served.start()
-    (line,) = until(lambda: served.events("started"))
-    assert (line["network"], line["endpoints"]) == ("base", ["document-parser", "slow"])
-    assert line["wallet"].startswith("0x")
-    assert line["version"]
-    served.stop()
-    assert served.process.wait(timeout=60) == 0
-    events = [line["event"] for line in lines_of(served)]
-    assert [event for event in events if event in ("started", "draining", "stopped")] == [
-        "started",
-        "draining",
-        "stopped",
-    ]

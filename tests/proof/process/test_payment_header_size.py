@@ -3,9 +3,8 @@
 import base64
 import json
 
-from tests.proof.process.test_http_attacks import ASK, PRICE, connected, gateway, heard, is_well
+from tests.proof.process.test_http_attacks import ASK, PRICE, connected, heard, is_well
 
-__all__ = ["gateway"]
 MOST_BYTES = 32 * 1024
 
 

@@ -10,12 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.conftest import WALLET, Payer
-from tests.proof.process.gateway_process import PLUGIN, PROMPT, RPC_MARKER, Gateway, until
+from gateway.store import SqliteStore
+from tests.conftest import WALLET, Payer, one_server
+from tests.proof.process.gateway_process import PATIENCE_S, PLUGIN, PROMPT, RPC_MARKER, until
 
 # -- kill -9
 
 
+@one_server
 def test_after_kill_9_every_paid_task_ends(served, chain):
     served.start()
     payers = [Payer(chain) for _ in range(3)]
@@ -36,6 +38,7 @@ def test_after_kill_9_every_paid_task_ends(served, chain):
     assert chain.usdc_balance(WALLET) == 60_000
 
 
+@one_server
 def test_after_kill_9_an_unsettled_payment_settles_once(served, chain):
     served.start()
     served.let_go()
@@ -55,6 +58,9 @@ def test_after_kill_9_an_unsettled_payment_settles_once(served, chain):
     assert chain.usdc_balance(WALLET) == 40_000
 
 
+# tests/unit/tasks/test_lanes.py has it without processes.
+@pytest.mark.full
+@one_server
 def test_a_task_that_kills_the_process_four_times_is_owed_back(served, chain):
     served.start()
     (served.folder / "die").touch()
@@ -74,27 +80,17 @@ def test_a_task_that_kills_the_process_four_times_is_owed_back(served, chain):
 # -- SIGTERM
 
 
-def test_sigterm_finishes_what_runs_and_sells_nothing_more(served, chain):
-    served.start()
-    header = Payer(chain).header()
-    task_id = served.bought(header)
-    until(served.calls)
-    served.stop()
-    until(lambda: served.buy(Payer(chain).header())[0] == 503)
-    assert served.process.poll() is None  # the task still runs
-    served.let_go()
-    assert served.process.wait(timeout=20) == 0
-    assert chain.usdc_balance(WALLET) == 20_000
-    served.start()
-    task = served.task(task_id)
-    assert (task["status"], task["attempt"]) == ("completed", 1)
-
-
 def test_sigterm_at_once_is_an_orderly_end(served):
     served.start()
+    (line,) = until(lambda: served.events("started"))
+    assert (line["network"], line["endpoints"]) == ("base", ["document-parser", "slow"])
+    assert line["wallet"].startswith("0x")
+    assert line["version"]
     served.stop()
-    assert served.process.wait(timeout=10) == 0
-    assert "Traceback" not in served.log.read_text()
+    assert served.process.wait(PATIENCE_S) == 0
+    for event in ("started", "draining", "stopped"):
+        assert len(served.events(event)) == 1
+    assert "Traceback" not in served.log_text()
 
 
 # -- what an operator got wrong
@@ -117,6 +113,7 @@ def test_a_busy_port_is_one_sentence(served):
     assert f"127.0.0.1:{served.port} is in use" in sentence(said)
 
 
+@one_server
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -129,18 +126,16 @@ def test_a_busy_port_is_one_sentence(served):
     ],
     ids=["no wallet", "half a wallet", "no key", "key zero", "no RPC", "no folder"],
 )
-def test_a_wrong_setting_is_one_sentence(tmp_path, chain, key, name, value, http_server):
-    wrong = {"GATEWAY_SERVER": http_server, name: value}
-    code, said = Gateway(tmp_path, chain, key, **wrong).fails()
+def test_a_wrong_setting_is_one_sentence(served, name, value):
+    served.environment[name] = value
+    code, said = served.fails()
     assert code == 1
     assert name in sentence(said)
 
 
-def test_a_start_that_fails_inside_the_app_is_one_sentence(served):
-    served.start()
-    served.stop()
-    assert served.process.wait(60) == 0
-    served.log.write_text("")
+async def test_a_start_that_fails_inside_the_app_is_one_sentence(served):
+    async with SqliteStore(served.folder / "data" / "gateway.db") as store:
+        await store.meta("network", lambda: "base")
     served.environment["GATEWAY_NETWORK"] = "base-sepolia"
     code, said = served.fails()
     assert code == 1
@@ -165,7 +160,7 @@ def test_the_log_holds_no_prompt_no_proof_no_key_and_no_rpc_url(served, chain, k
     chain.stop()
     served.buy(Payer(chain).header())
     served.stop()
-    served.process.wait(timeout=20)
+    served.process.wait(PATIENCE_S)
     said = served.log.read_text()
     assert "task.completed" in said
     secrets = {
@@ -180,8 +175,11 @@ def test_the_log_holds_no_prompt_no_proof_no_key_and_no_rpc_url(served, chain, k
     assert [name for name, secret in secrets.items() if secret in said] == []
 
 
-def test_a_third_partys_plugin_is_loaded_by_its_entry_point(served):
+@one_server
+def test_third_parties_plugins_are_loaded_and_those_that_fail_are_left_out(served, chain):
+    """One fails at its import, and one has a slug that another sells."""
     served.install("broken_provider", "import nothing_of_this_name\n")
+    served.install("z_provider", PLUGIN)
     command = [sys.executable, "-m", "gateway", "plugins", "--json"]
     said = subprocess.run(
         command, cwd=served.folder, env=served.environment, capture_output=True, check=True
@@ -190,32 +188,21 @@ def test_a_third_partys_plugin_is_loaded_by_its_entry_point(served):
     assert listed["slow_provider"]["from"] == "slow-provider 1.0"
     assert listed["slow_provider"]["endpoints"] == "slow"
     assert listed["broken_provider"]["note"].startswith("left out: ModuleNotFoundError")
-
-
-def test_a_third_partys_plugin_that_fails_is_left_out_and_the_rest_sells(served, chain):
-    served.install("broken_provider", "import nothing_of_this_name\n")
     served.start()
     served.let_go()
     assert served.task(served.bought(Payer(chain).header()), wait_s=20)["status"] == "completed"
-    (line,) = served.events("plugin.left_out")
-    assert (line["plugin"], line["source"]) == ("broken_provider", "broken-provider 1.0")
-    assert "nothing_of_this_name" in line["error"]
-
-
-def test_a_plugin_with_a_slug_that_another_sells_is_left_out_and_the_rest_sells(served, chain):
-    served.install("z_provider", PLUGIN)
-    served.start()
-    served.let_go()
-    assert served.task(served.bought(Payer(chain).header()), wait_s=20)["status"] == "completed"
-    (line,) = served.events("plugin.left_out")
-    assert line["plugin"] == "z_provider"
-    assert "slow_provider (slow-provider 1.0)" in line["error"]
-    assert "z_provider (z-provider 1.0)" in line["error"]
+    left_out = {line["plugin"]: line for line in served.events("plugin.left_out")}
+    assert left_out.keys() == {"broken_provider", "z_provider"}
+    assert left_out["broken_provider"]["source"] == "broken-provider 1.0"
+    assert "nothing_of_this_name" in left_out["broken_provider"]["error"]
+    assert "slow_provider (slow-provider 1.0)" in left_out["z_provider"]["error"]
+    assert "z_provider (z-provider 1.0)" in left_out["z_provider"]["error"]
 
 
 # -- who blocks
 
 
+@one_server
 def test_a_plugin_that_blocks_is_named_in_the_log_while_it_blocks(served, chain):
     served.start()
     served.let_go()
@@ -225,7 +212,7 @@ def test_a_plugin_that_blocks_is_named_in_the_log_while_it_blocks(served, chain)
     with ThreadPoolExecutor() as threads:
         buying = threads.submit(served.bought, header)
         try:
-            until(lambda: served.events("loop.blocked"), patience_s=25)
+            until(lambda: served.events("loop.blocked"))
         finally:
             block.unlink()
         buying.result()
