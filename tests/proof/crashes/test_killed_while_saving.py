@@ -1,8 +1,11 @@
 """A process killed at every step of saving: nothing half is shown, nothing is left for good."""
 
+import shutil
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +23,7 @@ import asyncio, builtins, os, pathlib, signal, sys
 from gateway import Output, Result
 from gateway.outputs import DiskOutputs
 
-folder, lease, last = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+folders, lease = pathlib.Path(sys.argv[1]), sys.argv[2]
 steps = 0
 
 def dying(step):
@@ -36,25 +39,32 @@ os.fsync = dying(os.fsync)
 pathlib.Path.replace = dying(pathlib.Path.replace)
 builtins.open = dying(builtins.open)
 result = Result(outputs=(Output(data=b"whole" * 20_000, media_type="image/png"),), text="whole")
-asyncio.run(DiskOutputs(folder, "secret").save(lease, result))
-print("saved")
+for last in map(int, sys.argv[3:]):
+    if os.fork() == 0:
+        asyncio.run(DiskOutputs(folders / str(last), "secret").save(lease, result))
+        os._exit(0)
+    print(last, os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
 _STEPS = 9  # the parent folder synced; two files: open, sync, rename; their folders synced
 
 
-def killed_at(step: int, folder) -> bool:
-    """Save in a process that is killed at a step; whether it was."""
-    asked = [sys.executable, "-c", _CHILD, str(folder), LEASE, str(step)]
-    child = subprocess.run(asked, capture_output=True, check=False, timeout=60)
-    assert child.returncode in (0, -9), child.stderr
-    return child.returncode == -9
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory) -> tuple[Path, dict[int, int]]:
+    """Save in processes, each killed at another step; their folders and exit codes, by step."""
+    folders = tmp_path_factory.mktemp("saved")
+    asked = [sys.executable, "-c", _CHILD, str(folders), LEASE, *map(str, range(1, _STEPS + 2))]
+    child = subprocess.run(asked, capture_output=True, check=True, text=True)
+    rows = (line.split() for line in child.stdout.splitlines())
+    return folders, {int(step): int(code) for step, code in rows}
 
 
 @pytest.mark.parametrize("step", range(1, _STEPS + 2))
 async def test_killed_at_any_step_it_leaves_whole_files_that_are_swept(
-    step, local, folder, tmp_path
+    step, killed, local, folder, tmp_path
 ):
-    assert killed_at(step, folder) == (step <= _STEPS)
+    folders, codes = killed
+    assert codes[step] == (-signal.SIGKILL if step <= _STEPS else 0)
+    shutil.copytree(folders / str(step), folder, dirs_exist_ok=True)
     for path in folder.rglob("*.*"):
         if path.suffix != ".partial":
             assert path.read_bytes() in (_WHOLE, b"whole")
