@@ -24,10 +24,13 @@ from tests.gateway.admin.operator import log_in
 
 NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 ROWS = 2_000
-# Kills itself just before it changes a name in the data folder for the n-th time.
+# Restores once for each number that it reads, in a process that kills itself just before it changes
+# a name in the data folder for the n-th time; writes how each ended.
 KILLED = """
 import os, signal, sys
-left, folder = int(sys.argv.pop(1)), sys.argv.pop(1)
+import gateway.backups.restoring
+from gateway.cli import main
+left, folder, copy = 0, *sys.argv[1:]
 def count(event, arguments):
     global left
     if event not in ("os.link", "os.rename", "os.remove"):
@@ -37,9 +40,12 @@ def count(event, arguments):
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-from gateway.cli import main
 sys.addaudithook(count)
-main()
+for line in sys.stdin:
+    left = int(line)
+    if os.fork() == 0:
+        main(["restore", copy])
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
 
 
@@ -106,8 +112,29 @@ def _restore(copy, env) -> None:
     assert done.exit_code == 0, done.output
 
 
+@pytest.fixture
+def killed_restore(settings, env, tmp_path):
+    """Restore `copy.db` in a process that is killed at a step; returns its exit code."""
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(settings.data_dir), str(tmp_path / "copy.db")],
+        env=os.environ | env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def restore(step: int) -> int:
+            print(step, file=process.stdin, flush=True)
+            while not (line := process.stdout.readline()).lstrip("-").rstrip().isdigit():
+                assert line, "the process has ended"
+            return int(line)
+
+        yield restore
+        process.stdin.close()
+
+
 def test_a_restore_that_is_killed_at_any_step_loses_nothing_and_can_be_repeated(
-    settings, env, tmp_path
+    settings, env, killed_restore, tmp_path
 ):
     folder, copy = settings.data_dir, tmp_path / "copy.db"
     folder.mkdir(exist_ok=True)
@@ -116,10 +143,7 @@ def test_a_restore_that_is_killed_at_any_step_loses_nothing_and_can_be_repeated(
     for step in itertools.count(1):
         _like_a_killed_gateways(folder, settings.network)
         with _read(folder):
-            words = (str(step), str(folder), "restore", str(copy))
-            ended = subprocess.run(
-                [sys.executable, "-c", KILLED, *words], env=os.environ | env, check=False
-            ).returncode
+            ended = killed_restore(step)
             # Looked at elsewhere: what looks at a database writes to its folder.
             seen = tmp_path / f"seen-{step}"
             shutil.copytree(folder, seen)
