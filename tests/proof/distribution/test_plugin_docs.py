@@ -18,8 +18,10 @@ import gateway.testing
 import gateway.vendors
 from gateway.errors import ProviderError
 from gateway.plugins import hookspecs
-from tests.proof.distribution.clean_place import ROOT, CleanPlace, built
+from tests.proof.distribution.clean_place import ROOT, CleanPlace
 
+# One process builds the wheel.
+pytestmark = pytest.mark.xdist_group("wheel")
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "plugins.md").read_text("utf-8")
 ACME = DOCS / "examples" / "gateway-acme"
@@ -96,10 +98,10 @@ sys.exit("nobody listens")
 
 
 @pytest.fixture(scope="module")
-def followed(tmp_path_factory):
+def followed(wheel, tmp_path_factory):
     """Do what the page says, in an empty folder of a clean environment."""
     home = tmp_path_factory.mktemp("page")
-    place = CleanPlace.made(home / "clean", built(ROOT, home / "wheel"))
+    place = CleanPlace.made(home / "clean", wheel)
     for name, module in (("pip", "pip"), ("pytest", "pytest -p no:cacheprovider")):
         shim = place.python.parent / name
         shim.write_text(f'#!/bin/sh\nexec "{place.python}" -m {module} "$@"\n')
