@@ -222,9 +222,3 @@ def test_every_error_of_providers_has_its_row_on_the_page():
     assert len(providers) > 7
     for name in providers:
         assert re.search(rf"^\| `{name}[`(]", PAGE, re.MULTILINE), name
-
-
-def test_the_reference_is_written_anew():
-    check = [sys.executable, str(DOCS / "generate.py"), "--check"]
-    run = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert "plugin-reference.md" not in run.stderr
