@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.demo.sample import sample_pdf
-from tests.conftest import Payer
+from tests.conftest import Payer, one_server
 from tests.proof.process.gateway_process import Gateway, until
 from tests.proof.sandbox.processes import children_of, is_alive, of_process
 
@@ -64,14 +64,6 @@ def drawing(gateway):
     return [pid for pid, command in descendants(gateway.process.pid).items() if "studio" in command]
 
 
-def test_every_picture_that_kill_9_interrupted_is_drawn_after_the_start(gateway, chain):
-    tasks = [picture_bought(gateway, chain, at) for at in range(4)]
-    until(lambda: drawing(gateway))
-    gateway.kill()
-    gateway.start()
-    assert [ended(gateway, task)["status"] for task in tasks] == ["completed"] * 4
-
-
 def ended(gateway, task_id):
     return until(lambda: finished(gateway, task_id), patience_s=300)
 
@@ -79,33 +71,6 @@ def ended(gateway, task_id):
 def finished(gateway, task_id):
     task = gateway.task(task_id, wait_s=20)
     return task if task["status"] in {"completed", "failed"} else None
-
-
-def test_a_document_that_kill_9_interrupted_is_parsed_after_the_start(gateway, chain):
-    tasks = [document_bought(gateway, chain) for _ in range(2)]
-    gateway.kill()
-    gateway.start()
-    assert [ended(gateway, task)["status"] for task in tasks] == ["completed"] * 2
-
-
-def test_kill_9_and_start_again_at_once_while_children_work(gateway, chain):
-    document_bought(gateway, chain)
-    for at in range(3):
-        picture_bought(gateway, chain, at)
-        until(lambda: drawing(gateway))
-        os.kill(gateway.process.pid, 9)
-        gateway.process.wait()
-        gateway.start()  # fails where the port is in use
-
-
-def test_every_child_ends_with_a_killed_gateway(gateway, chain):
-    document_bought(gateway, chain)
-    picture_bought(gateway, chain, "")
-    until(lambda: drawing(gateway))
-    children = descendants(gateway.process.pid)
-    assert len(children) >= 2
-    gateway.kill()
-    until(lambda: not [pid for pid in children if is_alive(pid)])
 
 
 def opened(pid):
@@ -126,6 +91,32 @@ def listening():
     return {f"socket:[{row[9]}]" for row in rows if row[3] == _LISTENING}
 
 
+@one_server
+def test_every_local_generation_that_kill_9_interrupted_is_made_after_the_start(gateway, chain):
+    tasks = [picture_bought(gateway, chain, at) for at in range(2)]
+    tasks.append(document_bought(gateway, chain))
+    until(lambda: drawing(gateway))
+    gateway.kill()
+    gateway.start()
+    assert [ended(gateway, task)["status"] for task in tasks] == ["completed"] * 3
+
+
+@one_server
+def test_children_are_confined_and_end_with_a_killed_gateway_whose_port_is_free(gateway, chain):
+    for at in range(2):
+        document_bought(gateway, chain)
+        picture_bought(gateway, chain, at)
+        [child, *_] = until(lambda: drawing(gateway))
+        until(lambda child=child: "Seccomp:\t2" in of_process(child, "status"))
+        assert "CapEff:\t0000000000000000" in of_process(child, "status")
+        assert not opened(child) & listening()
+        children = descendants(gateway.process.pid)
+        assert len(children) >= 2
+        gateway.kill()
+        gateway.start()  # fails where the port is in use
+        until(lambda children=children: not [pid for pid in children if is_alive(pid)])
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="the gateway and its children hide from others")
 def test_no_child_inherits_a_socket_or_a_file_of_the_gateway(gateway, chain):
     document_bought(gateway, chain)
@@ -137,11 +128,3 @@ def test_no_child_inherits_a_socket_or_a_file_of_the_gateway(gateway, chain):
     for pid, command in children.items():
         assert not opened(pid) & listening(), command  # also in one that was started just now
         until(lambda pid=pid: not is_alive(pid) or not opened(pid) & ours)
-
-
-def test_the_program_that_draws_is_filtered_and_has_nothing_open(gateway, chain):
-    picture_bought(gateway, chain, "")
-    [child, *_] = until(lambda: drawing(gateway))
-    until(lambda: "Seccomp:\t2" in of_process(child, "status"))
-    assert "CapEff:\t0000000000000000" in of_process(child, "status")
-    assert not opened(child) & listening()

@@ -1,5 +1,6 @@
 """The guided demo as somebody runs it: a command, its output, the files it leaves."""
 
+import contextlib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from tests.likeness import colour_difference, likeness, scene_of
 
 # On a machine that has much else to do, the demo takes over a minute.
 PATIENCE_S = 300
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 PLAY_MONEY = "play money, on 127.0.0.1 only"
 
 
@@ -52,6 +54,10 @@ def is_closed(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
+# One process runs the demo for all tests that read what it left.
+pytestmark = pytest.mark.xdist_group("demo")
+
+
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo") / "bought"
@@ -59,7 +65,11 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(output: Path):
-    return run(output, *on_free_ports())
+    """A run over the files of another one, beside a setting and a proxy that it must not heed."""
+    output.mkdir()
+    (output / "document.md").write_text("stale")
+    env = environment(GATEWAY_BIND="0.0.0.0:1", HTTP_PROXY="http://127.0.0.1:1")
+    return run(output, *on_free_ports(), env=env)
 
 
 def test_all_purchases_succeed_and_are_told_in_plain_lines(finished):
@@ -112,6 +122,7 @@ def test_the_markdown_holds_what_the_document_says(finished, output):
     assert re.search(r"^# Quarterly Report$", markdown, re.MULTILINE)
     for row in TABLE:
         assert "|".join(row) in markdown
+    assert "stale" not in markdown
 
 
 def test_the_data_is_what_the_schema_asks_of_the_invoice(finished, output):
@@ -122,47 +133,9 @@ def test_the_data_is_what_the_schema_asks_of_the_invoice(finished, output):
     assert '"due_date": "2026-10-30"' in finished.stdout
 
 
-def test_a_second_run_replaces_the_files_and_heeds_no_settings(finished, output):
-    (output / "document.md").write_text("stale")
-    env = environment(GATEWAY_BIND="0.0.0.0:1", HTTP_PROXY="http://127.0.0.1:1")
-    again = run(output, *on_free_ports(), env=env)
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert "The demo ignores GATEWAY_BIND." in again.stdout
-    assert "Quarterly Report" in (output / "document.md").read_text()
-
-
-def test_the_readme_s_purchase_works_against_the_running_demo(tmp_path):
-    example = Path(__file__).parents[3] / "docs" / "examples" / "buy.py"
-    demo = subprocess.Popen(
-        command(tmp_path / "out", *on_free_ports()),
-        stdout=subprocess.PIPE,
-        env=environment(),
-        text=True,
-    )
-    try:
-        said = ""
-        for line in demo.stdout:
-            said += line
-            if line.startswith("Serving"):
-                break
-        address = re.search(r"URL +(http://127\.0\.0\.1:\d+)", said)[1]
-        bought = subprocess.run(
-            [sys.executable, example, "a quiet lake"],
-            cwd=tmp_path,
-            env=environment(GATEWAY=address),
-            capture_output=True,
-            check=False,
-            text=True,
-            timeout=PATIENCE_S,
-        )
-    finally:
-        demo.send_signal(signal.SIGINT)
-        demo.communicate(timeout=20)
-    assert bought.returncode == 0, bought.stderr
-    assert "completed paid by 0x" in bought.stdout
-    with Image.open(tmp_path / "bought.png") as picture:
-        assert picture.size == (1024, 1024)
-    assert demo.returncode == 0
+def test_it_heeds_no_settings(finished):
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "The demo ignores GATEWAY_BIND." in finished.stdout
 
 
 @pytest.mark.parametrize(("option", "other"), [("--port", "--rpc-port"), ("--rpc-port", "--port")])
@@ -212,30 +185,65 @@ def test_a_gateway_that_ends_is_told_with_the_end_of_its_log(tmp_path):
     assert "RuntimeError: of no use today" in log
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize(
-    ("name", "after", "code"),
-    [
-        ("SIGINT", "Serving. Ctrl-C ends.", 0),
-        ("SIGKILL", "Give a buyer play money", -9),
-    ],
-)
-def test_chain_and_gateway_end_with_the_demo(tmp_path, name, after, code):
-    started = command(tmp_path / "bought", *on_free_ports())
+@contextlib.contextmanager
+def started(folder: Path, shown: str):
+    """Start a demo; yield its process, ports and output once it has shown some words."""
+    begun = command(folder / "bought", *on_free_ports())
     with subprocess.Popen(
-        started, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
+        begun, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True
     ) as demo:
-        shown = ""
+        said = ""
         for line in demo.stdout:
-            shown += line
-            if after in line:
+            said += line
+            if shown in line:
                 break
-        ports = {int(port) for port in re.findall(r"http://127\.0\.0\.1:(\d+)", shown)}
-        assert len(ports) == 2, shown
+        ports = {int(port) for port in re.findall(r"http://127\.0\.0\.1:(\d+)", said)}
+        assert len(ports) == 2, said
         assert not any(map(is_closed, ports))
-        demo.send_signal(getattr(signal, name))
-        assert demo.wait(timeout=20) == code
-    deadline = time.monotonic() + 15
+        try:
+            yield demo, ports, said
+        finally:
+            demo.kill()
+
+
+def wait_until_closed(ports: set[int]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
     while not all(map(is_closed, ports)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tmp_path):
+    with started(tmp_path, "Serving. Ctrl-C ends.") as (demo, ports, said):
+        gateway = re.search(r"URL +(http://127\.0\.0\.1:\d+)", said)[1]
+        rpc = re.search(r"JSON-RPC +(http://127\.0\.0\.1:\d+)", said)[1]
+        for example, prompt in (
+            ("buy.py", "a quiet lake"),
+            ("direct_with_proof.py", "é: a quiet lake"),
+        ):
+            bought = subprocess.run(
+                [sys.executable, EXAMPLES / example, prompt],
+                cwd=tmp_path,
+                env=environment(GATEWAY=gateway, RPC=rpc),
+                capture_output=True,
+                check=False,
+                text=True,
+                timeout=PATIENCE_S,
+            )
+            assert bought.returncode == 0, bought.stderr
+            assert "completed paid by 0x" in bought.stdout
+            with Image.open(tmp_path / "bought.png") as picture:
+                assert picture.size == (1024, 1024)
+            (tmp_path / "bought.png").unlink()
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(PATIENCE_S) == 0
+    wait_until_closed(ports)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_chain_and_gateway_end_with_a_demo_that_is_killed(tmp_path):
+    with started(tmp_path, "Give a buyer play money") as (demo, ports, _):
+        demo.kill()
+        assert demo.wait(PATIENCE_S) == -signal.SIGKILL
+    wait_until_closed(ports)
