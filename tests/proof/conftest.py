@@ -1,9 +1,41 @@
 """What all proofs share: the programs that they start end by Ctrl-C; a key that pays for gas."""
 
+import re
 import signal
 from collections.abc import Iterator
 
 import pytest
+
+# Tests that share what is expensive to start: a gateway on each server, a browser, a wheel, a demo.
+# `--dist loadgroup` gives those of one folder, and of one server, to the same process. The mark
+# `xdist_group` is not used: pytest-xdist 3.8 loses it with pytest 9.2.
+_SHARING = re.compile(
+    r"tests/proof/(?:demo/test_demo|distribution/test_(?:wheel|plugin_docs)"
+    r"|fuzz/test_fuzz_c|pages/test_(?!built)"
+    r"|process/test_(?:event_streams|fast_path|http|payment))"
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Distribute tests one by one, but those that share something together."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Scheduler(config, log)
+
+
+def group_of(nodeid: str) -> str:
+    """Return what is the same for tests of one process."""
+    if not _SHARING.match(nodeid):
+        return nodeid
+    server = re.search(r"\[.*?(hypercorn|uvicorn)", nodeid)
+    return f"{nodeid.split('/')[2]} {server[1] if server else ''}"
 
 
 @pytest.fixture(scope="session", autouse=True)

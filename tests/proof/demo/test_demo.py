@@ -54,10 +54,6 @@ def is_closed(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-# One process runs the demo for all tests that read what it left.
-pytestmark = pytest.mark.xdist_group("demo")
-
-
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo") / "bought"

@@ -20,8 +20,6 @@ from gateway.errors import ProviderError
 from gateway.plugins import hookspecs
 from tests.proof.distribution.clean_place import ROOT, CleanPlace
 
-# One process builds the wheel.
-pytestmark = pytest.mark.xdist_group("wheel")
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "plugins.md").read_text("utf-8")
 ACME = DOCS / "examples" / "gateway-acme"

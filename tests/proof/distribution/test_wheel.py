@@ -23,10 +23,6 @@ SETTINGS = {
 }
 
 
-# One process builds the wheel and installs it.
-pytestmark = pytest.mark.xdist_group("wheel")
-
-
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory):
     """Return a way to run `gateway` from the wheel, in a folder with traps in it."""
