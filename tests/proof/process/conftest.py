@@ -9,7 +9,6 @@ from gateway.demo.chain import PlayChain
 from tests.conftest import new_account
 from tests.proof.process.gateway_process import Gateway
 
-_SHARING = {"gateway", "impatient", "both"}
 # One second where the server usually waits for half a minute.
 _IDLE_1_S = "import gateway.web.connection_limits as limits; limits.IDLE_S = 1\n"
 _BODY_1_S = "import gateway.web.application as application; application._BODY_S = 1\n"
@@ -32,7 +31,7 @@ class Big:
     traits = Traits(idempotent_submit=True)
 
     async def submit(self, request, job):
-        return Result(text="x" * 30_000_000)
+        return Result(text="x" * 16_000_000)
 
 @hookimpl
 def register_endpoints(register, settings):
@@ -42,16 +41,6 @@ def register_endpoints(register, settings):
         Big(),
     )
 """
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests that share a gateway to one process of pytest-xdist."""
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        if callspec and _SHARING & set(getattr(item, "fixturenames", ())):
-            server = callspec.params["http_server"]
-            item.add_marker(pytest.mark.xdist_group(f"gateways on {server}"))
 
 
 @pytest.fixture

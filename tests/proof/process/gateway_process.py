@@ -93,12 +93,7 @@ class Gateway:
         self.process = None
 
     def install(self, module, source) -> None:
-        about = self.site / f"{module}-1.0.dist-info"
-        about.mkdir(parents=True)
-        (self.site / f"{module}.py").write_text(source)
-        name = module.replace("_", "-")
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (about / "entry_points.txt").write_text(f"[gateway]\n{module} = {module}\n")
+        install_plugin(self.site, module, source)
 
     def patch(self, source) -> None:
         """Run some Python at the start of the process, before it imports the gateway's server."""
@@ -132,7 +127,7 @@ class Gateway:
         self.process.send_signal(signal.SIGTERM)
 
     def request(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=25)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         with contextlib.closing(connection):
             data = json.dumps(body).encode() if body is not None else None
             connection.request(
@@ -198,15 +193,25 @@ class Gateway:
         return code, self.log.read_text()
 
 
+def install_plugin(site: Path, module: str, source: str) -> None:
+    """Write a distribution with one plugin into a folder of Python's path."""
+    about = site / f"{module}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (site / f"{module}.py").write_text(source)
+    name = module.replace("_", "-")
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[gateway]\n{module} = {module}\n")
+
+
 def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
 
 
-def until(condition, *, patience_s=PATIENCE_S):
+def until(condition, *, patience_s=PATIENCE_S, pause_s=0.02):
     deadline = time.monotonic() + patience_s
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
+        time.sleep(pause_s)
     return found
