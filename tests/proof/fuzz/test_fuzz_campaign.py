@@ -1,13 +1,13 @@
-"""A few thousand hostile inputs of every kind: no 5xx, no undocumented error, nothing charged.
+"""A thousand hostile inputs of all kinds: no 5xx, no undocumented error, nothing charged.
 
 `python -m tests.proof.fuzz --inputs 100000` runs the big number.
 """
 
 import pytest
 
-from tests.proof.fuzz import campaign, kinds
+from tests.proof.fuzz import campaign
 
-_INPUTS = 3_000
+_INPUTS = 1_000
 _NAMES = [
     "body, parsed",
     "header, parsed",
@@ -19,12 +19,6 @@ _NAMES = [
     "path and query",
     "receipt, direct flow",
 ]
-
-
-@pytest.fixture(scope="module")
-def every():
-    with kinds.opened() as opened:
-        yield {kind.name: kind for kind in opened}
 
 
 @pytest.mark.parametrize("name", _NAMES)

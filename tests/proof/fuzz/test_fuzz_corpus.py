@@ -16,12 +16,6 @@ _KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def every():
-    with kinds.opened() as opened:
-        yield {kind.name: kind for kind in opened}
-
-
 def _entries() -> list:
     return [
         pytest.param(file.stem, value, id=f"{file.stem}: {why}")
