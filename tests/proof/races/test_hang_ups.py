@@ -15,7 +15,7 @@ from tests.conftest import WALLET
 from tests.http_servers import SERVE
 from tests.proof.races.shop import FLOWS, PRICE, Shop
 
-MOMENTS = 40
+MOMENTS = pytest.mark.parametrize("moments", [10, pytest.param(40, marks=pytest.mark.full)])
 
 
 @pytest.fixture
@@ -82,14 +82,15 @@ async def usual_s(port, shop, flow) -> float:
 
 
 @FLOWS
+@MOMENTS
 @pytest.mark.parametrize("rudely", [False, True], ids=["orderly", "reset"])
 async def test_a_connection_closed_at_any_moment_ends_as_one_sale(
-    served, shop, chance, flow, rudely
+    served, shop, chance, flow, rudely, moments
 ):
     in_time = 0
     async with served(shop.gateway.app) as port:
         usual = await usual_s(port, shop, flow)
-        for _ in range(MOMENTS):
+        for _ in range(moments):
             async with shop.one_sale() as answers:
                 purchase = flow(shop)
                 pause_s = chance.uniform(0, usual)
@@ -98,13 +99,14 @@ async def test_a_connection_closed_at_any_moment_ends_as_one_sale(
     assert in_time
 
 
-async def test_a_client_that_left_for_good_has_its_task_all_the_same(served, shop, chance):
+@MOMENTS
+async def test_a_client_that_left_for_good_has_its_task_all_the_same(served, shop, chance, moments):
     """Nobody sends the header again: the settlement goes on by itself."""
     store = shop.gateway.services.store
     async with served(shop.gateway.app) as port:
         usual = await usual_s(port, shop, Shop.x402)
         before, paid = await shop.tasks(), shop.chain.usdc_balance(WALLET)
-        for _ in range(MOMENTS):
+        for _ in range(moments):
             pause_s = chance.uniform(usual / 4, usual)
             await hang_up(port, message(shop.x402()), pause_s, rudely=False)
     async with asyncio.timeout(30):
