@@ -14,7 +14,7 @@ from eth_account import Account
 from gateway.demo.chain import PlayChain
 from gateway.demo.tour.client import Client, open_session
 from gateway.demo.tour.place import Place
-from gateway.demo.tour.processes import Child, choose_port
+from gateway.demo.tour.processes import HOST, Child, choose_port
 
 # A test that fails may wait this long; one that passes waits for what it is told.
 PATIENCE_S = 240
@@ -107,17 +107,20 @@ class Shop:
 
 
 @contextlib.contextmanager
-def open_shop(folder: Path, *, chain_id: int = 8453, **settings: str) -> Iterator[Shop]:
+def open_shop(
+    folder: Path, *, chain_id: int = 8453, host: str = HOST, **settings: str
+) -> Iterator[Shop]:
     """Start a chain and `gateway serve` in a process of its own; the purse is filled."""
     place = Place(port=choose_port(0, "--port"), rpc_port=0, output=folder, folder=folder)
     with PlayChain(chain_id=chain_id) as chain, open_session() as session:
         chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
         chain.fund(Account.from_key(place.purse_key).address, eth_wei=0, usdc_units=10**8)
         given = {"rpc_urls": chain.rpc_url, "limit_x402": "1000/60s", "min_free_disk_mb": "0"}
+        given["base_url"] = f"http://{host}:{place.port}"
         gateway = Child.start("gateway", ["serve"], folder, **(place.settings | given | settings))
         try:
             gateway.wait_until(Client(place.base_url, session).answers)
-            yield Shop(place.base_url, place, chain)
+            yield Shop(given["base_url"], place, chain)
         finally:
             gateway.stop()
 

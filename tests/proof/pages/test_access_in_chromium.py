@@ -6,25 +6,14 @@ import sqlite3
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import attrs
 import pyotp
 import pytest
 from selenium.webdriver.common.virtual_authenticator import VirtualAuthenticatorOptions
 
-from gateway.demo.tour.processes import choose_port
-from tests.proof.pages import browser as pages
-from tests.proof.pages.browser import open_shop
 
-
-@pytest.fixture(scope="module")
-def shop(_needed, tmp_path_factory):
-    """Open a gateway that names itself by `localhost`: browsers make no passkeys for 127.0.0.1."""
-    port = choose_port(0, "--port")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "choose_port", lambda *_: port)
-        address = f"http://localhost:{port}"
-        with open_shop(tmp_path_factory.mktemp("shop"), base_url=address) as opened:
-            yield attrs.evolve(opened, base_url=address)
+@pytest.fixture
+def shop(other_shop):
+    return other_shop
 
 
 @pytest.fixture

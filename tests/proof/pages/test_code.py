@@ -10,13 +10,6 @@ from html import unescape
 import pytest
 
 from gateway.demo.tour.client import open_session
-from tests.proof.pages.browser import open_shop
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory):
-    with open_shop(tmp_path_factory.mktemp("shop")) as opened:
-        yield opened
 
 
 def code(shop, slug: str, language: str) -> str:

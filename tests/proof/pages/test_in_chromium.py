@@ -38,21 +38,6 @@ const task = await answer.json();
 const payment_now = {...task.payment, state: "settling", transaction: null};
 return Response.json({...task, status: "queued", done: false, payment: payment_now});
 """
-_FAILS = """
-from gateway import ContentPolicy, Endpoint, hookimpl, usdc
-
-class Provider:
-    name = "fails"
-
-    async def submit(self, request, job):
-        raise ContentPolicy("The vendor refuses this prompt.")
-
-@hookimpl
-def register_endpoints(register, settings):
-    endpoint = Endpoint(slug="fails", title="Fails", description="It fails.", model="m",
-                        provider="fails", capability="text-to-image", price_units=usdc("0.02"))
-    register(endpoint, Provider())
-"""
 
 
 def ask(browser: Browser, prompt: str = "a boat") -> None:
@@ -392,19 +377,17 @@ def test_the_sample_document_becomes_a_table(shop, browser):
     assert "North Sea coast" in browser.text(".prose table")
 
 
-def test_a_failure_says_why_and_that_the_money_is_due_back(browser, tmp_path, install):
-    install(_FAILS, module="gateway_fails", dist="gateway-fails")
-    with open_shop(tmp_path) as shop:
-        browser.open(f"{shop.base_url}/play/fails")
-        ask(browser)
-        choose_purse(browser)
-        browser.click("#pay")
-        said = finish(browser)
-        assert "The vendor refuses this prompt." in said
-        assert "0.02 play USDC is due back to you" in said
-        # A vendor's picture is never made up.
-        browser.open(shop.base_url)
-        assert browser.text("#fails figcaption") == "A drawing, not a result"
+def test_a_failure_says_why_and_that_the_money_is_due_back(other_shop, browser):
+    browser.open(f"{other_shop.base_url}/play/fails")
+    ask(browser)
+    choose_purse(browser)
+    browser.click("#pay")
+    said = finish(browser)
+    assert "The vendor refuses this prompt." in said
+    assert "0.02 play USDC is due back to you" in said
+    # A vendor's picture is never made up.
+    browser.open(other_shop.base_url)
+    assert browser.text("#fails figcaption") == "A drawing, not a result"
 
 
 def test_on_a_test_network_the_purse_has_a_new_key_and_the_receipt_a_link(browser, tmp_path):
@@ -478,13 +461,13 @@ def test_the_code_is_the_purchase_that_the_form_makes(shop, browser):
     assert '"aspect_ratio":"4:3"' in code
 
 
-def test_uvicorn_sells_by_click_too(browser, tmp_path):
-    with open_shop(tmp_path, server="uvicorn") as shop:
-        browser.open(shop.base_url + DOCUMENT)
-        browser.click("#sample")
-        browser.click("#ask")
-        choose_purse(browser)
-        browser.click("#pay")
-        finish(browser)
-        assert shop.payments_of(shop.purse) == [DOCUMENT_PRICE]
-        assert browser.complaints() == []
+def test_uvicorn_sells_by_click_too(other_shop, browser):
+    before = other_shop.payments_of(other_shop.purse)
+    browser.open(other_shop.base_url + DOCUMENT)
+    browser.click("#sample")
+    browser.click("#ask")
+    choose_purse(browser)
+    browser.click("#pay")
+    finish(browser)
+    assert other_shop.payments_of(other_shop.purse) == [*before, DOCUMENT_PRICE]
+    assert browser.complaints() == []
