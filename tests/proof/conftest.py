@@ -49,6 +49,14 @@ def _programs_hear_ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _forking_ends() -> Iterator[None]:
+    yield
+    from tests.proof.process.forked import end_parent
+
+    end_parent()
+
+
 @pytest.fixture
 def key(chain) -> str:
     """The settlement key of a gateway in a process, with ETH for gas."""

@@ -87,6 +87,9 @@ class Absence:
 class Node(Gateway):
     """One of the nodes, which starts without anybody waiting for it."""
 
+    # Nodes may run another release.
+    is_forked = False
+
     def __init__(self, name: str, folder: Path, chain, key: str, **variables) -> None:
         folder.mkdir()
         super().__init__(folder, chain, key, **variables)
@@ -101,7 +104,7 @@ class Node(Gateway):
         root = release.folder
         paths = [root, root / "providers", root / "plugins", self.site]
         self.environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
-        self.patch(release.patch + HURRIED)
+        self.patch(release.patch + HURRIED, before_imports=True)
 
     def begin(self, *, again: bool = False) -> None:
         """Start a new life, under a name that no other life had, or under the last one's."""

@@ -2,7 +2,6 @@
 
 import http.server
 import json
-import shutil
 import threading
 from pathlib import Path
 
@@ -77,11 +76,7 @@ def gateway(tmp_path, chain, key, vendor):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
     started = Gateway(tmp_path, chain, key, VENDOR_URL=url, GATEWAY_WORKERS="3")
-    about = tmp_path / "site" / "vendor_plugin-1.0.dist-info"
-    about.mkdir()
-    shutil.copy(PLUGIN, tmp_path / "site" / "vendor_plugin.py")
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: vendor-plugin\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[gateway]\nvendor = vendor_plugin\n")
+    started.install("vendor_plugin", PLUGIN.read_text())
     started.start()
     yield started
     vendor.let_go.set()

@@ -77,7 +77,8 @@ def _made(kind: str, folder, chain: PlayChain, **variables: str) -> Gateway:
     # The answers of several gateways are compared, so they name themselves alike.
     variables |= {"GATEWAY_ADMIN_PASSWORD": PASSWORD, "GATEWAY_BASE_URL": "http://gateway.test"}
     gateway = Gateway(folder, chain, account.key.hex(), **variables)
-    gateway.patch(_PATCHES[kind])
+    if _PATCHES[kind]:
+        gateway.patch(_PATCHES[kind], before_imports=kind == "impatient")
     gateway.install("big_provider", _BIG)
     return gateway
 

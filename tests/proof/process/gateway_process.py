@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conftest import PNG, WALLET
+from tests.proof.process.forked import Forked
 
 ROOT = Path(__file__).parents[3]
 PROMPT = "MARKER-PROMPT-a-boat"
@@ -61,7 +62,12 @@ def register_endpoints(register, settings):
 
 
 class Gateway:
-    """`gateway serve` in a process of its own, restarted on the same port and folder."""
+    """`gateway serve` in a process of its own, restarted on the same port and folder.
+
+    It is forked from one that has imported the gateway, unless a test says otherwise.
+    """
+
+    is_forked = True
 
     def __init__(self, tmp_path, chain, key, **variables) -> None:
         self.folder = tmp_path
@@ -95,15 +101,23 @@ class Gateway:
     def install(self, module, source) -> None:
         install_plugin(self.site, module, source)
 
-    def patch(self, source) -> None:
-        """Run some Python at the start of the process, before it imports the gateway's server."""
+    def patch(self, source, *, before_imports=False) -> None:
+        """Run some Python at the start of the process, if asked before it imports the gateway."""
         (self.site / "sitecustomize.py").write_text(source)
+        self.is_forked = not before_imports
 
     def start(self) -> None:
         self.process = self._run()
         until(self._is_up)
 
-    def _run(self) -> subprocess.Popen:
+    def _run(self) -> subprocess.Popen | Forked:
+        if not self.is_forked:
+            return self._run_anew()
+        patch = self.site / "sitecustomize.py"
+        named = str(patch) if patch.exists() else ""
+        return Forked.started(self.folder, self.environment, self.log, named)
+
+    def _run_anew(self) -> subprocess.Popen:
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "gateway", "serve"],
@@ -184,7 +198,7 @@ class Gateway:
 
     def fails(self) -> tuple[int, str]:
         """Start it, expecting it to end at once; returns exit code and what it said."""
-        process = self._run()
+        process = self._run_anew()
         try:
             code = process.wait(PATIENCE_S)
         finally:

@@ -25,7 +25,7 @@ client.Web3Chain.start = wait_and_start
 def cold(tmp_path, chain, key, http_server):
     """Run a gateway that has answered nothing, and does not warm up until the test lets it."""
     gateway = Gateway(tmp_path, chain, key, GATEWAY_SERVER=http_server)
-    gateway.patch(COLD)
+    gateway.patch(COLD, before_imports=True)
     gateway.process = gateway._run()
     try:
         until(lambda: _listens(gateway))

@@ -81,6 +81,7 @@ def test_a_task_that_kills_the_process_four_times_is_owed_back(served, chain):
 
 
 def test_sigterm_at_once_is_an_orderly_end(served):
+    served.is_forked = False
     served.start()
     (line,) = until(lambda: served.events("started"))
     assert (line["network"], line["endpoints"]) == ("base", ["document-parser", "slow"])
