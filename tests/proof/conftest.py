@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-# Tests that share what is expensive to start: a gateway on each server, a browser, a wheel, a demo.
-# `--dist loadgroup` gives those of one folder, and of one server, to the same process. The mark
+# Tests that share what is expensive to start: a gateway on each server, a browser, a wheel, a demo,
+# a parser. `--dist loadgroup` gives those of one folder, and of one server, to the same process; of
+# the kit, those of one class; of OCR, those of one file. The mark
 # `xdist_group` is not used: pytest-xdist 3.8 loses it with pytest 9.2.
 _SHARING = re.compile(
     r"tests/proof/(?:demo/test_demo|distribution/test_(?:wheel|plugin_docs)"
@@ -32,6 +33,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 def group_of(nodeid: str) -> str:
     """Return what is the same for tests of one process."""
+    if nodeid.startswith("tests/proof/kit/"):
+        return nodeid.partition("::test_")[0]
+    if nodeid.startswith("tests/proof/providers/test_documents_ocr"):
+        return nodeid.partition("::")[0]
     if not _SHARING.match(nodeid):
         return nodeid
     server = re.search(r"\[.*?(hypercorn|uvicorn)", nodeid)
