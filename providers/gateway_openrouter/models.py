@@ -4,8 +4,9 @@ OpenRouter bills what the vendor behind a model bills, and names it in each answ
 credits costs 5.5 % more, which `cost_micros` holds. The vendors' prices of a picture, in US dollars
 (2026-11-22, by third parties that read OpenRouter's list of image models in 2026-09 and 2026-10):
 FLUX 3 0.048 at 1K, 0.10 at 2K; Nano Banana 2.1 0.034, 0.05 and 0.11; Seedream 5 Flash 0.018 at any
-size, Pro 0.045 and 0.09; Qwen-Image 3 0.03; Grok Imagine Quality 0.05; GPT Image 2.5 Flare at
-medium quality 0.013 at 1K, and no more than 0.03 for the other ratios.
+size, Pro 0.045 and 0.09; Qwen-Image 3 0.03; GPT Image 2.5 Flare at medium quality 0.013
+at 1K, and no more than 0.03 for the other ratios. Grok Imagine 2.0 at medium quality 0.06 and 0.08
+(2026-11-26, by copies of OpenRouter's catalogue and of its list of a model's endpoints).
 
 Three of them edit pictures, too; of the others nobody says what a picture that is sent costs, or
 which ratio its edit has. At FLUX 3 the output alone is billed (fal's page of its edits, 2026-10).
@@ -69,12 +70,15 @@ MODELS = (
         cost_micros=31_650,
     ),
     Model(
-        slug="openrouter-grok-imagine-quality",
-        id="x-ai/grok-imagine-image-quality",
-        title="Grok Imagine Image Quality on OpenRouter",
+        slug="openrouter-grok-imagine-2",
+        id="x-ai/grok-imagine-image-2.0",
+        title="Grok Imagine Image 2.0 on OpenRouter",
         price="0.08",
-        resolutions=("1K",),
-        cost_micros=52_750,
+        prices={"2K": "0.11"},
+        resolutions=("1K", "2K"),
+        cost_micros=63_300,
+        costs={"2K": 84_400},
+        details={"quality": "medium"},
     ),
     Model(
         slug="openrouter-gpt-image-2-5-flare",

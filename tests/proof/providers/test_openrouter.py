@@ -252,7 +252,7 @@ SIZES = {
     "openrouter-seedream-5-flash": {"1K": 0.018, "2K": 0.018},
     "openrouter-seedream-5-pro": {"1K": 0.045, "2K": 0.09},
     "openrouter-qwen-image-3": {"1K": 0.03, "2K": 0.03},
-    "openrouter-grok-imagine-quality": {"1K": 0.05},
+    "openrouter-grok-imagine-2": {"1K": 0.06, "2K": 0.08},
     "openrouter-gpt-image-2-5-flare": {None: 0.03},
     # With the picture that is sent: 1,120 tokens of 2 dollars a million, and 1,536 of 8 dollars.
     "openrouter-flux-3-image-edit": {"1K": 0.048, "2K": 0.10},
