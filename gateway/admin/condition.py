@@ -63,6 +63,7 @@ class Thresholds:
     blocked_urgent_s: float = 30.0
     # Refused within an hour.
     logins_soon: int = 5
+    retires_soon_s: float = 30 * DAY_S
     off_sale_urgent_s: float = 15 * MINUTE_S
     # Of the newest 20 of an endpoint.
     failures_soon: int = 5

@@ -6,9 +6,10 @@ Each condition is one small function of the facts. Nothing here asks or remember
 from collections.abc import Callable, Iterator, Mapping
 
 from gateway.admin.condition import Condition, Level, Thresholds
-from gateway.admin.facts import EndpointFacts, Facts, KeyFacts
+from gateway.admin.endpoint_conditions import ENDPOINT_LOOKS
+from gateway.admin.facts import Facts, KeyFacts
 from gateway.admin.machine_conditions import MACHINE_LOOKS
-from gateway.admin.wording import age, counted, join, sentence, usdc
+from gateway.admin.wording import age, counted, usdc
 
 _ORDER: Mapping[str, int] = {"bad": 0, "warn": 1, "note": 2}
 __all__ = ["Condition", "Level", "Thresholds", "find_conditions"]
@@ -47,26 +48,6 @@ def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             page="system",
             button="Details",
             href="/admin/system",
-        )
-
-
-def _off_sale(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    for provider, endpoints in _by_provider(facts).items():
-        first = endpoints[0]
-        since = first.off_since if first.off_since is not None else facts.at
-        is_long = facts.at - since >= limits.off_sale_urgent_s
-        yield Condition(
-            condition="off_sale",
-            subject=provider,
-            level="bad" if is_long or first.is_account else "warn",
-            title=f"{join(one.slug for one in endpoints)}: off sale",
-            text=(
-                f"{sentence(first.problem or '')} Nobody is charged for it. It comes back by "
-                "itself once the vendor answers."
-            ),
-            page="endpoints",
-            button="Look at the endpoint",
-            href=f"/admin/endpoints#{first.slug}",
         )
 
 
@@ -212,92 +193,6 @@ def _queue(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     )
 
 
-def _failures(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    for one in facts.endpoints:
-        if one.failed < limits.failures_soon:
-            continue
-        yield Condition(
-            condition="failures",
-            subject=one.slug,
-            level="bad" if one.failed >= limits.failures_urgent else "warn",
-            title=f"{one.slug} fails: {one.failed} of its last {one.looked_at}",
-            text="Each failed sale is owed back. The tasks say why, in the vendor's words.",
-            page="tasks",
-            button="Look at the tasks",
-            href=f"/admin/tasks?slug={one.slug}&status=failed",
-        )
-
-
-def _below_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    for one in facts.endpoints:
-        if one.cost_micros is not None and one.price_units < one.cost_micros and one.sells:
-            yield Condition(
-                condition="margin",
-                subject=one.slug,
-                level="bad",
-                title=f"{one.slug} is sold below its cost",
-                text=(
-                    f"It costs {usdc(one.cost_micros)} US dollars and is sold for "
-                    f"{usdc(one.price_units)} USDC."
-                ),
-                page="endpoints",
-                button="Change the price",
-                href=f"/admin/endpoints/{one.slug}/price",
-            )
-
-
-def _losing(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    """Tell that an endpoint lost money of late although its price is not below its cost."""
-    for one in facts.endpoints:
-        if one.margin_units is None or one.margin_units >= 0 or not one.sells:
-            continue
-        yield Condition(
-            condition="margin_of_late",
-            subject=one.slug,
-            level="warn",
-            title=f"{one.slug} lost money in its newest 20 tasks",
-            text=(
-                f"Each cost {usdc(-one.margin_units)} more than it brought, on average, "
-                "before gas. What failed was paid back and may have been billed."
-            ),
-            page="endpoints",
-            button="Change the price",
-            href=f"/admin/endpoints/{one.slug}/price",
-        )
-
-
-def _unknown_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    unknown = [one for one in facts.endpoints if one.uncosted and one.cost_micros is None]
-    if unknown:
-        yield Condition(
-            condition="cost_unknown",
-            level="note",
-            title="Margin unknown",
-            text=f"{join(one.slug for one in unknown)}: the vendor tells no cost and none is set.",
-            page="endpoints",
-            button="Set a cost",
-            href=f"/admin/endpoints/{unknown[0].slug}/cost",
-            is_told=False,
-        )
-
-
-def _paused(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    for one in facts.endpoints:
-        if one.is_paused and one.pause is not None:
-            reason = f" Reason: {one.pause.reason}" if one.pause.reason else ""
-            yield Condition(
-                condition="paused",
-                subject=one.slug,
-                level="note",
-                title=f"{one.slug} is paused by you",
-                text=f"Since {age(facts.at - one.pause.at)}.{reason}",
-                page="endpoints",
-                button="Resume",
-                href=f"/admin/endpoints/{one.slug}/resume",
-                is_told=False,
-            )
-
-
 def _chain(facts: Facts, _: Thresholds) -> Iterator[Condition]:
     """Tell that no endpoint answers; how old the newest block is compares the clock with it."""
     head = facts.head
@@ -350,28 +245,13 @@ def _backup(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 _LOOKS: tuple[Look, ...] = (
     _checks,
     _chain,
-    _off_sale,
     _refunds_failed,
     _gas,
     _refund_key,
     _open_payments,
     _queue,
-    _failures,
-    _below_cost,
-    _losing,
     _refunds_undecided,
-    _unknown_cost,
-    _paused,
     _backup,
+    *ENDPOINT_LOOKS,
     *MACHINE_LOOKS,
 )
-
-# -- words
-
-
-def _by_provider(facts: Facts) -> Mapping[str, list[EndpointFacts]]:
-    found: dict[str, list[EndpointFacts]] = {}
-    for one in facts.endpoints:
-        if one.problem is not None and not one.is_switched_off:
-            found.setdefault(one.provider, []).append(one)
-    return found

@@ -10,7 +10,7 @@ from gateway.admin.facts import EndpointFacts
 from gateway.admin.overview import DEFAULT_PERIOD, EndpointSums, read_overview
 from gateway.errors import NotFound
 
-EndpointState = Literal["on sale", "paused", "off sale", "switched off"]
+EndpointState = Literal["on sale", "paused", "off sale", "switched off", "retired"]
 # Where the cost of a result is known from: what the vendor told of each, what the operator set, or
 # the price that the model's table names.
 CostSource = Literal["told", "set", "table"]
@@ -87,6 +87,8 @@ def _find_state(facts: EndpointFacts) -> EndpointState:
         return "switched off"
     if facts.is_paused:
         return "paused"
+    if facts.is_retired:
+        return "retired"
     return "on sale" if facts.problem is None else "off sale"
 
 

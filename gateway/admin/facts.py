@@ -1,6 +1,7 @@
 """The facts that conditions are made of: the desk's numbers as of now."""
 
 import asyncio
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -53,6 +54,10 @@ class EndpointFacts:
     looked_at: int
     # What one of its newest 20 tasks left on average; None: fewer, or the cost is not known.
     margin_units: int | None = None
+    model: str = ""
+    # From when on the vendor does not serve the model (Unix seconds), and whether that has come.
+    retires_at: float = math.inf
+    is_retired: bool = False
 
     @property
     def is_paused(self) -> bool:
@@ -62,7 +67,8 @@ class EndpointFacts:
     @property
     def sells(self) -> bool:
         """Whether it can be bought now."""
-        return self.problem is None and not self.is_paused and not self.is_switched_off
+        is_off = self.is_paused or self.is_switched_off or self.is_retired
+        return self.problem is None and not is_off
 
 
 @attrs.frozen(kw_only=True)
@@ -189,6 +195,9 @@ def _describe_endpoint(
         failed=failed,
         looked_at=looked_at,
         margin_units=stored["margins"].get(slug),
+        model=endpoint.model,
+        retires_at=endpoint.retires_at,
+        is_retired=now >= endpoint.retires_at,
     )
 
 

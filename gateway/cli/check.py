@@ -20,7 +20,7 @@ from gateway.cli.catalog import silence_logs
 from gateway.cli.check_database import find_questions
 from gateway.cli.listing import check_listed, find_listing, listing_option, validator_option
 from gateway.cli.live import evidence_option, live_option, run_live, yes_option
-from gateway.cli.price_check import check_prices
+from gateway.cli.price_check import check_models, check_prices
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing, Settler
@@ -137,6 +137,7 @@ async def _check_all(settings: Settings) -> list[Row]:
             *await _check_limits(settings),
             await _make_row("plugins", lambda: _check_plugins(settings, chain)),
             await _make_row("prices", lambda: check_prices(settings)),
+            await _make_row("models", lambda: check_models(settings)),
             await _make_row("sandbox", _check_sandbox),
             *await _check_providers(settings),
             *[

@@ -1,4 +1,4 @@
-"""The row `prices` of `gateway check`: whether what is on sale brings more than it costs."""
+"""The rows `prices` and `models` of `gateway check`: what brings too little, and what retires."""
 
 import datetime as dt
 import time
@@ -13,6 +13,8 @@ from gateway.store.opening import open_store
 
 # Vendors change their prices a few times a year.
 _OLD_DAYS = 90
+# So many days before a model retires its operator should choose another.
+_WARNED_DAYS = 30
 
 
 async def check_prices(settings: Settings) -> str:
@@ -29,6 +31,39 @@ async def check_prices(settings: Settings) -> str:
         return describe_prices(catalog, dt.datetime.now(dt.UTC).date())
     finally:
         await catalog.close()
+
+
+async def check_models(settings: Settings) -> str:
+    """Return which models on sale retire soon; raises `ValueError` for those that have retired."""
+    catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
+    try:
+        return describe_models(catalog, dt.datetime.now(dt.UTC).date())
+    finally:
+        await catalog.close()
+
+
+def describe_models(catalog: Catalog, today: dt.date) -> str:
+    """Return one line about the models that retire soon.
+
+    Raises `ValueError` where a model has retired, because its endpoint is not sold any more.
+    """
+    last_days = {
+        f"{endpoint.slug} ({endpoint.model}) on {endpoint.retires}": (
+            dt.date.fromisoformat(endpoint.retires) - today
+        ).days
+        for endpoint in catalog.offered()
+        if endpoint.retires is not None
+    }
+    gone = [what for what, days in last_days.items() if days <= 0]
+    if gone:
+        raise ValueError(
+            f"not sold, because the vendor stopped serving the model: {', '.join(gone)}. "
+            "Name another model, or take it out of the settings."
+        )
+    soon = [what for what, days in last_days.items() if days <= _WARNED_DAYS]
+    if soon:
+        return f"the vendor stops serving {', '.join(soon)}: choose another model before that"
+    return f"no model retires within {_WARNED_DAYS} days, as far as is known"
 
 
 def describe_prices(catalog: Catalog, today: dt.date) -> str:

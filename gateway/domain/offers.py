@@ -1,7 +1,9 @@
 """What is for sale, what a buyer asks for, and what a provider returns."""
 
+import datetime as dt
 import hashlib
 import json
+import math
 import warnings
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -112,6 +114,11 @@ class PriceStep:
         return self.min_pages is None or (request.pages or 0) >= self.min_pages
 
 
+def _is_day(_: object, __: object, value: str) -> None:
+    """Raise `ValueError` for a text that names no day."""
+    dt.date.fromisoformat(value)
+
+
 @attrs.frozen(kw_only=True)
 class Endpoint:
     """What is for sale under one slug. Requests are checked against it before payment."""
@@ -140,6 +147,10 @@ class Endpoint:
     # When these costs were last compared with the vendor's prices, such as "2026-11-22". None: they
     # are of no table.
     cost_checked: str | None = None
+
+    # The first day (UTC) on which the vendor no longer serves the model, such as "2026-12-01". The
+    # endpoint is not sold from then on. None: no such day is known.
+    retires: str | None = attrs.field(default=None, validator=attrs.validators.optional(_is_day))
     required_fields: tuple[str, ...] = ("prompt",)
     aspect_ratio: Choice = Choice()
     output_format: Choice = Choice()
@@ -154,6 +165,13 @@ class Endpoint:
 
     # Seconds of one attempt, including the wait for a job.
     timeout_s: float = 300.0
+
+    @property
+    def retires_at(self) -> float:
+        """Unix seconds from which the model is not served any more; infinite if not known."""
+        if self.retires is None:
+            return math.inf
+        return dt.datetime.fromisoformat(self.retires).replace(tzinfo=dt.UTC).timestamp()
 
     def price_of(self, request: "GenerationRequest") -> int:
         """Return the price of one request, in units of 10⁻⁶ USDC."""

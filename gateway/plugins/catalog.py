@@ -1,5 +1,6 @@
 """What is on sale: slug to endpoint, with the operator's changes, its provider and its plugin."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar, cast
@@ -115,8 +116,9 @@ class Catalog:
         # Unix seconds of the newest change; None without one.
         self.changed_at: float | None = None
         self._upstreams: dict[int, Upstream] = {}
-        # What `keep` made, by name.
+        # What `keep` made, by name, and until when nothing retires (Unix seconds).
         self._kept: dict[str, object] = {}
+        self._kept_until = math.inf
 
     def register(self, endpoint: Endpoint, provider: Provider, plugin: str) -> None:
         """Put an endpoint on sale unless the operator has switched it off.
@@ -228,6 +230,10 @@ class Catalog:
 
         Thousands of buyers may ask before anything changes.
         """
+        if self._now() >= self._kept_until:
+            self._kept.clear()
+        if not self._kept:
+            self._kept_until = self._next_retirement()
         if name not in self._kept:
             self._kept[name] = make()
         return cast(_Kept, self._kept[name])
@@ -235,6 +241,12 @@ class Catalog:
     def everything(self) -> list[Registered]:
         """Return all that was registered, endpoints that are switched off included."""
         return list(self._registered.values())
+
+    def offered(self) -> list[Endpoint]:
+        """Return every endpoint that the operator has not switched off, retired ones included."""
+        return [
+            one.endpoint for slug, one in self._registered.items() if slug not in self._switched_off
+        ]
 
     def upstreams(self) -> list[Upstream]:
         """Return every provider, those of switched-off endpoints included."""
@@ -267,8 +279,20 @@ class Catalog:
             await upstream.close(timeout_s=timeout_s)
 
     def is_enabled(self, slug: str) -> bool:
-        """Whether the operator has not switched a slug off."""
-        return slug not in self._switched_off
+        """Whether the operator has not switched a slug off, nor its vendor the model."""
+        if slug in self._switched_off:
+            return False
+        registered = self._registered.get(slug)
+        return registered is None or not self.is_retired(registered.endpoint)
+
+    def is_retired(self, endpoint: Endpoint) -> bool:
+        """Whether the vendor has stopped serving the endpoint's model."""
+        return endpoint.retires is not None and self._now() >= endpoint.retires_at
+
+    def _next_retirement(self) -> float:
+        now = self._now()
+        coming = (one.endpoint.retires_at for one in self._registered.values())
+        return min((at for at in coming if at > now), default=math.inf)
 
 
 def _apply_change(filed: Registered, change: EndpointChange) -> Registered:

@@ -25,6 +25,9 @@ def apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
         if (value := getattr(override, name)) is not None
     }
     changed = attrs.evolve(endpoint, **changes)
+    if changed.model != endpoint.model:
+        # The table knows when its own model retires, not when another does.
+        changed = attrs.evolve(changed, retires=None)
     if override.price is not None:
         changed = scale_prices(changed, _read_price(endpoint.slug, "price", override.price))
     for resolution, price in override.prices.items():

@@ -61,6 +61,9 @@ class Model:
     """The same by resolution, for the resolutions that cost more."""
     timeout_s: float = 300.0
     """Seconds of one attempt."""
+    retires: str | None = None
+    """The first day (UTC) on which the vendor no longer serves the model, such as "2026-12-01": it
+    is not sold from then on."""
     edits: PictureLimits | None = None
     """What the picture may be that the model changes as a prompt says. None: it makes pictures from
     words alone."""
@@ -112,6 +115,7 @@ def picture_endpoint(model: Model, *, provider: str, checked: str | None = None)
         ),
         cost_micros=model.cost_micros,
         cost_checked=checked if model.cost_micros is not None else None,
+        retires=model.retires,
         aspect_ratio=Choice(values=model.aspect_ratios, default=model.aspect_ratios[0]),
         output_format=Choice(values=OUTPUT_FORMATS, default=OUTPUT_FORMATS[0]),
         resolution=Choice(values=model.resolutions, default=next(iter(model.resolutions), None)),
@@ -173,6 +177,7 @@ def _added_model(entry: str, table: Sequence[Model], prefix: str) -> Model:
         # The operator named one price, so only the default size is sold.
         resolutions=pattern.resolutions[:1],
         cost_micros=None,
+        retires=None,
     )
 
 

@@ -59,15 +59,15 @@ MODELS = (
         cost_micros=67_000,
         costs={"2K": 101_000, "4K": 151_000},
         timeout_s=_TIMEOUT_S,
+        # Google's changelog of 2026-10-06 calls it deprecated and names Nano Banana 2.1 in its
+        # place; two third parties say that it was shut down on this day.
+        retires="2026-10-29",
     ),
 )
-# Google's changelog of 2026-10-06 calls 3.1 Flash Image deprecated and names Nano Banana 2.1 in its
-# place; two third parties say that it was shut down on 2026-10-29. An operator may still name it.
-_RETIRED = ("gemini-3-1-flash-image",)
 # Of a picture that is sent; and US dollars of a million tokens at the dearest model.
 SENT_PICTURE_TOKENS = 1_120
 SENT_DOLLARS = 2.0
-ON_SALE = tuple(model.slug for model in MODELS if model.slug not in _RETIRED)
+ON_SALE = tuple(model.slug for model in MODELS if model.retires is None)
 
 
 def editing(model: Model) -> Model:

@@ -42,6 +42,17 @@ _COSTS = {
         "auto": 210_720,
     },
 }
+# The first day on which OpenAI no longer serves a model (developers.openai.com, deprecations, read
+# 2026-11-26).
+_RETIRES = {
+    "dall-e-2": "2026-05-12",
+    "dall-e-3": "2026-05-12",
+    "gpt-image-1": "2026-10-23",
+    "gpt-image-1-mini": "2026-12-01",
+    "gpt-image-1.5": "2026-12-01",
+    "gpt-image-1.5-2025-12-16": "2026-12-01",
+    "chatgpt-image-latest": "2026-12-01",
+}
 # When these costs were last compared with the vendor's prices.
 CHECKED = "2026-11-22"
 # The price of another server's picture, which has no quality.
@@ -123,13 +134,14 @@ def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:
     prices = _prices(section, asked or section.image_model)
     return Model(
         slug="openai-image",
-        id=section.image_model,
+        id=asked or section.image_model,
         title=f"Image by {section.image_model}",
         price=prices[resolutions[0]],
         prices={resolution: prices[resolution] for resolution in resolutions[1:]},
         resolutions=resolutions,
         cost_micros=_cost_micros(section, asked or section.image_model),
         timeout_s=_TIMEOUT_S,
+        retires=_retires(section, asked or section.image_model),
     )
 
 
@@ -152,12 +164,13 @@ def edit_on_sale(section: OpenAISettings, *, asked: str = "") -> Model | None:
     cost = _cost_micros(section, asked or model)
     return Model(
         slug="openai-image-edit",
-        id=model,
+        id=asked or model,
         title=f"Image edit by {model}",
         description="Changes a picture as a prompt says.",
         price=price,
         cost_micros=None if cost is None else cost + _SENT_PICTURE_MICROS,
         timeout_s=_TIMEOUT_S,
+        retires=_retires(section, asked or model),
     )
 
 
@@ -177,6 +190,11 @@ def _cost_micros(section: OpenAISettings, model: str) -> int | None:
     """Return what a picture at 1K costs, in 10⁻⁶ US dollars; None where that is not known."""
     known = _COSTS.get(model, {}) if is_openai(section) else {}
     return known.get(section.image_quality)
+
+
+def _retires(section: OpenAISettings, model: str) -> str | None:
+    """Return the day on which OpenAI stops serving a model; another server's models stay."""
+    return _RETIRES.get(model) if is_openai(section) else None
 
 
 def _check_quality(section: OpenAISettings, model: str) -> None:

@@ -84,3 +84,34 @@ def test_the_model_of_the_endpoints_table_is_the_one_that_counts():
     )
     with pytest.raises(SettingsError, match="gpt-image-2 does not take max"):
         gateway_openai.register_endpoints(lambda *_: None, settings)
+
+
+# -- when a model retires
+
+
+@pytest.mark.parametrize(
+    ("model", "day"),
+    [
+        ("gpt-image-1.5", "2026-12-01"),
+        ("gpt-image-1-mini", "2026-12-01"),
+        ("chatgpt-image-latest", "2026-12-01"),
+        ("gpt-image-2", None),
+    ],
+)
+def test_a_model_that_openai_switches_off_retires_on_that_day(model, day):
+    named = sold(openai_image_model=model)
+    edits, _ = on_sale(gateway_openai, openai_api_key="sk", openai_edit_model=model)[
+        "openai-image-edit"
+    ]
+    tabled = {}
+    settings = Settings(
+        plugin_values={"openai_api_key": "sk"},
+        endpoints={"openai-image": EndpointOverride(model=model)},
+    )
+    gateway_openai.register_endpoints(lambda one, _: tabled.update({one.slug: one}), settings)
+    assert [one.retires for one in (named, edits, tabled["openai-image"])] == [day] * 3
+
+
+def test_another_servers_model_of_that_name_stays():
+    elsewhere = {"openai_base_url": "http://127.0.0.1:8000/v1"}
+    assert sold(**elsewhere, openai_image_model="gpt-image-1.5").retires is None

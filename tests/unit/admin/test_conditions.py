@@ -242,3 +242,22 @@ def test_an_endpoint_that_lost_money_of_late_is_told():
     found = only(**endpoint(margin_units=-5_000))
     assert (found.level, found.key) == ("warn", "margin_of_late:picture")
     assert "0.005" in found.text
+
+
+DAY_S = 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("days", "level"), [(31, None), (30, "warn"), (1, "warn"), (0, "bad"), (-40, "bad")]
+)
+def test_a_model_that_retires_is_told_thirty_days_ahead(days, level):
+    at = NOW + days * DAY_S
+    one = attrs.evolve(ENDPOINT, model="old-1", retires_at=at, is_retired=days <= 0)
+    found = find_conditions(attrs.evolve(FACTS, endpoints=(one,)))
+    assert [(each.key, each.level) for each in found] == (
+        [] if level is None else [("retires:picture", level)]
+    )
+    assert all("old-1" in each.text for each in found)
+    assert one.sells == (days > 0)
+    off = attrs.evolve(one, is_switched_off=True)
+    assert find_conditions(attrs.evolve(FACTS, endpoints=(off,))) == []

@@ -1,11 +1,11 @@
-"""The row `prices` of `gateway check`."""
+"""The rows `prices` and `models` of `gateway check`."""
 
 import datetime as dt
 
 import attrs
 import pytest
 
-from gateway.cli.price_check import describe_prices
+from gateway.cli.price_check import describe_models, describe_prices
 from gateway.contracts.operators import EndpointChange
 from gateway.plugins.catalog import Catalog
 from gateway.settings import EndpointOverride
@@ -47,3 +47,19 @@ def test_a_loss_is_wrong_unless_it_is_allowed():
     allowed = sell(allow_loss=True)
     allowed.change(change)
     assert "below its cost, as you allow" in describe_prices(allowed, TODAY)
+
+
+RETIRING = attrs.evolve(ENDPOINT, retires="2026-12-01")
+
+
+def test_a_model_is_warned_of_thirty_days_before_it_retires():
+    catalog = sell(RETIRING)
+    assert "no model retires" in describe_models(catalog, dt.date(2026, 10, 31))
+    said = describe_models(catalog, dt.date(2026, 11, 1))
+    assert f"{RETIRING.slug} ({RETIRING.model}) on 2026-12-01" in said
+
+
+def test_a_model_that_has_retired_is_wrong_unless_its_endpoint_is_switched_off():
+    with pytest.raises(ValueError, match=f"not sold.*{RETIRING.slug}.*Name another model"):
+        describe_models(sell(RETIRING), dt.date(2026, 12, 1))
+    assert "no model" in describe_models(sell(RETIRING, enabled=False), dt.date(2026, 12, 1))

@@ -1,8 +1,11 @@
 """What is on sale is walked once for each change, not for each question."""
 
+import datetime as dt
+
 import attrs
 import pytest
 
+from gateway.errors import NotFound
 from gateway.plugins.catalog import Catalog
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
@@ -78,3 +81,32 @@ def test_a_text_about_the_catalogue_is_made_once_for_each_change(catalog):
     for _ in range(3):
         assert catalog.keep("text", describe) == "two"
     assert made == ["one", "one two", "two"]
+
+
+def test_an_endpoint_is_not_sold_from_the_day_on_which_its_model_retires():
+    day = dt.datetime(2026, 12, 1, tzinfo=dt.UTC).timestamp()
+    clock = [day - 1]
+    catalog = Catalog({}, now=lambda: clock[0])
+    put_on_sale(catalog, "stays")
+    catalog.register(
+        attrs.evolve(ENDPOINT, slug="ends", retires="2026-12-01"), ScriptedProvider(), "acme"
+    )
+    assert slugs(catalog) == ["stays", "ends"]
+    assert catalog.find_endpoint("ends") is not None
+    clock[0] = day
+    assert slugs(catalog) == ["stays"]
+    assert catalog.find_endpoint("ends") is None
+    with pytest.raises(NotFound):
+        catalog["ends"]
+    assert [endpoint.slug for endpoint in catalog.offered()] == ["stays", "ends"]
+
+
+def test_another_model_of_the_operators_does_not_retire_with_that_of_the_table():
+    catalog = Catalog({ENDPOINT.slug: EndpointOverride(model="another")}, now=lambda: 4e9)
+    catalog.register(attrs.evolve(ENDPOINT, retires="2026-12-01"), ScriptedProvider(), "acme")
+    assert slugs(catalog) == [ENDPOINT.slug]
+
+
+def test_a_day_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="isoformat"):
+        attrs.evolve(ENDPOINT, retires="soon")
