@@ -15,12 +15,14 @@ import attrs
 from gateway.buyer.answers import shorten
 from gateway.buyer.errors import NotBought
 from gateway.domain.eip3009 import NETWORKS, Network, checksum_address
+from gateway.domain.listing import UPFRONT
 
 # A real one has 3,500.
 _MAX_HEADER_CHARS = 64_000
 # A signature can be used for this long at most, whatever the gateway asks for.
 _MAX_VALID_S = 600
 _LEAST_VALID_S = 30
+_AFTER, _UPFRONT = "authorization", UPFRONT["paymentFlow"]
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _AMOUNT = re.compile(r"[1-9][0-9]{0,17}")
 _BY_CAIP2 = {network.caip2: network for network in NETWORKS.values()}
@@ -38,6 +40,9 @@ class Terms:
 
     # So many seconds the payment may be used for.
     valid_s: int
+
+    # Whether the gateway settles before it generates. False: after the work, as it says.
+    is_upfront: bool
 
     # The entry of `accepts` as the gateway wrote it: the payment repeats it.
     accepted: Mapping[str, Any]
@@ -104,11 +109,16 @@ def _read_entry(entry: Mapping[str, Any]) -> Terms | None:
     # x402 knows further ways to move a token, which need other signatures.
     if method not in (None, "eip3009") or type(valid_s) is not int or valid_s < _LEAST_VALID_S:
         return None
+    # Without the field, x402 means `authorization`. A flow of another name is not known here.
+    flow = extra.get("paymentFlow", _AFTER) if isinstance(extra, dict) else _AFTER
+    if flow not in (_AFTER, _UPFRONT):
+        return None
     return Terms(
         price_units=int(amount),
         payee=checksum_address(payee),
         network=network,
         valid_s=min(valid_s, _MAX_VALID_S),
+        is_upfront=flow == _UPFRONT,
         accepted=entry,
     )
 

@@ -214,6 +214,8 @@ class _Shopping:
         _say(f"Price  {format_usdc(terms.price_units)} USDC on {terms.network.name}")
         _say(f"To     {terms.payee}")
         _say(f"From   {payer}")
+        if terms.is_upfront:
+            _say("The price is charged first; then the gateway generates.")
         is_asked = sys.stdin.isatty() and not self.options.yes
         if is_asked and not click.confirm("Pay?", err=True):
             raise NotBought("Nothing was signed.")

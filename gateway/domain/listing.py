@@ -1,7 +1,7 @@
-"""How x402 lists an endpoint: the `resource` and the extension `bazaar`.
+"""How x402 lists an endpoint: `resource`, the extension `bazaar`, and the flow of the payment.
 
-The challenge and the facilitator's request carry both. A Bazaar lists what it sees in a request to
-settle. Sources: x402 specs/extensions/bazaar.md, and the limits of CDP's Bazaar.
+The challenge and the facilitator's request carry all three. A Bazaar lists what it sees in a
+request to settle. Sources: x402 specs/extensions/bazaar.md, and the limits of CDP's Bazaar.
 """
 
 import json
@@ -12,6 +12,9 @@ from gateway.domain.description import request_example, request_schema, started_
 from gateway.domain.offers import Endpoint
 
 BAZAAR = "bazaar"
+# In `extra` of x402 v2: the payment is settled before the work begins. Without the field, clients
+# expect it to be settled after the work. Source: x402 specs/schemes/exact/scheme_exact.md.
+UPFRONT = {"paymentFlow": "upfront"}
 _MAX_TAGS = 5
 # Of the service's name and of each tag, in printable ASCII.
 _MAX_LABEL_CHARS = 32

@@ -12,7 +12,7 @@ import attrs
 
 from gateway import Authorization, Endpoint, Settings
 from gateway.domain.eip3009 import Network, checksum_address
-from gateway.domain.listing import BAZAAR, bazaar_of, resource_of
+from gateway.domain.listing import BAZAAR, UPFRONT, bazaar_of, resource_of
 
 _V1, _V2 = 1, 2
 _SCHEME = "exact"
@@ -120,7 +120,7 @@ def request_of(settings: Settings, version: int, purchase: Purchase) -> dict[str
         "signature": "0x" + signed.signature.hex(),
         "authorization": _authorization_of(signed),
     }
-    terms = {
+    terms: dict[str, Any] = {
         "scheme": _SCHEME,
         "network": _network_name(network, version),
         "asset": checksum_address(network.token),
@@ -136,7 +136,7 @@ def request_of(settings: Settings, version: int, purchase: Purchase) -> dict[str
         return _envelope(
             _V1, payload, terms | about | {"maxAmountRequired": amount, "resource": url}
         )
-    requirements = terms | {"amount": amount}
+    requirements = terms | {"amount": amount, "extra": terms["extra"] | UPFRONT}
     payload = {"payload": signature, "accepted": requirements, "resource": resource}
     if purchase.endpoint is not None:
         payload["extensions"] = {BAZAAR: bazaar_of(purchase.endpoint)}

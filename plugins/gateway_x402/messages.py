@@ -13,7 +13,7 @@ import attrs
 
 from gateway import Challenge, Payment, PaymentRequired, Proof, Quote
 from gateway.domain.eip3009 import checksum_address
-from gateway.domain.listing import BAZAAR, bazaar_of, resource_of
+from gateway.domain.listing import BAZAAR, UPFRONT, bazaar_of, resource_of
 from gateway.domain.signed_header import (
     load_json,
     read_authorization,
@@ -89,7 +89,7 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
                 "amount": str(quote.price_units),
                 "payTo": quote.wallet,
                 "maxTimeoutSeconds": MAX_TIMEOUT_S,
-                "extra": _build_domain(quote),
+                "extra": _build_domain(quote) | UPFRONT,
             }
         ],
         "extensions": {BAZAAR: bazaar_of(quote.endpoint), _IDENTIFIER: _IDENTIFIER_EXTENSION},

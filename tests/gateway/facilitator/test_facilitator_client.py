@@ -110,7 +110,7 @@ TERMS_V2 = {
     "amount": "20000",
     "payTo": WALLET,
     "maxTimeoutSeconds": 300,
-    "extra": DOMAIN,
+    "extra": DOMAIN | {"paymentFlow": "upfront"},
 }
 BODY_V1 = {
     "x402Version": 1,

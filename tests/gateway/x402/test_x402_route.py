@@ -68,7 +68,7 @@ async def test_the_challenge_header_is_x402_version_2(gateway):
                 "amount": "20000",
                 "payTo": WALLET,
                 "maxTimeoutSeconds": 300,
-                "extra": {"name": "USD Coin", "version": "2"},
+                "extra": {"name": "USD Coin", "version": "2", "paymentFlow": "upfront"},
             }
         ],
     }

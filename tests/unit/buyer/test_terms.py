@@ -33,6 +33,15 @@ def test_price_payee_and_network_are_read():
     assert terms.accepted == GOOD
 
 
+@pytest.mark.parametrize(
+    ("flow", "is_upfront"),
+    [({}, False), ({"paymentFlow": "authorization"}, False), ({"paymentFlow": "upfront"}, True)],
+)
+def test_when_the_money_moves_is_read(flow, is_upfront):
+    terms = read_terms(header(GOOD | {"extra": GOOD["extra"] | flow}))
+    assert terms.is_upfront is is_upfront
+
+
 def test_usdc_on_base_sepolia_is_known():
     test_money = GOOD | {"network": "eip155:84532", "asset": BASE_SEPOLIA.token.upper()}
     assert read_terms(header(test_money | {"asset": BASE_SEPOLIA.token})).network == BASE_SEPOLIA
@@ -60,6 +69,9 @@ def test_usdc_on_base_sepolia_is_known():
         {"maxTimeoutSeconds": "300"},
         {"maxTimeoutSeconds": True},
         {"extra": {"assetTransferMethod": "permit2"}},
+        {"extra": GOOD["extra"] | {"paymentFlow": "escrow"}},
+        {"extra": GOOD["extra"] | {"paymentFlow": None}},
+        {"extra": GOOD["extra"] | {"paymentFlow": ["upfront"]}},
     ],
     ids=str,
 )
