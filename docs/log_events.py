@@ -152,6 +152,10 @@ EVENTS: dict[str, str] = {
     "refund.not_advanced": "A fault while a refund was sent; the next sweep tries again.",
     "refund.paid": "A refund arrived by this `transaction`.",
     "refunds.not_sent": "Refunds on their way could not be sent again; the next sweep tries.",
+    "refunds.room_changed": (
+        "Refunds can be promised as automatic, or no longer: the refund key and the daily cap "
+        "cover a price of up to `units` (10⁻⁶ USDC); 0: none."
+    ),
     "request": (
         "One HTTP request was answered. `rule` is the route, never the address that was asked."
     ),

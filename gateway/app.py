@@ -32,6 +32,7 @@ from gateway.payments import (
     Refunds,
     Settlements,
 )
+from gateway.payments.refund_promises import RefundPromises
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.watchdog import owners_of, watch_loop
@@ -281,6 +282,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         settlements=settlements,
         method_settlements=method_settlements,
         refunds=parts.refunds,
+        refund_promises=RefundPromises(context, store, parts.refunds),
         backups=_make_backups(parts),
         notifiers=parts.manager.notifiers(),
         payments=payments,

@@ -17,6 +17,8 @@ export interface Page {
   baseUrl: string;
   wallet: string;
   network: Network;
+  /** What is promised if the generation fails, as a sentence. */
+  refund: string;
   playKey: string | null;
   schema: { properties: Record<string, { maxLength?: number; enum?: string[] }> };
   required: string[];

@@ -155,6 +155,7 @@ function review(signer: Signer, priced: Offer): void {
     page.network.isPlay && signer.name !== "Play purse" ? playWarning() : null,
     confirm,
     h("p", { class: "hint center" }, "No gas, and nothing beyond this amount. It pays once."),
+    h("p", { class: "hint center" }, `You are charged first. ${page.refund}`),
     h("p", { class: "tools" }, button("Another wallet", () => offer(priced), "quiet")),
   );
   confirm.focus({ preventScroll: true });

@@ -1,6 +1,7 @@
 """How much waits on each page, from the database alone: every page's bar shows it."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import attrs
 
@@ -33,7 +34,8 @@ async def read_badges(desk: Desk) -> Badges:
 
 
 async def _read_badges(desk: Desk) -> Badges:
-    owed = await desk.store.operators.sum(standing.owed_now, desk.settings.refunds)
+    sum_owed = partial(standing.owed_now, is_automatic=desk.settings.refunds_automatically)
+    owed = await desk.store.operators.sum(sum_owed)
     off = sum(
         one.open_circuit is not None
         for one in desk.catalog.everything()

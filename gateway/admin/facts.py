@@ -4,6 +4,7 @@ import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -123,8 +124,9 @@ async def read_facts(desk: Desk) -> Facts:
 
 async def _read_facts(desk: Desk) -> Facts:
     now = desk.now()
+    read_stored = partial(_read_stored, is_automatic=desk.settings.refunds_automatically)
     stored, head, checks, machine = await asyncio.gather(
-        desk.store.operators.sum(_read_stored, desk.settings.refunds, now),
+        desk.store.operators.sum(read_stored, now),
         desk.last_seen.ask("head", desk.chain.head),
         _ask_checks(desk),
         read_machine(desk),
@@ -146,12 +148,12 @@ async def _read_facts(desk: Desk) -> Facts:
     )
 
 
-def _read_stored(db: Any, refunds: str, now: float) -> dict[str, Any]:
+def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
     """Return what the database tells, of one state of it."""
     slugs = sums.sold_slugs(db)
     day = sums.Period(since=now - _DAY_S, step_s=_DAY_S, bars=1)
     return {
-        "owed": standing.owed_now(db, refunds),
+        "owed": standing.owed_now(db, is_automatic=is_automatic),
         "open_payments": standing.open_payments(db),
         "open_by_method": standing.open_by_method(db),
         "waiting_tasks": standing.waiting_tasks(db),

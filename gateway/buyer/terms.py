@@ -16,6 +16,7 @@ from gateway.buyer.answers import shorten
 from gateway.buyer.errors import NotBought
 from gateway.domain.eip3009 import NETWORKS, Network, checksum_address
 from gateway.domain.listing import UPFRONT
+from gateway.domain.refund_promise import REFUND_POLICY, promise_in_words
 
 # A real one has 3,500.
 _MAX_HEADER_CHARS = 64_000
@@ -44,6 +45,9 @@ class Terms:
     # Whether the gateway settles before it generates. False: after the work, as it says.
     is_upfront: bool
 
+    # What the gateway promises if the generation fails, in words.
+    refund: str
+
     # The entry of `accepts` as the gateway wrote it: the payment repeats it.
     accepted: Mapping[str, Any]
 
@@ -52,9 +56,9 @@ def read_terms(header: str | None) -> Terms:
     """Return the first offer of a 402 that this program can pay; raises `NotBought`."""
     if header is None:
         raise NotBought("The 402 has no header PAYMENT-REQUIRED: this is no x402 version 2.")
-    entries = _load_entries(header)
+    entries, refund = _load_challenge(header)
     for entry in entries:
-        terms = _read_entry(entry)
+        terms = _read_entry(entry, refund)
         if terms is not None:
             return terms
     asked = "; ".join(_describe(entry) for entry in entries[:3]) or "nothing"
@@ -81,7 +85,8 @@ def format_usdc(units: int) -> str:
     return f"{whole}.{decimals}"
 
 
-def _load_entries(header: str) -> list[dict[str, Any]]:
+def _load_challenge(header: str) -> tuple[list[dict[str, Any]], str]:
+    """Return the entries of `accepts`, and the refund promise in words."""
     challenge: object = None
     if len(header) <= _MAX_HEADER_CHARS:
         try:
@@ -91,10 +96,13 @@ def _load_entries(header: str) -> list[dict[str, Any]]:
     entries = challenge.get("accepts") if isinstance(challenge, dict) else None
     if not isinstance(entries, list):
         raise NotBought("The 402's header PAYMENT-REQUIRED is no x402 challenge.")
-    return [entry for entry in entries if isinstance(entry, dict)]
+    promised: object = challenge
+    for name in ("extensions", REFUND_POLICY, "info", "onFailure"):
+        promised = promised.get(name) if isinstance(promised, dict) else None
+    return [entry for entry in entries if isinstance(entry, dict)], promise_in_words(promised)
 
 
-def _read_entry(entry: Mapping[str, Any]) -> Terms | None:
+def _read_entry(entry: Mapping[str, Any], refund: str) -> Terms | None:
     """Return the terms of one entry; None where this program cannot or must not sign it."""
     network = _BY_CAIP2.get(_text(entry, "network"))
     amount, payee = _text(entry, "amount"), _text(entry, "payTo")
@@ -119,6 +127,7 @@ def _read_entry(entry: Mapping[str, Any]) -> Terms | None:
         network=network,
         valid_s=min(valid_s, _MAX_VALID_S),
         is_upfront=flow == _UPFRONT,
+        refund=refund,
         accepted=entry,
     )
 

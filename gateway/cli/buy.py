@@ -215,7 +215,7 @@ class _Shopping:
         _say(f"To     {terms.payee}")
         _say(f"From   {payer}")
         if terms.is_upfront:
-            _say("The price is charged first; then the gateway generates.")
+            _say(f"The price is charged first; then the gateway generates. {terms.refund}")
         is_asked = sys.stdin.isatty() and not self.options.yes
         if is_asked and not click.confirm("Pay?", err=True):
             raise NotBought("Nothing was signed.")

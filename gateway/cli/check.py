@@ -364,4 +364,4 @@ async def _check_refunds(settings: Settings, chain: Web3Chain) -> str:
     if not wei:
         raise ValueError(f"{address} holds no ETH for gas")
     held = f"{address} holds {balance / 10**6:,.2f} USDC and {wei / 10**18:.6f} ETH"
-    return f"{settings.refunds}, {held}"
+    return f"{'automatic' if settings.refunds_automatically else 'manual'}, {held}"

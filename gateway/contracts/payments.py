@@ -17,6 +17,7 @@ from gateway.domain import (
     Transfer,
 )
 from gateway.domain.eip3009 import Network
+from gateway.domain.refund_promise import RefundPromise
 from gateway.settings import Settings
 
 
@@ -39,6 +40,9 @@ class Quote:
     # The digest of the request's body as RFC 9530 writes it, `sha-256=:…:`. Empty for a request
     # without a body, and where no verifier has `binds_body`.
     body_digest: str = ""
+
+    # What is promised if the generation fails. None: nothing is said about it.
+    refund: RefundPromise | None = None
 
 
 @attrs.frozen(kw_only=True)

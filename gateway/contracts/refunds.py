@@ -52,6 +52,10 @@ class RefundLedger(Protocol):
         """
         ...
 
+    async def sent_automatically(self, *, now: float) -> int:
+        """Return the units of the refunds without an approval that began in the last 24 hours."""
+        ...
+
     async def end(self, payment_id: int, tx_hash: str, *, now: float) -> bool:
         """Write down payment `refunded`. Returns False if the refund is closed already."""
         ...

@@ -183,7 +183,7 @@ class Refunds:
 
     def may_send(self, case: RefundCase) -> bool:
         """Whether the operator approved the refund, or settings pay it to a proven payer."""
-        is_automatic = self._settings.refunds == "automatic" and case.payer_proven
+        is_automatic = self._settings.refunds_automatically and case.payer_proven
         return case.decision is Decision.APPROVED or (case.decision is None and is_automatic)
 
     async def problem_of(self, case: RefundCase) -> str | None:

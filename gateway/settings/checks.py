@@ -111,7 +111,7 @@ def check_database(settings: Settings) -> None:
 _ONE_OF = {
     "network": tuple(NETWORKS),
     "log_format": ("json", "console"),
-    "refunds": ("manual", "automatic"),
+    "refunds": ("", "manual", "automatic"),
     "server": ("hypercorn", "uvicorn"),
     "webhooks": ("on", "off", "local"),
 }

@@ -124,9 +124,10 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
         "field.",
     )
     refunds: str = setting(
-        "manual",
+        "",
         "How refunds are decided: `manual` by the operator, `automatic` by the gateway, up to the "
-        "daily cap.",
+        "daily cap. Empty: `automatic` if there is a refund key.",
+        example="manual",
     )
     refund_daily_cap: str = setting(
         "10", "Most USDC that automatic refunds may give back in 24 hours.", example="25.50"
@@ -379,6 +380,12 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
     def wallet_key(self) -> str:
         """The wallet in lower case, as the chain's answers write addresses."""
         return self.wallet.lower()
+
+    @property
+    def refunds_automatically(self) -> bool:
+        """Whether the gateway sends refunds without a decision, up to the daily cap."""
+        has_key = bool(str(self.refund_key)) or self.refund_keystore is not None
+        return self.refunds == "automatic" or (not self.refunds and has_key)
 
     @property
     def sends_webhooks(self) -> bool:

@@ -66,6 +66,10 @@ class SqlRefunds:
         )
         return written
 
+    async def sent_automatically(self, *, now: float) -> int:
+        rows = await self._rows(refunds.SENT_AUTOMATICALLY, now - refunds.DAY_S)
+        return int(rows[0][0])
+
     async def end(self, payment_id: int, tx_hash: str, *, now: float) -> bool:
         return bool(await self._write(refunds.end, payment_id, tx_hash, now))
 

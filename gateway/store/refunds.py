@@ -9,7 +9,10 @@ from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
 from gateway.store.sql import Connection
 from gateway.store.webhooks import add_event
 
-_DAY_S = 86_400
+DAY_S = 86_400
+# In the time since a moment.
+SENT_AUTOMATICALLY = """SELECT coalesce(sum(amount_units), 0) FROM refunds
+    WHERE begun_at > ? AND decision IS NULL"""
 
 SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUMNS},
     r.amount_units, r.recipient, coalesce(lower(m.refund_to), p.payer) AS own_recipient, r.reason,
@@ -104,11 +107,7 @@ def begin(
 
 def _check_cap(db: Connection, amount_units: int, cap_units: int, now: float) -> None:
     """Raise `RefundRefused` where an automatic refund exceeds the cap of the last 24 hours."""
-    spent: int = db.execute(
-        """SELECT coalesce(sum(amount_units), 0) FROM refunds
-           WHERE begun_at > ? AND decision IS NULL""",
-        (now - _DAY_S,),
-    ).fetchone()[0]
+    spent: int = db.execute(SENT_AUTOMATICALLY, (now - DAY_S,)).fetchone()[0]
     if spent + amount_units > cap_units:
         raise RefundRefused(
             f"Automatic refunds took {spent} of the daily cap of {cap_units} units, and the next "

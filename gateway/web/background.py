@@ -52,6 +52,7 @@ async def run_background_work(services: Services) -> AsyncIterator[None]:
         "endpoint-changes", services.changes.look, services.timing.changes_s, wait_first=True
     )
     changes.start()
+    services.refund_promises.start()
     background = _start_background_tasks(services)
     try:
         yield
@@ -64,6 +65,7 @@ async def run_background_work(services: Services) -> AsyncIterator[None]:
         await space.stop()
         await gas.stop()
         await changes.stop()
+        await services.refund_promises.stop()
         await services.leadership.stop()
         await _close(services)
         _log.info("stopped")

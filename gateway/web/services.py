@@ -10,7 +10,10 @@ from quart import current_app
 from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import Chain, Clock, OutputStore, Quote, Store
 from gateway.domain import Endpoint, GenerationRequest, Task
+from gateway.domain.description import price_range
+from gateway.domain.refund_promise import RefundPromise
 from gateway.payments import MethodSettlements, Payments, Refunds, Settlements
+from gateway.payments.refund_promises import RefundPromises
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.live_changes import LiveChanges
 from gateway.plugins.watchdog import Watchdog
@@ -110,6 +113,7 @@ class Services:
     method_settlements: MethodSettlements
     # None without a refund key.
     refunds: Refunds | None
+    refund_promises: RefundPromises
     # None where GATEWAY_BACKUP_URL names no place.
     backups: "Backups | None" = None
     payments: Payments
@@ -228,14 +232,23 @@ class Services:
         Without a request, the price is the endpoint's own.
         """
         settings = self.settings
+        price_units = endpoint.price_of(request) if request else endpoint.price_units
         return Quote(
             endpoint=endpoint,
-            price_units=endpoint.price_of(request) if request else endpoint.price_units,
+            price_units=price_units,
             wallet=settings.wallet,
             network=settings.chain,
             resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",
             earlier_units=self._earlier_units(endpoint.slug, request),
+            refund=self.refund_promises.of(price_units),
         )
+
+    def refund_promise(self) -> RefundPromise:
+        """Return what is promised whatever is bought now: the dearest offer decides."""
+        dearest = self.catalog.keep(
+            "dearest", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
+        )
+        return self.refund_promises.of(dearest)
 
     def _earlier_units(self, slug: str, request: GenerationRequest | None) -> tuple[int, ...]:
         """Return what the request cost in 402s that are still good."""

@@ -14,6 +14,7 @@ import attrs
 from gateway import Challenge, Payment, PaymentRequired, Proof, Quote
 from gateway.domain.eip3009 import checksum_address
 from gateway.domain.listing import BAZAAR, UPFRONT, bazaar_of, resource_of
+from gateway.domain.refund_promise import REFUND_POLICY
 from gateway.domain.signed_header import (
     load_json,
     read_authorization,
@@ -77,6 +78,7 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
     price = f"{quote.price_units / 10**6:.6f}".rstrip("0").rstrip(".")
     plain = f"Payment required: {price} USDC on {quote.network.name} to {quote.wallet}"
     body = {"x402Version": 1, "error": reason or plain, "accepts": entries}
+    extensions = {BAZAAR: bazaar_of(quote.endpoint), _IDENTIFIER: _IDENTIFIER_EXTENSION}
     header = {
         "x402Version": 2,
         "error": reason or "Payment required",
@@ -92,8 +94,10 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
                 "extra": _build_domain(quote) | UPFRONT,
             }
         ],
-        "extensions": {BAZAAR: bazaar_of(quote.endpoint), _IDENTIFIER: _IDENTIFIER_EXTENSION},
+        "extensions": extensions,
     }
+    if quote.refund is not None:
+        extensions[REFUND_POLICY] = quote.refund.extension()
     return Challenge(body=body, headers={"PAYMENT-REQUIRED": encode(header)})
 
 

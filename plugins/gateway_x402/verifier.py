@@ -98,4 +98,5 @@ def _is_same_offer(kept: Quote, quote: Quote) -> bool:
         and kept.wallet == quote.wallet
         and kept.network is quote.network
         and kept.resource_url == quote.resource_url
+        and kept.refund == quote.refund
     )

@@ -168,7 +168,7 @@ async def take_back(
     Raises `RefundRefused` where it is signed, or where settings would send it all the same.
     """
     case = await _find_case(desk, task_id)
-    if desk.settings.refunds == "automatic" and case.payer_proven:
+    if desk.settings.refunds_automatically and case.payer_proven:
         raise RefundRefused(
             "Refunds are automatic here, so it would be sent all the same: reject it instead."
         )

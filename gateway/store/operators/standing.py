@@ -55,9 +55,9 @@ class Override:
     reason: str
 
 
-def owed_now(db: Connection, refunds: str) -> OwedNow:
-    """Return what is owed; `refunds` is the setting, under which some are sent by themselves."""
-    counts = count_kinds(db, is_automatic=refunds == "automatic")
+def owed_now(db: Connection, *, is_automatic: bool) -> OwedNow:
+    """Return what is owed; `is_automatic` says whether settings send refunds without a decision."""
+    counts = count_kinds(db, is_automatic=is_automatic)
     undecided, moving, failed = (counts[kind] for kind in _OWED)
     return OwedNow(
         undecided=undecided.count,

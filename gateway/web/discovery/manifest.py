@@ -39,6 +39,7 @@ def describe_gateway(gateway: Services) -> dict[str, Any]:
         "agentCapabilities": sorted({endpoint["capability"] for endpoint in endpoints}),
         "availableEndpoints": endpoints,
         "identity": {"walletAddress": settings.wallet, "network": settings.network},
+        "refundPolicy": gateway.refund_promise().describe(),
         "created": settings.created,
         "updated": _date_of_update(gateway),
     }

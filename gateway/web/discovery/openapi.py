@@ -64,6 +64,7 @@ def describe_api(gateway: Services) -> dict[str, Any]:
             "x-guidance": _GUIDANCE.format(network=settings.chain.name),
         },
         "servers": [{"url": base}],
+        "x-refund-policy": gateway.refund_promise().describe(),
         "x-agentcash-guidance": {"llmsTxtUrl": f"{base}/llms.txt"},
         "x-service-info": {
             "categories": _categories(endpoints),

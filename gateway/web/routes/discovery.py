@@ -50,14 +50,17 @@ class _Document:
 def _keep(
     gateway: Services, name: str, describe: Callable[[Services], dict[str, Any] | str]
 ) -> _Document:
-    """Return the document that `describe` makes of the gateway, until the catalogue changes."""
+    """Return the document that `describe` makes of the gateway.
+
+    It is made again after the catalogue or the promise about refunds changed.
+    """
 
     def make() -> _Document:
         said = describe(gateway)
         text = said if isinstance(said, str) else wire.dumps(said) + "\n"
         return _Document(text.encode())
 
-    return gateway.catalog.keep(name, make)
+    return gateway.catalog.keep(f"{name} {gateway.refund_promise().on_failure}", make)
 
 
 @blueprint.get("/.well-known/agent-manifest.json")
@@ -105,6 +108,7 @@ async def llms() -> Response:
         "llms.txt",
         settings=settings,
         serves_mcp=gateway.serves_mcp,
+        refund=gateway.refund_promise(),
         guides=gateway.payments.methods.guides,
         network=settings.chain,
         endpoints=list(gateway.catalog),

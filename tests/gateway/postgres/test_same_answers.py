@@ -268,7 +268,7 @@ _ASKED = {
     "a prompt": lambda db: task_detail.find_prompt(db, _task_id(1_000)),
     "totals": lambda db: [_totals(totals.read_totals(db, *after)) for after in ((0, 0), (9, 1030))],
     "gas by purpose": totals.gas_by_purpose,
-    "owed now": lambda db: [standing.owed_now(db, one) for one in ("automatic", "manual")],
+    "owed now": lambda db: [standing.owed_now(db, is_automatic=one) for one in (True, False)],
     "open payments": standing.open_payments,
     "open by method": lambda db: _unordered(standing.open_by_method(db).items()),
     "tasks that wait": standing.waiting_tasks,

@@ -26,7 +26,7 @@ def _fast(monkeypatch):
 
 @pytest.fixture
 def settings(settings, refund_key):
-    return attrs.evolve(settings, refund_key=refund_key.key.hex())
+    return attrs.evolve(settings, refund_key=refund_key.key.hex(), refunds="manual")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from gateway.settings import variable
 from tests.conftest import running
 from tests.gateway.refunds.conftest import fail_once
 
-NAMES = ("base_url", "wallet", "data_dir", "settlement_key", "refund_key")
+NAMES = ("base_url", "wallet", "data_dir", "settlement_key", "refund_key", "refunds")
 
 
 def environment(settings) -> dict[str, str]:

@@ -74,7 +74,7 @@ async def test_an_automatic_refund_reaches_the_payer_and_shows_in_the_task(
     assert receipt["from"].lower() == refund_key.address.lower()
 
 
-async def test_by_default_the_operator_decides(settings, provider, payer, chain, clock):
+async def test_by_hand_the_operator_decides(settings, provider, payer, chain, clock):
     async with running(settings, provider, now=clock) as gateway:
         task = await fail_once(gateway, payer, provider)
         await gateway.services.refunds.sweep()

@@ -56,6 +56,7 @@ async def test_the_manifest_has_the_fields_of_the_specification(gateway):
         "agentCapabilities",
         "availableEndpoints",
         "identity",
+        "refundPolicy",
         "created",
         "updated",
     }

@@ -49,7 +49,8 @@ async def test_the_challenge_has_every_field_of_the_specification_and_of_x402_v1
 async def test_the_challenge_header_is_x402_version_2(gateway):
     challenge = decoded((await buy(gateway, None)).headers["PAYMENT-REQUIRED"])
     # test_listing.py says what is in them.
-    assert set(challenge.pop("extensions")) == {"bazaar", "payment-identifier"}
+    extensions = {"bazaar", "payment-identifier", "refund-policy"}
+    assert set(challenge.pop("extensions")) == extensions
     assert challenge == {
         "x402Version": 2,
         "error": "Payment required",

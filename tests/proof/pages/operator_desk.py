@@ -58,6 +58,7 @@ def open_desk(folder: Path, **settings: str) -> Iterator[Shop]:
         "openai_base_url": f"http://127.0.0.1:{server.server_port}/v1",
         "openai_models": "gpt-image-1-mini",
         "refund_key": REFUND_KEY,
+        "refunds": "manual",
     }
     try:
         with open_shop(folder, **(given | settings)) as shop:

@@ -419,7 +419,12 @@ def test_without_javascript_everything_is_there_but_the_wallet(shop, browser):
     browser.cdp("Emulation.setScriptExecutionDisabled", value=True)
     browser.driver.get(shop.base_url)
     body = browser.driver.find_element("css selector", "body").text
-    for words in ("0.02 play USDC", "Document to Markdown", "x402_requests", "due back to you"):
+    for words in (
+        "0.02 play USDC",
+        "Document to Markdown",
+        "x402_requests",
+        "no refund is promised",
+    ):
         assert words in body
     # The tabs are radio buttons.
     browser.driver.find_element("css selector", "label[for=as-curl]").click()

@@ -42,6 +42,22 @@ def test_when_the_money_moves_is_read(flow, is_upfront):
     assert terms.is_upfront is is_upfront
 
 
+@pytest.mark.parametrize(
+    ("extensions", "said"),
+    [
+        ({"refund-policy": {"info": {"onFailure": "automatic"}}}, "sends the price back"),
+        ({"refund-policy": {"info": {"onFailure": "review"}}}, "the operator decides"),
+        ({"refund-policy": {"info": {"onFailure": "none"}}}, "no refund is promised"),
+        ({"refund-policy": {"info": {"onFailure": ["automatic"]}}}, "no refund is promised"),
+        ({"refund-policy": "automatic"}, "no refund is promised"),
+        ([], "no refund is promised"),
+    ],
+    ids=str,
+)
+def test_the_refund_promise_is_read_and_never_more_than_it(extensions, said):
+    assert said in read_terms(header(GOOD, extensions=extensions)).refund
+
+
 def test_usdc_on_base_sepolia_is_known():
     test_money = GOOD | {"network": "eip155:84532", "asset": BASE_SEPOLIA.token.upper()}
     assert read_terms(header(test_money | {"asset": BASE_SEPOLIA.token})).network == BASE_SEPOLIA

@@ -115,7 +115,7 @@ def _time_overview(db: sqlite3.Connection) -> float:
         sums.seconds_to_result(db, slug, MONTH.since)
     sums.gas(db, MONTH.since)
     sums.newest_sales(db, 8)
-    standing.owed_now(db, "manual")
+    standing.owed_now(db, is_automatic=False)
     took_s = time.thread_time() - begun
     assert sum(bar.sold for bar in bars) == 100_000
     return took_s

@@ -1,0 +1,76 @@
+"""What the gateway may promise about refunds now: the key's money and the day's cap decide.
+
+A price is promised back automatically only while both cover it beside all that is owed already.
+"""
+
+import structlog
+
+from gateway.contracts import PluginContext, Store
+from gateway.domain import PaymentState, usdc
+from gateway.domain.eip3009 import BALANCE_OF, word
+from gateway.domain.refund_promise import RefundPromise
+from gateway.payments.periodic import Periodic
+from gateway.payments.refunds import Refunds
+
+_EVERY_S = 30.0
+_log = structlog.get_logger()
+
+
+class RefundPromises:
+    """Knows how large a refund could be sent automatically at the last look."""
+
+    def __init__(self, context: PluginContext, store: Store, refunds: Refunds | None) -> None:
+        """`refunds` is None without a refund key; another node may hold one."""
+        self._settings = context.settings
+        self._chain = context.chain
+        self._now = context.now
+        self._ledger = store.refunds
+        self._refunds = refunds
+        # In units of 10⁻⁶ USDC: a higher price is not promised back automatically.
+        self.room_units = 0
+        self._periodic = Periodic("refund-promises", self.look, _EVERY_S)
+        url = f"{self._settings.base_url}/llms.txt"
+        is_reviewed = refunds is not None or store.nodes.has_others
+        self._automatic = RefundPromise(on_failure="automatic", policy_url=url)
+        self._otherwise = RefundPromise(
+            on_failure="review" if is_reviewed else "none", policy_url=url
+        )
+
+    def of(self, price_units: int) -> RefundPromise:
+        """Return what is promised to a buyer who pays this price."""
+        return self._automatic if 0 < price_units <= self.room_units else self._otherwise
+
+    def start(self) -> None:
+        """Look at once, and then every half minute."""
+        self._periodic.start()
+
+    async def stop(self) -> None:
+        """Stop looking."""
+        await self._periodic.stop()
+
+    async def look(self) -> None:
+        """Read what the key holds and what is owed. Raises `ChainUnavailable`."""
+        if self._refunds is None or not self._settings.refunds_automatically:
+            return
+        room_units = 0
+        try:
+            room_units = await self._find_room(self._refunds)
+        finally:
+            # While the chain is silent no refund can be sent.
+            if bool(room_units) != bool(self.room_units):
+                _log.info("refunds.room_changed", units=room_units)
+            self.room_units = room_units
+
+    async def _find_room(self, refunds: Refunds) -> int:
+        gas = await refunds.look_at_gas()
+        if not gas.calls:
+            return 0
+        holds = await self._chain.call_uint(BALANCE_OF + word(refunds.address))
+        due = await self._sum(PaymentState.REFUND_DUE)
+        on_the_way = await self._sum(PaymentState.REFUNDING)
+        cap = usdc(self._settings.refund_daily_cap)
+        spent = await self._ledger.sent_automatically(now=self._now())
+        return max(0, min(holds - due - on_the_way, cap - spent - due))
+
+    async def _sum(self, state: PaymentState) -> int:
+        return sum(case.amount_units for case in await self._ledger.cases(state))
