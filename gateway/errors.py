@@ -227,8 +227,8 @@ class PaymentRequired(GatewayError):
     status = 402
     code = None
 
-    def __init__(self, reason: str | None = None) -> None:
-        super().__init__(reason or "Payment required")
+    def __init__(self, reason: str | None = None, *, details: str | None = None) -> None:
+        super().__init__(reason or "Payment required", details=details)
         self.reason = reason
 
 

@@ -47,7 +47,7 @@ class Thresholds:
     refund_gas_soon: int = 20
     # Seconds.
     payment_open_soon_s: float = 2 * MINUTE_S
-    payment_open_urgent_s: float = 15 * MINUTE_S
+    payment_open_urgent_s: float = 10 * MINUTE_S
     queue_soon_s: float = MINUTE_S
     queue_urgent_s: float = 10 * MINUTE_S
     refund_soon_s: float = DAY_S

@@ -32,13 +32,19 @@ from gateway.errors import PaymentRequired
 # The time to settle before the authorization expires.
 MIN_REMAINING_S = 20
 
-# A longer authorization would keep an unknown outcome open for as long.
-MAX_REMAINING_S = 600
+# One hour, which official clients in Go always signed before 2026-08-31, and five minutes for a
+# fast clock. A longer authorization would keep an unknown outcome open for as long.
+MAX_REMAINING_S = 3_900
+_WINDOW = (
+    f"validBefore must be {MIN_REMAINING_S} to {MAX_REMAINING_S} seconds ahead of the gateway's "
+    "clock, and 300 are enough."
+)
 SPENT = "invalid_exact_evm_nonce_already_used"
 _SIGNATURE = "invalid_exact_evm_payload_signature"
 
 # USDC's own words.
 _IS_SPENT = "authorization is used or canceled"
+_TOO_SHORT_OR_LONG = "invalid_exact_evm_payload_authorization_valid_before"
 _NOT_YET = "invalid_exact_evm_payload_authorization_valid_after"
 
 
@@ -52,13 +58,11 @@ def check_signed_terms(signed: Authorization, quote: Quote, now: float) -> None:
         "invalid_exact_evm_payload_authorization_value_mismatch": signed.value_units
         == quote.price_units,
         _NOT_YET: signed.valid_after <= now,
-        "invalid_exact_evm_payload_authorization_valid_before": now + MIN_REMAINING_S
-        <= signed.valid_before
-        <= now + MAX_REMAINING_S,
+        _TOO_SHORT_OR_LONG: now + MIN_REMAINING_S <= signed.valid_before <= now + MAX_REMAINING_S,
     }
     for reason, holds in checks.items():
         if not holds:
-            raise PaymentRequired(reason)
+            raise PaymentRequired(reason, details=_WINDOW if reason == _TOO_SHORT_OR_LONG else None)
 
 
 class AuthorizationChecks:

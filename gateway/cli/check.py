@@ -17,7 +17,7 @@ from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
 from gateway.chain.wallet_check import contract_problem
 from gateway.cli.catalog import silence_logs
-from gateway.cli.check_database import find_questions
+from gateway.cli.check_database import check_open_payments, find_questions
 from gateway.cli.listing import check_listed, find_listing, listing_option, validator_option
 from gateway.cli.live import evidence_option, live_option, run_live, yes_option
 from gateway.cli.price_check import check_models, check_prices
@@ -132,6 +132,7 @@ async def _check_all(settings: Settings) -> list[Row]:
         return [
             await _make_row("disk", lambda: _check_disk(settings)),
             *[await _make_row(*question) for question in await find_questions(settings)],
+            await _make_row("open payments", lambda: check_open_payments(settings)),
             await _make_row("outputs", open_outputs(settings, "gateway check").probe),
             await _make_row("copies", lambda: _check_copies(settings)),
             *await _check_limits(settings),

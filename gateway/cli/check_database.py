@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from gateway.domain.eip3009 import checksum_address
 from gateway.errors import SettingsError
 from gateway.settings import Settings, check_database
 from gateway.store import SqliteStore
+from gateway.store.opening import open_store
+from gateway.store.operators.payment_lists import open_by_signer
 
 Question = tuple[str, Callable[[], Awaitable[str]]]
 
@@ -24,6 +27,16 @@ async def find_questions(settings: Settings) -> list[Question]:
 
     found = await asyncio.to_thread(checks.look, settings.database_url)
     return [(one.name, partial(_repeat, one.found, ok=one.ok)) for one in found]
+
+
+async def check_open_payments(settings: Settings) -> str:
+    """Return which settlement keys have signed for payments whose outcome is not known yet."""
+    async with open_store(settings, name="gateway check") as store:
+        found = await store.operators.sum(open_by_signer)
+    signed = ", ".join(
+        f"{count} signed by {checksum_address(signer)}" for signer, count in found.items()
+    )
+    return signed or "no key has signed for a payment that is open: each may be removed"
 
 
 async def _check_file(settings: Settings) -> str:

@@ -6,6 +6,9 @@ import attrs
 
 from gateway.domain.onchain import Authorization
 
+# Seconds past `validBefore`. A log that no endpoint shows by then does not exist.
+LOG_LAG_S = 120
+
 # Nobody can be paid there. It is the sender of money that was minted, and stands for the payer of a
 # payment by a method.
 NO_ADDRESS = "0x" + "0" * 40
@@ -106,6 +109,12 @@ class Payment:
     # What took the money, if not USDC on the chain: the name of a payment method. Such a payment
     # has flow `direct`, and its `paid_tx` is no transaction.
     method: str | None = None
+
+    @property
+    def decided_by(self) -> int | None:
+        """Unix seconds by which the chain says whether it was paid; None of a direct payment."""
+        signed = self.authorization
+        return None if signed is None else signed.valid_before + LOG_LAG_S
 
 
 @attrs.frozen(kw_only=True)

@@ -15,11 +15,9 @@ from collections.abc import Callable
 
 from gateway.contracts import Chain, Clock, Store
 from gateway.domain import Authorization, Block, Payment, Receipt
+from gateway.domain.records import LOG_LAG_S
 from gateway.payments.authorizations import SPAN, find_events, find_transfer, is_spent, uses
 from gateway.settings import Settings
-
-# Seconds past `validBefore`. A log that no endpoint shows by then does not exist.
-_LOG_LAG_S = 120
 
 # Each search repeats this many blocks: logs lag behind, and the newest blocks may be replaced.
 _OVERLAP_BLOCKS = 100
@@ -84,7 +82,7 @@ class Reconciler:
         Each look searches only new blocks. The last look searches all blocks, because it releases
         the payment if it finds no event.
         """
-        is_last = block.timestamp >= signed.valid_before + _LOG_LAG_S
+        is_last = block.timestamp >= signed.valid_before + LOG_LAG_S
         start = payment.search_from_block
         if not is_last:
             start = max(start, self._searched.get(payment.id, 0) - self.overlap_blocks)

@@ -24,9 +24,10 @@ _LOOKS = 3
 class EventSearch:
     """How far back the event of a spent nonce is searched for, and how patiently."""
 
-    # One hour, in one query of logs. An authorization is valid for ten minutes at most, so a third
-    # party that submits it before us does so well within the hour.
-    recent_blocks: int = 1_800
+    # 67 minutes, the head included, in one query of logs: some endpoints answer for no more blocks.
+    # An authorization is valid for 65 minutes at most, so a third party that submits it before us
+    # does so within them.
+    recent_blocks: int = 2_000
 
     # The logs of every endpoint that works show a nonce that was spent this many blocks ago.
     indexed_blocks: int = 100
@@ -56,7 +57,7 @@ async def find_payment(
         if look:
             await asyncio.sleep(search.pause_s)
         head = await chain.head()
-        first = max(head.number - search.recent_blocks, cutoff + 1)
+        first = max(head.number - search.recent_blocks + 1, cutoff + 1)
         found = await _find_block(chain, signed, network, head, first, price_units)
         if found is not None:
             return max(found - _REORGANISED_BLOCKS, cutoff + 1)

@@ -127,6 +127,9 @@ async def _answer_paid(
         accepted = await gateway.payments.accept(way, quote, generation, payment, key)
     except PaymentRequired as refusal:
         refused = make_challenge(gateway, quote, refusal.reason, version, way)
+        if refusal.details:
+            said = {**refused.body, "details": refusal.details}
+            refused = attrs.evolve(refused, body=said)
         return _answer_challenge(refused)
     return _answer_started(gateway, accepted, generation)
 

@@ -58,6 +58,7 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
     `links` holds one link for each output; it is empty where the outputs are deleted.
     """
     status = _STATUS.get(task.status, str(task.status))
+    held = {"decidedBy": _write_time(task.payment.decided_by)}
     return {
         "taskId": task.id,
         "status": status,
@@ -84,6 +85,7 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
         "code": task.code,
         "details": task.details,
         "refund": _write_refund(task.refund),
+        **(held if task.status is TaskStatus.HELD else {}),
     }
 
 

@@ -39,6 +39,8 @@ def task_schema() -> dict[str, Any]:
             "maxAttempts": {"type": "integer"},
             "pollAfterSeconds": number,
             **dict.fromkeys(("createdAt", "startedAt", "completedAt", "expiresAt"), time),
+            "decidedBy": time
+            | {"description": "Only while the payment is open: by when it is decided."},
             "payment": _payment_schema(),
             "result": _result_schema(),
             **dict.fromkeys(("error", "code", "details"), text),

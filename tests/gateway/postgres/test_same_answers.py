@@ -116,6 +116,7 @@ def _work(db):
     db.execute("UPDATE refunds SET sender = '0xkEy', begun_at = ? WHERE payment_id > 1060", (NOW,))
     db.execute("UPDATE sent_transactions SET gas_wei = NULL WHERE payment_id = 1004")
     db.execute("UPDATE sent_transactions SET mined_at = NULL WHERE payment_id IN (1008, 1012)")
+    db.execute("UPDATE sent_transactions SET payment_id = 2001 WHERE payment_id = 1016")
     for number, kind in ((1000, "task.completed"), (1001, "task.failed"), (1001, "refund.sent")):
         db.execute(
             """INSERT INTO webhook_events (task_id, type, payer, host, at, due_at)
@@ -239,6 +240,7 @@ _ASKED = {
     "booked refunds": lambda db: _unordered(ledger.booked_refunds(db, _FROM, _UNTIL)),
     "keys of refunds": lambda db: ledger.refund_senders(db, 0, _FAR),
     "open and overpaid": lambda db: payment_lists.open_and_over(db, 50),
+    "open by signer": lambda db: sorted(payment_lists.open_by_signer(db).items()),
     "paid alike": lambda db: payment_lists.paid_alike(db, _PAYERS[0], 20_001, _FROM, _UNTIL),
     "payers": lambda db: [payment_lists.has_paid(db, one) for one in (*_PAYERS, "0x")],
     "refunds by kind": lambda db: [

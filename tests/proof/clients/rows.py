@@ -68,6 +68,8 @@ ROWS: tuple[Row, ...] = (
     _node("fetch-2.0.0", "fetch.mjs", *_scoped("fetch", "2.0.0")),
     _node("axios-2.11.0", "axios.mjs", *_scoped("axios", "2.11.0"), _AXIOS),
     _node("axios-2.2.0", "axios.mjs", *_scoped("axios", "2.2.0"), _AXIOS),
+    # Needs no package: what the client in Go signed and sent before 2026-08-31.
+    _python("go-v2-hour", "go_v2_hour.py"),
     _python("v1-httpx-1.0.0", "python_v1_httpx.py", "1.0.0"),
     _python("v1-requests-1.0.0", "python_v1_requests.py", "1.0.0"),
     _node("v1-fetch-1.2.0", "v1_fetch.mjs", ("x402-fetch", "1.2.0")),
