@@ -154,7 +154,7 @@ def _max_body_bytes(method: str, path: str, file_paths: set[str]) -> int:
     """Return the most bytes a body may have: large ones are for the routes that take files."""
     if method != "POST":
         return SMALL_BODY_BYTES
-    if path == mcp.MCP_RULE:
+    if path.removesuffix("/") == mcp.MCP_RULE:
         return generate.LARGE_BODY_BYTES if file_paths else MESSAGE_BYTES
     if path == generate.DIRECT_RULE or path in file_paths:
         return generate.LARGE_BODY_BYTES

@@ -5,13 +5,14 @@ import contextlib
 import contextvars
 import importlib
 import importlib.util
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from gateway.settings import Settings
 from gateway.web.answers import NOT_STORED, Answer
+from gateway.web.mcp.envelope import unsupported_revision
 
 if TYPE_CHECKING:
     # At run time `services` imports this module, because a gateway has a door.
@@ -23,6 +24,7 @@ _SERVER = "gateway.web.mcp.server"
 # web3 and the SDK both import pydantic: two threads that import one library may each meet its
 # modules half made. The SDK waits for web3, but not for a chain that is silent for longer.
 _WARM_UP_S = 30.0
+_REVISION = b"mcp-protocol-version"
 _JSON = {"Content-Type": "application/json"}
 _Message = MutableMapping[str, Any]
 _Handle = Callable[[_Message, Callable[..., Any], Callable[..., Any]], Awaitable[None]]
@@ -62,12 +64,17 @@ class McpDoor:
         self._closing = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._handle: _Handle | None = None
+        # Of the protocol, oldest first.
+        self._revisions: Sequence[str] = ()
 
     async def exchange(
         self, gateway: "Services", scope: Mapping[str, Any], data: bytes, incoming: Incoming
     ) -> Answer:
         """Return the server's answer to one message."""
         handle = await self._open(gateway)
+        requested = _find_header(scope, _REVISION)
+        if requested is not None and requested not in self._revisions:
+            return unsupported_revision(data, requested, self._revisions)
         said = _Said()
         await handle(_scope_of(scope, len(data), incoming), _receiving(data), said.send)
         headers = NOT_STORED | (_JSON if said.body else {})
@@ -87,6 +94,7 @@ class McpDoor:
                     async with asyncio.timeout(_WARM_UP_S):
                         await gateway.warmed.wait()
                 server = await asyncio.to_thread(importlib.import_module, _SERVER)
+                self._revisions = server.REVISIONS
                 self._handle = await self._start(server.make_manager(gateway))
             return self._handle
 
@@ -138,6 +146,11 @@ def _scope_of(scope: Mapping[str, Any], length: int, incoming: Incoming) -> _Mes
     headers = [pair for pair in scope["headers"] if pair[0].lower() not in ours]
     more = {"headers": [*headers, *ours.items()], "root_path": "", INCOMING: incoming}
     return {**scope, **more}
+
+
+def _find_header(scope: Mapping[str, Any], name: bytes) -> str | None:
+    found = (value for key, value in scope["headers"] if key.lower() == name)
+    return next((value.decode("latin-1").strip() for value in found), None)
 
 
 def _receiving(data: bytes) -> Callable[[], Awaitable[_Message]]:

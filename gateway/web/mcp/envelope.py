@@ -5,14 +5,18 @@ is a call with a file in Base64: the file is decoded in a thread and taken out o
 """
 
 import json
-from typing import Any, Literal, TypedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import attrs
 import msgspec
 
 from gateway.web import wire
 from gateway.web.answers import JSON, NOT_STORED, Answer
-from gateway.web.services import Services
+
+if TYPE_CHECKING:
+    # At run time `services` imports the door, which imports this module.
+    from gateway.web.services import Services
 
 # A prompt of 10,000 characters, all of them escaped, and a payment of 32 KiB in Base64.
 MESSAGE_BYTES = 256 * 1024
@@ -20,6 +24,9 @@ MESSAGE_BYTES = 256 * 1024
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 INTERNAL_ERROR = -32603
+# The code of MCP 2026-07-28.
+UNSUPPORTED_REVISION = -32022
+_MAX_REVISION_CHARS = 64
 # The first code that JSON-RPC leaves to servers: not now, try again later.
 NOT_NOW = -32000
 _CODES = {429: NOT_NOW, 503: NOT_NOW, 500: INTERNAL_ERROR}
@@ -85,7 +92,7 @@ class Message:
     file: bytes | None = attrs.field(default=None, repr=False)
 
 
-async def read_message(gateway: Services, data: bytes) -> Message:
+async def read_message(gateway: "Services", data: bytes) -> Message:
     """Return one message of JSON-RPC; raises `Refused`."""
     if len(data) <= MESSAGE_BYTES:
         return _read(data)
@@ -131,7 +138,22 @@ def to_rpc(answer: Answer) -> Answer:
     return attrs.evolve(said, headers={**answer.headers, **said.headers})
 
 
-def _answer(code: int, sentence: str, status: int, data: dict[str, Any] | None = None) -> Answer:
+def unsupported_revision(data: bytes, requested: str, supported: Sequence[str]) -> Answer:
+    """Return the answer to a message in an unknown revision: those that are spoken here."""
+    asked = _ENVELOPE.decode(data).id
+    about = {"supported": list(supported), "requested": requested[:_MAX_REVISION_CHARS]}
+    said = f"Unsupported protocol version. Supported are {', '.join(supported)}."
+    message_id = None if asked is msgspec.UNSET else asked
+    return _answer(UNSUPPORTED_REVISION, said, 400, about, message_id)
+
+
+def _answer(
+    code: int,
+    sentence: str,
+    status: int,
+    data: dict[str, Any] | None = None,
+    message_id: Any = None,
+) -> Answer:
     error: dict[str, Any] = {"code": code, "message": sentence}
-    body = {"jsonrpc": "2.0", "id": None, "error": error | ({"data": data} if data else {})}
+    body = {"jsonrpc": "2.0", "id": message_id, "error": error | ({"data": data} if data else {})}
     return Answer(status, wire.dumps(body).encode(), JSON | NOT_STORED)

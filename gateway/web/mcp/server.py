@@ -19,13 +19,14 @@ from mcp_types import (
     PaginatedRequestParams,
     RequestParams,
 )
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from gateway.errors import NotFound, TooManyRequests
 from gateway.version import VERSION
 from gateway.web.mcp.calls import ToolCall, answer_call
 from gateway.web.mcp.door import INCOMING, Incoming
 from gateway.web.mcp.envelope import MESSAGE_BYTES, NOT_NOW
+from gateway.web.mcp.revisions import speak
 from gateway.web.mcp.task_handles import TASKS, show_handle, takes_tasks
 from gateway.web.mcp.tools import list_tools
 from gateway.web.routes.tasks import TASK_LIMIT
@@ -37,9 +38,11 @@ _INSTRUCTIONS = (
     "payment in _meta, under x402/payment. A paid call answers with the result, or with a taskId "
     "for get_task. A paid call whose task fails is refunded by the operator."
 )
+REVISIONS = KNOWN_PROTOCOL_VERSIONS
 # How long a client may keep the list of tools.
 _KEEP = CacheHint(ttl_ms=60_000, scope="public")
-# The protocol of 2026 wants it in every result that is not a task; older clients ignore it.
+# The protocol of 2026 wants it in every result that is not a task. The SDK takes it out for older
+# clients.
 _COMPLETE = {"resultType": "complete"}
 _Context = ServerRequestContext[Any, Any]
 
@@ -68,11 +71,20 @@ def make_manager(gateway: Services) -> StreamableHTTPSessionManager:
     server.add_request_handler("tasks/cancel", _TaskParams, tools.cancel_task)
     server.add_request_handler("tasks/update", _TaskParams, tools.update_task)
     server.extensions[TASKS] = {}
-    # Nothing here exports traces.
-    server.middleware.clear()
+    # The SDK's own exports traces, and nothing here does.
+    server.middleware[:] = [cast(Any, _speak_revision)]
     return StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=MESSAGE_BYTES
     )
+
+
+async def _speak_revision(context: _Context, call_next: Any) -> Any:
+    """Write a result in the revision that the request names, or that `initialize` agrees to."""
+    result = await call_next(context)
+    if not isinstance(result, dict):
+        return result
+    revision = result.get("protocolVersion", context.protocol_version)
+    return speak(revision, context.method, result)
 
 
 class _Tools:

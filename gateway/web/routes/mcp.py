@@ -28,6 +28,7 @@ MCP_LIMIT = "mcp"
 
 
 @blueprint.post(MCP_RULE)
+@blueprint.post(f"{MCP_RULE}/")
 async def exchange() -> Response:
     """Answer one message of JSON-RPC."""
     gateway = services()

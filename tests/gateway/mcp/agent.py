@@ -18,12 +18,15 @@ class Agent:
     capabilities: dict = attrs.field(factory=dict)
     # The address that the agent's requests come from.
     client: str = "203.0.113.7"
+    path: str = "/mcp"
     _ids: object = attrs.field(factory=lambda: itertools.count(1))
 
     async def send(self, message, *, headers=(), data=None):
         """Post a message and return the whole answer."""
         method = message.get("method", "") if isinstance(message, dict) else ""
-        sent = {"Content-Type": "application/json", "MCP-Protocol-Version": self.version}
+        sent = {"Content-Type": "application/json"}
+        if self.version:
+            sent["MCP-Protocol-Version"] = self.version
         if self.version == MODERN:
             sent["Mcp-Method"] = method
             if method == "tools/call":
@@ -31,7 +34,7 @@ class Agent:
         body = {"json": message} if data is None else {"data": data}
         scope = {"client": (self.client, 50_000)}
         return await self.gateway.client.post(
-            "/mcp", headers=sent | dict(headers), scope_base=scope, **body
+            self.path, headers=sent | dict(headers), scope_base=scope, **body
         )
 
     def message(self, method, params=None, meta=None):
