@@ -42,7 +42,7 @@ const announce = (name, rdns) => {
     window.calls.push({name, method, params});
     const connect = () => resolve([ADDRESS]);
     if (method === "eth_requestAccounts") window.holds ? (window.connects = connect) : connect();
-    else if (method === "wallet_switchEthereumChain") resolve(null);
+    else if (method === "eth_chainId") resolve("0x2105");
     else if (!isTyped(JSON.parse(params[1]))) reject({message: "The domain has an unknown field"});
     else window.pending = {
       data: params[1],

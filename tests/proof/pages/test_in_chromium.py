@@ -129,7 +129,8 @@ def test_every_wallet_is_listed_and_the_chosen_one_signs_what_was_shown(shop, br
     calls = browser.run("return window.calls.map((one) => [one.name, one.method])")
     assert calls == [
         ["Fox", "eth_requestAccounts"],
-        ["Fox", "wallet_switchEthereumChain"],
+        ["Fox", "eth_chainId"],
+        ["Fox", "eth_chainId"],
         ["Fox", "eth_signTypedData_v4"],
     ]
     assert shop.payments_of(customer.address) == [PRICE]
