@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ REDIRECTS = range(300, 400)
 _PIECE = 1 << 20
 # The wait for a 429 whose Retry-After is missing or unreadable.
 _RETRY_AFTER_S = 10.0
+_SPACE = re.compile(r"\s")
 _ACCOUNT = (401, 402, 403, 405)
 _FORBIDDEN = 403
 # The model does not exist (any more), or the address in the settings is wrong.
@@ -100,7 +102,17 @@ class Answer:
 
 
 def _decode_base64(encoded: str) -> bytes:
-    """Decode in pieces: decoding 45 MB at once would block every other thread for 0.1 s."""
+    """Decode in pieces: decoding 45 MB at once would block every other thread for 0.1 s.
+
+    Some servers write a `data:` address, break lines, or leave the padding out.
+    """
+    if encoded.startswith("data:"):
+        _, comma, encoded = encoded.partition(",")
+        if not comma:
+            raise ValueError("an address without data")
+    if _SPACE.search(encoded):
+        encoded = "".join(encoded.split())
+    encoded += "=" * (-len(encoded) % 4)
     data = bytearray()
     for start in range(0, len(encoded), _PIECE):
         if len(data) * 4 != start * 3:

@@ -19,6 +19,7 @@ from gateway import (
     Traits,
 )
 from gateway.vendors import media_type
+from gateway_openai.optional_fields import find_refused
 from gateway_openai.refusals import check
 from gateway_openai.sizes import SIZES
 from gateway_openai.usage import cost_micros
@@ -49,6 +50,8 @@ class Painter:
     traits: Traits = attrs.field(default=Traits(), kw_only=True)
     name: str = "openai"
     timeout_s: float = TIMEOUT_S
+    # By path: the optional fields that the server refuses.
+    _refused: dict[str, frozenset[str]] = attrs.field(factory=dict, init=False)
 
     def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:  # noqa: ARG002 - Provider
         """Refuse a prompt that sets the options of an operator's own server."""
@@ -60,20 +63,33 @@ class Painter:
 
         Raises `SubmitUncertain` if a picture was made, or may have been, and cannot be reached.
         """
-        order, sent = self._request_body(request, job.endpoint.model), request.attachment
-        if sent is None:
-            answer = await self.outbound.request(
-                "POST", "/images/generations", json=order, timeout_s=self.timeout_s
-            )
-        else:
-            answer = await self.outbound.request(
-                "POST", "/images/edits", files=_form(order, sent), timeout_s=self.timeout_s
-            )
-        body = await answer.submit_json()
+        answer, body = await self._ask(request, job.endpoint.model)
         check(answer, body)
         kind = f"image/{self._asked_format(request)}"
         cost = cost_micros(job.endpoint.model, body) if self.is_openai else None
         return Result(outputs=(await _picture(body, kind),), cost_micros=cost)
+
+    async def _ask(self, request: GenerationRequest, model: str) -> tuple[Answer, Any]:
+        """Return the server's answer and its JSON, without the fields that the server refuses.
+
+        A field that is refused by its name is left out, and the request is sent again: nothing was
+        generated. What was refused is remembered once the request has worked without it.
+        """
+        order, sent = self._request_body(request, model), request.attachment
+        path = "/images/generations" if sent is None else "/images/edits"
+        refused = set(self._refused.get(path, ()))
+        while True:
+            asked = {name: value for name, value in order.items() if name not in refused}
+            body_of = {"json": asked} if sent is None else {"files": _form(asked, sent)}
+            answer = await self.outbound.request("POST", path, timeout_s=self.timeout_s, **body_of)
+            body = await answer.submit_json()
+            field = find_refused(answer.status, body, asked)
+            if field is None:
+                break
+            refused.add(field)
+        if answer.status in range(200, 300):
+            self._refused[path] = frozenset(refused)
+        return answer, body
 
     async def health(self) -> None:
         """Ask for the list of models, which is free; a server without the list counts as up."""

@@ -1,5 +1,7 @@
 """The OpenAI-compatible provider against answers as the real APIs give them."""
 
+import base64
+
 import attrs
 import pytest
 import vendor_site
@@ -199,11 +201,30 @@ async def test_a_page_of_a_proxy_says_nothing_about_the_bill(site, status):
         await site.submit()
 
 
-@pytest.mark.parametrize("encoded", ["§§§", "data:image/png;base64,AAAA", "A"])
+@pytest.mark.parametrize("encoded", ["§§§", "data:image/png;base64,§", "data:image/png", "A"])
 async def test_what_is_not_base64_was_made_all_the_same(site, encoded):
     site.answers("POST", PATH, (200, {"data": [{"b64_json": encoded}]}))
     with pytest.raises(SubmitUncertain):
         await site.submit()
+
+
+_PLAIN = base64.b64encode(PNG).decode()
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        f"data:image/png;base64,{_PLAIN}",
+        "\n".join(_PLAIN[start : start + 76] for start in range(0, len(_PLAIN), 76)) + "\r\n",
+        _PLAIN.rstrip("="),
+        f"data:image/png;base64,\n{_PLAIN.rstrip('=')}\n",
+    ],
+    ids=["address", "lines", "no padding", "all of it"],
+)
+async def test_a_picture_may_be_written_as_servers_do(site, encoded):
+    site.answers("POST", PATH, (200, {"data": [{"b64_json": encoded}]}))
+    (output,) = (await site.submit()).outputs
+    assert output.data == PNG
 
 
 async def test_more_pictures_than_were_asked_for_are_not_sold(site):
