@@ -43,11 +43,13 @@ def resource_of(endpoint: Endpoint | None, url: str, name: str) -> dict[str, Any
     return resource if endpoint is None else resource | {"tags": _tags(endpoint)}
 
 
-def bazaar_of(endpoint: Endpoint) -> dict[str, Any]:
+def bazaar_of(endpoint: Endpoint, *, has_fields: bool = True) -> dict[str, Any]:
     """Return the extension `bazaar` of an endpoint: an example call, and a schema that it meets.
 
-    The schema leaves the body's fields out where they would make the 402 too long for proxies.
+    The schema leaves the body's fields out without `has_fields`, and where they are very many.
     """
+    if not has_fields:
+        return _declare(endpoint, {"type": "object"})
     declared = _declare(endpoint, request_schema(endpoint))
     if len(json.dumps(declared)) <= _MAX_BAZAAR_BYTES:
         return declared

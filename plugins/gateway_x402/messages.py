@@ -25,6 +25,9 @@ from gateway.domain.signed_header import (
 from gateway.errors import ValidationError
 
 MAX_TIMEOUT_S = 300
+# nginx turns an answer into a 502 whose head is longer than a page of memory, and the other fields
+# have 800. A longer challenge does not describe the fields of the request: /openapi.json does.
+_MAX_CHARS = 3_200
 _IDENTIFIER = "payment-identifier"
 _MIN_ID_CHARS, _MAX_ID_CHARS = 16, 128
 _ID = re.compile(rf"[A-Za-z0-9_-]{{{_MIN_ID_CHARS},{_MAX_ID_CHARS}}}")
@@ -32,15 +35,12 @@ _ID = re.compile(rf"[A-Za-z0-9_-]{{{_MIN_ID_CHARS},{_MAX_ID_CHARS}}}")
 _IDENTIFIER_EXTENSION = {
     "info": {"required": False},
     "schema": {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
         "properties": {
             "required": {"type": "boolean"},
             "id": {
                 "type": "string",
-                "minLength": _MIN_ID_CHARS,
-                "maxLength": _MAX_ID_CHARS,
-                "pattern": "^[a-zA-Z0-9_-]+$",
+                "pattern": f"^[a-zA-Z0-9_-]{{{_MIN_ID_CHARS},{_MAX_ID_CHARS}}}$",
             },
         },
         "required": ["required"],
@@ -98,7 +98,11 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
     }
     if quote.refund is not None:
         extensions[REFUND_POLICY] = quote.refund.extension()
-    return Challenge(body=body, headers={"PAYMENT-REQUIRED": encode(header)})
+    encoded = encode(header)
+    if len(encoded) > _MAX_CHARS:
+        extensions[BAZAAR] = bazaar_of(quote.endpoint, has_fields=False)
+        encoded = encode(header)
+    return Challenge(body=body, headers={"PAYMENT-REQUIRED": encoded})
 
 
 def _build_entry_v1(quote: Quote, token: str) -> dict[str, Any]:
