@@ -11,7 +11,11 @@ _TOOL = "sandbox_image"
 
 def purchases(heard: Sequence[Exchange]) -> list[Exchange]:
     """Return each call of the tool as an exchange: 402 where it asked for money, 200 after it."""
-    calls = [(one, _call(one)) for one in heard if one.target == "/mcp" and one.method == "POST"]
+    calls = [
+        (one, _call(one))
+        for one in heard
+        if one.target.rstrip("/") == "/mcp" and one.method == "POST"
+    ]
     return [_told(one, call) for one, call in calls if call.get("name") == _TOOL]
 
 
@@ -21,7 +25,8 @@ def _call(one: Exchange) -> dict:
 
 
 def _told(one: Exchange, call: dict) -> Exchange:
-    result = json.loads(one.body)["result"]["structuredContent"]
+    # Of every revision; `structuredContent` has the same where the revision knows it.
+    result = json.loads(json.loads(one.body)["result"]["content"][0]["text"])
     payment = call.get("_meta", {}).get("x402/payment")
     payments = {}
     if isinstance(payment, str):

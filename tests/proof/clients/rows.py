@@ -84,4 +84,16 @@ ROWS: tuple[Row, ...] = (
         ("mcp", "1.30.0"),
         extras="[evm,mcp]",
     ),
+    # Of revision 2025-03-26: a result with anything but texts and pictures breaks them.
+    _mcp("mcp-sdk-1.10.2", "mcp_text.mjs", ("@modelcontextprotocol/sdk", "1.10.2"), *_MCP[1:]),
+    _mcp("mcp-sdk-1.11.0", "mcp_text.mjs", ("@modelcontextprotocol/sdk", "1.11.0"), *_MCP[1:]),
+    _mcp(
+        "mcp-python-1.8.1",
+        "python_mcp_text.py",
+        ("x402", "2.25.0"),
+        ("mcp", "1.8.1"),
+        # The newest whose insides that release still finds.
+        ("pydantic", "2.11.10"),
+        extras="[evm]",
+    ),
 )
