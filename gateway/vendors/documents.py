@@ -108,11 +108,13 @@ def document_endpoint(
     model: str,
     page_cost_micros: int | None = None,
     checked: str | None = None,
+    retires: str | None = None,
 ) -> Endpoint:
     """Return the endpoint that sells what a parser does; `model` is the vendor's name of it.
 
     `page_cost_micros` is what a page costs the operator, in 10⁻⁶ US dollars. `checked` is the day
     on which it was last compared with the vendor's prices, where it is of the adapter's own table.
+    `retires` is the first day on which the vendor no longer serves the model, if it is known.
     Raises `SettingsError` for a price, an ending or a number of pages that cannot be right.
     """
     if section.max_pages < 1:
@@ -129,6 +131,7 @@ def document_endpoint(
         price_steps=_price_steps(parser.setting("page_prices"), section),
         page_cost_micros=page_cost_micros,
         cost_checked=checked if page_cost_micros is not None else None,
+        retires=retires,
         required_fields=(*prompt, "fileBase64", "fileName"),
         file_extensions=_chosen_extensions(parser, section.extensions),
         max_pages=section.max_pages,

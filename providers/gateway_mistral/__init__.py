@@ -20,6 +20,7 @@ from gateway_mistral.settings import (
     EXTRACTOR,
     PAGE_COSTS,
     PARSER,
+    RETIRES,
     MistralSettings,
 )
 
@@ -59,9 +60,10 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         endpoint = document_endpoint(
             parser,
             own,
-            model=section.model,
+            model=model,
             page_cost_micros=_usual_cost(usual_costs, model) if cost is None else cost,
             checked=CHECKED if cost is None else None,
+            retires=RETIRES.get(model),
         )
         register(endpoint, reader)
 

@@ -17,6 +17,8 @@ PICTURES = (".png", ".jpg", ".jpeg", ".avif")
 PAGE_COSTS = {"mistral-ocr-4": 4_000, "mistral-ocr-latest": 4_000}
 EXTRACT_PAGE_COSTS = {"mistral-ocr-4": 5_000, "mistral-ocr-latest": 5_000}
 CHECKED = "2026-11-23"
+# The first day on which Mistral no longer serves a model (docs.mistral.ai).
+RETIRES = {"mistral-ocr-4-0": "2026-09-30"}
 PARSER = DocumentParser(
     name="mistral",
     slug="mistral-ocr",
@@ -52,7 +54,6 @@ class MistralSettings:
         # Some operators put a key into the path.
         shown=False,
     )
-    # Mistral retired `mistral-ocr-4-0` on 2026-09-30 in favour of this one (docs.mistral.ai).
     model: str = setting(
         "mistral-ocr-4-1",
         "Model that reads the documents. What `mistral-ocr-latest` means, and costs, changes.",

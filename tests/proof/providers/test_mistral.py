@@ -80,6 +80,13 @@ def test_a_document_is_priced_by_its_pages_and_capped(api):
     assert not provider.traits.idempotent_submit
 
 
+def test_a_model_that_mistral_has_retired_is_not_sold(api):
+    ((endpoint, _),) = api.on_sale(mistral_model="mistral-ocr-4-0").values()
+    assert endpoint.retires == "2026-09-30"
+    ((endpoint, _),) = api.on_sale().values()
+    assert endpoint.retires is None
+
+
 @pytest.mark.parametrize("pages", [1, 5, 6, 20, 21, 50, 51, 100])
 def test_a_document_of_any_length_is_sold_for_more_than_it_costs(api, pages):
     # docs.mistral.ai (a stored copy, 2026-11): OCR 4.1 costs 4 US dollars per 1,000 pages.
