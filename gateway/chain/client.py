@@ -8,6 +8,7 @@ from typing import Any
 from gateway.chain.decode import (
     read_block,
     read_bytes,
+    read_count,
     read_event,
     read_receipt,
     read_transfer,
@@ -27,15 +28,12 @@ from gateway.domain.eip3009 import (
 )
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
-from gateway.shared_answers import SharedAnswer, SharedAnswers
+from gateway.shared_answers import SharedAnswer
 
 # 0.001 gwei: what Base's sequencer takes in quiet times.
 _MIN_PRIORITY_WEI = 1_000_000
 # Half of Base's block time. Fees are bid at twice the base fee, which changes by 2 % a block.
 _FEES_KEPT_S = 1.0
-# A hash names one block for ever. An answer that is wrong all the same does not last for long.
-_BLOCK_KEPT_S = 60.0
-_MOST_BLOCKS = 64
 
 
 class Web3Chain:
@@ -51,9 +49,6 @@ class Web3Chain:
         )
         self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(
             time.monotonic, kept_s=_FEES_KEPT_S
-        )
-        self._blocks: SharedAnswers[Block] = SharedAnswers(
-            time.monotonic, kept_s=_BLOCK_KEPT_S, most=_MOST_BLOCKS
         )
 
     async def start(self) -> None:
@@ -106,14 +101,8 @@ class Web3Chain:
         )
 
     async def block(self, block_hash: str) -> Block:
-        """Return one block: transactions of the same block are paid for by one call.
-
-        The answer does not tell whether the chain still holds the block.
-        """
-        return await self._blocks.get(
-            block_hash,
-            lambda: self._rpc.ask_in_order(lambda endpoint: _fetch_known(endpoint, block_hash)),
-        )
+        """Return one block. The answer does not tell whether the chain still holds it."""
+        return await self._rpc.ask_in_order(lambda endpoint: _fetch_known(endpoint, block_hash))
 
     async def knows_transaction(self, tx_hash: str) -> bool:
         """Tell whether any endpoint knows a transaction, mined or pending; asks each once."""
@@ -125,11 +114,18 @@ class Web3Chain:
         return await self._rpc.ask_until_known(ask) is not None
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
-        """Return the receipt of a mined transaction, or None where no endpoint knows one."""
+        """Return the receipt of a mined transaction, or None where no endpoint knows one.
+
+        Receipt and block come from one endpoint: it must hold the block itself.
+        """
 
         async def ask(endpoint: Endpoint) -> Receipt | None:
             raw = await endpoint.request("eth_getTransactionReceipt", tx_hash)
-            return read_receipt(raw, tx_hash)
+            if raw is None or raw["blockHash"] is None:
+                return None
+            number = hex(read_count(raw["blockNumber"]))
+            raw_block = await endpoint.request("eth_getBlockByNumber", number, False)  # noqa: FBT003 - JSON-RPC
+            return read_receipt(raw, raw_block, tx_hash)
 
         return await self._rpc.ask_until_known(ask)
 

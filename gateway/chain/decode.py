@@ -44,17 +44,21 @@ def read_block(raw: Any) -> Block:
     )
 
 
-def read_receipt(raw: Any, tx_hash: str) -> Receipt | None:
-    """Return a receipt, None while it is missing or pending; `KeyError` without a status."""
-    if raw is None or raw["blockHash"] is None:
-        return None
+def read_receipt(raw: Any, raw_block: Any, tx_hash: str) -> Receipt | None:
+    """Return a transaction as a canonical block holds it; `KeyError` without a status.
+
+    `raw_block` is the endpoint's block with the receipt's number. Returns None where that block
+    is missing or has another hash: a node that serves Flashblocks returns receipts of
+    transactions that no block holds yet, with a hash of zeros or one that no block will have.
+    """
     if raw["transactionHash"].lower() != tx_hash:
         raise ValueError("the receipt of another transaction")
+    if raw_block is None or read_word(raw["blockHash"]) != read_word(raw_block["hash"]):
+        return None
     return Receipt(
         tx_hash=tx_hash,
         succeeded=int(raw["status"], 16) == 1,
-        block_number=read_count(raw["blockNumber"]),
-        block_hash=read_word(raw["blockHash"]),
+        block=read_block(raw_block),
         logs=tuple(_read_log(log) for log in raw["logs"]),
         fee_wei=_read_fee(raw),
         l1_fee_wei=_read_l1_fee(raw),

@@ -44,7 +44,7 @@ class Chain(Protocol):
         ...
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
-        """Return the receipt of a mined transaction, or None if no endpoint knows one."""
+        """Return the receipt of a mined transaction, or None if no canonical block holds it."""
         ...
 
     async def call(

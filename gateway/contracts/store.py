@@ -21,8 +21,8 @@ from gateway.domain import (
     Endpoint,
     GenerationRequest,
     Handle,
-    Mined,
     Payment,
+    Receipt,
     StoredOutput,
     Task,
     TaskStatus,
@@ -197,7 +197,7 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         """
         ...
 
-    async def note_mined(self, transaction: Mined) -> None:
+    async def note_mined(self, transaction: Receipt) -> None:
         """Write down where one of the gateway's transactions was mined, and what it cost."""
         ...
 

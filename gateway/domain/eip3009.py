@@ -8,7 +8,7 @@ import functools
 
 import attrs
 
-from gateway.domain import Authorization, Mined, Receipt, Transfer
+from gateway.domain import Authorization, Receipt, Transfer
 from gateway.slim_imports import hidden
 
 # Without cffi, pycryptodome falls back on ctypes, which is as fast and saves 12 ms and 1 MB. The
@@ -198,7 +198,7 @@ def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transf
     amount and is not from the wallet itself. A transfer directly preceded by `AuthorizationUsed`
     of the same sender is the settlement of that authorization.
     """
-    found, mined = [], Mined.of(receipt)
+    found = []
     logs = {log.index: log for log in receipt.logs if log.address == network.token}
     for log in logs.values():
         is_transfer = log.topics[:1] == (TRANSFER_TOPIC,) and len(log.topics) == 3  # noqa: PLR2004
@@ -222,7 +222,7 @@ def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transf
                 authorization_key=network.authorization_key(sender, before.topics[2])
                 if before is not None and is_settlement
                 else None,
-                mined=mined,
+                mined=receipt,
             )
         )
     return found

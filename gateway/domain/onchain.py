@@ -26,17 +26,36 @@ class Log:
 
 @attrs.frozen(kw_only=True)
 class Receipt:
-    """A mined transaction."""
+    """A transaction that a canonical block holds.
+
+    Nodes also return receipts of transactions that no block holds yet (Flashblocks). Only
+    `gateway.chain.decode.read_receipt` makes a `Receipt`, and it leaves those out.
+    """
 
     tx_hash: str
     succeeded: bool
-    block_number: int
-    block_hash: str
+    block: Block
+    """The canonical block, as the endpoint of the receipt returned it."""
     logs: tuple[Log, ...] = ()
     fee_wei: int | None = None
     """What the sender paid for gas, the L1 part included, or None if the endpoint does not say."""
     l1_fee_wei: int | None = None
     """The part of `fee_wei` for the data on L1, or None where the chain names none."""
+
+    @property
+    def block_number(self) -> int:
+        """The number of the block."""
+        return self.block.number
+
+    @property
+    def block_hash(self) -> str:
+        """The hash of the block."""
+        return self.block.hash
+
+    @property
+    def gas_wei(self) -> int | None:
+        """The part of `fee_wei` for the execution on L2, or None if the endpoint does not say."""
+        return None if self.fee_wei is None else self.fee_wei - (self.l1_fee_wei or 0)
 
 
 @attrs.frozen(kw_only=True)
@@ -52,39 +71,8 @@ class Transfer:
     # directly precedes the transfer.
     authorization_key: str | None = None
 
-    # The transaction that it was found in, as it was mined.
-    mined: "Mined | None" = attrs.field(default=None, eq=False)
-
-
-@attrs.frozen(kw_only=True)
-class Mined:
-    """Where a transaction was mined and what it cost, for the operator's books."""
-
-    tx_hash: str
-    succeeded: bool
-    block_number: int
-
-    # Execution on L2, and data on L1; None: the endpoint does not say.
-    gas_wei: int | None = None
-    l1_fee_wei: int | None = None
-
-    # The block's time in Unix seconds; None: not asked yet.
-    at: float | None = None
-
-    @classmethod
-    def of(cls, receipt: Receipt, at: float | None = None) -> "Mined":
-        """Return what a receipt says."""
-        gas_wei = receipt.fee_wei
-        if gas_wei is not None:
-            gas_wei -= receipt.l1_fee_wei or 0
-        return cls(
-            tx_hash=receipt.tx_hash,
-            succeeded=receipt.succeeded,
-            block_number=receipt.block_number,
-            gas_wei=gas_wei,
-            l1_fee_wei=receipt.l1_fee_wei,
-            at=at,
-        )
+    # The transaction that it was found in.
+    mined: Receipt | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen(kw_only=True)

@@ -12,7 +12,7 @@ import structlog
 from gateway.chain.smart_wallets import has_code
 from gateway.contracts import Chain, Clock, SignedTransaction, Store
 from gateway.contracts.payers import FailedSettlement
-from gateway.domain import Authorization, Mined, Payment, Receipt
+from gateway.domain import Authorization, Payment, Receipt
 from gateway.domain.eip3009 import BALANCE_OF, Network, word
 from gateway.errors import ChainUnavailable
 from gateway.payments.authorizations import find_transfer, is_spent
@@ -67,7 +67,7 @@ class FailedSettlements:
             if receipt is None:
                 continue
             failure = None
-            await self._store.note_mined(Mined.of(receipt))
+            await self._store.note_mined(receipt)
             if not self._has_paid(payment, transaction, receipt):
                 failure = await self._explain_failure(payment, transaction, receipt)
                 _log.warning(
@@ -116,7 +116,7 @@ class FailedSettlements:
 
     async def _find_cause(self, signed: Authorization, receipt: Receipt) -> str:
         """Return what the facts at the revert's own block show."""
-        block = await self._chain.block(receipt.block_hash)
+        block = receipt.block
         if block.timestamp >= signed.valid_before:
             # The transaction was mined too late, and the payer did not cause that.
             return "unexplained"

@@ -7,7 +7,6 @@ is read here, in the background: the block's time, and the receipts of refunds.
 import structlog
 
 from gateway.contracts import Chain, Store
-from gateway.domain import Mined
 
 # In one pass. Each takes two calls at most.
 _MOST_AT_ONCE = 20
@@ -34,8 +33,7 @@ class GasRecords:
             if receipt is None:
                 self._count_look(tx_hash)
                 continue
-            block = await self._chain.block(receipt.block_hash)
-            await self._store.note_mined(Mined.of(receipt, float(block.timestamp)))
+            await self._store.note_mined(receipt)
             self._looks.pop(tx_hash, None)
 
     def _count_look(self, tx_hash: str) -> None:

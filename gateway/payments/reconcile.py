@@ -16,7 +16,7 @@ from collections.abc import Callable
 from gateway.contracts import Chain, Clock, Store
 from gateway.domain import Authorization, Block, Payment, Receipt
 from gateway.domain.records import LOG_LAG_S
-from gateway.payments.authorizations import SPAN, find_events, find_transfer, is_spent, uses
+from gateway.payments.authorizations import SPAN, find_event, find_transfer, is_spent
 from gateway.settings import Settings
 
 # Each search repeats this many blocks: logs lag behind, and the newest blocks may be replaced.
@@ -86,22 +86,12 @@ class Reconciler:
         start = payment.search_from_block
         if not is_last:
             start = max(start, self._searched.get(payment.id, 0) - self.overlap_blocks)
-        for tx_hash, was_used in await find_events(
-            self._chain, signed, from_block=start, known=block, span=SPAN
-        ):
-            if was_used:
-                receipt = await self._chain.receipt(tx_hash)
-                if receipt is None:
-                    # The endpoint knows the log but not its transaction yet.
-                    return False
-                if await self._settle_by(payment, receipt):
-                    return True
-                if not uses(receipt, signed, self._settings.chain):
-                    # The block was replaced between the two reads, so look again.
-                    return False
-            await self._release(payment)
+        event = await find_event(
+            self._chain, signed, self._settings.chain, from_block=start, known=block, span=SPAN
+        )
+        if event is not None and await self._settle_by(payment, event.receipt):
             return True
-        if not is_last:
+        if event is None and not is_last:
             self._searched[payment.id] = block.number
             return False
         await self._release(payment)

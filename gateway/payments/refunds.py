@@ -26,7 +26,7 @@ from gateway.contracts import (
 from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
 from gateway.domain.eip3009 import BALANCE_OF, Network, word
 from gateway.errors import ChainUnavailable, RefundRefused
-from gateway.payments.authorizations import find_events, is_spent
+from gateway.payments.authorizations import find_event, is_spent
 from gateway.payments.cutoff import last_block_before
 from gateway.payments.periodic import Periodic, always
 
@@ -236,15 +236,18 @@ class Refunds:
     async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
         """Write down the transaction that spent the nonce. Only our key can have signed for it."""
         start = case.search_from_block or 0
-        for tx_hash, was_used in await find_events(
-            self._chain, signed, from_block=start, known=block
-        ):
-            if was_used:
-                await self._ledger.end(case.payment.id, tx_hash, now=self._now())
-                _log.info("refund.paid", task=case.task_id, transaction=tx_hash)
-            else:
-                problem = "Its authorization was cancelled with the refund key."
-                await self._ledger.fail(case.payment.id, problem, now=self._now())
+        event = await find_event(
+            self._chain, signed, self._settings.chain, from_block=start, known=block
+        )
+        if event is None:
+            return
+        if not event.was_used:
+            problem = "Its authorization was cancelled with the refund key."
+            await self._ledger.fail(case.payment.id, problem, now=self._now())
+            return
+        tx_hash = event.receipt.tx_hash
+        await self._ledger.end(case.payment.id, tx_hash, now=self._now())
+        _log.info("refund.paid", task=case.task_id, transaction=tx_hash)
 
     async def _give_up(self, case: RefundCase) -> None:
         """Leave a refund that the token refuses to the operator, once no endpoint can lag."""

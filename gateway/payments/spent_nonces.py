@@ -13,7 +13,7 @@ from gateway.contracts import Chain
 from gateway.domain import Authorization, Block
 from gateway.domain.eip3009 import Network
 from gateway.errors import ExecutionError, PaymentRequired
-from gateway.payments.authorizations import find_events, find_transfer, is_spent, uses
+from gateway.payments.authorizations import EventNotMined, find_event, find_transfer, is_spent
 
 # A reorganisation may move an event to an earlier block, by no more than this many blocks.
 _REORGANISED_BLOCKS = 100
@@ -82,14 +82,13 @@ async def _find_block(
 
     Raises `PaymentRequired` if the nonce was cancelled, paid somebody else or paid too little.
     """
-    for tx_hash, was_used in await find_events(chain, signed, from_block=first, known=head):
-        if not was_used:
-            raise PaymentRequired(SPENT)
-        receipt = await chain.receipt(tx_hash)
-        if receipt is None or not uses(receipt, signed, network):
-            return None
-        transfer = find_transfer(signed, receipt, network)
-        if transfer is None or transfer.amount_units < price_units:
-            raise PaymentRequired(SPENT)
-        return receipt.block_number
-    return None
+    try:
+        event = await find_event(chain, signed, network, from_block=first, known=head)
+    except EventNotMined:
+        return None
+    if event is None:
+        return None
+    transfer = find_transfer(signed, event.receipt, network)
+    if transfer is None or transfer.amount_units < price_units:
+        raise PaymentRequired(SPENT)
+    return event.receipt.block.number

@@ -2,25 +2,25 @@
 
 from collections.abc import Collection
 
-from gateway.domain import Mined
+from gateway.domain import Receipt
 from gateway.store.sql import Connection, none_of
 
 # A column of the database holds no larger number. Nine ETH for one transaction is a lie.
 _MOST_WEI = 2**63
 
 
-def note_mined(db: Connection, mined: Mined) -> None:
+def note_mined(db: Connection, mined: Receipt) -> None:
     """Note what a receipt said about a transaction of ours; do nothing for another's."""
     db.execute(
         """UPDATE sent_transactions SET gas_wei = coalesce(?, gas_wei),
                l1_fee_wei = coalesce(?, l1_fee_wei), mined_block = ?,
-               mined_at = coalesce(?, mined_at), succeeded = ? WHERE tx_hash = ?""",
+               mined_at = ?, succeeded = ? WHERE tx_hash = ?""",
         (
             _as_column(mined.gas_wei),
             _as_column(mined.l1_fee_wei),
-            mined.block_number,
-            mined.at,
-            None if mined.succeeded is None else int(mined.succeeded),
+            mined.block.number,
+            float(mined.block.timestamp),
+            int(mined.succeeded),
             mined.tx_hash,
         ),
     )

@@ -16,8 +16,8 @@ from gateway.contracts.store import JobRecord
 from gateway.contracts.wakes import Wakes
 from gateway.domain import (
     Authorization,
-    Mined,
     Payment,
+    Receipt,
     StoredOutput,
     Task,
     TaskStatus,
@@ -197,7 +197,7 @@ class SqlStore(ABC):
     async def undated(self, limit: int, skip: Collection[str]) -> list[str]:
         return await self._read(mined.undated, limit, skip)
 
-    async def note_mined(self, transaction: Mined) -> None:
+    async def note_mined(self, transaction: Receipt) -> None:
         await self._write(mined.note_mined, transaction)
 
     # -- tasks

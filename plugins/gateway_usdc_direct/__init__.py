@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from gateway import (
+    Block,
     InvalidPayment,
     PluginContext,
     Receipt,
@@ -49,7 +50,7 @@ class DirectVerifier:
         transfers = transfers_to(self._settings.wallet_key, receipt, self._settings.chain)
         if not transfers:
             raise InvalidPayment("The transaction holds no USDC transfer to the gateway wallet.")
-        await self._check_age(receipt, floor_block, born_at, now)
+        self._check_age(receipt.block, floor_block, born_at, now)
         return transfers
 
     async def _wait_for_receipt(self, tx_hash: str) -> Receipt:
@@ -77,22 +78,19 @@ class DirectVerifier:
         if needed == 1:
             return True
         head = await self._chain.head()
-        return head.number - receipt.block_number + 1 >= needed
+        return head.number - receipt.block.number + 1 >= needed
 
-    async def _check_age(
-        self, receipt: Receipt, floor_block: int, born_at: float, now: float
-    ) -> None:
+    def _check_age(self, block: Block, floor_block: int, born_at: float, now: float) -> None:
         """Raise `InvalidPayment` if the transfer is older than this database, or too old to accept.
 
         The database does not know what an older transfer paid for. Both the block and the time are
         compared, because an endpoint that lagged at the creation named too low a block.
         """
-        if receipt.block_number <= floor_block:
+        if block.number <= floor_block:
             raise InvalidPayment(
                 "The transfer is older than this gateway's records.",
-                details=f"block {receipt.block_number} is not after block {floor_block}",
+                details=f"block {block.number} is not after block {floor_block}",
             )
-        block = await self._chain.block(receipt.block_hash)
         if block.timestamp < int(born_at):
             raise InvalidPayment("The transfer is older than this gateway's records.")
         hours = self._settings.max_transfer_age_hours

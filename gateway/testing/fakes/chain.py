@@ -58,8 +58,7 @@ class FakeChain:
     async def block_at(self, number: int) -> Block:
         """Return a block by its number."""
         self._ask()
-        timestamp = NOW - (HEAD - number) * _BLOCK_S
-        return Block(number=number, hash=block_hash(number), timestamp=timestamp)
+        return Block(number=number, hash=block_hash(number), timestamp=time_of(number))
 
     async def block(self, block_hash: str) -> Block:
         """Return a block by its hash."""
@@ -85,6 +84,11 @@ class FakeChain:
 def block_hash(number: int) -> str:
     """Return the hash of a block."""
     return f"0x{number:064x}"
+
+
+def time_of(number: int) -> int:
+    """Return the time of a block, in Unix seconds."""
+    return NOW - (HEAD - number) * _BLOCK_S
 
 
 def context_of(chain: FakeChain, folder: Path, values: Mapping[str, Any]) -> PluginContext:
@@ -135,7 +139,6 @@ def mined(*logs: Log, succeeded: bool = True, at: int = HEAD) -> Receipt:
     return Receipt(
         tx_hash=TX_HASH,
         succeeded=succeeded,
-        block_number=at,
-        block_hash=block_hash(at),
+        block=Block(number=at, hash=block_hash(at), timestamp=time_of(at)),
         logs=logs,
     )

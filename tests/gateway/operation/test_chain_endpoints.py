@@ -109,16 +109,6 @@ def asked(chain, monkeypatch) -> list[str]:
     return methods
 
 
-async def test_one_block_is_asked_for_once_however_many_want_it(chain, reader, asked):
-    block = await reader.head()
-    chain.mine(1)
-    newer = await reader.head()
-    asked.clear()
-    hashes = [block.hash, newer.hash] * 20
-    assert await asyncio.gather(*map(reader.block, hashes)) == [block, newer] * 20
-    assert asked == ["eth_getBlockByHash"] * 2
-
-
 async def test_a_block_of_another_hash_is_no_answer(chain, reader, monkeypatch):
     first, chain_answer = await reader.head(), chain._server._http.answer
     chain.mine(1)

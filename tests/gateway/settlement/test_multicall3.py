@@ -78,7 +78,8 @@ def send(chain, calls, gas=None):
     limit = gas or gas_of(len(calls))
     tx_hash = chain.send_transaction(FAUCET_KEY, MULTICALL3, batch_data(calls), gas=limit)
     answer = chain.receipt(tx_hash)
-    return read_receipt(answer, tx_hash), int(answer["gasUsed"], 16)
+    block = chain.rpc.result("eth_getBlockByNumber", answer["blockNumber"], False)
+    return read_receipt(answer, block, tx_hash), int(answer["gasUsed"], 16)
 
 
 def paid_by(receipt, authorizations) -> list[bool]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from gateway.demo.chain import PlayChain
+from gateway.demo.chain import PlayChain, json_values
 from gateway.domain.eip3009 import (
     AUTHORIZATION_STATE,
     BALANCE_OF,
@@ -224,6 +224,37 @@ def missing_field(proxy, request, body):
     return 200, json.dumps(answer).encode()
 
 
+ZERO_HASH = "0x" + "0" * 64
+
+
+def preconfirmed(block_hash: str, *, reverted: bool = False) -> Callable:
+    """Return the fault of a node with Flashblocks whose transactions get into no block.
+
+    It has a receipt of each transaction that waits, or that a block of others holds already.
+    """
+
+    def fault(proxy, request, body):
+        node = proxy.chain.node
+        with node.lock:
+            key = bytes.fromhex(request["params"][0][2:])
+            found = node.find_mined(key)
+            if found is None:
+                block = node.preview()
+                waiting = [done for done in block.executed if done.transaction.hash == key]
+                found = (block, waiting[0]) if waiting else None
+            number = hex(node.head.number + 1)
+        if found is None:
+            return null(proxy, request, body)
+        receipt = json_values.receipt(*found)
+        for each in (receipt, *receipt["logs"]):
+            each.update(blockHash=block_hash, blockNumber=number)
+        if reverted:
+            receipt.update(status="0x0", logs=[])
+        return 200, _json(request, result=receipt)
+
+    return fault
+
+
 def wrong_chain(proxy, request, body):
     return 200, _json(request, result="0x1")
 
@@ -252,6 +283,8 @@ FAULTS = {
     "error": error,
     "garbage": garbage,
     "missing field": missing_field,
+    "zero hash": preconfirmed(ZERO_HASH),
+    "unknown hash": preconfirmed("0x" + "f1" * 32),
     "wrong chain": wrong_chain,
     "answer lost": answer_lost,
     "never lands": never_lands,

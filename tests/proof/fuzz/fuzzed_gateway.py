@@ -16,6 +16,7 @@ from gateway.demo.chain import PlayChain
 from tests.conftest import WALLET, Clock, ScriptedProvider, running
 from tests.proof.fuzz.asks import Ask
 from tests.proof.fuzz.parsers import scripted_chain
+from tests.proof.fuzz.rpc_answers import BLOCK_HASH
 
 _NOW = 4_000_000_000 - 300  # the payments of `asks` are in their window
 _MANY = "1000000000/1s"
@@ -33,7 +34,7 @@ class Truthful(KeepAliveProvider):
 
 
 class Liar(Truthful):
-    """Answers for receipts whatever is written down, and knows the block of any hash."""
+    """Answers for receipts whatever is written down, and knows the block of any number."""
 
     def __init__(self, chain: PlayChain) -> None:
         super().__init__(chain)
@@ -46,9 +47,10 @@ class Liar(Truthful):
         if request["method"] == "eth_getTransactionByHash":
             answer = {"jsonrpc": "2.0", "id": request["id"], "result": {}}
             return json.dumps(answer).encode()
-        if request["method"] == "eth_getBlockByHash":
+        number = request["params"][0] if request["method"] == "eth_getBlockByNumber" else ""
+        if number.startswith("0x"):
             answer = json.loads(await super()._post(json.dumps(request | _HEAD).encode()))
-            answer["result"]["hash"] = request["params"][0].lower()
+            answer["result"] |= {"number": number, "hash": BLOCK_HASH}
             return json.dumps(answer).encode()
         return await super()._post(data)
 

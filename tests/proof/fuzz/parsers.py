@@ -165,7 +165,7 @@ async def scripted_chain(*providers) -> Web3Chain:
         for place, provider in enumerate(providers, start=1)
     ]
     # Each answer is read, also where the one before it could be kept.
-    chain._fees.kept_s = chain._blocks.kept_s = 0.0
+    chain._fees.kept_s = 0.0
     return chain
 
 

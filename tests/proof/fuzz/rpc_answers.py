@@ -11,6 +11,9 @@ PAYER = "0x" + "11" * 20
 NONCE = "0x" + "22" * 32
 
 
+BLOCK_HASH = "0x" + "cd" * 32
+
+
 def _log(index: int, topics: list[str], data: str) -> dict:
     return {
         "address": BASE.token,
@@ -19,7 +22,7 @@ def _log(index: int, topics: list[str], data: str) -> dict:
         "blockNumber": "0x5",
         "transactionHash": HASH,
         "transactionIndex": "0x0",
-        "blockHash": "0x" + "cd" * 32,
+        "blockHash": BLOCK_HASH,
         "logIndex": hex(index),
         "removed": False,
     }
@@ -29,8 +32,12 @@ USED = _log(0, [AUTHORIZATION_USED_TOPIC, topic(PAYER), NONCE], "0x")
 PAID = _log(1, [TRANSFER_TOPIC, topic(PAYER), topic(WALLET)], "0x" + (20_000).to_bytes(32).hex())
 RECEIPT = {
     "transactionHash": HASH,
-    "blockHash": "0x" + "cd" * 32,
+    "blockHash": BLOCK_HASH,
     "blockNumber": "0x5",
+    # Of its block: a reader that is given this answer twice finds the block in it.
+    "number": "0x5",
+    "hash": BLOCK_HASH,
+    "timestamp": "0x65000000",
     "status": "0x1",
     "from": PAYER,
     "to": BASE.token,
@@ -40,7 +47,7 @@ RECEIPT = {
 }
 BLOCK = {
     "number": "0x5",
-    "hash": "0x" + "cd" * 32,
+    "hash": BLOCK_HASH,
     "timestamp": "0x65000000",
     "baseFeePerGas": "0x5f5e100",
     "transactions": [],

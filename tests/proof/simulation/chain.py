@@ -8,7 +8,7 @@ import attrs
 
 from gateway import CallReverted
 from gateway.chain.multicall import MULTICALL3
-from gateway.domain import Receipt
+from gateway.domain import Block, Receipt
 from tests.proof.simulation.token import Call, State, Token, read_batch, receipt_logs
 from tests.proof.simulation.world import EPOCH, World
 
@@ -17,6 +17,8 @@ _FIRST_BLOCKS = 10  # older than the gateway
 _QUIET_FEE = 10**7  # wei per gas
 _GAS_MONEY = 10**18
 _NUMBERS = ("nonce", "maxFeePerGas", "maxPriorityFeePerGas")  # of a signed transaction
+_RIGHT = 0.8  # of the preconfirmed receipts; the rest say "reverted"
+_ZERO_HASH = "0x" + "0" * 64
 _RAISE = 1.1  # a replacement must bid that much more
 
 
@@ -202,9 +204,32 @@ class SimulatedChain:
         return Receipt(
             tx_hash=transaction.hash,
             succeeded=succeeded,
-            block_number=number,
-            block_hash=block_hash,
+            block=Block(number=number, hash=block_hash, timestamp=timestamp),
             logs=receipt_logs(raw, index),
+        )
+
+    def preconfirm(self, transaction: Transaction) -> Receipt:
+        """Return what a node with Flashblocks says of a transaction before a block holds it.
+
+        It runs each alone on the newest block, so order and outcome may be others in the end, and
+        no block will have the hash.
+        """
+        dice, number = self.world.dice, self.head.number + 1
+        timestamp = self.head.timestamp + BLOCK_S
+        raw, succeeded, state = [], dice.random() < _RIGHT, self.state.copy()
+        for call in transaction.calls if succeeded else ():
+            try:
+                raw += self.token.run(call, state, timestamp, transaction.hash)
+            except CallReverted:
+                if transaction.is_atomic:
+                    raw, succeeded = [], False
+                    break
+        block_hash = dice.choice((_ZERO_HASH, self._name(number)))
+        return Receipt(
+            tx_hash=transaction.hash,
+            succeeded=succeeded,
+            block=Block(number=number, hash=block_hash, timestamp=timestamp),
+            logs=receipt_logs(raw, dice.randrange(4)),
         )
 
     def _calls_with_gas(self, transaction: Transaction) -> tuple[Call, ...] | None:

@@ -3,7 +3,6 @@
 import pytest
 
 from gateway.chain.decode import read_receipt
-from gateway.domain import Mined
 from gateway.testing.store.facts import tx_hash
 
 GAS = {"gasUsed": hex(100_000), "effectiveGasPrice": hex(5_000_000)}
@@ -17,7 +16,8 @@ def receipt(**facts):
         "status": "0x1",
         "logs": [],
     }
-    return read_receipt(raw | facts, tx_hash(1))
+    block = {"hash": tx_hash(2), "number": "0x7", "timestamp": "0x9"}
+    return read_receipt(raw | facts, block, tx_hash(1))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,5 @@ def receipt(**facts):
 def test_gas_is_told_apart_by_where_it_was_paid(facts, fee, gas, l1_fee):
     found = receipt(**facts)
     assert found.fee_wei == fee
-    mined = Mined.of(found, 9.0)
-    assert (mined.gas_wei, mined.l1_fee_wei) == (gas, l1_fee)
-    assert (mined.block_number, mined.succeeded, mined.at) == (7, True, 9.0)
+    assert (found.gas_wei, found.l1_fee_wei) == (gas, l1_fee)
+    assert (found.block.number, found.succeeded, found.block.timestamp) == (7, True, 9)

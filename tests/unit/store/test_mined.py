@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.domain import Mined
+from gateway.domain import Block, Receipt
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import SIGNER, settling, signed_transaction, tx_hash
 from tests.migrated_databases import put_database
@@ -22,8 +22,11 @@ async def row_of(store, wanted):
     return await store.operators.sum(read)
 
 
+BLOCK = Block(number=7, hash=tx_hash(7), timestamp=50)
+
+
 def mined(transaction, **facts):
-    return Mined(tx_hash=transaction.tx_hash, succeeded=True, block_number=7, **facts)
+    return Receipt(tx_hash=transaction.tx_hash, succeeded=True, block=BLOCK, **facts)
 
 
 async def test_once_a_version_of_a_nonce_is_known_the_others_are_not_asked_for(store):
@@ -34,9 +37,7 @@ async def test_once_a_version_of_a_nonce_is_known_the_others_are_not_asked_for(s
     await store.mark_mined(SIGNER, 1)
     assert set(await store.undated(9, [])) == {first.tx_hash, dearer.tx_hash}
     assert await store.undated(9, [first.tx_hash]) == [dearer.tx_hash]
-    await store.note_mined(mined(dearer, gas_wei=5, l1_fee_wei=1))
-    assert len(await store.undated(9, [])) == 2
-    await store.note_mined(mined(dearer, at=50.0))
+    await store.note_mined(mined(dearer, fee_wei=6, l1_fee_wei=1))
     assert await store.undated(9, []) == []
     row = await row_of(store, dearer.tx_hash)
     assert (row["gas_wei"], row["l1_fee_wei"], row["mined_at"]) == (5, 1, 50.0)
@@ -45,13 +46,13 @@ async def test_once_a_version_of_a_nonce_is_known_the_others_are_not_asked_for(s
 async def test_gas_that_no_column_holds_is_not_known(store):
     await settling(store)
     transaction = signed_transaction(0)
-    await store.note_mined(mined(transaction, gas_wei=2**63, l1_fee_wei=-1))
+    await store.note_mined(mined(transaction, fee_wei=2**63, l1_fee_wei=-1))
     row = await row_of(store, transaction.tx_hash)
     assert (row["gas_wei"], row["l1_fee_wei"], row["succeeded"]) == (None, None, 1)
 
 
 async def test_a_transaction_of_others_is_not_written_down(store):
-    await store.note_mined(Mined(tx_hash=tx_hash(99), succeeded=True, block_number=7))
+    await store.note_mined(Receipt(tx_hash=tx_hash(99), succeeded=True, block=BLOCK))
     assert (
         await store.operators.sum(
             lambda db: db.execute("SELECT count(*) FROM sent_transactions").fetchone()[0]
