@@ -5,7 +5,6 @@ Payments that a restart or a silent chain left open are driven again by the swee
 """
 
 import asyncio
-import itertools
 import time
 from collections.abc import Callable, Sequence
 
@@ -23,9 +22,6 @@ from gateway.payments.periodic import Periodic, always
 from gateway.payments.reconcile import Reconciler
 from gateway.signals import tell
 
-# Every fourth look also reads the state of the nonce, and is followed by sending again. The other
-# looks read only the receipt.
-_FULL_CHECK_EVERY = 4
 _log = structlog.get_logger()
 
 
@@ -33,11 +29,15 @@ _log = structlog.get_logger()
 class SettlementTiming:
     """How long drivers and the sweep wait, in seconds."""
 
-    # The pause after sending. It doubles after each look, up to `look_s`.
-    first_look_s: float = 0.1
+    # The pause between two looks at the receipt, while the buyer waits for the next block.
+    look_s: float = 0.25
 
-    # Half of Base's block time.
-    look_s: float = 1.0
+    # After this time, and as often from then on, a look also reads the state of the nonce, and is
+    # followed by sending again. Two of Base's blocks.
+    full_look_s: float = 4.0
+
+    # The pause between two looks from the first full look on.
+    late_look_s: float = 1.0
 
     # A driver stops after this time; the sweep starts another.
     drive_s: float = 30.0
@@ -137,23 +137,26 @@ class Settlements:
 
     async def _settle_until_closed(self, payment: Payment) -> None:
         """Send, then look at the chain until the outcome is known, even if sending fails."""
-        began_s = time.perf_counter()
+        began_s, timing, now = time.perf_counter(), self.timing, asyncio.get_running_loop().time
         tx_hash, has_failed = await self._submit(payment)
-        pause_s = self.timing.first_look_s
-        for look in itertools.count():
+        pause_s, unsent_pause_s = timing.look_s, timing.look_s
+        full_at = now() + timing.full_look_s
+        while True:
+            is_full = now() >= full_at
             try:
-                if await self._look_at_chain(payment, tx_hash, look):
+                if await self._look_at_chain(payment, tx_hash, is_full=is_full):
                     self._tell_settled(time.perf_counter() - began_s)
                     return
             except ChainUnavailable as error:
                 _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
             # A failed submit is repeated after every look, because the authorization expires soon.
-            if has_failed or _is_full_look(look):
+            if has_failed or is_full:
                 found, has_failed = await self._submit(payment)
                 tx_hash = found or tx_hash
-            await asyncio.sleep(pause_s)
-            most_s = self.timing.sweep_s if tx_hash is None else self.timing.look_s
-            pause_s = min(2 * pause_s, most_s)
+            if is_full:
+                pause_s, full_at = timing.late_look_s, now() + timing.full_look_s
+            await asyncio.sleep(unsent_pause_s if tx_hash is None else pause_s)
+            unsent_pause_s = min(2 * unsent_pause_s, timing.sweep_s)
 
     def _tell_settled(self, seconds: float) -> None:
         settler = type(self._settler).__module__.partition(".")[0]
@@ -170,7 +173,7 @@ class Settlements:
             _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
             return None, True
 
-    async def _look_at_chain(self, payment: Payment, tx_hash: str | None, look: int) -> bool:
+    async def _look_at_chain(self, payment: Payment, tx_hash: str | None, *, is_full: bool) -> bool:
         """Return whether the payment is closed now.
 
         Reads the receipt of the transaction that was sent. A full look, and every look without a
@@ -179,7 +182,7 @@ class Settlements:
         if tx_hash is not None and await self._reconciler.close_by_receipt(payment, tx_hash):
             _log.info("payment.settled", payment=payment.id, transaction=tx_hash)
             return True
-        if tx_hash is not None and not _is_full_look(look):
+        if tx_hash is not None and not is_full:
             return False
         return await self._reconciler.close(payment)
 
@@ -189,8 +192,3 @@ class Settlements:
             self._drivers.ensure(payment, self._settle_until_closed, drive_s=self.timing.drive_s)
         await self._failed.look()
         await self._settler.tend()
-
-
-def _is_full_look(look: int) -> bool:
-    """Whether this look also reads the state of the nonce, and is followed by sending again."""
-    return look % _FULL_CHECK_EVERY == _FULL_CHECK_EVERY - 1

@@ -368,7 +368,7 @@ async def test_an_attempt_that_hangs_is_cut_off_and_made_again(settings, provide
 def quick(gateway, chain):
     """Answer an unknown outcome soon, and look at the chain often."""
     gateway.services.payments.outcome_s = 0.2
-    gateway.services.settlements.timing = SettlementTiming(look_s=0.05)
+    gateway.services.settlements.timing = SettlementTiming(look_s=0.05, full_look_s=0.2)
     chain.set_automine(False)
 
 
