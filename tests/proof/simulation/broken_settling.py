@@ -3,6 +3,7 @@
 from typing import Any
 
 from gateway import CallReverted, Transfer, UnsignedTransaction
+from gateway.chain import decode
 from gateway.chain.signer import Signer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, BASE, word
 from gateway.payments import Reconciler, reconcile, refunds
@@ -60,6 +61,16 @@ def status_alone() -> Mutant:
     return Mutant(
         "trust receipt.status alone", ((Reconciler, "_settle_by", _settle_by),), (ONE_USE,)
     )
+
+
+def preconfirmed_counts() -> Mutant:
+    original = decode.read_receipt
+
+    def read_receipt(raw: Any, raw_block: Any, tx_hash: str) -> Any:
+        known = raw_block or {"number": "0x1", "timestamp": "0x1"}
+        return original(raw, known | {"hash": raw["blockHash"]}, tx_hash)
+
+    return Mutant("a receipt counts before its block", ((decode, "read_receipt", read_receipt),))
 
 
 def nonce_twice() -> Mutant:

@@ -26,6 +26,7 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "window-first": accepting.window_first,
     "spent-is-the-end": accepting.spent_is_the_end,
     "any-request": accepting.any_request,
+    "receipt-before-block": settling.preconfirmed_counts,
     "nonce-twice": settling.nonce_twice,
     "nonce-before-write": settling.nonce_before_write,
     "broadcast-before-row": settling.broadcast_before_row,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gateway import Block, CallReverted, ChainUnavailable, Receipt
+from gateway.chain import decode
 from gateway.chain.multicall import MULTICALL3
 from gateway.domain import Log, MinedTransfer
 from gateway.domain.eip3009 import (
@@ -51,6 +52,13 @@ class Node:
             if block.hash == block_hash and block.number <= tip.number:
                 return block
         raise ChainUnavailable("unknown block")
+
+    def numbered(self, number: int) -> MinedBlock | None:
+        """Return the block of a number in this endpoint's chain; None above its newest block."""
+        tip = self.tip()
+        if number >= tip.number:
+            return tip if number == tip.number else None
+        return self._chain.blocks[number]
 
 
 class FaultyRpc:
@@ -135,7 +143,7 @@ class FaultyRpc:
         answered = False
         for node in self._nodes:
             try:
-                found = await self._one(node, lambda node: node.tip().state.mined.get(tx_hash))
+                found = await self._read_receipt(node, tx_hash)
             except ChainUnavailable:
                 continue
             answered = True
@@ -145,6 +153,24 @@ class FaultyRpc:
                 return found
         if not answered:
             raise ChainUnavailable("silent")
+        return None
+
+    async def _read_receipt(self, node: Node, tx_hash: str) -> Receipt | None:
+        """Ask for a receipt and for the block of its number, as `Web3Chain` does."""
+        shown = await self._one(node, lambda node: self._show_receipt(node, tx_hash))
+        if shown is None:
+            return None
+        block = await self._one(node, lambda node: node.numbered(shown.block.number))
+        return decode.read_receipt(_raw_receipt(shown), _raw_block(block), tx_hash)
+
+    def _show_receipt(self, node: Node, tx_hash: str) -> Receipt | None:
+        mined = node.tip().state.mined.get(tx_hash)
+        if mined is not None or not self._world.preconfirmed:
+            return mined
+        for waiting in self._chain.pending:
+            is_it = waiting.hash == tx_hash
+            if is_it and self._world.strikes(self._world.preconfirmed, "receipt before its block"):
+                return self._chain.preconfirm(waiting)
         return None
 
     async def call(
@@ -233,6 +259,31 @@ class FaultyRpc:
 
 def _block(block: MinedBlock) -> Block:
     return Block(number=block.number, hash=block.hash, timestamp=block.timestamp)
+
+
+def _raw_block(block: MinedBlock | None) -> dict[str, str] | None:
+    if block is None:
+        return None
+    return {"number": hex(block.number), "hash": block.hash, "timestamp": hex(block.timestamp)}
+
+
+def _raw_receipt(receipt: Receipt) -> dict[str, Any]:
+    """Write a receipt as JSON-RPC does: production reads it."""
+    logs = [
+        {
+            "address": log.address,
+            "topics": log.topics,
+            "data": log.data.hex(),
+            "logIndex": hex(log.index),
+        }
+        for log in receipt.logs
+    ]
+    return {
+        "transactionHash": receipt.tx_hash,
+        "status": hex(receipt.succeeded),
+        "blockHash": receipt.block.hash,
+        "logs": logs,
+    }
 
 
 def _is_of_nonce(log: Log, who: str, nonce: str) -> bool:

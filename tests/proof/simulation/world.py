@@ -49,6 +49,8 @@ class World:
         self.dice = random.Random(seed)
         self.loop = VirtualLoop()
         self.odds = Odds.draw(self.dice)
+        # How often an endpoint has the receipt of a transaction that waits (Flashblocks).
+        self.preconfirmed = random.Random(f"flashblocks {seed}").choice((0.0, 0.0, 0.3, 0.9))
         self.faults: Counter[str] = Counter()
         self.is_healed = False
         self.silent_until = 0.0  # of the loop's time: no endpoint answers before
