@@ -101,6 +101,7 @@ class Refunds:
         self._store = store
         self._ledger = store.refunds
         self._chain: Chain = context.chain
+        self._journal = context.journal
         self._settings = context.settings
         self._now = context.now
         self._secret = secret
@@ -188,6 +189,10 @@ class Refunds:
 
     async def problem_of(self, case: RefundCase) -> str | None:
         """Return why a refund cannot be sent now, or None; writes nothing."""
+        return await self._wait_reason(case) or await self._refusal(case)
+
+    async def _wait_reason(self, case: RefundCase) -> str | None:
+        """Return what a refund waits for, or None. It goes on once that has changed."""
         if case.needs_address:
             return missing_address(case)
         if case.sender not in (None, self.address):
@@ -197,15 +202,34 @@ class Refunds:
                 f"The refund key {self.address} has too little ETH, or gas is over the cap. "
                 "Send it some ETH, or wait until gas is cheaper."
             )
+        # Counted first: what is mined between the two questions is subtracted twice.
+        on_its_way = await self._units_on_their_way(case)
+        holds = await self._chain.call_uint(BALANCE_OF + word(self.address))
+        if holds - on_its_way < case.amount_units:
+            others = f" for others than {on_its_way / 10**6:g} on their way" if on_its_way else ""
+            return (
+                f"The refund key {self.address} holds only {holds / 10**6:g} USDC{others}. "
+                "Send it some USDC."
+            )
+        return None
+
+    async def _units_on_their_way(self, case: RefundCase) -> int:
+        """Return what other refunds will take from the key: signed, and not mined yet."""
+        count = await self._chain.transaction_count(self.address)
+        unmined = await self._journal.unmined(self.address)
+        waiting = {payment.id for payment, sent in unmined if sent.nonce >= count}
+        refunds = await self._ledger.cases(PaymentState.REFUNDING)
+        return sum(
+            other.amount_units
+            for other in refunds
+            if other.payment.id in waiting and other.payment.id != case.payment.id
+        )
+
+    async def _refusal(self, case: RefundCase) -> str | None:
+        """Return why the token refuses a refund for which the key has the money, or None."""
         try:
             await self._signer.simulate(self._build_call(case))
         except CallReverted as refusal:
-            holds = await self._chain.call_uint(BALANCE_OF + word(self.address))
-            if holds < case.amount_units:
-                return (
-                    f"The refund key {self.address} holds only {holds / 10**6:g} USDC. "
-                    "Send it some USDC."
-                )
             return f"The token refuses it: {refusal}"
         return None
 
@@ -224,14 +248,20 @@ class Refunds:
             await self._submit(case)
 
     async def _follow(self, case: RefundCase) -> None:
-        """Close a refund whose nonce is spent; send any other refund again."""
+        """Close a refund whose nonce is spent; send any other refund again.
+
+        What was sent may have been mined in vain, such as without the money for it. Then it is
+        signed again once the key has the money, and fails if the token refuses it all the same.
+        """
         block, signed = await self._chain.head(), self._sign(case)
         if await is_spent(self._chain, signed, block):
             await self._close(case, signed, block)
-        elif case.sender != self.address:
-            await self._ledger.note_problem(case.payment.id, await self.problem_of(case))
-        elif await self._submit(case) is None:
-            await self._give_up(case)
+        elif case.sender == self.address and await self._signer.resend(case.payment):
+            return
+        elif problem := await self._wait_reason(case):
+            await self._ledger.note_problem(case.payment.id, problem)
+        elif await self._submit(case) is None and (problem := await self._refusal(case)):
+            await self._give_up(case, problem)
 
     async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
         """Write down the transaction that spent the nonce. Only our key can have signed for it."""
@@ -246,15 +276,13 @@ class Refunds:
             await self._ledger.fail(case.payment.id, problem, now=self._now())
             return
         tx_hash = event.receipt.tx_hash
+        await self._store.note_mined(event.receipt)
         await self._ledger.end(case.payment.id, tx_hash, now=self._now())
         _log.info("refund.paid", task=case.task_id, transaction=tx_hash)
 
-    async def _give_up(self, case: RefundCase) -> None:
+    async def _give_up(self, case: RefundCase, problem: str) -> None:
         """Leave a refund that the token refuses to the operator, once no endpoint can lag."""
-        problem = await self.problem_of(case)
-        if problem is None or await is_spent(
-            self._chain, self._sign(case), await self._chain.head()
-        ):
+        if await is_spent(self._chain, self._sign(case), await self._chain.head()):
             return
         if self._now() - case.updated_at < self.timing.lag_s:
             await self._ledger.note_problem(case.payment.id, problem)

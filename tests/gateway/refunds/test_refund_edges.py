@@ -20,7 +20,8 @@ from tests.gateway.refunds.test_refunds import (
     case_of,
     late,
     refund_of,
-    spend_all,
+    spend,
+    tell_token,
     until_problem,
     until_state,
 )
@@ -80,9 +81,12 @@ async def refused_by_the_token(gateway, payer, provider, chain, refund_key) -> t
     signed = transfer_calldata(refunds._sign(await case_of(gateway, task)))
     for tx_hash in await sent_hashes(gateway):
         chain.drop(tx_hash)
-    spend_all(chain, refund_key)
+    chain.set_automine(True)
+    spend(chain, refund_key, 0)
+    tell_token(chain, "blacklist", payer.account.address)
     await refunds.sweep()
     assert await state_of(gateway, task) == "refund_failed"
+    tell_token(chain, "unBlacklist", payer.account.address)
     return task, signed
 
 

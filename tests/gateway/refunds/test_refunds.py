@@ -244,34 +244,93 @@ async def test_a_rejected_refund_is_not_paid_until_it_is_approved(
         await until_state(gateway, task, "refunded")
 
 
+async def test_refunds_wait_for_money_that_others_have_not_left(
+    settings, provider, chain, clock, refund_key
+):
+    """Three are due and the key holds two: no transaction is spent on the third."""
+    spend(chain, refund_key, 1_000_000 - 2 * PRICE)
+    async with running(settings, provider, now=clock) as gateway:
+        tasks = [await fail_once(gateway, Payer(chain), provider) for _ in range(3)]
+        await gateway.services.refunds.close()
+        for task in tasks:
+            await approve(gateway, task)
+        chain.set_automine(False)
+        for _ in range(2):
+            await gateway.services.refunds.sweep()
+        states = [(await refund_of(gateway, task))["state"] for task in tasks]
+        assert states == ["refunding", "refunding", "refund_due"]
+        assert "holds only 0.04 USDC" in (await case_of(gateway, tasks[2])).problem
+        chain.set_automine(True)
+        gateway.services.refunds.start()
+        for task in tasks[:2]:
+            await until_state(gateway, task, "refunded")
+        await until_problem(gateway, tasks[2], "holds only 0 USDC")
+        chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
+        await until_state(gateway, tasks[2], "refunded")
+    assert await reverted(chain, refund_key) == 0
+
+
+async def reverted(chain, account) -> int:
+    """Return how many of an account's mined transactions reverted."""
+    return sum(
+        done.receipt.state_root == b""
+        and done.transaction.sender == bytes.fromhex(account.address[2:])
+        for block in chain.node.between(0, chain.block.number)
+        for done in block.executed
+    )
+
+
+async def without_its_money(gateway, payer, provider, chain, refund_key) -> dict:
+    """Begin a refund whose nonce goes to a transaction that takes the key's money."""
+    task = await late(gateway, payer, provider, chain)
+    await approve(gateway, task)
+    await until_state(gateway, task, "refunding")
+    await gateway.services.refunds.close()
+    sent = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
+    for row in sent:
+        chain.rpc.result("anvil_dropTransaction", row["tx_hash"])
+    chain.set_automine(True)
+    spend(chain, refund_key, chain.usdc_balance(refund_key.address))
+    gateway.services.refunds.timing = RefundTiming(sweep_s=0.05, lag_s=0.0)
+    gateway.services.refunds.start()
+    return task
+
+
+async def test_a_refund_that_lost_its_money_goes_on_after_a_top_up(
+    settings, provider, payer, chain, clock, refund_key
+):
+    async with running(settings, provider, now=clock) as gateway:
+        task = await without_its_money(gateway, payer, provider, chain, refund_key)
+        await until_problem(gateway, task, "holds only 0 USDC")
+        assert (await refund_of(gateway, task))["state"] == "refunding"
+        chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(payer.account.address) == 100_000_000
+
+
 async def test_a_refund_that_the_token_refuses_ends_with_its_reason(
     settings, provider, payer, chain, clock, refund_key
 ):
-    """Its nonce went to another transaction, and the key's money is gone meanwhile."""
     async with running(settings, provider, now=clock) as gateway:
-        gateway.services.refunds.timing = RefundTiming(sweep_s=0.05, lag_s=0.0)
-        task = await late(gateway, payer, provider, chain)
-        await approve(gateway, task)
-        await until_state(gateway, task, "refunding")
-        await gateway.services.refunds.close()
-        sent = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
-        for row in sent:
-            chain.rpc.result("anvil_dropTransaction", row["tx_hash"])
-        spend_all(chain, refund_key)
-        gateway.services.refunds.start()
+        task = await without_its_money(gateway, payer, provider, chain, refund_key)
+        tell_token(chain, "blacklist", payer.account.address)
+        chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
         await until_state(gateway, task, "refund_failed")
-        assert "holds only 0 USDC" in (await case_of(gateway, task)).problem
-        chain.fund(refund_key.address, eth_wei=10**18, usdc_units=PRICE)
+        assert "The token refuses it" in (await case_of(gateway, task)).problem
+        tell_token(chain, "unBlacklist", payer.account.address)
         await approve(gateway, task)
         await until_state(gateway, task, "refunded")
     assert chain.usdc_balance(payer.account.address) == 100_000_000
 
 
-def spend_all(chain, account) -> None:
-    """Send the key's money elsewhere with the nonce of its refund."""
-    everything = chain.usdc_balance(account.address)
-    data = call_data("transfer", ["address", "uint256"], FAUCET_ADDRESS, everything)
-    chain.set_automine(True)
+def tell_token(chain, name, account) -> None:
+    """Call a function of the token that only Circle may call of the real one."""
+    chain.send_transaction(FAUCET_KEY, chain.usdc, call_data(name, ["address"], account))
+
+
+def spend(chain, account, units) -> None:
+    """Send the key's money elsewhere with its next nonce."""
+    data = call_data("transfer", ["address", "uint256"], FAUCET_ADDRESS, units)
     chain.send_transaction(account.key, chain.usdc, data)
 
 
