@@ -1,19 +1,20 @@
 """Finds out what mined transactions of the gateway's keys cost, and when they were mined.
 
-A settlement's receipt is read while the buyer waits, and its gas is written down with it. The rest
-is read here, in the background: the block's time, and the receipts of refunds.
+The receipts of settlements and refunds are written down where they are read. Those that nobody
+else reads are read here, in the background: of transactions that another one overtook.
 """
 
-import structlog
+import asyncio
 
 from gateway.contracts import Chain, Store
 
-# In one pass. Each takes two calls at most.
+# Sales need the same endpoint: so many are asked for in a row, two calls each, and then a rest
+# follows, in seconds. A thousand take a minute.
 _MOST_AT_ONCE = 20
+_REST_S = 1.0
 # A transaction without a receipt was replaced by another, or is older than what endpoints keep.
 _MOST_LOOKS = 3
 _MOST_REMEMBERED = 2_000
-_log = structlog.get_logger()
 
 
 class GasRecords:
@@ -22,19 +23,23 @@ class GasRecords:
     def __init__(self, store: Store, chain: Chain) -> None:
         self._store = store
         self._chain = chain
+        self.rest_s = _REST_S
         # By hash: how often a transaction had no receipt.
         self._looks: dict[str, int] = {}
 
     async def look(self) -> None:
-        """Complete some transactions, the newest first. Raises `ChainUnavailable`."""
-        given_up = [tx_hash for tx_hash, looks in self._looks.items() if looks >= _MOST_LOOKS]
-        for tx_hash in await self._store.undated(_MOST_AT_ONCE, given_up):
-            receipt = await self._chain.receipt(tx_hash)
-            if receipt is None:
-                self._count_look(tx_hash)
-                continue
-            await self._store.note_mined(receipt)
-            self._looks.pop(tx_hash, None)
+        """Complete every transaction that can be, the newest first. Raises `ChainUnavailable`."""
+        asked = [tx_hash for tx_hash, looks in self._looks.items() if looks >= _MOST_LOOKS]
+        while undated := await self._store.undated(_MOST_AT_ONCE, asked):
+            for tx_hash in undated:
+                receipt = await self._chain.receipt(tx_hash)
+                if receipt is None:
+                    self._count_look(tx_hash)
+                    asked.append(tx_hash)
+                else:
+                    await self._store.note_mined(receipt)
+                    self._looks.pop(tx_hash, None)
+            await asyncio.sleep(self.rest_s)
 
     def _count_look(self, tx_hash: str) -> None:
         self._looks[tx_hash] = self._looks.get(tx_hash, 0) + 1

@@ -9,6 +9,12 @@ from gateway.store.sql import Connection, none_of
 _MOST_WEI = 2**63
 
 
+# A transaction `s` that was mined and whose block's time is not known: one for each nonce.
+UNDATED = """s.mined = 1 AND s.mined_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM sent_transactions o WHERE o.signer = s.signer AND o.nonce = s.nonce
+        AND (o.mined_at IS NOT NULL OR (o.sent_at, o.tx_hash) > (s.sent_at, s.tx_hash)))"""
+
+
 def note_mined(db: Connection, mined: Receipt) -> None:
     """Note what a receipt said about a transaction of ours; do nothing for another's."""
     db.execute(

@@ -6,6 +6,7 @@ gas in wei, and what goes out is negative. NULL is unknown.
 
 import attrs
 
+from gateway.store.mined import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
 # Sums of wei are added up in two parts: nine ETH exceed 64 bits.
@@ -32,14 +33,19 @@ _REFUNDS = f"""
     FROM payments p JOIN refunds r ON r.payment_id = p.id JOIN tasks t ON t.payment_id = p.id
         JOIN payment_events e ON e.payment_id = p.id AND e.new_state = 'refunded'
     WHERE p.state = 'refunded' AND e.at >= :since AND e.at < :until"""  # noqa: S608 - constants
-_GAS = f"""
-    SELECT s.mined_at, 'gas', t.id, t.slug, t.provider,
-        CASE WHEN r.sender = s.signer THEN 'refund' ELSE {_FLOW} END, s.signer, s.tx_hash,
+_MINED = """
+    SELECT {at}, 'gas', t.id, t.slug, t.provider,
+        CASE WHEN r.sender = s.signer THEN 'refund' ELSE {flow} END, s.signer, s.tx_hash,
         s.mined_block, NULL, -(s.gas_wei + coalesce(s.l1_fee_wei, 0)), NULL, NULL,
-        CASE s.succeeded WHEN 0 THEN 'reverted' ELSE 'mined' END, {_PAID_TX}, NULL, NULL
+        CASE s.succeeded WHEN 0 THEN 'reverted' ELSE 'mined' END, {paid_tx}, NULL, NULL
     FROM sent_transactions s JOIN payments p ON p.id = s.payment_id
         JOIN tasks t ON t.payment_id = p.id LEFT JOIN refunds r ON r.payment_id = p.id
-    WHERE s.mined_at >= :since AND s.mined_at < :until"""  # noqa: S608 - constants
+    WHERE {at} >= :since AND {at} < :until AND {which}"""
+# One whose block's time is not known yet stands at the time when it was sent.
+_GAS = " UNION ALL ".join(
+    _MINED.format(at=at, flow=_FLOW, paid_tx=_PAID_TX, which=which)
+    for at, which in (("s.mined_at", "s.mined_at IS NOT NULL"), ("s.sent_at", UNDATED))
+)
 _RESULTS = f"""
     SELECT t.completed_at, 'vendor', t.id, t.slug, t.provider, {_FLOW}, '', NULL, NULL,
         NULL, NULL, -t.cost_micros,

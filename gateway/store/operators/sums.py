@@ -6,12 +6,14 @@ They run on the read-only connection. Each reads an index that holds all it need
 
 import attrs
 
+from gateway.store.mined import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
 # Of so many of the newest results the times are looked at.
 _TIMED = 500
 # Sums of wei are added up in two parts: one of 100,000 transactions may exceed 64 bits.
 _GIGA = 10**9
+_WEI = "s.gas_wei + coalesce(s.l1_fee_wei, 0)"
 
 
 @attrs.frozen(kw_only=True)
@@ -157,12 +159,16 @@ def seconds_to_result(db: Connection, slug: str, since: float) -> list[float]:
 
 
 def gas(db: Connection, since: float) -> GasSum:
-    """Return what the transactions cost that were mined since a moment."""
+    """Return what the transactions cost that were mined since a moment.
+
+    One whose block's time is not known counts from when it was sent.
+    """
     row = db.execute(
         f"""SELECT count(*), count(wei), sum(wei / {_GIGA}), sum(wei % {_GIGA})
-            FROM (SELECT gas_wei + coalesce(l1_fee_wei, 0) AS wei FROM sent_transactions
-                  WHERE mined_at >= ?) AS mined""",  # noqa: S608 - constants only
-        (since,),
+            FROM (SELECT {_WEI} AS wei FROM sent_transactions s WHERE s.mined_at >= ?
+                  UNION ALL SELECT {_WEI} FROM sent_transactions s
+                  WHERE s.sent_at >= ? AND {UNDATED}) AS mined""",  # noqa: S608 - constants only
+        (since, since),
     ).fetchone()
     return GasSum(
         transactions=row[0],

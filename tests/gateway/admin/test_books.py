@@ -14,6 +14,7 @@ from gateway.admin.books.reconcile import reconcile
 from gateway.admin.books.span import begin_of, read_span
 from gateway.admin.books.sums import read_days, read_endpoints
 from gateway.errors import WrongValue
+from gateway.store.operators.sums import gas as gas_since
 from tests.conftest import WALLET, buy
 from tests.gateway.admin.operator import actions_of, log_in, post, text_of
 from tests.operator_history import Sale, add_sale
@@ -101,6 +102,23 @@ async def test_page_json_and_csv_tell_the_same(gateway):
     assert [line["taken_usdc"] for line in body["lines"]] == ["0", "0.02", "1.5"]
     for said in ("1.52", "0.02 owed at the end", "every cost known", "2026-03-02"):
         assert said in page
+
+
+async def test_gas_that_is_not_read_yet_is_reported_as_unknown(gateway):
+    await remember(gateway, Sale(at=NOON, gas_wei=10**13), Sale(at=NOON, gas_wei=10**13))
+
+    def forget(db) -> None:
+        db.execute(
+            """UPDATE sent_transactions SET gas_wei = NULL, l1_fee_wei = NULL, mined_at = NULL
+               WHERE payment_id = 1"""
+        )
+
+    await gateway.services.store.operators.write(forget)
+    for read in (read_days, read_endpoints):
+        total = (await read(gateway.services.desk, SPAN)).total
+        assert (total.gas_wei, total.gas_unknown) == (10**13, 1)
+    gas = await gateway.services.store.operators.sum(gas_since, NOON - 1)
+    assert (gas.transactions, gas.unknown, gas.wei) == (2, 1, 10**13)
 
 
 async def test_a_cost_that_nobody_told_leaves_the_margin_open(gateway):

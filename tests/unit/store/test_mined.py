@@ -3,6 +3,7 @@
 import pytest
 
 from gateway.domain import Block, Receipt
+from gateway.payments.gas_records import GasRecords
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import SIGNER, settling, signed_transaction, tx_hash
 from tests.migrated_databases import put_database
@@ -41,6 +42,24 @@ async def test_once_a_version_of_a_nonce_is_known_the_others_are_not_asked_for(s
     assert await store.undated(9, []) == []
     row = await row_of(store, dearer.tx_hash)
     assert (row["gas_wei"], row["l1_fee_wei"], row["mined_at"]) == (5, 1, 50.0)
+
+
+async def test_a_backlog_is_read_in_one_look(store):
+    """A hundred and twenty-five nonces, one of which no endpoint knows a receipt of."""
+    task = await settling(store)
+    for nonce in range(1, 125):
+        await store.add_replacement(task.payment.id, signed_transaction(nonce))
+    await store.mark_mined(SIGNER, 125)
+    lost = signed_transaction(7).tx_hash
+
+    class Known:
+        async def receipt(self, wanted):
+            return None if wanted == lost else Receipt(tx_hash=wanted, succeeded=True, block=BLOCK)
+
+    records = GasRecords(store, Known())
+    records.rest_s = 0.0
+    await records.look()
+    assert await store.undated(200, []) == [lost]
 
 
 async def test_gas_that_no_column_holds_is_not_known(store):
