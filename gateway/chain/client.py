@@ -152,23 +152,21 @@ class Web3Chain:
 
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
         """Call the token and return one uint256; another length than 32 bytes is no answer."""
-        where: Any = "latest" if at is None else {"blockHash": at.hash}
+        call = self._call_object(data)
 
         async def ask(endpoint: Endpoint) -> int:
-            return uint(
-                read_bytes(await endpoint.request("eth_call", self._call_object(data), where))
-            )
+            return uint(read_bytes(await endpoint.request("eth_call", call, _where(at))))
 
         return await self._rpc.ask_in_order(ask)
 
     def _call_object(self, data: bytes, to: str | None = None) -> dict[str, str]:
         return {"to": to or self._network.token, "data": "0x" + data.hex()}
 
-    async def code(self, address: str) -> bytes:
-        """Return an account's code at the newest block."""
+    async def code(self, address: str, *, at: Block | None = None) -> bytes:
+        """Return an account's code at the newest block, or at the block `at`."""
 
         async def ask(endpoint: Endpoint) -> bytes:
-            return read_bytes(await endpoint.request("eth_getCode", address, "latest"))
+            return read_bytes(await endpoint.request("eth_getCode", address, _where(at)))
 
         return await self._rpc.ask_in_order(ask)
 
@@ -225,9 +223,9 @@ class Web3Chain:
         """Return an account's wei."""
         return await self._request_number("eth_getBalance", address, "latest")
 
-    async def transaction_count(self, address: str) -> int:
-        """Return the nonce after an account's last mined transaction."""
-        return await self._request_number("eth_getTransactionCount", address, "latest")
+    async def transaction_count(self, address: str, *, at: Block | None = None) -> int:
+        """Return the nonce after an account's last mined transaction, or after the block `at`."""
+        return await self._request_number("eth_getTransactionCount", address, _where(at))
 
     async def fees(self) -> tuple[int, int]:
         """Return (base fee of the newest block, priority fee to bid), in wei per gas.
@@ -262,11 +260,16 @@ class Web3Chain:
         with contextlib.suppress(CallReverted):
             await self._rpc.ask_everywhere(ask)
 
-    async def _request_number(self, method: str, *params: str) -> int:
+    async def _request_number(self, method: str, *params: Any) -> int:
         async def ask(endpoint: Endpoint) -> int:
             return int(await endpoint.request(method, *params), 16)
 
         return await self._rpc.ask_in_order(ask)
+
+
+def _where(block: Block | None) -> Any:
+    """Return the parameter that names the block of a read (EIP-1898)."""
+    return "latest" if block is None else {"blockHash": block.hash}
 
 
 def _is_known(details: str | None) -> bool:

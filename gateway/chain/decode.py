@@ -60,6 +60,7 @@ def read_receipt(raw: Any, raw_block: Any, tx_hash: str) -> Receipt | None:
         succeeded=int(raw["status"], 16) == 1,
         block=read_block(raw_block),
         logs=tuple(_read_log(log) for log in raw["logs"]),
+        gas_used=None if raw.get("gasUsed") is None else read_count(raw["gasUsed"]),
         fee_wei=_read_fee(raw),
         l1_fee_wei=_read_l1_fee(raw),
     )

@@ -12,7 +12,7 @@ from gateway.chain.multicall import MULTICALL3, aggregate3
 from gateway.chain.signatures import recover_signer
 from gateway.chain.signer import Call
 from gateway.contracts.chain import Chain
-from gateway.domain import Authorization
+from gateway.domain import Authorization, Block
 from gateway.domain.eip3009 import (
     Network,
     authorization_digest,
@@ -88,14 +88,14 @@ def unwrap_authorization(authorization: Authorization) -> Authorization:
     return attrs.evolve(authorization, signature=deployment.signature)
 
 
-async def has_code(authorization: Authorization, chain: Chain) -> bool:
+async def has_code(authorization: Authorization, chain: Chain, *, at: Block | None = None) -> bool:
     """Tell whether code decides about this payer's signature, now or after its deployment.
 
     Such an account can make a settlement revert after every check.
     """
     if unwrap_signature(authorization.signature) is not None:
         return True
-    return bool(await chain.code(authorization.sender))
+    return bool(await chain.code(authorization.sender, at=at))
 
 
 def key_call(authorization: Authorization, network: Network) -> Call:

@@ -64,8 +64,11 @@ class Chain(Protocol):
         """
         ...
 
-    async def code(self, address: str) -> bytes:
-        """Return an account's code at the newest block. A plain key's account has none."""
+    async def code(self, address: str, *, at: Block | None = None) -> bytes:
+        """Return an account's code, at the newest block or at the block `at`.
+
+        A plain key's account has none.
+        """
         ...
 
     async def safe_head(self) -> Block:
@@ -101,8 +104,8 @@ class Chain(Protocol):
         """Return an account's balance in wei."""
         ...
 
-    async def transaction_count(self, address: str) -> int:
-        """Return the nonce after an account's last mined transaction."""
+    async def transaction_count(self, address: str, *, at: Block | None = None) -> int:
+        """Return the nonce after an account's last mined transaction, or after the block `at`."""
         ...
 
     async def fees(self) -> tuple[int, int]:

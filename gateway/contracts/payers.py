@@ -44,7 +44,9 @@ class FailedSettlement:
     tx_hash: str
     at: float
     failure: str
-    """`wallet`, `spent`, `drained`, or `unexplained`."""
+    """`wallet`, `spent` and `drained` are the payer's doing. `late`: mined after it had expired.
+    `burned`: a batch of which some payer used up gas. `unexplained`: none of these is shown.
+    """
     fee_wei: int
 
 
@@ -58,8 +60,8 @@ class PayerRecords(Protocol):
     async def failure_of(self, payer: str, *, since: float) -> FailedSettlement | None:
         """Return the newest failure that bars a payer from x402; None where there is none.
 
-        A failure counts until the payment is settled after all, or the operator lifts it; one
-        that is `unexplained` bars no payer.
+        A failure counts until the payment is settled after all, or the operator lifts it; only
+        a cause that is the payer's bars it.
         """
         ...
 
@@ -72,7 +74,14 @@ class PayerRecords(Protocol):
         ...
 
     async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
-        """Return our mined settlements whose receipt was not looked at, of unpaid payments."""
+        """Return our mined settlements whose receipt was not looked at, whether paid or not.
+
+        A batch comes with each of its unpaid payments.
+        """
+        ...
+
+    async def unjudged_batches(self) -> list[SignedTransaction]:
+        """Return our mined batches whose receipt was not looked at, whatever was paid."""
         ...
 
     async def judge(

@@ -37,6 +37,8 @@ class Receipt:
     block: Block
     """The canonical block, as the endpoint of the receipt returned it."""
     logs: tuple[Log, ...] = ()
+    gas_used: int | None = None
+    """None if the endpoint does not say."""
     fee_wei: int | None = None
     """What the sender paid for gas, the L1 part included, or None if the endpoint does not say."""
     l1_fee_wei: int | None = None

@@ -1,31 +1,60 @@
-"""Finds settlements of ours that reverted in a block, and whether the payer caused the revert.
+"""Finds settlements of ours that reverted in a block, what they cost, and who caused it.
 
-A revert costs gas and moves no money. If the facts at its block show that the payer caused it,
-`exposure` bars the payer from x402 for a day.
+A revert costs gas and moves no money. It counts for the hour's gas unless a cause is shown that
+burns little. If the facts at its block show that the payer caused it, `exposure` bars the payer
+from x402 for a day.
 """
 
 import asyncio
 import itertools
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
+import attrs
 import structlog
 
 from gateway.chain.smart_wallets import has_code
 from gateway.contracts import Chain, Clock, SignedTransaction, Store
 from gateway.contracts.payers import FailedSettlement
 from gateway.domain import Authorization, Payment, Receipt
-from gateway.domain.eip3009 import BALANCE_OF, Network, word
+from gateway.domain.eip3009 import BALANCE_OF, Network, usual_gas, word
 from gateway.errors import ChainUnavailable
 from gateway.payments.authorizations import find_transfer, is_spent
+from gateway.payments.cutoff import last_block_before
 
 # After this many seconds no endpoint lags behind. A nonce without a receipt was then used up by a
 # transaction that we do not know. If there is a receipt, most endpoints have dropped the state at
 # its block by then, so the revert stays unexplained.
 _GIVE_UP_S = 600.0
+# A payer without code was looked at so many seconds before a transaction was signed, at most.
+_CHECKED_S = 10.0
 _log = structlog.get_logger()
 
 
+@attrs.frozen
+class _Mined:
+    """The version of a nonce that was mined."""
+
+    transaction: SignedTransaction
+    receipt: Receipt
+    first_sent_at: float = attrs.field(kw_only=True)
+
+    @property
+    def is_burned(self) -> bool:
+        """Whether more gas was used than the token's own code uses; unknown counts as used."""
+        gas_used = self.receipt.gas_used
+        return gas_used is None or gas_used > usual_gas(self.transaction.payments)
+
+    @property
+    def fee_wei(self) -> int:
+        """What it cost, at most where the receipt does not say."""
+        if self.receipt.fee_wei is not None:
+            return self.receipt.fee_wei
+        return self.transaction.most_wei * self.transaction.payments
+
+
 class FailedSettlements:
-    """Reads the receipt of every mined settlement whose payment is not settled."""
+    """Reads the receipt of every mined settlement that may have failed."""
 
     def __init__(
         self,
@@ -50,38 +79,72 @@ class FailedSettlements:
         )
         for _, group in same_nonce:
             versions = list(group)
-            try:
-                await self._judge(versions)
-            except ChainUnavailable as error:
-                payment, _ = versions[0]
-                _log.warning("settlement.not_judged", payment=payment.id, error=error.message)
+            await self._try(self._judge(versions[0][0], [one for _, one in versions]))
+        batches = await self._store.payers.unjudged_batches()
+        for _, same in itertools.groupby(batches, lambda one: (one.signer, one.nonce)):
+            await self._try(self._judge_batch(list(same)))
 
-    async def _judge(self, versions: list[tuple[Payment, SignedTransaction]]) -> None:
-        """Look for the receipt of the version of a nonce that was mined: one at most.
+    async def _try(self, judging: Coroutine[Any, Any, None]) -> None:
+        try:
+            await judging
+        except ChainUnavailable as error:
+            _log.warning("settlement.not_judged", error=error.message)
 
-        All are of one payment. A batch succeeds although calls in it failed, so its status alone
-        says nothing about a payment.
-        """
-        for payment, transaction in versions:
+    async def _find_mined(self, versions: Sequence[SignedTransaction]) -> _Mined | None:
+        """Return the version of a nonce that was mined, one at most, and write down its receipt."""
+        for transaction in versions:
             receipt = await self._chain.receipt(transaction.tx_hash)
-            if receipt is None:
-                continue
-            failure = None
-            await self._store.note_mined(receipt)
-            if not self._has_paid(payment, transaction, receipt):
-                failure = await self._explain_failure(payment, transaction, receipt)
-                _log.warning(
-                    "settlement.reverted",
-                    payment=payment.id,
-                    payer=payment.payer,
-                    transaction=transaction.tx_hash,
-                    cause=failure.failure,
-                )
-            await self._store.payers.judge(transaction, failure, payment.id)
+            if receipt is not None:
+                await self._store.note_mined(receipt)
+                return _Mined(transaction, receipt, first_sent_at=versions[0].sent_at)
+        return None
+
+    async def _judge(self, payment: Payment, versions: Sequence[SignedTransaction]) -> None:
+        """Judge what one payment has to do with a nonce.
+
+        A batch succeeds although calls in it failed, so its status alone says nothing about a
+        payment.
+        """
+        newest, mined = versions[-1], await self._find_mined(versions)
+        if mined is None:
+            if self._is_long_ago(newest):
+                await self._store.payers.judge(newest, None, payment.id)
             return
-        payment, newest = versions[-1]
-        if self._is_long_ago(newest):
-            await self._store.payers.judge(newest, None, payment.id)
+        failure = None
+        if not self._has_paid(payment, mined.transaction, mined.receipt):
+            failure = await self._explain_failure(payment, mined)
+            _log.warning(
+                "settlement.reverted",
+                payment=payment.id,
+                payer=payment.payer,
+                transaction=mined.receipt.tx_hash,
+                cause=failure.failure,
+            )
+        await self._store.payers.judge(mined.transaction, failure, payment.id)
+
+    async def _judge_batch(self, versions: Sequence[SignedTransaction]) -> None:
+        """Judge what a batch has cost as a whole.
+
+        Multicall3 lets calls fail, so the whole is undone only if a payer's code used up the gas.
+        What one burned that succeeded is written down with its receipt.
+        """
+        newest, mined = versions[-1], await self._find_mined(versions)
+        if mined is None:
+            if self._is_long_ago(newest):
+                await self._store.payers.judge(newest, None)
+        elif mined.receipt.succeeded:
+            await self._store.payers.judge(mined.transaction, None)
+        else:
+            fee_wei = mined.fee_wei
+            _log.warning("settlement.batch_burned", transaction=newest.tx_hash, fee_wei=fee_wei)
+            failure = FailedSettlement(
+                payer="",
+                tx_hash=mined.receipt.tx_hash,
+                at=self._now(),
+                failure="burned",
+                fee_wei=fee_wei,
+            )
+            await self._store.payers.judge(mined.transaction, failure)
 
     def _has_paid(self, payment: Payment, transaction: SignedTransaction, receipt: Receipt) -> bool:
         if transaction.payments == 1 or payment.authorization is None:
@@ -91,54 +154,62 @@ class FailedSettlements:
     def _is_long_ago(self, transaction: SignedTransaction) -> bool:
         return self._now() - transaction.sent_at > self.give_up_s
 
-    async def _explain_failure(
-        self, payment: Payment, transaction: SignedTransaction, receipt: Receipt
-    ) -> FailedSettlement:
-        """Return the failure with its cause and its cost.
+    async def _explain_failure(self, payment: Payment, mined: _Mined) -> FailedSettlement:
+        """Return the failure with its cause and the payment's share of its cost.
 
         Raises `ChainUnavailable` if the cause cannot be read now but perhaps later.
         """
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
         try:
-            cause = await self._find_cause(payment.authorization, receipt)
+            cause = await self._find_cause(payment.authorization, mined)
         except ChainUnavailable:
-            if not self._is_long_ago(transaction):
+            if not self._is_long_ago(mined.transaction):
                 raise
             cause = "unexplained"
         return FailedSettlement(
             payer=payment.payer,
-            tx_hash=transaction.tx_hash,
+            tx_hash=mined.receipt.tx_hash,
             at=self._now(),
             failure=cause,
-            fee_wei=_fee_of(transaction, receipt, cause),
+            fee_wei=mined.fee_wei // mined.transaction.payments,
         )
 
-    async def _find_cause(self, signed: Authorization, receipt: Receipt) -> str:
-        """Return what the facts at the revert's own block show."""
-        block = receipt.block
+    async def _find_cause(self, signed: Authorization, mined: _Mined) -> str:
+        """Return what the facts at the revert's own block show.
+
+        The token looks at the time and at the nonce before it asks a payer's code, and at the
+        balance after that.
+        """
+        block = mined.receipt.block
         if block.timestamp >= signed.valid_before:
             # The transaction was mined too late, and the payer did not cause that.
-            return "unexplained"
+            return "late"
         balance_of = BALANCE_OF + word(signed.sender)
         code, spent, balance = await asyncio.gather(
-            has_code(signed, self._chain),
+            has_code(signed, self._chain, at=block),
             is_spent(self._chain, signed, block),
             self._chain.call_uint(balance_of, at=block),
         )
-        if code:
+        if spent and not mined.is_burned:
+            return "spent"
+        if code or (mined.is_burned and await self._had_code(signed, mined)):
             return "wallet"
+        if mined.is_burned and mined.transaction.payments == 1:
+            # A refusal by the token costs less, whatever is true by the end of the block.
+            return "unexplained"
         if spent:
             return "spent"
         return "drained" if balance < signed.value_units else "unexplained"
 
+    async def _had_code(self, signed: Authorization, mined: _Mined) -> bool:
+        """Tell whether the payer can have had code for a moment: that raises its nonce (EIP-7702).
 
-def _fee_of(transaction: SignedTransaction, receipt: Receipt, cause: str) -> int:
-    """Return what a payment's failure cost, in wei: its share of a batch's fee.
-
-    An account with code answers for the whole fee, because its code can use up all the gas.
-    """
-    fee_wei = receipt.fee_wei
-    if fee_wei is None:
-        fee_wei = transaction.most_wei * transaction.payments
-    return fee_wei if cause == "wallet" else fee_wei // transaction.payments
+        An account that only signs payments sends nothing, so its nonce stays.
+        """
+        before = await last_block_before(self._chain, mined.first_sent_at - _CHECKED_S)
+        at_first, at_last = await asyncio.gather(
+            self._chain.transaction_count(signed.sender, at=await self._chain.block_at(before)),
+            self._chain.transaction_count(signed.sender, at=mined.receipt.block),
+        )
+        return at_last > at_first

@@ -21,6 +21,8 @@ _LEAST = 2
 
 UNJUDGED = """sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
     WHERE m.judged = 0 AND s.mined = 1"""
+# Of a transaction `s`: none of one that is no batch.
+PAYMENTS_OF = "(SELECT 1 FROM sent_payments m WHERE m.tx_hash = s.tx_hash)"
 _OF_NONCE = "(SELECT tx_hash FROM sent_transactions WHERE signer = ? AND nonce = ?)"
 
 
@@ -64,8 +66,6 @@ def _insert_payments(db: Connection, tx_hash: str, payment_ids: Sequence[int]) -
                ON CONFLICT (payment_id, tx_hash) DO NOTHING""",
             (payment_id, tx_hash),
         )
-    # Each payment of a batch is judged by itself.
-    db.execute("UPDATE sent_transactions SET judged = 1 WHERE tx_hash = ?", (tx_hash,))
 
 
 def add_replacement(db: Connection, payment_id: int, transaction: SignedTransaction) -> None:
@@ -81,7 +81,10 @@ def add_replacement(db: Connection, payment_id: int, transaction: SignedTransact
 
 
 def unjudged(db: Connection) -> list[tuple[Payment, SignedTransaction]]:
-    """Return (payment, transaction) of mined batches whose receipts say nothing of it yet."""
+    """Return (payment, transaction) of mined batches whose receipts say nothing of it yet.
+
+    What the batch itself cost is judged apart: see `payers.UNJUDGED`.
+    """
     columns = ", ".join(f"s.{name}" for name in SIGNED_COLUMNS)
     rows = db.execute(
         f"""SELECT {columns}, {PAYMENT_COLUMNS},

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from gateway.domain import Receipt
+from gateway.domain.eip3009 import usual_gas
 from gateway.store.sql import Connection, none_of
 
 # A column of the database holds no larger number. Nine ETH for one transaction is a lie.
@@ -30,6 +31,27 @@ def note_mined(db: Connection, mined: Receipt) -> None:
             mined.tx_hash,
         ),
     )
+    _note_excess(db, mined)
+
+
+def _note_excess(db: Connection, mined: Receipt) -> None:
+    """Note what a batch burned although it succeeded: some payer's code ran in it."""
+    if not mined.succeeded or mined.gas_used is None or mined.fee_wei is None:
+        return
+    payments = db.execute(
+        "SELECT count(*) FROM sent_payments WHERE tx_hash = ?", (mined.tx_hash,)
+    ).fetchone()[0]
+    excess = mined.gas_used - usual_gas(payments)
+    if payments and excess > 0:
+        db.execute(
+            """UPDATE sent_transactions SET failed_at = ?, failure = 'burned', fee_wei = ?
+               WHERE tx_hash = ?""",
+            (
+                float(mined.block.timestamp),
+                _as_column(mined.fee_wei * excess // mined.gas_used),
+                mined.tx_hash,
+            ),
+        )
 
 
 def _as_column(wei: int | None) -> int | None:

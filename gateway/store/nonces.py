@@ -118,14 +118,11 @@ def waiting_of(db: Connection, signer: str, chain_nonce: int) -> int:
 
 
 def failed_gas(db: Connection, since: float) -> int:
-    """Return the wei that settlements of accounts with code have burned by reverting."""
+    """Return the wei that settlements have burned, unless the cause is proven to burn little."""
     wei: int = db.execute(
-        """SELECT coalesce(sum(fee_wei), 0) FROM (
-               SELECT fee_wei FROM sent_transactions WHERE failed_at > ? AND failure = 'wallet'
-               UNION ALL
-               SELECT fee_wei FROM sent_payments WHERE failed_at > ? AND failure = 'wallet'
-           ) AS burned""",
-        (since, since),
+        """SELECT coalesce(sum(fee_wei), 0) FROM sent_transactions
+           WHERE failed_at > ? AND failure IN ('wallet', 'burned', 'unexplained')""",
+        (since,),
     ).fetchone()[0]
     return wei
 

@@ -59,22 +59,30 @@ class SqlPayers:
         await self._write(payers.lift, payer.lower(), note, now)
 
     async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
-        where = "s.mined = 1 AND s.judged = 0"
         found = await self._rows(
-            f"""SELECT 1 FROM sent_transactions s WHERE {where}
+            f"""SELECT 1 FROM sent_transactions s WHERE s.mined = 1 AND s.judged = 0
                 UNION ALL SELECT 1 FROM {batches.UNJUDGED} LIMIT 1"""  # noqa: S608 - constants
         )
         if not found:
             return []
-        await self._write(payers.skip_paid)
+        await self._write(payers.skip_known)
         rows = await self._rows(
             f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
-                JOIN payments p ON p.id = s.payment_id WHERE {where}
+                JOIN payments p ON p.id = s.payment_id
+                WHERE {payers.UNJUDGED} AND NOT EXISTS {batches.PAYMENTS_OF}
                 ORDER BY s.signer, s.nonce, s.sent_at"""  # noqa: S608 - constants
         )
         alone = [(payment_of(row), signed_of(row)) for row in rows]
         together: list[tuple[Payment, SignedTransaction]] = await self._query(batches.unjudged)
         return alone + together
+
+    async def unjudged_batches(self) -> list[SignedTransaction]:
+        rows = await self._rows(
+            f"""SELECT * FROM sent_transactions s
+                WHERE {payers.UNJUDGED} AND EXISTS {batches.PAYMENTS_OF}
+                ORDER BY s.signer, s.nonce, s.sent_at"""  # noqa: S608 - constants
+        )
+        return [signed_of(row) for row in rows]
 
     async def judge(
         self,

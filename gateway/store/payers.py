@@ -17,12 +17,13 @@ LOST_S = 3600.0
 IS_OPEN = """(p.state IN ('reserved', 'settling') OR (p.state = 'released' AND EXISTS (
     SELECT 1 FROM (
         SELECT s.sent_at FROM sent_transactions s WHERE s.payment_id = p.id AND s.judged = 0
+            AND NOT EXISTS (SELECT 1 FROM sent_payments b WHERE b.tx_hash = s.tx_hash)
         UNION ALL
         SELECT s.sent_at FROM sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
         WHERE m.payment_id = p.id AND m.judged = 0
     ) AS unjudged WHERE unjudged.sent_at > ?)))"""
-# Settlements that failed, of payments that did not get their money after all. An unexplained
-# failure may be the gateway's own fault, so it bars no payer. Takes the first moment twice.
+# Settlements that failed, of payments that did not get their money after all. Only a cause that is
+# the payer's bars him. Takes the first moment twice.
 BARRING = """(
         SELECT payment_id, tx_hash, failed_at, fee_wei, failure FROM sent_transactions
         WHERE failed_at > ?
@@ -31,8 +32,16 @@ BARRING = """(
         WHERE failed_at > ?
     ) AS s JOIN payments p ON p.id = s.payment_id
     LEFT JOIN lifted_payers l ON l.payer = p.payer
-    WHERE p.state IN ('reserved', 'settling', 'released') AND s.failure != 'unexplained'
+    WHERE p.state IN ('reserved', 'settling', 'released')
+    AND s.failure IN ('wallet', 'spent', 'drained')
     AND s.failed_at > coalesce(l.at, 0)"""
+# Mined settlements, alone or of batches, whose own receipt was not looked at: what became of their
+# payments meanwhile does not count. A refund's transaction is no settlement.
+UNJUDGED = """s.mined = 1 AND s.judged = 0
+    AND NOT EXISTS (SELECT 1 FROM sent_transactions o
+        WHERE o.signer = s.signer AND o.nonce = s.nonce AND o.succeeded = 1)
+    AND NOT EXISTS (SELECT 1 FROM refunds r
+        WHERE r.payment_id = s.payment_id AND r.sender = s.signer)"""
 
 
 def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
@@ -105,15 +114,11 @@ def judge(
         )
 
 
-def skip_paid(db: Connection) -> None:
-    """Note that mined transactions of paid payments need no look.
-
-    Either the transaction settled its payment, or another with the same authorization did.
-    """
+def skip_known(db: Connection) -> None:
+    """Note what needs no look: what succeeded, refunds, and paid payments of batches."""
     db.execute(
-        """UPDATE sent_transactions SET judged = 1
-           WHERE mined = 1 AND judged = 0 AND payment_id IN (
-               SELECT id FROM payments WHERE state NOT IN ('reserved', 'settling', 'released'))"""
+        f"""UPDATE sent_transactions SET judged = 1 WHERE mined = 1 AND judged = 0
+            AND tx_hash NOT IN (SELECT s.tx_hash FROM sent_transactions s WHERE {UNJUDGED})"""  # noqa: S608 - a constant
     )
     skip_paid_in_batches(db)
 

@@ -8,6 +8,7 @@ import pytest
 from gateway.contracts import SignedTransaction, Store
 from gateway.contracts.payers import FailedSettlement
 from gateway.domain import PaymentState, Task
+from gateway.domain.eip3009 import usual_gas
 from gateway.errors import ChainUnavailable
 from gateway.testing.store.facts import (
     NOW,
@@ -16,6 +17,7 @@ from gateway.testing.store.facts import (
     WALLET,
     known,
     paying,
+    receipt_of,
     reserved,
     settling,
     signed_transaction,
@@ -131,7 +133,33 @@ class BatchesContract:
         for task in tasks:
             await store.payers.judge(dearer, _failed(dearer, "wallet"), task.payment.id)
         assert await store.payers.unjudged() == []
-        assert await store.failed_gas(since=NOW - 1) == 1400
+
+    async def test_a_batch_is_judged_as_a_whole_whatever_its_payments_became(
+        self, store: Store
+    ) -> None:
+        tasks, sent = await _batch(store, 2)
+        await store.mark_mined(SIGNER, 1)
+        for task in tasks:
+            await store.settle(task.payment.id, paying(task), now=NOW)
+        assert await store.payers.unjudged() == []
+        assert await store.payers.unjudged_batches() == [sent]
+        await store.payers.judge(sent, _failed(sent, "burned"))
+        assert await store.payers.unjudged_batches() == []
+        assert await store.failed_gas(since=NOW - 1) == 700
+        assert await store.payers.failures(since=0) == []
+
+    async def test_a_batch_that_succeeded_counts_with_the_gas_that_is_too_much(
+        self, store: Store
+    ) -> None:
+        _, sent = await _batch(store, 2)
+        await store.mark_mined(SIGNER, 1)
+        usual = usual_gas(2)
+        await store.note_mined(receipt_of(sent, gas_used=usual, fee_wei=usual * 10))
+        assert await store.failed_gas(since=NOW - 1) == 0
+        await store.note_mined(receipt_of(sent, gas_used=3 * usual, fee_wei=3 * usual * 10))
+        assert await store.payers.unjudged_batches() == []
+        assert await store.failed_gas(since=NOW - 1) == 2 * usual * 10
+        assert await store.payers.failures(since=0) == []
 
     async def test_a_released_payment_of_a_batch_is_open_until_it_is_judged(
         self, store: Store

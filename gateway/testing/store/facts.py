@@ -16,8 +16,10 @@ from gateway.contracts import (
 )
 from gateway.domain import (
     Authorization,
+    Block,
     Endpoint,
     GenerationRequest,
+    Receipt,
     StoredOutput,
     StoredResult,
     Task,
@@ -85,6 +87,12 @@ def authorization(nonce: int = 1, sender: str = PAYER) -> Authorization:
         nonce=tx_hash(nonce),
         signature=b"\1" * 65,
     )
+
+
+def receipt_of(transaction: SignedTransaction, **facts: Any) -> Receipt:
+    """Return the receipt of a transaction that succeeded in a block of now."""
+    block = Block(number=7, hash=tx_hash(7), timestamp=int(NOW))
+    return Receipt(tx_hash=transaction.tx_hash, succeeded=True, block=block, **facts)
 
 
 def key_of(signed: Authorization) -> str:

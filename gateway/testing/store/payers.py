@@ -20,6 +20,7 @@ from gateway.testing.store.facts import (
     kinds,
     new_task,
     paying,
+    receipt_of,
     reserved,
 )
 
@@ -168,17 +169,29 @@ class PayersContract:
         await store.payers.judge(sent, _failed(sent, "unexplained"))
         assert await store.payers.failure_of(PAYER, since=0) is None
 
-    async def test_the_gas_of_accounts_with_code_is_summed(self, store: Store) -> None:
-        for nonce, failure in enumerate(("wallet", "drained", "wallet")):
+    async def test_gas_that_no_cause_explains_is_summed(self, store: Store) -> None:
+        for nonce, failure in enumerate(("wallet", "drained", "spent", "late", "unexplained")):
             sent = await _mined(store, await reserved(store, nonce), nonce)
             await store.payers.judge(sent, _failed(sent, failure))
         assert await store.failed_gas(since=NOW - 1) == 14_000
         assert await store.failed_gas(since=NOW) == 0
 
-    async def test_a_paid_payment_s_transactions_need_no_look(self, store: Store) -> None:
+    async def test_what_became_of_a_payment_says_nothing_of_our_own_transaction(
+        self, store: Store
+    ) -> None:
+        """Somebody else's transaction may have paid, and ours burned gas all the same."""
         task = await reserved(store, 1)
-        await _mined(store, task)
+        sent = await _mined(store, task)
         await store.settle(task.payment.id, paying(task), now=NOW)
+        assert [transaction for _, transaction in await store.payers.unjudged()] == [sent]
+        await store.payers.judge(sent, _failed(sent, "wallet"))
+        assert await store.failed_gas(since=NOW - 1) == 7_000
+        assert await store.payers.failure_of(PAYER, since=0) is None
+
+    async def test_a_transaction_that_succeeded_needs_no_look(self, store: Store) -> None:
+        task = await reserved(store, 1)
+        sent = await _mined(store, task)
+        await store.note_mined(receipt_of(sent))
         assert await store.payers.unjudged() == []
 
     async def test_a_purchase_that_was_checked_before_the_judgement_is_refused_after_it(
