@@ -3,7 +3,8 @@
 from typing import Any
 
 from gateway.payments.exposure import Exposure
-from gateway.store import payers
+from gateway.payments.failed_settlements import FailedSettlements
+from gateway.store import mined, payers
 from gateway.store import payments as payment_writes
 from gateway_local_settler import LocalSettler
 from tests.proof.simulation.mutant import Mutant
@@ -19,6 +20,38 @@ def nobody_barred() -> Mutant:
     return Mutant(
         "a failed settlement bars no payer",
         ((Exposure, "check_not_barred", check_not_barred), (payers, "_is_barred", never)),
+    )
+
+
+def paid_unjudged() -> Mutant:
+    def skip_known(db: Any) -> None:
+        """Look at no transaction of a payment that was paid meanwhile."""
+        db.execute(
+            """UPDATE sent_transactions SET judged = 1
+               WHERE mined = 1 AND judged = 0 AND payment_id IN (SELECT id FROM payments
+                   WHERE state NOT IN ('reserved', 'settling', 'released'))"""
+        )
+
+    return Mutant(
+        "what a paid payment's own transaction burned is not judged",
+        ((payers, "skip_known", skip_known),),
+    )
+
+
+def batch_unjudged() -> Mutant:
+    async def _judge_batch(self: Any, versions: Any) -> None:
+        await self._store.payers.judge(versions[-1], None)
+
+    return Mutant(
+        "a batch that burned all its gas is not judged",
+        ((FailedSettlements, "_judge_batch", _judge_batch),),
+    )
+
+
+def excess_free() -> Mutant:
+    return Mutant(
+        "what a batch burned that succeeded is not judged",
+        ((mined, "_note_excess", lambda db, receipt: None),),
     )
 
 

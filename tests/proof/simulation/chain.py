@@ -9,7 +9,7 @@ import attrs
 from gateway import CallReverted
 from gateway.chain.multicall import MULTICALL3
 from gateway.domain import Block, Receipt
-from tests.proof.simulation.token import Call, State, Token, read_batch, receipt_logs
+from tests.proof.simulation.token import UNDOING, Call, State, Token, read_batch, receipt_logs
 from tests.proof.simulation.world import EPOCH, World
 
 BLOCK_S = 2
@@ -19,6 +19,8 @@ _GAS_MONEY = 10**18
 _NUMBERS = ("nonce", "maxFeePerGas", "maxPriorityFeePerGas")  # of a signed transaction
 _RIGHT = 0.8  # of the preconfirmed receipts; the rest say "reverted"
 _ZERO_HASH = "0x" + "0" * 64
+_GAS_OF_CALL = 55_000
+_BURNED_GAS = 1_000_000
 _RAISE = 1.1  # a replacement must bid that much more
 
 
@@ -64,6 +66,7 @@ class SimulatedChain:
         self.batch_trouble = 0.0  # how often a batch of the gateway's runs out of gas
         self.batches: dict[str, tuple[Call, ...]] = {}  # the gateway's, by hash
         self._gas_ends: dict[str, int] = {}  # by hash: the call that has no gas; -1: none has any
+        self.burned: set[str] = set()  # the gateway's transactions whose gas a payer's code used up
         self.failed_calls: set[tuple[int, Call]] = set()  # of the gateway's
         self.stuck: dict[int, int] = {}  # endpoint → block it does not get past
         self._names = 0
@@ -181,12 +184,19 @@ class SimulatedChain:
         index: int,
     ) -> Receipt:
         state.counts[transaction.sender] = state.counts.get(transaction.sender, 0) + 1
-        raw, succeeded = [], True
+        raw, succeeded, gas_used = [], True, _GAS_OF_CALL * len(transaction.calls)
         used, balances, refusing = dict(state.used), dict(state.balances), state.refusing
         calls = self._calls_with_gas(transaction)
         if calls is None:
             raw, succeeded, calls = [], False, ()
         for call in calls:
+            if how := self._burns(transaction, call, state, timestamp):
+                self.burned.add(transaction.hash)
+                gas_used += _BURNED_GAS
+                if how == UNDOING:
+                    raw, succeeded = [], False
+                    state.used, state.balances, state.refusing = used, balances, refusing
+                    break
             try:
                 raw += self.token.run(call, state, timestamp, transaction.hash)
             except CallReverted:
@@ -206,7 +216,16 @@ class SimulatedChain:
             succeeded=succeeded,
             block=Block(number=number, hash=block_hash, timestamp=timestamp),
             logs=receipt_logs(raw, index),
+            gas_used=gas_used,
+            fee_wei=gas_used * self.base_fee,
         )
+
+    def _burns(self, transaction: Transaction, call: Call, state: State, timestamp: int) -> int:
+        """Return how a call of the gateway's burns gas; a single one that pays may use its own."""
+        if self.sent.get(transaction.hash) != "gateway":
+            return 0
+        how = self.token.burns(call, state, timestamp)
+        return how if how == UNDOING or transaction.hash in self.batches else 0
 
     def preconfirm(self, transaction: Transaction) -> Receipt:
         """Return what a node with Flashblocks says of a transaction before a block holds it.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
+from tests.proof.simulation import burners as gas_burners
 from tests.proof.simulation import crowd, invariants, market
 from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.chain import SimulatedChain
@@ -40,6 +41,7 @@ class Cast:
     flippers: list[Flipper]
     customers: list[Customer]  # with vouchers
     spoilers: list[crowd.Spoiler] = attrs.field(factory=list)  # of batches
+    burners: list[gas_burners.Burner] = attrs.field(factory=list)
 
     @classmethod
     def draw(cls, town: Town, dice: random.Random, bank: Bank | None) -> "Cast":
@@ -84,6 +86,7 @@ class Cast:
             *self.flippers,
             *self.customers,
             *self.spoilers,
+            *self.burners,
         ]
 
 
@@ -136,6 +139,8 @@ class History:
             self.chain.batch_trouble = random.Random(f"gas {seed}").choice((0.0, 0.1, 0.5))
             payers, self.cast.spoilers = crowd.draw(self.town, seed)
             self.cast.payers += payers
+        if terms.settlement != "relay":
+            self.cast.burners = gas_burners.draw(self.town, seed, in_crowd=terms.batch > 1)
         self.lives = 0
 
     def run(self) -> Outcome:

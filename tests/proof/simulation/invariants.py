@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from gateway import GenerationRequest
-from tests.proof.simulation import crowd, flippers, market, refunds, voucher_truth
+from tests.proof.simulation import burners, crowd, flippers, market, refunds, voucher_truth
 from tests.proof.simulation.ground import Ground
 from tests.proof.simulation.people import DirectPayer, Payer
 from tests.proof.simulation.truth import Paid, Truth
@@ -60,7 +60,8 @@ def check(ground: Ground, cast: Any) -> list[str]:
     found += _free(rows)
     found += _lost(rows, truth, ground)
     found += refunds.check(ground)
-    found += flippers.check(ground)
+    found += flippers.check(ground, cast.flippers)
+    found += burners.check(ground)
     found += crowd.check(ground, cast.spoilers)
     found += voucher_truth.check(ground, cast.customers)
     found += _nonces(ground.db)
@@ -166,7 +167,7 @@ def _forgotten(rows: list[Row], cast: Any) -> list[str]:
     known = {row.task_id: row for row in rows}
     found = []
     buyers = (*cast.payers, *cast.directs, *cast.observers)
-    for person in (*buyers, *cast.cheats, *cast.flippers, *cast.spoilers):
+    for person in (*buyers, *cast.cheats, *cast.flippers, *cast.spoilers, *cast.burners):
         for task_id, prompt in person.told:
             row = known.get(task_id)
             if row is None:

@@ -215,9 +215,14 @@ class FaultyRpc:
 
         return await self._first(ask)
 
-    async def code(self, address: str) -> bytes:
-        has_code = address in self._chain.token.wallets or address == MULTICALL3
-        return await self._first(lambda node: b"\x5b" if has_code else b"")
+    async def code(self, address: str, *, at: Block | None = None) -> bytes:
+        is_contract = address in self._chain.token.wallets or address == MULTICALL3
+
+        def ask(node: Node) -> bytes:
+            shown = node.tip() if at is None else node.find(at.hash)
+            return b"\x5b" if is_contract or address in shown.state.burning else b""
+
+        return await self._first(ask)
 
     async def safe_head(self) -> Block:
         def ask(node: Node) -> Block:
@@ -233,8 +238,12 @@ class FaultyRpc:
     async def gas_balance(self, address: str) -> int:
         return await self._first(lambda node: self._chain.gas_money)
 
-    async def transaction_count(self, address: str) -> int:
-        return await self._first(lambda node: node.tip().state.counts.get(address, 0))
+    async def transaction_count(self, address: str, *, at: Block | None = None) -> int:
+        def ask(node: Node) -> int:
+            shown = node.tip() if at is None else node.find(at.hash)
+            return shown.state.counts.get(address, 0)
+
+        return await self._first(ask)
 
     async def fees(self) -> tuple[int, int]:
         return await self._first(lambda node: (self._chain.base_fee, 10**6))
@@ -282,6 +291,8 @@ def _raw_receipt(receipt: Receipt) -> dict[str, Any]:
         "transactionHash": receipt.tx_hash,
         "status": hex(receipt.succeeded),
         "blockHash": receipt.block.hash,
+        "gasUsed": None if receipt.gas_used is None else hex(receipt.gas_used),
+        "effectiveGasPrice": hex((receipt.fee_wei or 0) // (receipt.gas_used or 1)),
         "logs": logs,
     }
 

@@ -32,6 +32,8 @@ TRANSFER_VRS = selector(
     "(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)"
 )
 AGGREGATE3 = selector("aggregate3((address,bool,bytes)[])")
+BURN = selector("burn(uint256)")  # gives an account code that burns gas; 0 takes it away
+UNDOING, PAYING = 1, 2  # all of it, so that nothing happened; or much, and the payment is made
 FLIP = selector("flip(bool)")  # of a wallet with code; its mood is kept with the token's state
 CANCEL_VRS = selector("cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)")
 
@@ -45,6 +47,7 @@ class State:
     counts: dict[str, int]  # transactions of an account
     mined: dict[str, object]  # hash → Receipt
     refusing: frozenset[str] = frozenset()  # wallets with code that say no
+    burning: dict[str, int] = attrs.field(factory=dict)  # accounts whose code burns gas, and how
 
     def copy(self) -> "State":
         return State(
@@ -53,6 +56,7 @@ class State:
             dict(self.counts),
             dict(self.mined),
             self.refusing,
+            dict(self.burning),
         )
 
 
@@ -84,6 +88,11 @@ def transfer_call(caller: str, to: str, units: int, target: str = TOKEN) -> Call
 def flip_call(wallet: str, *, refuses: bool) -> Call:
     """Let the owner of a wallet with code change its mind."""
     return Call(wallet, FLIP + word(int(refuses)))
+
+
+def burn_call(account: str, how: int) -> Call:
+    """Give an account code that burns gas, or take it away."""
+    return Call(account, BURN + word(how))
 
 
 def cancel_call(signed: Authorization) -> Call:
@@ -134,6 +143,7 @@ class Token:
             TRANSFER_VRS: self._transfer_signed,
             CANCEL_VRS: self._cancel,
             FLIP: self._flip,
+            BURN: self._burn,
         }
         return runners[call.data[:4]](call, state, timestamp, tx_hash)
 
@@ -160,6 +170,21 @@ class Token:
         state.refusing = state.refusing | wallet if refuses else state.refusing - wallet
         return []
 
+    def _burn(self, call: Call, state: State, timestamp: int, tx_hash: str) -> list[tuple]:
+        state.burning.pop(call.caller, None)
+        if how := call.data[-1]:
+            state.burning[call.caller] = how
+        return []
+
+    def burns(self, call: Call, state: State, timestamp: int) -> int:
+        """Return how a call burns gas; 0: its payer's code is not asked, or is calm."""
+        if not state.burning or call.data[:4] != TRANSFER_VRS or call.target != TOKEN:
+            return 0
+        signed = read_signed(call.data)
+        is_asked = signed.valid_after < timestamp < signed.valid_before
+        is_asked = is_asked and (signed.sender, signed.nonce) not in state.used
+        return state.burning.get(signed.sender, 0) if is_asked else 0
+
     def _cancel(self, call: Call, state: State, timestamp: int, tx_hash: str) -> list[tuple]:
         nonce = "0x" + call.data[36:68].hex()
         if (call.caller, nonce) in state.used:
@@ -175,6 +200,8 @@ class Token:
             raise CallReverted("authorization is expired or not yet valid")
         if (signed.sender, signed.nonce) in state.used:
             raise CallReverted("authorization is used or canceled")
+        if state.burning.get(signed.sender) == UNDOING:
+            raise CallReverted("out of gas")
         if signed.sender in self.wallets:
             is_wary = priced and signed.sender in self.suspicious
             if is_wary or signed.sender in state.refusing:
