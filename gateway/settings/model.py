@@ -150,9 +150,9 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
     )
     failed_gas_per_hour: float = setting(
         0.00001,
-        "Most ETH of gas that settlements may burn in an hour for what no plain account's balance, "
-        "nonce or time explains. Once it is burned, accounts with code pay by direct transfer only "
-        "and no batch is sent until the hour is over.",
+        "Most ETH of gas that reverted settlements, and batches with too much gas, may burn in an "
+        "hour; a revert whose cause burns little does not count. Once it is burned, accounts with "
+        "code pay by direct transfer only, and no batch is sent, until the hour is over.",
     )
     held_files_mb: int = setting(
         200,
