@@ -179,6 +179,10 @@ EVENTS: dict[str, str] = {
         "No Multicall3 answers at its address, so each payment is settled alone."
     ),
     "settlement.key_cannot_pay": "One of several settlement keys is out of ETH; the others go on.",
+    "settlement.batch_burned": (
+        "A batch was undone as a whole, since a payer's code used up its gas: `fee_wei` counts for "
+        "the hour, and its payments are sent one by one."
+    ),
     "settlement.not_judged": "Why a settlement failed could not be found out yet.",
     "settlement.not_ready": (
         "x402 sells nothing: `obstacle` is `settler` (mostly gas), `token`, `wallet` or "

@@ -79,16 +79,21 @@ class FailedSettlements:
         )
         for _, group in same_nonce:
             versions = list(group)
-            await self._try(self._judge(versions[0][0], [one for _, one in versions]))
+            payment, transactions = versions[0][0], [one for _, one in versions]
+            await self._try(self._judge(payment, transactions), transactions)
         batches = await self._store.payers.unjudged_batches()
         for _, same in itertools.groupby(batches, lambda one: (one.signer, one.nonce)):
-            await self._try(self._judge_batch(list(same)))
+            versions_of_batch = list(same)
+            await self._try(self._judge_batch(versions_of_batch), versions_of_batch)
 
-    async def _try(self, judging: Coroutine[Any, Any, None]) -> None:
+    async def _try(
+        self, judging: Coroutine[Any, Any, None], versions: Sequence[SignedTransaction]
+    ) -> None:
         try:
             await judging
         except ChainUnavailable as error:
-            _log.warning("settlement.not_judged", error=error.message)
+            tx_hash = versions[-1].tx_hash
+            _log.warning("settlement.not_judged", transaction=tx_hash, error=error.message)
 
     async def _find_mined(self, versions: Sequence[SignedTransaction]) -> _Mined | None:
         """Return the version of a nonce that was mined, one at most, and write down its receipt."""
