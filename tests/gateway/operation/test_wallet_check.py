@@ -25,11 +25,11 @@ class SilentAboutCode:
         self.is_silent = True
         self.asked = 0
 
-    async def code(self, address: str) -> bytes:
+    async def code(self, address: str, **where) -> bytes:
         self.asked += address == WALLET
         if self.is_silent:
             raise ChainUnavailable("The chain does not answer now.")
-        return await self._chain.code(address)
+        return await self._chain.code(address, **where)
 
     def __getattr__(self, name: str):
         return getattr(self._chain, name)
