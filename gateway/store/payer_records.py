@@ -69,20 +69,18 @@ class SqlPayers:
         rows = await self._rows(
             f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
                 JOIN payments p ON p.id = s.payment_id
-                WHERE {payers.UNJUDGED} AND NOT EXISTS {batches.PAYMENTS_OF}
-                ORDER BY s.signer, s.nonce, s.sent_at"""  # noqa: S608 - constants
+                WHERE {payers.UNJUDGED} AND NOT EXISTS {batches.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
-        alone = [(payment_of(row), signed_of(row)) for row in rows]
+        alone = [(payment_of(row), signed_of(row)) for row in sorted(rows, key=_sent)]
         together: list[tuple[Payment, SignedTransaction]] = await self._query(batches.unjudged)
         return alone + together
 
     async def unjudged_batches(self) -> list[SignedTransaction]:
         rows = await self._rows(
             f"""SELECT * FROM sent_transactions s
-                WHERE {payers.UNJUDGED} AND EXISTS {batches.PAYMENTS_OF}
-                ORDER BY s.signer, s.nonce, s.sent_at"""  # noqa: S608 - constants
+                WHERE {payers.UNJUDGED} AND EXISTS {batches.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
-        return [signed_of(row) for row in rows]
+        return [signed_of(row) for row in sorted(rows, key=_sent)]
 
     async def judge(
         self,
@@ -91,6 +89,11 @@ class SqlPayers:
         payment_id: int | None = None,
     ) -> None:
         await self._write(payers.judge, transaction, failure, payment_id)
+
+
+def _sent(row: Row) -> tuple[str, int, float]:
+    """Order transactions by their nonce. In SQL, SQLite would read all of them for that order."""
+    return row["signer"], row["nonce"], row["sent_at"]
 
 
 def _failure_of(row: Row) -> FailedSettlement:

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +23,6 @@ REDIRECTS = range(300, 400)
 _PIECE = 1 << 20
 # The wait for a 429 whose Retry-After is missing or unreadable.
 _RETRY_AFTER_S = 10.0
-_SPACE = re.compile(r"\s")
 _ACCOUNT = (401, 402, 403, 405)
 _FORBIDDEN = 403
 # The model does not exist (any more), or the address in the settings is wrong.
@@ -110,15 +108,22 @@ def _decode_base64(encoded: str) -> bytes:
         _, comma, encoded = encoded.partition(",")
         if not comma:
             raise ValueError("an address without data")
-    if _SPACE.search(encoded):
-        encoded = "".join(encoded.split())
-    encoded += "=" * (-len(encoded) % 4)
-    data = bytearray()
+    data, rest, decoded = bytearray(), "", 0
     for start in range(0, len(encoded), _PIECE):
-        if len(data) * 4 != start * 3:
-            raise ValueError("an end in the middle")
-        data += base64.b64decode(encoded[start : start + _PIECE], validate=True)
+        rest += "".join(encoded[start : start + _PIECE].split())
+        whole = len(rest) - len(rest) % 4
+        _decode_onto(data, rest[:whole], decoded)
+        decoded, rest = decoded + whole, rest[whole:]
+    if rest:
+        _decode_onto(data, rest + "=" * (-len(rest) % 4), decoded)
     return bytes(data)
+
+
+def _decode_onto(data: bytearray, encoded: str, decoded: int) -> None:
+    """Append what Base64 says to the data of so many characters before it."""
+    if encoded and len(data) * 4 != decoded * 3:
+        raise ValueError("padding in the middle")
+    data += base64.b64decode(encoded, validate=True)
 
 
 def _status_error(answer: Answer) -> ProviderError | None:

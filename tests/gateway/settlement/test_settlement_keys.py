@@ -40,8 +40,7 @@ async def buy_all(gateway, chain, count=BUYERS) -> None:
     tasks = [await answer.get_json() for answer in answers]
     assert len({task["taskId"] for task in tasks}) == count
     for task in tasks:
-        answer = await gateway.client.get(f"/api/task/{task['taskId']}?wait={PATIENCE_S}")
-        assert (await answer.get_json())["payment"]["state"] == "settled"
+        assert (await gateway.wait(task["taskId"]))["payment"]["state"] == "settled"
 
 
 def sent_by(chain, *accounts) -> list[int]:

@@ -123,6 +123,9 @@ async def test_base64_of_every_size_is_the_file_it_was(size):
     file = bytes(range(256)) * (size // 256 + 1)
     encoded = base64.b64encode(file[:size]).decode()
     assert await Answer.decoded(encoded) == file[:size]
+    # Lines of 76 characters, as in e-mail, without padding.
+    lines = base64.encodebytes(file[:size]).decode().rstrip("=\n")
+    assert await Answer.decoded(lines) == file[:size]
 
 
 async def test_base64_is_a_file_and_anything_else_a_failure():
