@@ -36,7 +36,7 @@ _INSTRUCTIONS = (
     "Each tool but get_task is paid by x402 with USDC, per call and without an account. A call "
     "without a payment costs nothing and answers isError with the price; call again with the "
     "payment in _meta, under x402/payment. A paid call answers with the result, or with a taskId "
-    "for get_task. A paid call whose task fails is refunded by the operator."
+    "for get_task. The extension refund-policy of each price says what happens if a task fails."
 )
 REVISIONS = KNOWN_PROTOCOL_VERSIONS
 # How long a client may keep the list of tools.
