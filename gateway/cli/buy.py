@@ -31,6 +31,7 @@ _INTERRUPTED = 130
 _TASK_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 _HEADER_VALUE = re.compile(r"[!-~]{1,255}")
 _LABEL = 12  # columns
+_COLUMNS = 79
 
 
 @attrs.frozen(kw_only=True)
@@ -215,7 +216,8 @@ class _Shopping:
         _say(f"To     {terms.payee}")
         _say(f"From   {payer}")
         if terms.is_upfront:
-            _say(f"The price is charged first; then the gateway generates. {terms.refund}")
+            order = f"The price is charged first; then the gateway generates. {terms.refund}"
+            _say(click.wrap_text(order, _COLUMNS))
         is_asked = sys.stdin.isatty() and not self.options.yes
         if is_asked and not click.confirm("Pay?", err=True):
             raise NotBought("Nothing was signed.")

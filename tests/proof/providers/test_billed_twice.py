@@ -7,4 +7,4 @@ from gateway import Answer, SubmitUncertain
 
 async def test_a_file_that_is_no_base64_was_made_all_the_same():
     with pytest.raises(SubmitUncertain):
-        await Answer.decoded("data:image/png;base64,AAAA")
+        await Answer.decoded("https://cdn.example/picture.png")
