@@ -1,5 +1,7 @@
 """The payer records as a part of the store: their writes are functions of `payers`."""
 
+import attrs
+
 from gateway.contracts import SignedTransaction
 from gateway.contracts.payers import FailedSettlement, OpenPayments
 from gateway.domain import Payment
@@ -77,10 +79,15 @@ class SqlPayers:
 
     async def unjudged_batches(self) -> list[SignedTransaction]:
         rows = await self._rows(
-            f"""SELECT * FROM sent_transactions s
+            f"""SELECT s.*,
+                    (SELECT count(*) FROM sent_payments o WHERE o.tx_hash = s.tx_hash) AS payments
+                FROM sent_transactions s
                 WHERE {payers.UNJUDGED} AND EXISTS {batches.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
-        return [signed_of(row) for row in sorted(rows, key=_sent)]
+        return [
+            attrs.evolve(signed_of(row), payments=row["payments"])
+            for row in sorted(rows, key=_sent)
+        ]
 
     async def judge(
         self,

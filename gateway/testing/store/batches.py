@@ -142,7 +142,7 @@ class BatchesContract:
         for task in tasks:
             await store.settle(task.payment.id, paying(task), now=NOW)
         assert await store.payers.unjudged() == []
-        assert await store.payers.unjudged_batches() == [sent]
+        assert await store.payers.unjudged_batches() == [attrs.evolve(sent, payments=2)]
         await store.payers.judge(sent, _failed(sent, "burned"))
         assert await store.payers.unjudged_batches() == []
         assert await store.failed_gas(since=NOW - 1) == 700
