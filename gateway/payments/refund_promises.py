@@ -62,8 +62,7 @@ class RefundPromises:
             self.room_units = room_units
 
     async def _find_room(self, refunds: Refunds) -> int:
-        gas = await refunds.look_at_gas()
-        if not gas.calls:
+        if not await refunds.can_send():
             return 0
         holds = await self._chain.call_uint(BALANCE_OF + word(refunds.address))
         due = await self._sum(PaymentState.REFUND_DUE)

@@ -134,6 +134,13 @@ class Refunds:
             calls=money.lasts_for(KEY_GAS),
         )
 
+    async def can_send(self) -> bool:
+        """Return whether gas is under the cap and the key can pay for several refunds.
+
+        Raises `ChainUnavailable`.
+        """
+        return await self._signer.can_pay(KEY_GAS)
+
     async def sweep(self, only: Collection[str] | None = None) -> None:
         """Follow the refunds that were sent, and send those that may be sent.
 
@@ -197,7 +204,7 @@ class Refunds:
             return missing_address(case)
         if case.sender not in (None, self.address):
             return f"It was begun by another refund key, {case.sender}: set that one again."
-        if not await self._signer.can_pay(KEY_GAS):
+        if not await self.can_send():
             return (
                 f"The refund key {self.address} has too little ETH, or gas is over the cap. "
                 "Send it some ETH, or wait until gas is cheaper."

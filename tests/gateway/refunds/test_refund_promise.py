@@ -4,6 +4,7 @@ import attrs
 import pytest
 from eth_account import Account
 
+from gateway.chain.smart_wallets import KEY_GAS
 from tests.conftest import buy, decoded, running
 from tests.gateway.refunds.conftest import fail_once
 from tests.gateway.refunds.test_refunds import until_state
@@ -66,6 +67,22 @@ async def test_a_key_without_money_promises_a_review_until_it_has_some(default, 
         assert await promised(gateway) == REVIEW
         chain.fund(account.address, eth_wei=10**18, usdc_units=PRICE)
         assert await promised(gateway) == AUTOMATIC
+
+
+async def test_gas_for_fewer_refunds_than_sending_needs_promises_a_review(default, provider, chain):
+    account = Account.create()
+    few = attrs.evolve(default, refund_key=account.key.hex())
+    async with running(few, provider) as gateway:
+        refunds = gateway.services.refunds
+        fee_wei = sum(await gateway.services.chain.fees())
+        chain.fund(account.address, eth_wei=2 * KEY_GAS * fee_wei, usdc_units=PRICE)
+        assert (await refunds.look_at_gas()).calls == 2
+        assert await promised(gateway) == REVIEW
+
+
+async def test_gas_over_the_cap_promises_a_review(default, provider):
+    async with running(attrs.evolve(default, max_fee_gwei=1e-9), provider) as gateway:
+        assert await promised(gateway) == REVIEW
 
 
 async def test_what_was_refunded_today_is_not_promised_again(settings, default, provider, payer):
