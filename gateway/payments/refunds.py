@@ -5,7 +5,7 @@ from the payment. The token accepts a nonce once, so no crash, second process or
 pay a refund twice. The token's own events close a refund whose outcome is unknown.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import attrs
 import structlog
@@ -83,7 +83,7 @@ class RefundTiming:
     # The pause between two sweeps over all refunds.
     sweep_s: float = 15.0
 
-    # After this time every endpoint knows a transaction that was mined.
+    # After this time no endpoint lags: a refusal that lasted so long is the token's.
     lag_s: float = 120.0
 
 
@@ -110,6 +110,9 @@ class Refunds:
         self._periodic = Periodic("refund-sweep", self.sweep, self.timing.sweep_s)
         # By the payment's id: the refund as it was when the submit began.
         self._submitting: dict[int, RefundCase] = {}
+        # By the payment's id: when the token was first and last seen to refuse a refund that was
+        # sent, while every answer between the two was a refusal.
+        self._refused: dict[int, tuple[float, float]] = {}
         self.address = self._signer.address
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
@@ -150,13 +153,20 @@ class Refunds:
         # Once the day's cap has refused a refund, it refuses the other automatic refunds too, and
         # asking the chain about each of them would be in vain.
         refusal = None
-        for case in await self._ledger.cases(PaymentState.REFUNDING, PaymentState.REFUND_DUE):
+        cases = await self._ledger.cases(PaymentState.REFUNDING, PaymentState.REFUND_DUE)
+        self._forget_refusals(cases)
+        for case in cases:
             if only is not None and case.task_id not in only:
                 continue
             if refusal is None or case.decision is not None or case.sender is not None:
                 refusal = await self._advance(case) or refusal
             elif self.may_send(case) and case.problem is None:
                 await self._ledger.note_problem(case.payment.id, refusal)
+
+    def _forget_refusals(self, cases: Sequence[RefundCase]) -> None:
+        """Forget the refusals of refunds that are closed, or were approved again."""
+        sent = {case.payment.id for case in cases if case.payment.state is PaymentState.REFUNDING}
+        self._refused = {id_: times for id_, times in self._refused.items() if id_ in sent}
 
     async def _resend_unmined(self) -> None:
         """Send unmined transactions again. If an endpoint refuses them, the sweep still goes on."""
@@ -264,11 +274,21 @@ class Refunds:
         if await is_spent(self._chain, signed, block):
             await self._close(case, signed, block)
         elif case.sender == self.address and await self._signer.resend(case.payment):
-            return
-        elif problem := await self._wait_reason(case):
-            await self._ledger.note_problem(case.payment.id, problem)
-        elif await self._submit(case) is None and (problem := await self._refusal(case)):
-            await self._give_up(case, problem)
+            self._refused.pop(case.payment.id, None)
+        elif not await self._must_wait(case):
+            if await self._submit(case) is None and (problem := await self._refusal(case)):
+                await self._give_up(case, problem)
+            else:
+                self._refused.pop(case.payment.id, None)
+
+    async def _must_wait(self, case: RefundCase) -> bool:
+        """Note what a refund that was sent waits for; return whether there is such a reason."""
+        problem = await self._wait_reason(case)
+        if problem is None:
+            return False
+        self._refused.pop(case.payment.id, None)
+        await self._ledger.note_problem(case.payment.id, problem)
+        return True
 
     async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
         """Write down the transaction that spent the nonce. Only our key can have signed for it."""
@@ -288,14 +308,32 @@ class Refunds:
         _log.info("refund.paid", task=case.task_id, transaction=tx_hash)
 
     async def _give_up(self, case: RefundCase, problem: str) -> None:
-        """Leave a refund that the token refuses to the operator, once no endpoint can lag."""
+        """Leave a refund that the token refuses to the operator, once no endpoint can lag.
+
+        An endpoint that lags refuses a refund for which the key has just got the money, or that
+        was just mined, however long ago it was signed.
+        """
         if await is_spent(self._chain, self._sign(case), await self._chain.head()):
             return
-        if self._now() - case.updated_at < self.timing.lag_s:
+        if not self._is_refused_for_good(case):
             await self._ledger.note_problem(case.payment.id, problem)
+            return
+        if await self._must_wait(case):
             return
         await self._ledger.fail(case.payment.id, problem, now=self._now())
         _log.error("refund.failed", task=case.task_id, problem=problem)
+
+    def _is_refused_for_good(self, case: RefundCase) -> bool:
+        """Note a refusal; return whether refusals in a row span more time than an endpoint lags.
+
+        After a longer pause, such as an outage, they are counted from the beginning.
+        """
+        now = self._now()
+        first, last = self._refused.get(case.payment.id, (now, now))
+        if now - last > self.timing.lag_s:
+            first = now
+        self._refused[case.payment.id] = (first, now)
+        return now - first >= self.timing.lag_s
 
     async def _submit(self, case: RefundCase) -> str | None:
         self._submitting[case.payment.id] = case

@@ -24,11 +24,14 @@ from tests.gateway.refunds.test_refunds import (
     tell_token,
     until_problem,
     until_state,
+    without_its_money,
 )
 from tests.proof.faults.proxy import FaultProxy, never_lands
 from tests.proof.faults.proxy import error as internal_error
 
 SPENT = "eth_call authorizationState"
+SIMULATION = "eth_call simulation, signed"
+LAG_S = 120.0
 EVERYTHING = 100_000_000  # what a payer starts with
 
 
@@ -133,6 +136,100 @@ async def test_a_refund_goes_where_the_ledger_says_also_when_that_changes_meanwh
         assert (case.payment.state, case.recipient) == ("refunded", other)
     assert chain.usdc_balance(other) == PRICE
     assert chain.usdc_balance(payer.account.address) == EVERYTHING - PRICE
+
+
+async def test_a_lagging_endpoint_fails_no_refund_that_was_signed_long_ago(
+    proxied, proxy, provider, payer, chain, clock, refund_key
+):
+    """It does not know of the top-up, or of the nonce's use, that it is asked about."""
+    async with running(proxied, provider, now=clock) as gateway:
+        task = await mined_in_vain(gateway, payer, provider, chain, refund_key)
+        chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
+        # Refusals with so long a pause between them are not in a row.
+        for _ in range(2):
+            clock.offset_s += 3600
+            await sweep_refused(gateway, proxy)
+            assert await state_of(gateway, task) == "refunding"
+        await gateway.services.refunds.sweep()
+        await gateway.services.refunds.sweep()
+        assert await state_of(gateway, task) == "refunded"
+    assert chain.usdc_balance(payer.account.address) == EVERYTHING
+
+
+async def test_refusals_before_the_money_was_taken_again_do_not_count(
+    proxied, proxy, provider, payer, chain, clock, refund_key
+):
+    async with running(proxied, provider, now=clock) as gateway:
+        task = await mined_in_vain(gateway, payer, provider, chain, refund_key)
+        for _ in range(3):
+            clock.offset_s += LAG_S * 0.6
+            chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
+            await sweep_refused(gateway, proxy)
+            spend(chain, refund_key, PRICE)
+            await gateway.services.refunds.sweep()
+            assert await state_of(gateway, task) == "refunding"
+            assert "holds only 0 USDC" in (await case_of(gateway, task)).problem
+
+
+async def test_money_that_goes_while_the_token_is_asked_is_waited_for(
+    proxied, proxy, provider, payer, chain, clock, refund_key
+):
+    async with running(proxied, provider, now=clock) as gateway:
+        task = await mined_in_vain(gateway, payer, provider, chain, refund_key)
+        gateway.services.refunds.timing = RefundTiming(lag_s=0.0)
+        chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
+
+        def spent_meanwhile(proxy, request, body):
+            proxy.heal()
+            spend(chain, refund_key, PRICE)
+            return 200, chain.rpc.answer(body)
+
+        proxy.break_call(SIMULATION, spent_meanwhile)
+        await gateway.services.refunds.sweep()
+        assert not proxy.faults
+        assert await state_of(gateway, task) == "refunding"
+        assert "holds only 0 USDC" in (await case_of(gateway, task)).problem
+
+
+async def test_a_refusal_that_outlasts_every_lag_is_the_tokens_own(
+    settings, provider, payer, chain, clock, refund_key
+):
+    async with running(settings, provider, now=clock) as gateway:
+        task = await mined_in_vain(gateway, payer, provider, chain, refund_key)
+        tell_token(chain, "blacklist", payer.account.address)
+        chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
+        clock.offset_s += 3600
+        states = []
+        for _ in range(3):
+            await gateway.services.refunds.sweep()
+            states.append(await state_of(gateway, task))
+            clock.offset_s += LAG_S * 0.6
+        assert states == ["refunding", "refunding", "refund_failed"]
+        assert "The token refuses it" in (await case_of(gateway, task)).problem
+
+
+async def mined_in_vain(gateway, payer, provider, chain, refund_key) -> dict:
+    """Fail a task whose refund was signed, and whose nonce another transaction used."""
+    task = await without_its_money(gateway, payer, provider, chain, refund_key)
+    await gateway.services.refunds.close()
+    gateway.services.refunds.timing = RefundTiming(lag_s=LAG_S)
+    await gateway.services.refunds.sweep()
+    assert "holds only 0 USDC" in (await case_of(gateway, task)).problem
+    return task
+
+
+def refused(proxy, request, body):
+    status, answer = internal_error(proxy, request, body)
+    return status, answer.replace(b"-32000", b"3").replace(b"internal error", b"execution reverted")
+
+
+async def sweep_refused(gateway, proxy) -> None:
+    """Sweep while the endpoint refuses every simulation."""
+    proxy.break_call(SIMULATION, refused)
+    await gateway.services.refunds.sweep()
+    assert SIMULATION in proxy.seen
+    proxy.heal()
+    proxy.seen.clear()
 
 
 async def test_a_refund_that_was_signed_is_never_signed_for_another_address(
