@@ -113,6 +113,8 @@ class Refunds:
         # By the payment's id: when the token was first and last seen to refuse a refund that was
         # sent, while every answer between the two was a refusal.
         self._refused: dict[int, tuple[float, float]] = {}
+        # Since the last sweep began: the least amount that the key was too poor for, and why.
+        self._shortage: tuple[int, str] | None = None
         self.address = self._signer.address
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
@@ -153,6 +155,7 @@ class Refunds:
         # Once the day's cap has refused a refund, it refuses the other automatic refunds too, and
         # asking the chain about each of them would be in vain.
         refusal = None
+        self._shortage = None
         cases = await self._ledger.cases(PaymentState.REFUNDING, PaymentState.REFUND_DUE)
         self._forget_refusals(cases)
         for case in cases:
@@ -214,21 +217,38 @@ class Refunds:
             return missing_address(case)
         if case.sender not in (None, self.address):
             return f"It was begun by another refund key, {case.sender}: set that one again."
+        if shortage := await self._find_shortage(case):
+            self._shortage = shortage
+            return shortage[1]
+        return None
+
+    def _known_shortage(self, case: RefundCase) -> str | None:
+        """Return what a refund waits for if this sweep found the key too poor for it, or None.
+
+        Only a shortage is known from before. That the key has enough is asked for each refund.
+        """
+        if self._shortage is None or case.sender not in (None, self.address):
+            return None
+        units, problem = self._shortage
+        return problem if case.amount_units >= units else None
+
+    async def _find_shortage(self, case: RefundCase) -> tuple[int, str] | None:
+        """Return the least amount that the key lacks the gas or the USDC for, and its problem."""
         if not await self.can_send():
-            return (
+            return 0, (
                 f"The refund key {self.address} has too little ETH, or gas is over the cap. "
                 "Send it some ETH, or wait until gas is cheaper."
             )
         # Counted first: what is mined between the two questions is subtracted twice.
         on_its_way = await self._units_on_their_way(case)
         holds = await self._chain.call_uint(BALANCE_OF + word(self.address))
-        if holds - on_its_way < case.amount_units:
-            others = f" for others than {on_its_way / 10**6:g} on their way" if on_its_way else ""
-            return (
-                f"The refund key {self.address} holds only {holds / 10**6:g} USDC{others}. "
-                "Send it some USDC."
-            )
-        return None
+        if holds - on_its_way >= case.amount_units:
+            return None
+        others = f" for others than {on_its_way / 10**6:g} on their way" if on_its_way else ""
+        return case.amount_units, (
+            f"The refund key {self.address} holds only {holds / 10**6:g} USDC{others}. "
+            "Send it some USDC."
+        )
 
     async def _units_on_their_way(self, case: RefundCase) -> int:
         """Return what other refunds will take from the key: signed, and not mined yet."""
@@ -259,7 +279,7 @@ class Refunds:
         if await is_spent(self._chain, self._sign(case), await self._chain.head()):
             start = await last_block_before(self._chain, case.created_at)
             await self._begin(case, None, start)
-        elif problem := await self.problem_of(case):
+        elif problem := self._known_shortage(case) or await self.problem_of(case):
             await self._ledger.note_problem(case.payment.id, problem)
         else:
             await self._submit(case)
@@ -283,7 +303,7 @@ class Refunds:
 
     async def _must_wait(self, case: RefundCase) -> bool:
         """Note what a refund that was sent waits for; return whether there is such a reason."""
-        problem = await self._wait_reason(case)
+        problem = self._known_shortage(case) or await self._wait_reason(case)
         if problem is None:
             return False
         self._refused.pop(case.payment.id, None)

@@ -30,6 +30,7 @@ from tests.proof.faults.proxy import FaultProxy, never_lands
 from tests.proof.faults.proxy import error as internal_error
 
 SPENT = "eth_call authorizationState"
+BALANCE = "eth_call balanceOf"
 SIMULATION = "eth_call simulation, signed"
 LAG_S = 120.0
 EVERYTHING = 100_000_000  # what a payer starts with
@@ -320,6 +321,30 @@ async def test_of_many_refunds_over_the_cap_only_one_is_asked_about(
         await refunds.sweep()
         assert await state_of(gateway, tasks[-1]) == "refunded"
         assert await state_of(gateway, tasks[2]) == "refund_due"
+
+
+async def test_of_many_refunds_without_the_money_only_the_first_asks_for_the_balance(
+    proxied, proxy, provider, chain, clock, refund_key
+):
+    spend(chain, refund_key, 1_000_000 - PRICE + 1)
+    poor = attrs.evolve(proxied, refunds="automatic")
+    async with running(poor, provider, now=clock) as gateway:
+        refunds = await by_hand(gateway)
+        tasks = [await fail_once(gateway, Payer(chain), provider) for _ in range(4)]
+        # These two ask for the balance, too.
+        await gateway.services.refund_promises.stop()
+        gateway.services.alarms.is_mine = lambda: False
+        proxy.seen.clear()
+        await refunds.sweep()
+        assert proxy.seen.count(BALANCE) == 1
+        problems = [(await case_of(gateway, task)).problem for task in tasks]
+        assert all("holds only 0.019999 USDC" in problem for problem in problems)
+        chain.fund(refund_key.address, eth_wei=0, usdc_units=3 * PRICE)
+        await refunds.sweep()
+        await refunds.sweep()
+        assert [await state_of(gateway, task) for task in tasks] == 3 * ["refunded"] + [
+            "refund_due"
+        ]
 
 
 async def test_a_refund_key_that_was_the_settlement_key_sends_also_what_it_left_unmined(
