@@ -115,8 +115,10 @@ def _transaction_moments(facts: TaskFacts) -> Iterator[Moment]:
 
 def _describe_mined(sent: SentTransaction, what: str) -> Moment:
     is_reverted = sent.succeeded == 0
+    # Blocks carry whole seconds, so one may be dated before its transaction was sent.
+    mined_at = max(sent.mined_at or sent.sent_at, sent.sent_at)
     return Moment(
-        at=sent.mined_at or sent.sent_at,
+        at=mined_at,
         shape="bad" if is_reverted else "ok",
         title=f"{what} {'reverted' if is_reverted else 'mined'}",
         text="gas not known" if sent.gas_wei is None else _describe_gas(sent),
