@@ -9,7 +9,7 @@ JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # module in every process, which takes each of them seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-.PHONY: install lock demo quick test test-profile test-slow short-proofs proof check bench format docs frontend clean
+.PHONY: install lock demo quick test test-profile test-slow short-proofs long-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
@@ -90,13 +90,17 @@ test-postgres: install
 
 # All of tests/proof, at the depth that a machine proves in minutes. Tests that share a gateway or a
 # browser run in one process (loadgroup).
-MARKED ?= not full
 short-proofs: install
-	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "$(MARKED)" tests/proof $(BUT)
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "not full" tests/proof $(BUT)
 
-# Everything at full depth: hours.
-proof: sim mutants crash races faults clients fuzz chaos chaos-upgrade
-	$(MAKE) short-proofs MARKED= BUT=--ignore=tests/proof/faults
+# The same with what is marked `full`, but for the fault tables, which are `make faults`.
+long-proofs: install
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup tests/proof --ignore=tests/proof/faults
+
+# Everything at full depth: hours. docs/proof-runs.md gets the result of each.
+PROOFS := sim mutants crash races faults clients fuzz chaos chaos-upgrade long-proofs
+proof: install
+	$(BIN)/python -m tests.proof.record $(PROOFS)
 
 check: install
 	$(BIN)/ruff check .

@@ -216,8 +216,10 @@ class _Shopping:
         _say(f"To     {terms.payee}")
         _say(f"From   {payer}")
         if terms.is_upfront:
-            order = f"The price is charged first; then the gateway generates. {terms.refund}"
-            _say(click.wrap_text(order, _COLUMNS))
+            terms_in_words = (
+                f"The price is charged first; then the gateway generates. {terms.refund}"
+            )
+            _say(click.wrap_text(terms_in_words, _COLUMNS))
         is_asked = sys.stdin.isatty() and not self.options.yes
         if is_asked and not click.confirm("Pay?", err=True):
             raise NotBought("Nothing was signed.")

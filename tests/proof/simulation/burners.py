@@ -11,13 +11,12 @@ import attrs
 
 from gateway.domain.eip3009 import usual_gas
 from tests.proof.simulation.ground import Ground
-from tests.proof.simulation.paying import SignedHeader, buy_x402, key_of
+from tests.proof.simulation.paying import SignedHeader, key_of
 from tests.proof.simulation.people import RICH_UNITS, Town
 from tests.proof.simulation.token import PAYING, UNDOING, Call, burn_call
 
 _LOOK_S = 0.25
 _GREED_S = 50.0
-_MAX_TRIES = 6
 _SHARE = 0.2  # of the histories
 _COUNTED = ("wallet", "burned", "unexplained")
 
@@ -66,24 +65,16 @@ class Burner:
         until = town.world.loop.time() + _GREED_S
         while town.world.loop.time() < until:
             signed = town.sign(self.name, seconds=dice.uniform(23.0, 35.0))
-            ask = asyncio.ensure_future(self._ask(signed, f"{self.name} {town.world.now():.0f}"))
+            ask = asyncio.ensure_future(
+                self.town.buy_with(
+                    self.name, signed, f"{self.name} {town.world.now():.0f}", self.told
+                )
+            )
             await self._burn_when_sent(signed, ask)
             await ask
             await asyncio.sleep(dice.choice((1.0, 5.0)))
 
-    async def _ask(self, signed: SignedHeader, prompt: str) -> None:
-        """Ask until something definite comes back."""
-        for _ in range(_MAX_TRIES):
-            answer = await self.town.ask(buy_x402(signed.header, prompt))
-            self.town.world.note(f"{self.name} gets {answer.status} {answer.code}")
-            if answer.task_id is not None:
-                self.told.append((answer.task_id, prompt))
-            if answer.status in (200, 402):
-                return
-            await asyncio.sleep(2.0)
-
     async def _burn_when_sent(self, signed: SignedHeader, ask: asyncio.Future[None]) -> None:
-        pending = self.town.chain.pending
         while not ask.done():
             await asyncio.sleep(_LOOK_S)
             pending = self.town.chain.pending

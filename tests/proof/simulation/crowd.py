@@ -8,12 +8,11 @@ import attrs
 
 from gateway.domain.eip3009 import BASE
 from tests.proof.simulation.ground import Ground
-from tests.proof.simulation.paying import SignedHeader, buy_x402, key_of
+from tests.proof.simulation.paying import SignedHeader, key_of
 from tests.proof.simulation.people import RICH_UNITS, Payer, Town
 from tests.proof.simulation.token import cancel_call, read_signed
 
 _LOOK_S = 0.25
-_MAX_TRIES = 6
 
 
 def draw(town: Town, seed: int) -> tuple[list[Payer], list["Spoiler"]]:
@@ -56,21 +55,12 @@ class Spoiler:
         await asyncio.sleep(self.comes_at)
         for turn in range(dice.randint(2, 4)):
             signed = self.town.sign(self.name, seconds=dice.uniform(23.0, 35.0))
-            ask = asyncio.ensure_future(self._ask(signed, f"{self.name} {turn}"))
+            ask = asyncio.ensure_future(
+                self.town.buy_with(self.name, signed, f"{self.name} {turn}", self.told)
+            )
             await self._cancel_when_sent(signed, ask)
             await ask
             await asyncio.sleep(dice.choice((2.0, 10.0)))
-
-    async def _ask(self, signed: SignedHeader, prompt: str) -> None:
-        """Ask until something definite comes back."""
-        for _ in range(_MAX_TRIES):
-            answer = await self.town.ask(buy_x402(signed.header, prompt))
-            self.town.world.note(f"{self.name} gets {answer.status} {answer.code}")
-            if answer.task_id is not None:
-                self.told.append((answer.task_id, prompt))
-            if answer.status in (200, 402):
-                return
-            await asyncio.sleep(2.0)
 
     async def _cancel_when_sent(self, signed: SignedHeader, ask: asyncio.Future[None]) -> None:
         chain = self.town.chain

@@ -16,6 +16,7 @@ from tests.proof.simulation.world import World
 RICH_UNITS = 1_000_000
 _MAX_SIGNATURES = 4  # a client gives up after so many payments for one request
 _MAX_TRIES = 12
+_TRIES_OF_A_HEADER = 6
 _FLOOR_S = 3.5  # what is mined sooner may count as older than the database
 TOOK_TOO_LONG = Answer(status=0, code="hung up")
 
@@ -48,6 +49,22 @@ class Town:
         if world.strikes(world.odds.answer_lost, "answer lost"):
             return NOTHING
         return answer
+
+    async def buy_with(
+        self, name: str, signed: SignedHeader, prompt: str, told: list[tuple[str, str]]
+    ) -> None:
+        """Let somebody ask with one header until something definite comes back.
+
+        `told` gets (task, prompt) of each 200.
+        """
+        for _ in range(_TRIES_OF_A_HEADER):
+            answer = await self.ask(buy_x402(signed.header, prompt))
+            self.world.note(f"{name} gets {answer.status} {answer.code}")
+            if answer.task_id is not None:
+                told.append((answer.task_id, prompt))
+            if answer.status in (200, 402):
+                return
+            await asyncio.sleep(2.0)
 
     def sign(self, name: str, **terms: Any) -> SignedHeader:
         """Let somebody sign an authorization."""
