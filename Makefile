@@ -16,32 +16,30 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 install: $(VENV)/.installed
 
+# uv takes seconds where pip takes two minutes. It does not read pip's configuration, so pip has its turn
+# where that names the only index that can be reached.
+LOCKED := --quiet --require-hashes --no-deps --requirement
+
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) deploy/check_python.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement constraints.txt
+	sed -n '/^uv==/,/[^\\]$$/p' constraints.txt >$(VENV)/uv.txt
+	$(BIN)/python -m pip install $(LOCKED) $(VENV)/uv.txt
+	$(BIN)/uv pip install --python $(BIN)/python $(LOCKED) constraints.txt || \
+		$(BIN)/python -m pip install $(LOCKED) constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
 # Writes the seven lists of versions and hashes anew. A version stays as it is while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
-LOCK_VENV := $(VENV)-lock
-UV_VERSION := 0.13.9
-HAS_UV := $(LOCK_VENV)/.installed-$(UV_VERSION)
-LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
+LOCK := $(BIN)/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
 
 # What every image has.
 IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra passkeys \
 	--extra postgres --extra redis
 
-$(HAS_UV):
-	$(PYTHON) deploy/check_python.py
-	$(PYTHON) -m venv $(LOCK_VENV)
-	$(LOCK_VENV)/bin/python -m pip install --quiet uv==$(UV_VERSION)
-	touch $@
-
-lock: $(HAS_UV)
+lock: install
 	$(LOCK) --all-extras pyproject.toml --output-file constraints.txt
 	$(LOCK) --constraint constraints.txt $(IMAGE) pyproject.toml \
 		--output-file deploy/image.txt
@@ -58,8 +56,8 @@ lock: $(HAS_UV)
 # admits, in a throw-away environment of each Python that is there. The unit tests, the demo and a sale
 # run. `make newest PYTHONS=python3.13` takes one Python.
 PYTHONS ?=
-newest oldest: $(HAS_UV)
-	$(LOCK_VENV)/bin/python -m tests.unlocked $@ $(PYTHONS) --uv $(LOCK_VENV)/bin/uv --jobs $(JOBS)
+newest oldest: install
+	$(BIN)/python -m tests.unlocked $@ $(PYTHONS) --uv $(BIN)/uv --jobs $(JOBS)
 
 demo: install
 	$(BIN)/gateway demo
@@ -233,4 +231,4 @@ frontend/node_modules/.installed: frontend/package.json frontend/package-lock.js
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOCK_VENV) $(WORKFLOWS_VENV) $(VENDORS_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(WORKFLOWS_VENV) $(VENDORS_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
