@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from gateway.domain import Payment
+from gateway.errors import ChainUnavailable
 from gateway.log_context import bind_task
 
 _log = structlog.get_logger()
@@ -76,6 +77,8 @@ class Drivers:
                 await settle(payment)
         except TimeoutError:
             _log.warning("payment.open", payment=payment.id)
+        except ChainUnavailable as error:
+            _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
         except Exception:  # noqa: BLE001 - the edge of a driver: the sweep starts another
             _log.exception("payment.driver_failed", payment=payment.id)
         else:

@@ -45,6 +45,22 @@ class SettlementTiming:
     # The pause between two sweeps over all open payments.
     sweep_s: float = 5.0
 
+    # A payment that stays open for longer has been given its chance: the account was emptied after
+    # the signature, or the chain is silent. From then on it is looked at once in `old_look_s`.
+    old_s: float = 600.0
+    old_look_s: float = 60.0
+
+
+@attrs.define
+class _Age:
+    """Since when this process has seen a payment open, and when to look at it once it is old.
+
+    Moments of the event loop's time.
+    """
+
+    seen_at: float
+    look_at: float = 0.0
+
 
 class Settlements:
     """One driver for each open payment, and a sweep that finds payments without a driver."""
@@ -67,6 +83,8 @@ class Settlements:
         self._failed = failed
         self.timing = timing or SettlementTiming()
         self._drivers = Drivers(on_settled)
+        # By the payment's id, for what the last sweep found open.
+        self._ages: dict[int, _Age] = {}
         self._periodic = Periodic("settlement-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
@@ -186,9 +204,28 @@ class Settlements:
             return False
         return await self._reconciler.close(payment)
 
+    async def _settle_old(self, payment: Payment) -> None:
+        """Send and look once. Raises `ChainUnavailable`, and `TimeoutError` if it stays open.
+
+        An account that was emptied can keep its payment open for over an hour, at the cost of our
+        calls to the chain.
+        """
+        tx_hash, _ = await self._submit(payment)
+        if not await self._look_at_chain(payment, tx_hash, is_full=True):
+            raise TimeoutError
+
     async def _sweep(self) -> None:
-        open_payments = await self._store.open_payments()
+        open_payments, drive_s = await self._store.open_payments(), self.timing.drive_s
+        now = asyncio.get_running_loop().time()
+        self._ages = {
+            payment.id: self._ages.get(payment.id, _Age(now)) for payment in open_payments
+        }
         for payment in open_payments:
-            self._drivers.ensure(payment, self._settle_until_closed, drive_s=self.timing.drive_s)
+            age = self._ages[payment.id]
+            if now < age.seen_at + self.timing.old_s:
+                self._drivers.ensure(payment, self._settle_until_closed, drive_s=drive_s)
+            elif now >= age.look_at:
+                age.look_at = now + self.timing.old_look_s
+                self._drivers.ensure(payment, self._settle_old, drive_s=drive_s)
         await self._failed.look()
         await self._settler.tend()

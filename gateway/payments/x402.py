@@ -252,7 +252,7 @@ class X402Payments(Acceptance):
         is_unspent, head, limits = await asyncio.gather(
             purchase.verifier.check_chain(signed),
             self._recent_head.get(self.chain.head),
-            self.exposure.limits(signed.sender),
+            self.exposure.limits(signed),
         )
         if is_unspent:
             await self.exposure.check_not_barred(signed.sender)

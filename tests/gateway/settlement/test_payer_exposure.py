@@ -247,6 +247,52 @@ async def test_a_barred_payer_is_sold_what_his_money_has_come_for(gateway, chain
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
 
 
+# -- payments that stay open
+
+
+async def test_a_payment_that_stays_open_is_looked_at_rarely_and_settles_all_the_same(
+    settings, provider, chain, clock, payer, monkeypatch
+):
+    calls: list[bytes] = []
+    server = chain._server._http
+    answer = server.answer
+    monkeypatch.setattr(server, "answer", lambda body: calls.append(body) or answer(body))
+
+    def count(method: str) -> int:
+        return sum(method.encode() in body for body in calls)
+
+    rarely = SettlementTiming(look_s=0.02, drive_s=0.2, sweep_s=0.02, old_s=0, old_look_s=3600)
+    chain.set_automine(False)
+    with started_with(Waits(outcome_s=0.2, settlement=rarely)):
+        async with running(settings, provider, now=clock) as gateway:
+            task_id = await bought(gateway, payer.header())
+
+            async def has_been_swept(times: int):
+                wanted = count("eth_getTransactionCount") + times
+
+                async def reached() -> bool:
+                    return count("eth_getTransactionCount") >= wanted
+
+                await until(reached)
+
+            await until(drivers_ended)
+            await has_been_swept(3)
+            await until(drivers_ended)
+            looks = count("eth_getTransactionReceipt")
+            await has_been_swept(10)
+            assert count("eth_getTransactionReceipt") == looks
+    chain.set_automine(True)
+    often = attrs.evolve(rarely, old_look_s=0.02)
+    with started_with(Waits(outcome_s=0.2, settlement=often)):
+        async with running(settings, provider, now=clock) as gateway:
+            gateway.chain = chain
+            assert (await gateway.wait(task_id))["payment"]["state"] == "settled"
+
+
+async def drivers_ended() -> bool:
+    return not any(task.get_name().startswith("settle-") for task in asyncio.all_tasks())
+
+
 # -- files that wait for their payments
 
 
@@ -275,3 +321,19 @@ async def test_held_files_have_a_cap_and_leave_room_once_they_are_paid(
         for task_id in held:
             await gateway.wait(task_id)
         await gateway.wait(await bought(gateway, header, **document(0.9)))
+
+
+async def test_signatures_that_stay_valid_for_an_hour_hold_half_of_the_room_for_files(
+    settings, provider, chain, clock
+):
+    small = attrs.evolve(settings, held_files_mb=2)
+    async with running(small, provider, now=clock) as gateway:
+        gateway.chain = chain
+        await gateway.services.payments.cutoff_block()
+        chain.set_automine(False)
+        hour = {"valid_before": int(clock()) + 3_600}
+        await bought(gateway, Payer(chain).header(10_000, **hour), **document(0.9))
+        refused = await buy(gateway, Payer(chain).header(10_000, **hour), **document(0.9))
+        assert refused.status_code == 500
+        assert "wait for their payments" in await error_of(refused)
+        await bought(gateway, Payer(chain).header(10_000), **document(0.9))
