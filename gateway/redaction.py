@@ -143,11 +143,12 @@ class Redactor:
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Take these secrets out, too, in each spelling; ignore secrets of a few characters."""
+        known = len(self._secrets)
         for value in secrets:
             for part in _parts(value.strip()):
                 self._secrets.update(_spellings(part))
-        longest_first = sorted(self._secrets, key=len, reverse=True)
-        if longest_first:
+        if len(self._secrets) > known:
+            longest_first = sorted(self._secrets, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def without_secrets(self, text: str) -> str:
