@@ -277,6 +277,8 @@ def _chosen_database(request, monkeypatch) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def running(settings: Settings, provider=None, more=(), **options) -> AsyncIterator[Running]:
+    from quart.testing import TestApp
+
     from gateway.app import create_app
     from gateway.tasks import TaskTiming
     from gateway.web.services import EXTENSION
@@ -286,7 +288,8 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
     if _TEST_DATABASE == "sqlite":
         put_database(settings.data_dir / "gateway.db")
     app = create_app(settings, plugins=plugins, **options)
-    async with app.test_app():
+    # `app.test_app()` gives a start and a stop six seconds each.
+    async with TestApp(app, startup_timeout=_PATIENCE_S, shutdown_timeout=_PATIENCE_S):
         services = app.extensions[EXTENSION]
         services.workers.resources.timing = TaskTiming(backoff_s=0.02)
         set_waits(services)

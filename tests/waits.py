@@ -17,6 +17,8 @@ class Waits:
     """The waits of one gateway; what is left out is production's."""
 
     outcome_s: float = 20.0
+    # A payment that is open when the test ends keeps its gateway from stopping for so long.
+    drain_payments_s: float = 1.0
     settlement: SettlementTiming = SettlementTiming()  # noqa: RUF009 - it is frozen
     refunds: RefundTiming = RefundTiming()  # noqa: RUF009 - it is frozen
     facilitator: FacilitatorTiming = FacilitatorTiming()  # noqa: RUF009 - it is frozen
@@ -42,6 +44,8 @@ def set_waits(services: Services) -> None:
     # A test makes the looks of the alarms itself: they ask the chain.
     services.alarms.every_s = 86_400.0
     services.payments.outcome_s = waits.outcome_s
+    drain_s = min(services.timing.drain_payments_s, waits.drain_payments_s)
+    services.timing = attrs.evolve(services.timing, drain_payments_s=drain_s)
     services.settlements.timing = waits.settlement
     if services.refunds is not None:
         services.refunds.timing = waits.refunds

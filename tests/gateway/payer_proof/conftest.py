@@ -14,7 +14,7 @@ def _hurry():
     """Answer an unknown outcome soon, and look again often; the rules are the same."""
     waits = Waits(
         outcome_s=0.5,
-        settlement=SettlementTiming(look_s=0.05, full_look_s=0.2, drive_s=1.0, sweep_s=0.1),
+        settlement=SettlementTiming(look_s=0.05, full_look_s=0.2, sweep_s=0.1),
     )
     with started_with(waits):
         yield

@@ -27,9 +27,7 @@ PATIENCE_S = 30
 def _fast():
     waits = Waits(
         outcome_s=PATIENCE_S,
-        settlement=SettlementTiming(
-            look_s=0.02, full_look_s=0.1, late_look_s=0.05, drive_s=10.0, sweep_s=0.1
-        ),
+        settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1),
     )
     with started_with(waits):
         yield

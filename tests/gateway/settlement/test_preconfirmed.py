@@ -20,9 +20,7 @@ HASHES = {"zero hash": ZERO_HASH, "unknown hash": "0x" + "f1" * 32}
 
 @pytest.fixture(autouse=True)
 def _fast():
-    timing = SettlementTiming(
-        look_s=0.02, full_look_s=0.1, late_look_s=0.05, drive_s=2.0, sweep_s=0.1
-    )
+    timing = SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1)
     with started_with(Waits(outcome_s=0.3, settlement=timing)):
         yield
 

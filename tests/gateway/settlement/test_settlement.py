@@ -120,9 +120,7 @@ def _json(request, **answer):
 def _fast():
     waits = Waits(
         outcome_s=0.5,
-        settlement=SettlementTiming(
-            look_s=0.02, full_look_s=0.1, late_look_s=0.05, drive_s=1.0, sweep_s=0.1
-        ),
+        settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1),
     )
     with started_with(waits):
         yield
@@ -610,11 +608,8 @@ async def test_a_settler_that_raises_anything_leaves_the_facts_to_the_chain(
     settings, payer, chain, clock, provider
 ):
     odd = attrs.evolve(settings, settlement="odd")
-    app = create_app(odd, plugins=[ScriptedPlugin(provider), OddSettler()], now=clock)
-    async with app.test_app():
-        gateway = Running(app, app.test_client(), app.extensions[EXTENSION], chain)
-        set_waits(gateway.services)
-        gateway.services.answered.set()
+    async with running(odd, provider, [OddSettler()], now=clock) as gateway:
+        gateway.chain = chain
         signed = payer.authorization()
         header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
         task_id = await bought(gateway, header)

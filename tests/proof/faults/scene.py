@@ -24,9 +24,7 @@ _MANY = "1000000/1s"
 # A tenth or less of production's; six time-outs fit into a drive as there.
 _FAST = Waits(
     outcome_s=0.2,
-    settlement=SettlementTiming(
-        look_s=0.02, full_look_s=0.1, late_look_s=0.05, drive_s=3.0, sweep_s=0.1
-    ),
+    settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1),
 )
 _TIMING = RetryTiming(first_pause_s=0.005, longest_pause_s=0.005)
 
