@@ -13,6 +13,7 @@ from gateway.contracts import Chain, Store
 _MOST_AT_ONCE = 20
 _REST_S = 1.0
 # A transaction without a receipt was replaced by another, or is older than what endpoints keep.
+# Once so many have none, older ones have none either; SQL could not name many more.
 _MOST_LOOKS = 3
 _MOST_REMEMBERED = 2_000
 
@@ -30,7 +31,10 @@ class GasRecords:
     async def look(self) -> None:
         """Complete every transaction that can be, the newest first. Raises `ChainUnavailable`."""
         asked = [tx_hash for tx_hash, looks in self._looks.items() if looks >= _MOST_LOOKS]
-        while undated := await self._store.undated(_MOST_AT_ONCE, asked):
+        while len(asked) < _MOST_REMEMBERED:
+            undated = await self._store.undated(_MOST_AT_ONCE, asked)
+            if not undated:
+                return
             for tx_hash in undated:
                 receipt = await self._chain.receipt(tx_hash)
                 if receipt is None:

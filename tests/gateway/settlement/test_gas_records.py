@@ -1,5 +1,6 @@
 """Gas of settlements and refunds: written down with the receipt, completed in the background."""
 
+import contextlib
 import sqlite3
 
 from gateway.payments.gas_records import GasRecords
@@ -64,6 +65,34 @@ async def test_a_transaction_without_a_receipt_is_asked_for_three_times(gateway,
     assert await store.undated(9, []) == [row["tx_hash"]]
     await GasRecords(store, chain).look()
     assert await store.undated(9, []) == []
+
+
+async def test_one_look_asks_for_2000_transactions_without_receipts_at_most(
+    gateway, payer, settings
+):
+    """After an upgrade of a large gateway whose endpoint keeps no old receipts."""
+    answer = await buy(gateway, payer.header())
+    await gateway.wait((await answer.get_json())["taskId"])
+    (row,) = await sent(gateway)
+    many = [
+        {**row, "tx_hash": f"0x{number:064x}", "nonce": 1_000 + number, "sent_at": number}
+        for number in range(2_100)
+    ]
+    names = ", ".join(row)
+    values = ", ".join(f":{name}" for name in row)
+    with contextlib.closing(sqlite3.connect(settings.data_dir / "gateway.db")) as db, db:
+        db.executemany(f"INSERT INTO sent_transactions ({names}) VALUES ({values})", many)
+        db.execute("UPDATE sent_transactions SET mined = 1, mined_at = NULL WHERE nonce >= 1000")
+    asked = []
+
+    class Forgetful:
+        async def receipt(self, tx):
+            asked.append(tx)
+
+    records = GasRecords(gateway.services.store, Forgetful())
+    records.rest_s = 0.0
+    await records.look()
+    assert len(asked) == len(set(asked)) == 2_000
 
 
 async def test_a_nonce_that_is_unused_again_forgets_what_was_read(gateway, payer):
