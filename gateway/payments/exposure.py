@@ -27,8 +27,8 @@ _MOST_OPEN = 8
 # The most purchases of one payer that wait for their turn.
 _MOST_WAITING = 8
 
-# A file may wait for its payment this long. A signature that stays valid for longer, of an account
-# that may be empty by now, must not keep all other documents out for an hour: such files get a half.
+# A file may wait so long for its payment. A signature that is valid for longer must not keep all
+# other documents out for an hour, because its account may be empty by now: such files get a half.
 _SHORT_S = 600
 _HALF = 2
 
