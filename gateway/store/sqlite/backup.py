@@ -6,6 +6,7 @@ transfer that was mined before it.
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import sqlite3
@@ -214,10 +215,9 @@ def _put_in_place(settings: Settings, fresh: Path, now: float) -> Path | None:
 
 def _keep(current: Path, side_files: list[Path], now: float) -> Path:
     """Give the database and its side files a second name, by which they stay."""
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    old = current.with_name(f"gateway.db.before-restore-{stamp}")
-    if old.exists():
-        raise SettingsError(f"{old} exists already. Try again in a second.")
+    stamps = (time.strftime("%Y%m%d-%H%M%S", time.gmtime(now + more)) for more in itertools.count())
+    names = (current.with_name(f"gateway.db.before-restore-{stamp}") for stamp in stamps)
+    old = next(name for name in names if not name.exists())
     for path in (*side_files, current):
         kept = path.with_name(path.name.replace(current.name, old.name, 1))
         kept.unlink(missing_ok=True)

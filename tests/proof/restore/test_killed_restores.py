@@ -103,12 +103,7 @@ def _kept(folder) -> list:
 
 
 def _restore(copy, env) -> None:
-    """Restore; a second later where this second's name of a replaced database is taken."""
-    for wait_s in (0.0, 1.1):
-        time.sleep(wait_s)
-        done = CliRunner().invoke(main, ["restore", str(copy)], env=env)
-        if "Try again in a second" not in done.output:
-            break
+    done = CliRunner().invoke(main, ["restore", str(copy)], env=env)
     assert done.exit_code == 0, done.output
 
 

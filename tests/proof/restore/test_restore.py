@@ -85,6 +85,20 @@ def test_the_replaced_database_is_kept(settings, provider, run, tmp_path):
     assert str(kept) in said
 
 
+def test_each_restore_keeps_what_it_replaces_also_within_a_second(
+    settings, provider, run, tmp_path
+):
+    async def start_once():
+        async with running(settings, provider):
+            pass
+
+    asyncio.run(start_once())
+    run("backup", str(tmp_path / "copy.db"))
+    for _ in range(3):
+        assert run("restore", str(tmp_path / "copy.db")).exit_code == 0
+    assert len(list(settings.data_dir.glob("gateway.db.before-restore-*"))) == 3
+
+
 @pytest.mark.parametrize(
     ("prepare", "said"),
     [
