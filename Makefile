@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 
 # Tests wait more than they compute: two processes for each processor.
 JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
-# Bytecode is kept even where the machine's environment says otherwise: pytest rewrites every test
-# module in every process, which takes each of them seconds.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+# Bytecode is kept even where the machine's environment says otherwise: without it every process
+# compiles what it imports, which takes each of them seconds.
+export PYTHONDONTWRITEBYTECODE =
+PYTEST := $(BIN)/python -m pytest
 
 .PHONY: install lock demo quick test test-profile test-slow short-proofs long-proofs proof check bench format docs frontend clean
 .PHONY: bench-peers bench-paid bench-nodes bench-smoke

@@ -69,6 +69,7 @@ def chosen(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")  # nothing is fetched here
 
 
+@pytest.mark.full  # it checks the matrix itself: test_official_client.py buys in the gate
 def test_every_row_says_what_happened_and_one_that_fails_is_the_exit_code(chosen, tmp_path):
     ran = CliRunner().invoke(main, ["--cache", str(tmp_path / "cache")])
     assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
