@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import selectors
@@ -78,7 +79,7 @@ class Sampler(threading.Thread):
         before = time.perf_counter()
         while not self._is_over.wait(_SAMPLE_S):
             now = time.perf_counter()
-            frame = sys._current_frames().get(self._main)
+            frame = _frames().get(self._main)
             if frame is not None and frame.f_code.co_name in _WAITING:
                 self.count(now - before, _caller(frame))
             before = now
@@ -91,6 +92,16 @@ class Sampler(threading.Thread):
     def stop(self) -> None:
         """End the thread."""
         self._is_over.set()
+
+
+def _frames() -> dict:
+    # CPython 3.11 holds a lock here that a starting thread takes: a collection that runs now may
+    # close a socket, let that thread run, and wait for it for ever.
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        gc.enable()
 
 
 def timed_selector(sampler: Sampler) -> type[selectors.BaseSelector]:
