@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import each
 from tests.conftest import buy
 from tests.gateway.admin.operator import actions_of, log_in, text_of
 from tests.gateway.admin.test_api import API, get, post, token_of
@@ -16,7 +17,7 @@ async def reader(gateway):
     return await token_of(gateway, "read")
 
 
-@pytest.mark.parametrize("path", LISTS)
+@each("path", LISTS)
 async def test_strangers_are_shown_no_list(gateway, path):
     assert (await gateway.client.get(API + path)).status_code == 401
 

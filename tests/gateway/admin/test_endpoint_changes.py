@@ -2,8 +2,7 @@
 
 import re
 
-import pytest
-
+from tests.cases import each
 from tests.gateway.admin.operator import SAME, actions_of, log_in, post, text_of
 
 PATH = "/admin/endpoints/picture"
@@ -96,7 +95,7 @@ async def test_a_price_below_the_cost_warns_and_is_said_to_lose(gateway):
     assert "picture is sold below its cost" in overview
 
 
-@pytest.mark.parametrize("typed", ["-1", "0", "cheap", "1e3", "0.0000001", "9" * 20, "\u0661"])
+@each("typed", ["-1", "0", "cheap", "1e3", "0.0000001", "9" * 20, "\u0661"])
 async def test_a_price_that_is_none_gets_a_sentence(gateway, typed):
     await log_in(gateway)
     answer = await post(gateway, f"{PATH}/price/ask", price=typed)

@@ -3,6 +3,7 @@
 import attrs
 import pytest
 
+from tests.cases import each
 from tests.conftest import running
 from tests.gateway.admin.operator import RIGHT, SAME, actions_of, log_in
 
@@ -35,7 +36,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("path", PATHS)
+@each("path", PATHS)
 async def test_without_a_session_nothing_is_done(gateway, path):
     answer = await gateway.client.post(path, form={}, headers=SAME)
     assert answer.status_code == 401
@@ -50,7 +51,7 @@ async def test_a_form_of_another_site_does_nothing(gateway, path):
     assert len(await actions_of(gateway)) == 1
 
 
-@pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
+@each("headers", FOREIGN)
 async def test_a_forged_origin_ends_no_session(gateway, headers):
     await log_in(gateway)
     answer = await gateway.client.post("/admin/logout", form={}, headers=headers)
@@ -61,14 +62,14 @@ async def test_a_forged_origin_ends_no_session(gateway, headers):
     assert (await gateway.client.get("/admin")).status_code == 200
 
 
-@pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
+@each("headers", FOREIGN)
 async def test_no_other_site_logs_the_operator_in(gateway, headers):
     answer = await gateway.client.post("/admin/login", form={"password": RIGHT}, headers=headers)
     assert answer.status_code == 403
     assert "Set-Cookie" not in answer.headers
 
 
-@pytest.mark.parametrize("name", [name for name in FOREIGN if name != "nothing"])
+@each("name", [name for name in FOREIGN if name != "nothing"])
 async def test_nor_with_json(gateway, name):
     sent = {"password": RIGHT}
     answer = await gateway.client.post("/admin/login", json=sent, headers=FOREIGN[name])

@@ -6,6 +6,7 @@ import sys
 import attrs
 import pytest
 
+from tests.cases import each
 from tests.conftest import running
 from tests.gateway.admin.authenticator import Authenticator, encode
 from tests.gateway.admin.operator import RIGHT, SAME, actions_of, log_in, post, text_of
@@ -137,7 +138,7 @@ async def test_a_counter_that_went_back_opens_nothing(gateway, laptop):
 ODD = [[], {}, {"id": 5}, {"id": "x" * 9000}, {"id": "\u00e9"}, {"response": "x"}, "a", None]
 
 
-@pytest.mark.parametrize("body", ODD, ids=lambda body: str(body)[:12])
+@each("body", ODD)
 async def test_a_strange_answer_is_refused(gateway, laptop, body):
     await add(gateway, laptop)
     assert (await send(gateway, LOGIN, body)).status_code in (400, 401)
@@ -150,7 +151,7 @@ RESPONSES += [
 ]
 
 
-@pytest.mark.parametrize("response", RESPONSES, ids=lambda response: str(response)[:30])
+@each("response", RESPONSES)
 async def test_a_strange_answer_of_a_known_passkey_is_refused(gateway, laptop, response):
     await add(gateway, laptop)
     body = {"id": encode(laptop.id), "type": "public-key", "response": response}

@@ -11,6 +11,7 @@ import pytest
 from werkzeug import Response
 
 from gateway.demo.chain import PlayChain
+from tests.cases import each
 from tests.conftest import WALLET, nothing_charged, running
 
 URL = "/api/proxy-generate"
@@ -109,7 +110,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("changes", WRONG.values(), ids=WRONG)
+@each("changes", WRONG)
 async def test_a_body_that_breaks_the_table_is_refused(gateway, payer, chain, changes):
     tx_hash = payer.transfer(20_000)
     body = {**BODY, "txHash": tx_hash, **changes}
@@ -120,7 +121,7 @@ async def test_a_body_that_breaks_the_table_is_refused(gateway, payer, chain, ch
     assert (await claim(gateway, tx_hash)).status_code == 200  # the hash is not used up
 
 
-@pytest.mark.parametrize(
+@each(
     "tx_hash",
     [
         "",

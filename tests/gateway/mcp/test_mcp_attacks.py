@@ -6,6 +6,7 @@ import json
 import attrs
 import pytest
 
+from tests.cases import each
 from tests.conftest import nothing_charged, running
 from tests.gateway.mcp.agent import LEGACY, MODERN, Agent
 from tests.gateway.web.asgi_calls import SILENT, Asked, Client, ask
@@ -25,8 +26,8 @@ async def error_of(answer) -> tuple[int, int]:
 # -- what is no message
 
 
-@pytest.mark.parametrize(
-    ("data", "code"),
+@each(
+    "data, code",
     [
         (b"", -32700),
         (b"{", -32700),
@@ -49,7 +50,6 @@ async def error_of(answer) -> tuple[int, int]:
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}', -32600),
         (b'{"jsonrpc":"2.0","id":1,"result":{}}', -32600),
     ],
-    ids=lambda value: repr(value[:40]) if isinstance(value, bytes) else "",
 )
 async def test_what_is_no_message_is_refused_in_json_rpcs_words(agent, data, code):
     answer = await agent.send(None, data=data)
@@ -104,7 +104,7 @@ async def test_another_content_type_is_refused(modern):
 # -- other origins
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://gateway.test.evil"])
+@each("origin", ["https://evil.example", "null", "http://gateway.test.evil"])
 async def test_a_page_of_another_origin_is_refused(agent, origin):
     answer = await agent.send(agent.message("tools/list"), headers={"Origin": origin})
     assert await error_of(answer) == (403, -32600)

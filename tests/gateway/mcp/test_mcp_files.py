@@ -14,6 +14,7 @@ from gateway.domain import MAX_FILE_BYTES
 from gateway.errors import BodiesFull, ExecutionError
 from gateway.vendors import links
 from gateway.web.mcp.linked_files import LinkedFiles
+from tests.cases import each
 from tests.conftest import ScriptedPlugin, ScriptedProvider, nothing_charged, running
 from tests.gateway.mcp.agent import Agent
 from tests.gateway.vendors.conftest import authority  # noqa: F401 - a fixture
@@ -127,8 +128,8 @@ async def test_a_name_may_be_given_where_the_address_has_none(agent, site, payer
     assert provider.requests[-1].attachment.name == "mine.txt"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
+@each(
+    "arguments, sentence",
     [
         ({"fileUrl": 5}, "fileUrl must be a string."),
         (
@@ -139,7 +140,6 @@ async def test_a_name_may_be_given_where_the_address_has_none(agent, site, payer
         ({"fileUrl": "https://a.example/a.exe"}, "fileName must end in one of: .pdf, .txt."),
         ({"fileName": "a.txt"}, "fileBase64 is missing."),
     ],
-    ids=["a number", "both", "no address", "another ending", "neither"],
 )
 async def test_wrong_arguments_are_refused_without_a_fetch(agent, payer, site, arguments, sentence):
     answer = await agent.call("paper", payer.payload(10_000, version=2), **arguments)
@@ -150,7 +150,7 @@ async def test_wrong_arguments_are_refused_without_a_fetch(agent, payer, site, a
 # -- what a stranger could do with it
 
 
-@pytest.mark.parametrize(
+@each(
     "where",
     [
         "http://{host}:{port}/a.txt",
@@ -164,9 +164,7 @@ async def test_wrong_arguments_are_refused_without_a_fetch(agent, payer, site, a
         "file:///etc/passwd.txt",
         "https://" + 2_048 * "a" + "/a.txt",
     ],
-    ids=["http", "a login", "private", "metadata", "local", "redirect", "404", "no name", "a file",
-         "too long"],
-)  # fmt: skip
+)
 async def test_what_may_not_be_fetched_is_refused_in_one_sentence(
     agent, fetching, chain, payer, site, where
 ):

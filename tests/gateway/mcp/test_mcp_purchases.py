@@ -7,6 +7,7 @@ import pytest
 
 from gateway.errors import ContentPolicy
 from gateway.tasks.notifications import LongPolls
+from tests.cases import each
 from tests.conftest import PNG, header_of, nothing_charged
 from tests.gateway.mcp.agent import MODERN, TASKS, Agent
 
@@ -101,10 +102,8 @@ async def test_a_payment_over_http_and_one_by_a_tool_are_the_same_payment(modern
     assert answer["structuredContent"]["taskId"] == task_id
 
 
-@pytest.mark.parametrize(
-    "payment",
-    [{}, [], 5, "", "!", "e30=", {"x402Version": 2, "payload": {}}, {"x402Version": 3}],
-    ids=str,
+@each(
+    "payment", [{}, [], 5, "", "!", "e30=", {"x402Version": 2, "payload": {}}, {"x402Version": 3}]
 )
 async def test_a_malformed_payment_is_refused_with_the_price(modern, gateway, chain, payment):
     async with nothing_charged(gateway, chain):
@@ -121,8 +120,8 @@ async def test_a_payment_of_too_little_is_refused_with_the_reason(modern, gatewa
     assert answer["structuredContent"]["error"] == reason
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
+@each(
+    "arguments, sentence",
     [
         ({}, "prompt is missing."),
         ({"prompt": 5}, "prompt must be a string."),
@@ -130,9 +129,8 @@ async def test_a_payment_of_too_little_is_refused_with_the_reason(modern, gatewa
         ({"prompt": "x" * 10_001}, "prompt must have 1 to 10,000 characters."),
         ({"prompt": "x", "fileBase64": "eA==", "fileName": "a"}, "This endpoint takes no file."),
     ],
-    ids=["missing", "a number", "no such choice", "too long", "a file"],
 )
-@pytest.mark.parametrize("paid", [False, True], ids=["unpaid", "paid"])
+@each("paid", [False, True])
 async def test_a_doomed_call_is_refused_before_its_payment(
     modern, gateway, chain, payer, arguments, sentence, paid
 ):
@@ -177,8 +175,8 @@ async def test_get_task_shows_the_result_again(agent, payer):
     assert types_of(shown) == ["text", "resource_link", "image"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
+@each(
+    "arguments, code",
     [
         ({"taskId": "nobody"}, "NOT_FOUND"),
         ({"taskId": 5}, "VALIDATION_ERROR"),
@@ -186,7 +184,6 @@ async def test_get_task_shows_the_result_again(agent, payer):
         ({"taskId": "x", "wait": 31}, "VALIDATION_ERROR"),
         ({"taskId": "x", "wait": "soon"}, "VALIDATION_ERROR"),
     ],
-    ids=["unknown", "a number", "missing", "too long a wait", "no number"],
 )
 async def test_get_task_says_what_is_wrong(modern, arguments, code):
     answer = await modern.call("get_task", **arguments)

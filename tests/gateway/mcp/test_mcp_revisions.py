@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from tests.cases import each
 from tests.gateway.mcp.agent import LEGACY, MODERN, Agent
 
 # Without a header the revision is 2025-03-26.
@@ -41,8 +42,8 @@ async def test_a_client_of_a_later_revision_gets_links_and_structure(gateway, pa
     assert [block["type"] for block in bought["content"]] == ["text", "resource_link", "image"]
 
 
-@pytest.mark.parametrize(
-    ("version", "later"),
+@each(
+    "version, later",
     [
         ("2024-11-05", {"title", "_meta", "annotations"}),
         ("2025-03-26", {"title", "_meta"}),
@@ -73,8 +74,8 @@ async def test_a_handshake_answers_in_the_revision_that_it_agrees_to(gateway, ve
     assert "extensions" not in agreed["capabilities"]
 
 
-@pytest.mark.parametrize("version", ["2099-01-01", "2025-03-27", "latest", "x" * 500])
-@pytest.mark.parametrize("method", ["initialize", "tools/list", "tools/call"])
+@each("version", ["2099-01-01", "2025-03-27", "latest", "x" * 500])
+@each("method", ["initialize", "tools/list", "tools/call"])
 async def test_an_unknown_revision_is_answered_with_those_that_are_spoken(gateway, version, method):
     agent = Agent(gateway, version)
     answer = await agent.send(agent.message(method, {"name": "picture", "arguments": {}}))

@@ -6,6 +6,7 @@ import threading
 import attrs
 import pytest
 
+from tests.cases import each
 from tests.conftest import nothing_charged, running
 from tests.gateway.methods.tickets import (
     REFUND_TO,
@@ -109,7 +110,7 @@ async def test_what_is_no_proof_is_refused_and_nothing_is_written(gateway, ticke
     assert tickets.asked == []
 
 
-@pytest.mark.parametrize(
+@each(
     "mistake",
     [
         {"key": "A b"},

@@ -6,6 +6,7 @@ import hashlib
 import pytest
 from eth_account import Account
 
+from tests.cases import each
 from tests.conftest import Payer, buy, nothing_charged
 from tests.gateway.payer_proof.purchases import (
     UNPROVEN,
@@ -33,7 +34,7 @@ async def test_without_a_signature_nothing_is_proven(gateway, payer):
     assert await column(gateway, "payer_proven") == [0]
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"slug": "paper"},

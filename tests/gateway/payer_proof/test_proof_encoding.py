@@ -6,6 +6,7 @@ import hashlib
 import pytest
 
 from gateway.web import wire
+from tests.cases import each
 from tests.conftest import nothing_charged
 from tests.gateway.payer_proof.purchases import (
     UNPROVEN,
@@ -21,7 +22,7 @@ HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         "",
@@ -55,7 +56,7 @@ def high_s(signature: bytes) -> bytes:
     return signature[:32] + s.to_bytes(32, "big") + bytes([55 - signature[64]])
 
 
-@pytest.mark.parametrize(
+@each(
     "spoil",
     [
         lambda _: b"\0",

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.cases import each
 from tests.conftest import nothing_charged
 
 X402, DIRECT = "/api/x402/picture", "/api/proxy-generate"
@@ -88,7 +89,7 @@ NO_BASE64 = ("***", "aGk", "aGk=x", "a", "data:text/plain;base64,aGk=", "é")
 WRONG_NAMES = ("", "x" * 256, "a", "a.exe", ".", "a.txt.exe", "txt")
 
 
-@pytest.mark.parametrize("data", BODIES.values(), ids=BODIES)
+@each("data", BODIES)
 async def test_what_is_no_json_object_is_refused(gateway, chain, payer, data):
     await refused_everywhere(gateway, chain, payer, data)
 
@@ -132,8 +133,8 @@ async def test_unknown_fields_are_ignored(gateway, payer, provider):
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("prompt", ["x" * 10_000, "中" * 10_000, "😀" * 10_000, '"' * 10_000])
-@pytest.mark.parametrize("ascii_only", [True, False])
+@each("prompt", ["x" * 10_000, "中" * 10_000, "😀" * 10_000, '"' * 10_000])
+@each("ascii_only", [True, False])
 async def test_10000_characters_of_any_script_are_taken(gateway, payer, prompt, ascii_only):
     data = json.dumps({"prompt": prompt}, ensure_ascii=ascii_only).encode()
     answer = await gateway.client.post(X402, data=data, headers={"X-PAYMENT": payer.header()})
@@ -153,7 +154,7 @@ WRONG_TYPES = [
 ]
 
 
-@pytest.mark.parametrize("kind", WRONG_TYPES)
+@each("kind", WRONG_TYPES)
 async def test_another_content_type_is_refused(gateway, chain, payer, kind):
     await refused_everywhere(gateway, chain, payer, changed(), **{"Content-Type": kind})
 

@@ -12,6 +12,7 @@ from gateway.errors import SettingsError
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
 from gateway.web.readiness import KEPT_S
+from tests.cases import each
 from tests.conftest import WALLET, ScriptedProvider, running
 
 BASE = "http://gateway.test"
@@ -472,7 +473,7 @@ async def test_a_gateway_without_disk_is_not_ready(settings, provider):
 # -- errors and headers of every answer
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         "/play",
@@ -497,8 +498,8 @@ async def test_an_unknown_path_is_a_json_404(gateway, path):
     assert body["error"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
+@each(
+    "method, path, allowed",
     [
         ("PUT", "/api/x402/picture", "POST"),
         ("GET", "/api/proxy-generate", "POST"),
@@ -537,9 +538,8 @@ def _words(header: str) -> set[str]:
     return {word.strip().lower() for word in header.split(",")}
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/api/x402/picture", "/api/proxy-generate", "/api/task/x", MANIFEST, "/openapi.json"],
+@each(
+    "path", ["/api/x402/picture", "/api/proxy-generate", "/api/task/x", MANIFEST, "/openapi.json"]
 )
 async def test_a_browser_may_ask_from_anywhere(gateway, path):
     origin = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
@@ -567,7 +567,7 @@ async def test_the_admin_pages_are_for_no_other_origin(gateway, path):
         ]
 
 
-@pytest.mark.parametrize("path", [*PUBLIC, "/admin", "/nothing", "/api/x402/picture"])
+@each("path", [*PUBLIC, "/admin", "/nothing", "/api/x402/picture"])
 async def test_every_answer_has_an_id_and_is_not_sniffed(gateway, path):
     first, second = [await gateway.client.get(path) for _ in range(2)]
     assert first.headers["X-Content-Type-Options"] == "nosniff"

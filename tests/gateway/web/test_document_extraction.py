@@ -6,6 +6,7 @@ import json
 import pytest
 
 from gateway import Endpoint, Output, PriceStep, Result, hookimpl, usdc
+from tests.cases import each
 from tests.conftest import nothing_charged, running
 from tests.gateway.mcp.agent import Agent
 from tests.proof.providers.documents_pdf import Page, write
@@ -114,8 +115,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("fault", REFUSED)
-@pytest.mark.parametrize("is_paid", [False, True], ids=["asked", "paid"])
+@each("fault", list(REFUSED))
+@each("is_paid", [False, True])
 async def test_a_doomed_request_is_refused_in_one_sentence_and_nothing_is_charged(
     desk, payer, chain, fault, is_paid
 ):

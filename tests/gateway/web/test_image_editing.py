@@ -12,6 +12,7 @@ from PIL import Image
 from gateway import Choice, Endpoint, Output, Result, hookimpl, usdc
 from gateway.sandbox import Sandbox, SandboxLimits
 from gateway.web.services import Timing
+from tests.cases import each
 from tests.conftest import nothing_charged, running
 from tests.gateway.mcp.agent import Agent
 
@@ -137,8 +138,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("fault", REFUSED)
-@pytest.mark.parametrize("is_paid", [False, True], ids=["asked", "paid"])
+@each("fault", list(REFUSED))
+@each("is_paid", [False, True])
 async def test_a_doomed_request_is_refused_in_one_sentence_and_nothing_is_charged(
     studio, payer, chain, fault, is_paid
 ):

@@ -10,6 +10,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from gateway.domain.description import request_example
 from gateway.web.discovery import openapi
+from tests.cases import each
 from tests.conftest import PNG, buy, running
 from tests.gateway.web.test_discovery import BASE, Priced
 
@@ -188,7 +189,7 @@ DOCUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS)
+@each("path", DOCUMENTS)
 async def test_a_client_that_has_the_document_gets_304(gateway, path):
     first = await gateway.client.get(path)
     tag = first.headers["ETag"]

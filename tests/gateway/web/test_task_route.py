@@ -12,6 +12,7 @@ import pytest
 from gateway import ContentPolicy, InvalidInput, RateLimited, Result, Transient, hookimpl
 from gateway.payments.settlement import SettlementTiming
 from gateway.tasks.notifications import Subscription
+from tests.cases import each
 from tests.conftest import PNG, ScriptedPlugin, cancel, running
 
 SECRET = "prompt-nobody-may-see"
@@ -251,14 +252,14 @@ async def test_waiting_ends_after_the_seconds_asked_for(gateway, payer, held):
     held.set()
 
 
-@pytest.mark.parametrize("wait", ["-1", "30.1", "1e9", "inf", "nan", "soon", "", "0x1"])
+@each("wait", ["-1", "30.1", "1e9", "inf", "nan", "soon", "", "0x1"])
 async def test_waiting_is_a_number_from_0_to_30(gateway, payer, wait):
     answer = await gateway.client.get(f"/api/task/{await order(gateway, payer)}?wait={wait}")
     assert answer.status_code == 400
     assert (await answer.get_json())["code"] == "VALIDATION_ERROR"
 
 
-@pytest.mark.parametrize(
+@each(
     "task_id",
     ["2f1d6a52-7b7c-4c0e-9d43-0a6f5f1f7c11", "x", "0" * 500, "%27%20OR%201=1", "%00", "é"],
 )

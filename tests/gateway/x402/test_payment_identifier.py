@@ -3,6 +3,7 @@
 import pytest
 from x402.extensions.payment_identifier import append_payment_identifier_to_extensions
 
+from tests.cases import each
 from tests.conftest import WALLET, Payer, buy, decoded, header_of, nothing_charged
 
 PRICE = 20_000
@@ -79,7 +80,7 @@ async def test_an_echo_without_an_identifier_is_no_repeat(gateway, payer, chain)
     assert chain.usdc_balance(WALLET) == 2 * PRICE
 
 
-@pytest.mark.parametrize("wrong", ["x" * 15, "x" * 129, "é" * 20, "a b c d e f g h i j", 5, "", []])
+@each("wrong", ["x" * 15, "x" * 129, "é" * 20, "a b c d e f g h i j", 5, "", []])
 async def test_a_wrong_identifier_is_refused_before_anything_is_charged(
     gateway, payer, chain, wrong
 ):

@@ -3,6 +3,7 @@
 import attrs
 import pytest
 
+from tests.cases import each
 from tests.conftest import buy, decoded, nothing_charged, running
 
 URL = "/api/x402/picture"
@@ -12,8 +13,8 @@ FIREFOX = {
 }
 
 
-@pytest.mark.parametrize("query", ["", "?x402Version=1", "?x402Version=2"])
-@pytest.mark.parametrize("path", [URL, "/api/x402/paper"])
+@each("query", ["", "?x402Version=1", "?x402Version=2"])
+@each("path", [URL, "/api/x402/paper"])
 async def test_get_and_head_answer_as_a_post_without_a_body(gateway, path, query):
     post = await gateway.client.post(path + query)
     get = await gateway.client.get(path + query)

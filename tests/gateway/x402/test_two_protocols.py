@@ -8,6 +8,7 @@ import pytest
 from gateway import Challenge, hookimpl
 from gateway.payments import PaymentMethods
 from gateway_x402.verifier import X402Verifier
+from tests.cases import each
 from tests.conftest import buy, decoded, nothing_charged, running
 
 URL = "/api/x402/picture"
@@ -99,9 +100,7 @@ async def test_a_header_chooses_the_protocol_that_answers(gateway, payer, name):
     assert (await gateway.wait((await answer.get_json())["taskId"]))["status"] == "completed"
 
 
-@pytest.mark.parametrize(
-    "value", ["Bearer abc", "Basic YTpi", "Notes abc", "Note", "Note ", "", "note"]
-)
+@each("value", ["Bearer abc", "Basic YTpi", "Notes abc", "Note", "Note ", "", "note"])
 async def test_another_scheme_of_authorization_is_no_payment(gateway, payer, value):
     unpaid = await post(gateway, {"Authorization": value})
     assert unpaid.status_code == 402

@@ -8,6 +8,7 @@ import pytest
 from eth_account import Account
 
 from gateway.demo.chain import FAUCET_KEY, OTHER_TOKEN
+from tests.cases import each
 from tests.conftest import WALLET, buy, cancel, decoded, header_of, nothing_charged, payload_of
 
 URL = "/api/x402/picture"
@@ -69,7 +70,7 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize("header", MALFORMED.values(), ids=MALFORMED)
+@each("header", MALFORMED)
 async def test_a_malformed_header_is_invalid(gateway, chain, header):
     async with nothing_charged(gateway, chain):
         assert await refusal(gateway, header) == "invalid_payload"
@@ -111,7 +112,7 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("name", FIELDS)
+@each("name", list(FIELDS))
 async def test_a_field_of_the_wrong_shape_is_invalid(gateway, payer, chain, name):
     for value in FIELDS[name]:
         payload = payer.payload()
@@ -135,7 +136,7 @@ TERMS = {  # of the envelope: (version, changes, reason)
 }
 
 
-@pytest.mark.parametrize(("version", "changes", "reason"), TERMS.values(), ids=TERMS)
+@each("version, changes, reason", TERMS)
 async def test_terms_that_are_not_ours_are_refused(gateway, payer, chain, version, changes, reason):
     payload = payer.payload(version=version)
     (payload if version == 1 else payload["accepted"]).update(changes)
@@ -156,8 +157,8 @@ SIGNED = {  # signed as it stands, and still not for us
 }
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize(("changes", "reason"), SIGNED.values(), ids=SIGNED)
+@each("version", [1, 2])
+@each("changes, reason", SIGNED)
 async def test_an_authorization_for_something_else_is_refused(
     gateway, payer, chain, version, changes, reason
 ):
@@ -168,10 +169,9 @@ async def test_an_authorization_for_something_else_is_refused(
         assert await refusal(gateway, header_of(payload)) == reason
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize(
-    ("seconds", "status"),
-    [(19, 402), (20, 200), (601, 200), (3_600, 200), (3_900, 200), (3_901, 402)],
+@each("version", [1, 2])
+@each(
+    "seconds, status", [(19, 402), (20, 200), (601, 200), (3_600, 200), (3_900, 200), (3_901, 402)]
 )
 async def test_the_window_is_20_seconds_to_65_minutes(
     gateway, payer, clock, version, seconds, status
@@ -236,7 +236,7 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
+@each("forge", FORGERIES)
 async def test_a_forged_signature_is_refused(gateway, payer, chain, forge):
     signed = payer.authorization()
     signature = forge(signed.sign(payer.account.key, chain.chain_id, chain.usdc))
@@ -244,7 +244,7 @@ async def test_a_forged_signature_is_refused(gateway, payer, chain, forge):
         assert await refusal(gateway, header_of(payload_of(signed, signature))) == SIGNATURE
 
 
-@pytest.mark.parametrize("signature", [None, 5, "", "11" * 65, "0x1", "0xzz"])
+@each("signature", [None, 5, "", "11" * 65, "0x1", "0xzz"])
 async def test_a_signature_that_is_no_hex_is_invalid(gateway, payer, chain, signature):
     payload = payer.payload()
     payload["payload"]["signature"] = signature
