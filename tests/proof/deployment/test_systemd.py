@@ -87,6 +87,7 @@ os.execv(sys.executable, [sys.executable, "-m", "gateway", *sys.argv[1:]])
 """
 
 
+@pytest.mark.full
 def test_the_gateway_runs_without_memory_that_is_written_and_run(service, tmp_path):
     """MemoryDenyWriteExecute, as the kernel has it since 6.3: the demo buys both things."""
     assert service["MemoryDenyWriteExecute"] == "true"
