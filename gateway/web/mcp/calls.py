@@ -109,14 +109,16 @@ async def _sell(gateway: Services, registered: Registered, call: ToolCall) -> di
         _check_time_left(gateway, call)
         accepted = await gateway.payments.accept_x402(quote, request, header)
     except PaymentRequired as refusal:
-        return _ask(gateway, quote, refusal.reason)
+        return _ask(gateway, quote, refusal.reason, refusal.details)
     return await _show_sold(gateway, accepted, call)
 
 
-def _ask(gateway: Services, quote: Quote, reason: str | None) -> dict[str, Any]:
-    """Return the result that names the price."""
+def _ask(
+    gateway: Services, quote: Quote, reason: str | None, details: str | None = None
+) -> dict[str, Any]:
+    """Return the result that names the price, after a refusal with its reason and its details."""
     here = attrs.evolve(quote, resource_url=gateway.settings.base_url + MCP_PATH)
-    return ask_for_payment(make_challenge(gateway, here, reason))
+    return ask_for_payment(make_challenge(gateway, here, reason), details)
 
 
 def _check_time_left(gateway: Services, call: ToolCall) -> None:

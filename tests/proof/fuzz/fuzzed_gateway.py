@@ -91,6 +91,9 @@ class Site:
             running(settings, ScriptedProvider(), chain=chain, now=clock)
         )
         await self.gateway.services.warmed.wait()
+        # The loop stands still between two inputs, for which the watchdog would blame a plugin, and
+        # in the end take it off sale.
+        await self.gateway.services.watchdog.stop()
 
     def close(self) -> None:
         self._runner.run(self._stack.aclose())
