@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-# Tests wait more than they compute: two processes for each processor.
-JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+# Unit tests compute; the others wait as long again, so each processor has two processes for them.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+JOBS ?= $(shell expr 2 '*' $(CORES))
 # Bytecode is kept even where the machine's environment says otherwise: without it every process
 # compiles what it imports, which takes each of them seconds.
 export PYTHONDONTWRITEBYTECODE =
@@ -58,14 +59,14 @@ lock: install
 # run. `make newest PYTHONS=python3.13` takes one Python.
 PYTHONS ?=
 newest oldest: install
-	$(BIN)/python -m tests.unlocked $@ $(PYTHONS) --uv $(BIN)/uv --jobs $(JOBS)
+	$(BIN)/python -m tests.unlocked $@ $(PYTHONS) --uv $(BIN)/uv --jobs $(CORES)
 
 demo: install
 	$(BIN)/gateway demo
 
 # What needs no EVM, process or server.
 quick: install
-	$(PYTEST) -q -n $(JOBS) tests/unit
+	$(PYTEST) -q -n $(CORES) tests/unit
 
 # Before a commit: a small part of each proof is in it.
 test: install
