@@ -72,13 +72,18 @@ class LongPolls:
         self._most_per_address = most_per_address
         self._by_address: Counter[str] = Counter()
 
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return self._by_address.total()
+
     @contextlib.contextmanager
     def counted(self, address: str) -> Iterator[bool]:
         """Count a request inside the block and yield True.
 
         If too many requests wait already, count nothing and yield False.
         """
-        is_full = self._by_address.total() >= self._most
+        is_full = self.waiting >= self._most
         if is_full or self._by_address[address] >= self._most_per_address:
             yield False
             return

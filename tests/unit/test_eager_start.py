@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from gateway.eager_start import EagerStart
+from tests.patience import PATIENCE_S
 
 
 async def test_work_that_never_waits_has_ended():
@@ -76,7 +77,7 @@ async def test_a_timeout_that_began_in_the_first_step_ends_its_own_block_only():
         return "never"
 
     begun = EagerStart(work())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         assert await begun == "in time"
 
 

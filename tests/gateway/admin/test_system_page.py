@@ -14,6 +14,7 @@ from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 from tests.conftest import running
 from tests.gateway.admin.operator import SAME, actions_of, log_in, post, text_of
+from tests.patience import PATIENCE_S
 
 PAGE = "/admin/system"
 SECRET = "MARKER-secret-4711"
@@ -112,14 +113,14 @@ async def test_a_copy_and_a_drill_begin_from_the_page_once(settings, provider, t
 
 async def _first_copy(gateway) -> None:
     """Wait for the copy that a gateway without copies makes once it is warm."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not await gateway.services.backups.copies():  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.05)
     await _until_idle(gateway.services.backups)
 
 
 async def _until_idle(backups) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while backups.running is not None:  # noqa: ASYNC110 - nothing tells when it ends
             await asyncio.sleep(0.05)
 

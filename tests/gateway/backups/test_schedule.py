@@ -11,6 +11,7 @@ from gateway.backups.place import place_of
 from gateway.store.operators import backups as rows
 from tests.conftest import running
 from tests.gateway.backups.conftest import names_in
+from tests.patience import PATIENCE_S
 
 HOUR = 3600
 
@@ -22,7 +23,7 @@ async def gateway(in_folder, provider, clock):
 
 
 async def _until(condition) -> None:
-    async with asyncio.timeout(240):
+    async with asyncio.timeout(PATIENCE_S):
         while not await condition():  # noqa: ASYNC110 - the gateway's own work is waited for
             await asyncio.sleep(0.02)
 

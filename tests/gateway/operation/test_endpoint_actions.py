@@ -1,6 +1,5 @@
 """Pause, price and cost by an operator: at once here, soon in another process, fair to buyers."""
 
-import asyncio
 import time
 
 import attrs
@@ -16,6 +15,7 @@ from gateway.store.operators import overrides
 from gateway.testing.store.operators import new_action
 from gateway_x402.messages import MAX_TIMEOUT_S
 from tests.conftest import buy, running
+from tests.patience import until
 
 ACTOR = Actor(door="page", name="s1", address="192.0.2.1")
 BODY = {"prompt": "a boat"}
@@ -24,12 +24,6 @@ BODY = {"prompt": "a boat"}
 @pytest.fixture
 def desk(gateway):
     return gateway.services.desk
-
-
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - no event tells it
-            await asyncio.sleep(0.05)
 
 
 async def price_of(gateway) -> int:

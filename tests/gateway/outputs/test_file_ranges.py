@@ -12,6 +12,7 @@ from gateway import Output, Result
 from tests.conftest import PNG, buy
 from tests.gateway.web.test_files_route import fetch, forged_link
 from tests.gateway.web.test_task_route import FILE, order
+from tests.patience import PATIENCE_S
 
 
 async def test_a_part_of_a_file_may_be_asked_for(gateway, payer, provider):
@@ -81,7 +82,7 @@ async def raw(gateway, url, method, **headers):
     async def send(message):
         sent.append(message)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await gateway.app(scope, receive, send)
     told = {name.decode().lower(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], told, b"".join(message.get("body", b"") for message in sent[1:])

@@ -13,6 +13,7 @@ from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, leased, settling
 from tests.conftest import PNG
 from tests.migrated_databases import put_database
+from tests.patience import PATIENCE_S
 from tests.unit.outputs.conftest import PICTURE, listed
 
 DAY = 86_400
@@ -81,7 +82,7 @@ async def test_more_than_a_batch_is_swept_batch_by_batch(store, artifacts, monke
     for number in range(1, 6):
         await kept(store, artifacts, number)
     sweeper = asyncio.create_task(retention.sweep_forever(store, artifacts, lambda: NOW + 20))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while await listed(artifacts, LATER):
             await asyncio.sleep(0.01)
     sweeper.cancel()
@@ -193,7 +194,7 @@ async def test_tidying_begins_some_time_after_the_start(store, local, folder):
     )
     sweeping = retention.sweep_forever(store, local, lambda: LATER, pause_s=0.01)
     sweeper = asyncio.create_task(sweeping)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while await listed(local, LATER):
             await asyncio.sleep(0.01)
     sweeper.cancel()

@@ -9,16 +9,9 @@ from gateway.domain import PaymentState
 from tests.conftest import WALLET, cancel, header_of, payload_of, running
 from tests.gateway.payer_proof.purchases import bought, buy, payments, receipt, refusal
 from tests.gateway.settlement.test_settlement import abandoned
+from tests.patience import PATIENCE_S, until
 
 SEND = "eth_sendRawTransaction"
-PATIENCE_S = 20
-
-
-async def until(condition):
-    async with asyncio.timeout(PATIENCE_S):
-        while not (found := await condition()):  # noqa: ASYNC110 - no event tells
-            await asyncio.sleep(0.02)
-    return found
 
 
 @pytest.fixture

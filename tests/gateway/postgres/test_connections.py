@@ -6,7 +6,7 @@ import psycopg
 
 from gateway.contracts.wakes import Heard
 from gateway.store.postgres.store import PostgresStore
-from tests.gateway.postgres.test_wake import until
+from tests.patience import until
 
 _COUNT = """SELECT count(*) FROM pg_stat_activity
             WHERE datname = current_database() AND pid <> pg_backend_pid()"""

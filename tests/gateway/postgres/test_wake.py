@@ -18,8 +18,8 @@ from gateway.web.services import Timing
 from gateway.webhooks import DeliveryTiming
 from tests.conftest import Payer, ScriptedProvider, running
 from tests.gateway.webhooks.receiver import receiving
+from tests.patience import PATIENCE_S, until
 
-PATIENCE_S = 120.0
 HOURS_S = 36_000.0
 # Nobody looks by itself within a test.
 NO_LOOKS = Timing(look_s=HOURS_S, deaf_look_s=HOURS_S, stream_look_s=HOURS_S)
@@ -41,13 +41,6 @@ class Ears:
             on_ended=self.heard.append,
             on_gap=note_gap,
         )
-
-
-async def until(condition) -> None:
-    """Return once it is so, however slow the machine is."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - no event tells
-            await asyncio.sleep(0.005)
 
 
 def ask(url, statement, *values):

@@ -1,5 +1,4 @@
 """With GATEWAY_SETTLEMENT_BATCH, payments that come while others are sent share a transaction."""
-# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
 
 import asyncio
 import json
@@ -16,11 +15,11 @@ from gateway.settings import check_settings
 from gateway.store.operators.payment_lists import open_payments
 from gateway.store.operators.task_detail import find_task
 from tests.conftest import WALLET, Payer, buy, new_account, running
+from tests.patience import PATIENCE_S, until
 from tests.waits import Waits, started_with
 
 PRICE = 20_000
 BUYERS = 5
-PATIENCE_S = 30
 
 
 @pytest.fixture(autouse=True)
@@ -68,13 +67,6 @@ def gate(chain):
 @pytest.fixture
 def settings(settings, gate):
     return attrs.evolve(settings, rpc_urls=(gate.url,), settlement_batch=10)
-
-
-async def until(condition):
-    async with asyncio.timeout(PATIENCE_S):
-        while not (found := await condition()):
-            await asyncio.sleep(0.02)
-    return found
 
 
 async def begin(gateway, payers) -> list[asyncio.Task]:

@@ -9,6 +9,7 @@ import pytest
 from gateway.demo.chain import FAUCET_KEY
 from gateway.payments.settlement import SettlementTiming
 from tests.conftest import WALLET, Payer, buy, cancel, header_of, payload_of, running
+from tests.patience import until
 from tests.waits import Waits, started_with
 
 PRICE = 20_000
@@ -43,13 +44,6 @@ async def error_of(answer) -> str:
 
 async def failures(gateway) -> list:
     return await gateway.services.store.payers.failures(since=0)
-
-
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not (found := await condition()):  # noqa: ASYNC110 - the chain tells nobody
-            await asyncio.sleep(0.02)
-    return found
 
 
 async def reverts(gateway, chain, payer, betray) -> str:

@@ -1,5 +1,4 @@
 """Unknown outcomes: a payment ends as one task or as nothing taken, whatever fails meanwhile."""
-# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
 
 import asyncio
 import contextlib
@@ -22,11 +21,11 @@ from gateway.tasks import TaskTiming
 from gateway.web.services import EXTENSION, Timing
 from tests.conftest import WALLET, Payer, Running, ScriptedPlugin, multicall, running
 from tests.conftest import decoded as header_json
+from tests.patience import until
 from tests.waits import Waits, set_waits, started_with
 
 PRICE = 20_000
 SPENT = "invalid_exact_evm_nonce_already_used"
-PATIENCE_S = 240
 
 
 # -- an RPC endpoint that misbehaves as told
@@ -173,13 +172,6 @@ async def bought(gateway, header) -> str:
 
 async def shown(gateway, task_id) -> dict:
     return await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
-
-
-async def until(condition):
-    async with asyncio.timeout(PATIENCE_S):
-        while not (found := await condition()):
-            await asyncio.sleep(0.02)
-    return found
 
 
 async def held(gateway, task_id):

@@ -7,7 +7,8 @@ import pytest
 
 from gateway.payments.settlement import SettlementTiming
 from tests.conftest import Payer
-from tests.gateway.settlement.test_payer_exposure import bought, empty, failures, reverts, until
+from tests.gateway.settlement.test_payer_exposure import bought, empty, failures, reverts
+from tests.patience import until
 from tests.proof.faults.proxy import FaultProxy
 from tests.waits import Waits, started_with
 

@@ -13,7 +13,8 @@ from gateway import Link, Outbound, Output, Result, Transient
 from tests.conftest import PNG
 from tests.gateway.vendors.certificates import Authority
 from tests.gateway.vendors.conftest import names  # noqa: F401 - a fixture
-from tests.unit.tasks.engine_shop import ENDPOINT, PAPER, JobApi, PlainApi, opened, until
+from tests.patience import until
+from tests.unit.tasks.engine_shop import ENDPOINT, PAPER, JobApi, PlainApi, opened
 
 HOST = "cdn.example"
 FOLDER = "https://cdn.example"

@@ -8,7 +8,8 @@ import structlog
 
 from gateway.sandbox import Sandbox, SandboxLimits
 from gateway.sandbox.pictures import Pictures
-from tests.unit.tasks.engine_shop import PICTURE, PlainApi, opened, until
+from tests.patience import until
+from tests.unit.tasks.engine_shop import PICTURE, PlainApi, opened
 
 
 @pytest.fixture

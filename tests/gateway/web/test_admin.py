@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import running
 from tests.gateway.admin.operator import RIGHT, SAME, cookies_of, log_in
+from tests.patience import PATIENCE_S
 
 
 async def test_the_right_password_opens_a_session_of_half_a_day(gateway):
@@ -158,7 +159,7 @@ async def test_without_a_password_one_is_made_and_printed_once(settings, provide
     unset = attrs.evolve(settings, admin_password="")
     printed = ""
     async with running(unset, provider) as gateway:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while "\n" not in printed:
                 await asyncio.sleep(0.02)
                 printed += capsys.readouterr().out

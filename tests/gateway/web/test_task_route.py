@@ -14,6 +14,7 @@ from gateway.payments.settlement import SettlementTiming
 from gateway.tasks.notifications import Subscription
 from tests.cases import each
 from tests.conftest import PNG, ScriptedPlugin, cancel, running
+from tests.patience import PATIENCE_S, until
 
 SECRET = "prompt-nobody-may-see"
 FILE = {"fileBase64": "aGVsbG8gc2VjcmV0", "fileName": "secret-name.txt"}
@@ -151,7 +152,7 @@ def waits(monkeypatch):
 
 
 async def _answered(waiting) -> dict:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         return await waiting
 
 
@@ -217,7 +218,7 @@ async def test_beyond_the_cap_of_an_address_or_of_all_the_present_state_is_told_
             return asyncio.create_task(polled(gateway, task_id, client))
 
         waiting = [wait("203.0.113.1"), wait("203.0.113.1"), wait("203.0.113.2")]
-        await asyncio.sleep(0.3)
+        await until(lambda: gateway.services.long_polls.waiting == len(waiting))
         for client in ("203.0.113.1", "203.0.113.2", "203.0.113.3"):
             told = await asyncio.wait_for(polled(gateway, task_id, client), 15)
             assert not told["done"]
@@ -238,8 +239,7 @@ async def test_a_waiting_request_that_ended_makes_room_for_another(
             answer = await gateway.client.get("/api/task/none?wait=30")
             assert answer.status_code == 404
         waiting = asyncio.create_task(polled(gateway, task_id, "203.0.113.1"))
-        await asyncio.sleep(0.2)
-        assert not waiting.done()
+        await until(lambda: gateway.services.long_polls.waiting)
         held.set()
         assert (await waiting)["done"]
 
@@ -391,12 +391,12 @@ async def test_a_payer_who_cancels_gets_nothing(gateway, payer, provider, chain,
         "/api/x402/picture", json={"prompt": "a"}, headers={"X-PAYMENT": header}
     )
     task_id = (await answer.get_json())["taskId"]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while (task := await show(gateway, task_id))["payment"]["state"] == "reserved":  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     assert (task["status"], task["payment"]["state"]) == ("queued", "settling")
     assert task["payment"]["transaction"] is None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not chain.node.pool.waiting:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     # Meanwhile the gateway cannot send what is gone again.

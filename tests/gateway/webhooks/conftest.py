@@ -6,6 +6,7 @@ import pytest
 from gateway.webhooks import DeliveryTiming
 from tests.conftest import running
 from tests.gateway.webhooks.receiver import receiving
+from tests.patience import PATIENCE_S
 
 PAUSES = (0.0,) * 5
 
@@ -35,6 +36,6 @@ async def nothing_left(gateway) -> None:
     import asyncio
 
     webhooks = gateway.services.store.webhooks
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(PATIENCE_S):
         while await webhooks.due(1, now=4e9):  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.01)

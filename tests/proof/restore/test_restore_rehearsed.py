@@ -134,6 +134,7 @@ def machine(settings, bucket):
 
 
 @as_root
+@pytest.mark.full
 def test_the_restore_on_fly_in_the_order_of_the_docs(machine, payer, chain):
     price = 20_000
     machine.start()

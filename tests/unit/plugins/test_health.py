@@ -12,7 +12,8 @@ from gateway.plugins.health import probe_forever, probe_now, problem_of
 from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
 from gateway.vendors.refusals import note_answer
-from tests.unit.tasks.engine_shop import PAPER, PATIENCE_S, PlainApi, said, until
+from tests.patience import PATIENCE_S, until
+from tests.unit.tasks.engine_shop import PAPER, PlainApi, said
 
 
 class Probed(PlainApi):

@@ -17,11 +17,11 @@ from gateway.tasks.attempt import Attempt
 from gateway.testing.store.facts import ENDPOINT, new_task, transfer, tx_hash
 from tests.conftest import PNG
 from tests.migrated_databases import put_database
+from tests.patience import PATIENCE_S, until
 
 PICTURE = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))
 TEXT = Result(text="# Done\n")
 PAPER = attrs.evolve(ENDPOINT, slug="paper", capability=DOCUMENT_PARSING)
-PATIENCE_S = 120
 SHORT = TaskTiming(
     backoff_s=0.01,
     dispatch_pause_s=0.01,
@@ -241,12 +241,6 @@ async def stopped(draining):
     draining.cancel()
     assert done, "it does not stop"
     draining.result()
-
-
-async def until(condition):
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def steal(shop, task_id):

@@ -8,7 +8,8 @@ from gateway import AccountProblem, ContentPolicy, Transient
 from gateway.errors import ExecutionError
 from gateway.testing.store.facts import ENDPOINT
 from gateway.web.readiness import Readiness
-from tests.unit.tasks.engine_shop import PAPER, PICTURE, TEXT, Gate, PlainApi, opened, passed, until
+from tests.patience import until
+from tests.unit.tasks.engine_shop import PAPER, PICTURE, TEXT, Gate, PlainApi, opened, passed
 
 MINUTE_S = 60
 HOUR_S = 3600

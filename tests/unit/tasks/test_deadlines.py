@@ -3,7 +3,8 @@
 import pytest
 
 from gateway import Pending, Transient
-from tests.unit.tasks.engine_shop import PAPER, TEXT, JobApi, StoppableApi, opened, until
+from tests.patience import until
+from tests.unit.tasks.engine_shop import PAPER, TEXT, JobApi, StoppableApi, opened
 
 TIMEOUT_S = 300
 

@@ -6,6 +6,7 @@ import attrs
 
 from gateway import Handle, SubmitUncertain
 from gateway.tasks.delivery import Delivery
+from tests.patience import until
 from tests.unit.tasks.engine_shop import (
     PAPER,
     TEXT,
@@ -15,7 +16,6 @@ from tests.unit.tasks.engine_shop import (
     opened,
     passed,
     stopped,
-    until,
 )
 
 

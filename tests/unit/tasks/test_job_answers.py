@@ -18,7 +18,8 @@ from gateway import (
     SubmitUncertain,
     Transient,
 )
-from tests.unit.tasks.engine_shop import PAPER, TEXT, opened, until
+from tests.patience import PATIENCE_S, until
+from tests.unit.tasks.engine_shop import PAPER, TEXT, opened
 
 NONSENSE = [
     None,
@@ -177,7 +178,7 @@ async def test_progress_and_notes_of_a_job_are_written_down(jobs, api):
         rows.append(row)
         return row["progress"] == 0.25 and row["note"] is not None
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not await is_shown():  # noqa: ASYNC110 - looks from outside
             await asyncio.sleep(0.01)
     assert rows[-1]["note"].startswith("3rd in line ?xxx")

@@ -9,16 +9,8 @@ from gateway import Handle, JobFailed, Pending, Result, Transient
 from gateway.plugins.catalog import Catalog
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
-from tests.unit.tasks.engine_shop import (
-    PAPER,
-    PICTURE,
-    TEXT,
-    JobApi,
-    PlainApi,
-    opened,
-    passed,
-    until,
-)
+from tests.patience import until
+from tests.unit.tasks.engine_shop import PAPER, PICTURE, TEXT, JobApi, PlainApi, opened, passed
 
 
 async def test_a_job_is_submitted_once_and_polled_until_it_is_done(jobs, api):

@@ -17,7 +17,8 @@ from gateway import (
     signals,
 )
 from gateway.testing.store.facts import ENDPOINT
-from tests.unit.tasks.engine_shop import PATIENCE_S, PICTURE, Gate, PlainApi, opened, passed, until
+from tests.patience import PATIENCE_S, until
+from tests.unit.tasks.engine_shop import PICTURE, Gate, PlainApi, opened, passed
 
 # -- who works
 

@@ -9,6 +9,7 @@ from gateway.domain import StoredResult
 from gateway.tasks.delivery import Delivery
 from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import PNG
+from tests.patience import until
 from tests.unit.tasks.engine_shop import (
     PAPER,
     PICTURE,
@@ -20,7 +21,6 @@ from tests.unit.tasks.engine_shop import (
     opened,
     passed,
     steal,
-    until,
 )
 
 

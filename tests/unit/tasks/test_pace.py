@@ -6,7 +6,8 @@ import attrs
 import pytest
 
 from gateway import Pending, Traits
-from tests.unit.tasks.engine_shop import PAPER, TEXT, JobApi, PlainApi, opened, until
+from tests.patience import until
+from tests.unit.tasks.engine_shop import PAPER, TEXT, JobApi, PlainApi, opened
 
 
 def counted(shop):

@@ -4,7 +4,8 @@ import asyncio
 
 from gateway.tasks.delivery import Delivery
 from gateway.tasks.slots import Slots
-from tests.unit.tasks.engine_shop import PAPER, TEXT, Gate, opened, until
+from tests.patience import until
+from tests.unit.tasks.engine_shop import PAPER, TEXT, Gate, opened
 
 
 async def test_waiting_for_a_job_takes_no_lane(tmp_path, api, clock):

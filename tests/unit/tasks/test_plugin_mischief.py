@@ -9,16 +9,8 @@ import structlog
 from gateway import ContentPolicy, InvalidInput, Link, Output, Result
 from gateway.domain import GenerationRequest
 from gateway.sandbox.pictures import Pictures
-from tests.unit.tasks.engine_shop import (
-    PAPER,
-    PICTURE,
-    TEXT,
-    Gate,
-    PlainApi,
-    opened,
-    stopped,
-    until,
-)
+from tests.patience import until
+from tests.unit.tasks.engine_shop import PAPER, PICTURE, TEXT, Gate, PlainApi, opened, stopped
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from gateway import RateLimited, Transient
 from gateway.errors import ExecutionError
 from gateway.web.readiness import Readiness
-from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened, until
+from tests.patience import until
+from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened
 
 
 async def test_nobody_else_asks_a_provider_that_asked_to_wait(tmp_path, clock):

@@ -6,7 +6,8 @@ import pytest
 
 from gateway import AccountProblem
 from gateway.plugins.upstream import Upstream
-from tests.unit.tasks.engine_shop import TEXT, Gate, PlainApi, opened, until
+from tests.patience import until
+from tests.unit.tasks.engine_shop import TEXT, Gate, PlainApi, opened
 
 
 def put_on_trial(shop):

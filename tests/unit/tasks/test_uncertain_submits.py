@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from gateway import Handle, HandleLost, NotAccepted, SubmitUncertain
+from tests.patience import PATIENCE_S
 from tests.unit.tasks.engine_shop import PAPER, TEXT, Gate, JobApi, PlainApi, opened, passed
 
 
@@ -48,7 +49,7 @@ async def test_many_submits_that_a_kill_interrupted_are_not_the_providers_fault(
     api = PlainApi(*[gate] * 8)
     async with opened(tmp_path, api, clock, workers=8) as shop:
         tasks = await shop.sold(8)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while gate.running < 8:
                 await gate.entered.wait()
                 await asyncio.sleep(0.01)

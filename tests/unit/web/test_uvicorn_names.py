@@ -17,6 +17,7 @@ from uvicorn.server import ServerState
 
 from gateway.web import uvicorn_protocol, uvicorn_server
 from gateway.web.uvicorn_protocol import GuardedProtocol
+from tests.patience import PATIENCE_S
 
 OURS = set(vars(GuardedProtocol))
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -111,7 +112,7 @@ async def test_it_reports_a_request_to_the_methods_that_ours_overrides():
     protocol.connection_made(wire)
     protocol.data_received(REQUEST)
     assert called == ["begin", "head", "end"]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await wire.was_written.wait()
     assert wire.written.startswith(b"HTTP/1.1 204 ")
     assert not protocol.is_closing

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDERS = ("gateway", "providers", "plugins")
 OURS = {"gateway", *(path.stem for name in FOLDERS[1:] for path in (ROOT / name).iterdir())}
 # Their packages document them, underscore and all.

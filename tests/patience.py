@@ -1,0 +1,20 @@
+"""Waiting for what happens: on a machine that does much else, everything takes its time."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+# Seconds, for what takes a moment. A test that passes never waits so long.
+PATIENCE_S = 240
+
+
+async def until(condition: Callable[[], Any], look_s: float = 0.02) -> Any:
+    """Return what a condition, plain or asynchronous, returns once that is true."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = condition()
+            found = await found if inspect.isawaitable(found) else found
+            if found:
+                return found
+            await asyncio.sleep(look_s)
