@@ -1,4 +1,4 @@
-"""Fixtures: a chain endpoint that may lose what is sent, and little patience with unknowns."""
+"""Fixtures: a chain endpoint that may lose what is sent, and drivers that look at it often."""
 
 import attrs
 import pytest
@@ -8,15 +8,13 @@ from tests.conftest import running
 from tests.gateway.payer_proof.purchases import LossyRpc
 from tests.waits import Waits, started_with
 
+OFTEN = SettlementTiming(look_s=0.05, full_look_s=0.2, sweep_s=0.1)
+
 
 @pytest.fixture(autouse=True)
 def _hurry():
-    """Answer an unknown outcome soon, and look again often; the rules are the same."""
-    waits = Waits(
-        outcome_s=0.5,
-        settlement=SettlementTiming(look_s=0.05, full_look_s=0.2, sweep_s=0.1),
-    )
-    with started_with(waits):
+    """Look often; the rules are the same."""
+    with started_with(Waits(settlement=OFTEN)):
         yield
 
 

@@ -7,11 +7,20 @@ import pytest
 
 from gateway.domain import PaymentState
 from tests.conftest import WALLET, cancel, header_of, payload_of, running
+from tests.gateway.payer_proof.conftest import OFTEN
 from tests.gateway.payer_proof.purchases import bought, buy, payments, receipt, refusal
 from tests.gateway.settlement.test_settlement import abandoned
 from tests.patience import PATIENCE_S, until
+from tests.waits import Waits, started_with
 
 SEND = "eth_sendRawTransaction"
+
+
+@pytest.fixture(autouse=True)
+def _hurry():
+    """Answer an unknown outcome soon, too."""
+    with started_with(Waits(outcome_s=0.5, settlement=OFTEN)):
+        yield
 
 
 @pytest.fixture
