@@ -253,7 +253,7 @@ async def test_a_payment_that_stays_open_is_looked_at_rarely_and_settles_all_the
     def count(method: str) -> int:
         return sum(method.encode() in body for body in calls)
 
-    rarely = SettlementTiming(look_s=0.02, drive_s=0.2, sweep_s=0.02, old_s=0, old_look_s=3600)
+    rarely = SettlementTiming(look_s=0.02, drive_s=3.0, sweep_s=0.02, old_s=0, old_look_s=3600)
     chain.set_automine(False)
     with started_with(Waits(outcome_s=0.2, settlement=rarely)):
         async with running(settings, provider, now=clock) as gateway:
