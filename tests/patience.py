@@ -5,7 +5,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-# Seconds, for what takes a moment. A test that passes never waits so long.
+# Seconds, for what takes a moment. A test that passes never waits so long. It has less patience
+# where the code under test would give up by itself meanwhile: that must not look like success.
 PATIENCE_S = 240
 
 

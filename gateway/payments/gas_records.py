@@ -13,7 +13,7 @@ from gateway.contracts import Chain, Store
 _MOST_AT_ONCE = 20
 _REST_S = 1.0
 # A transaction without a receipt was replaced by another, or is older than what endpoints keep.
-# Once so many have none, older ones have none either; SQL could not name many more.
+# Once so many have none, a look ends: SQLite names at most 32,766 in one statement.
 _MOST_LOOKS = 3
 _MOST_REMEMBERED = 2_000
 

@@ -98,7 +98,8 @@ class LoadedPlugin:
 
 class _Hooks(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-        # Pluggy examines each name of a module without running any of it: 10 ms of every start.
+        # A module's hooks are functions. Pluggy would examine all that the module imports as well,
+        # which takes a third of the time of loading the plugins.
         if isinstance(plugin, ModuleType) and not isinstance(vars(plugin).get(name), FunctionType):
             return None
         return super().parse_hookimpl_opts(plugin, name)

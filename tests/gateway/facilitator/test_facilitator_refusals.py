@@ -8,7 +8,6 @@ import structlog
 import typed_settings as ts
 
 from gateway_facilitator_settler.client import TIMEOUTS_S
-from tests.cases import each
 from tests.conftest import WALLET, buy, cancel, nothing_charged, running
 from tests.gateway.facilitator.facilitators import LIES, Seen, answer, hangs, says
 
@@ -25,8 +24,8 @@ def facilitator_calls_s(request):
     return {**TIMEOUTS_S, asked.params["path"]: 0.5}
 
 
-@each("path", ["/supported", "/verify"])
-@each("trouble", TROUBLES)
+@pytest.mark.parametrize("path", ["/supported", "/verify"])
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES.keys())
 async def test_a_facilitator_in_trouble_is_a_500_and_nothing_is_charged(
     settings, provider, payer, chain, site, path, trouble
 ):

@@ -4,27 +4,11 @@ import asyncio
 from collections.abc import Awaitable
 
 import attrs
-import pytest
 
 from gateway.web.readiness import KEPT_S
 from tests.conftest import running
 
 ASKERS = 200
-
-
-@pytest.fixture
-def rpc_calls(chain, monkeypatch) -> list[bytes]:
-    """Return every call that reaches the chain's endpoint from now on."""
-    calls: list[bytes] = []
-    server = chain._server._http
-    answer = server.answer
-
-    def counted(body: bytes) -> bytes:
-        calls.append(body)
-        return answer(body)
-
-    monkeypatch.setattr(server, "answer", counted)
-    return calls
 
 
 async def _ready(gateway, path="/api/ready") -> dict:

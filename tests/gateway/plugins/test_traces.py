@@ -15,7 +15,6 @@ from gateway.web.answers import WHOLE_ANSWER
 from gateway.web.server import listen
 from tests.conftest import buy, running
 from tests.http_servers import SERVE
-from tests.patience import PATIENCE_S
 
 EXAMPLE = Path(__file__).parents[3] / "docs/examples/gateway-otel/src"
 PROMPT = "MARKER-PROMPT-a-boat-on-a-lake"
@@ -152,7 +151,7 @@ async def ask(connection, request: bytes) -> tuple[int, dict[str, str], bytes]:
     """Return status, headers and body of the answer to a request."""
     reader, writer = connection
     writer.write(request)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(60):
         first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
         headers = dict(line.lower().split(": ", 1) for line in lines if line)
         body = await reader.readexactly(int(headers["content-length"]))

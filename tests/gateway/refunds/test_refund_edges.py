@@ -11,7 +11,6 @@ from gateway.demo.chain import FAUCET_KEY
 from gateway.domain.eip3009 import transfer_calldata
 from gateway.errors import RefundRefused
 from gateway.payments.refunds import RefundTiming
-from gateway.payments.settlement import SettlementTiming
 from tests.conftest import Payer, buy, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.gateway.refunds.test_refunds import (
@@ -353,7 +352,6 @@ async def test_a_refund_key_that_was_the_settlement_key_sends_also_what_it_left_
     """Its stuck settlement stands before every refund, and is replaced by the same settlement."""
     async with running(proxied, provider, now=clock) as gateway:
         gateway.services.payments.outcome_s = 0.2
-        gateway.services.settlements.timing = SettlementTiming(drive_s=1.0)
         failed = await fail_once(gateway, Payer(chain), provider)
         proxy.break_call("eth_sendRawTransaction", never_lands)
         bought = (await (await buy(gateway, payer.header())).get_json())["taskId"]
@@ -375,7 +373,6 @@ async def test_a_stuck_settlement_of_the_key_is_never_replaced_by_a_refund_nobod
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
     async with running(proxied, provider, now=clock) as gateway:
         gateway.services.payments.outcome_s = 0.2
-        gateway.services.settlements.timing = SettlementTiming(drive_s=5.0)
         proxy.break_call("eth_sendRawTransaction", never_lands)
         task = await (await buy(gateway, header)).get_json()
         signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)

@@ -16,7 +16,6 @@ from gateway.settings import check_settings
 from gateway.store.sql import POSTGRESQL, dialect_of
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
-from tests.patience import PATIENCE_S
 
 PRICE = 20_000
 
@@ -27,7 +26,7 @@ async def refund_of(gateway, task) -> dict:
 
 
 async def until_state(gateway, task, state) -> dict:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(60):
         while (refund := await refund_of(gateway, task))["state"] != state:
             await asyncio.sleep(0.02)
     return refund
@@ -39,13 +38,13 @@ async def until_sent(chain, key) -> None:
     def counted(until: str) -> str:
         return chain.rpc.result("eth_getTransactionCount", key.address, until)
 
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(60):
         while counted("pending") == counted("latest"):
             await asyncio.sleep(0.02)
 
 
 async def until_problem(gateway, task, words) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(60):
         while words not in ((await case_of(gateway, task)).problem or ""):
             await asyncio.sleep(0.02)
 

@@ -243,15 +243,10 @@ async def test_a_barred_payer_is_sold_what_his_money_has_come_for(gateway, chain
 
 
 async def test_a_payment_that_stays_open_is_looked_at_rarely_and_settles_all_the_same(
-    settings, provider, chain, clock, payer, monkeypatch
+    settings, provider, chain, clock, payer, rpc_calls
 ):
-    calls: list[bytes] = []
-    server = chain._server._http
-    answer = server.answer
-    monkeypatch.setattr(server, "answer", lambda body: calls.append(body) or answer(body))
-
     def count(method: str) -> int:
-        return sum(method.encode() in body for body in calls)
+        return sum(method.encode() in body for body in rpc_calls)
 
     rarely = SettlementTiming(look_s=0.02, drive_s=3.0, sweep_s=0.02, old_s=0, old_look_s=3600)
     chain.set_automine(False)
@@ -293,39 +288,38 @@ def document(megabytes: float) -> dict:
     return {"fileBase64": data, "fileName": "a.txt", "url": "/api/x402/paper"}
 
 
-async def test_held_files_have_a_cap_and_leave_room_once_they_are_paid(
-    settings, provider, chain, clock
-):
-    small = attrs.evolve(settings, held_files_mb=2)
-    async with running(small, provider, now=clock) as gateway:
+@pytest.fixture
+async def small(settings, provider, chain, clock):
+    """Yield a gateway with room for two of the documents, while no payment is mined."""
+    with_little = attrs.evolve(settings, held_files_mb=2)
+    async with running(with_little, provider, now=clock) as gateway:
         gateway.chain = chain
         await gateway.services.payments.cutoff_block()
         chain.set_automine(False)
-        held = [
-            await bought(gateway, Payer(chain).header(10_000), **document(0.9)) for _ in range(2)
-        ]
-        header = Payer(chain).header(10_000)
-        answer = await buy(gateway, header, **document(0.9))
-        assert answer.status_code == 500
-        assert "wait for their payments" in await error_of(answer)
-        await bought(gateway, Payer(chain).header())  # a picture has no file
-        chain.set_automine(True)
-        for task_id in held:
-            await gateway.wait(task_id)
-        await gateway.wait(await bought(gateway, header, **document(0.9)))
+        yield gateway
+
+
+async def finds_no_room(gateway, header) -> None:
+    answer = await buy(gateway, header, **document(0.9))
+    assert answer.status_code == 500
+    assert "wait for their payments" in await error_of(answer)
+
+
+async def test_held_files_have_a_cap_and_leave_room_once_they_are_paid(small, chain):
+    held = [await bought(small, Payer(chain).header(10_000), **document(0.9)) for _ in range(2)]
+    header = Payer(chain).header(10_000)
+    await finds_no_room(small, header)
+    await bought(small, Payer(chain).header())  # a picture has no file
+    chain.set_automine(True)
+    for task_id in held:
+        await small.wait(task_id)
+    await small.wait(await bought(small, header, **document(0.9)))
 
 
 async def test_signatures_that_stay_valid_for_an_hour_hold_half_of_the_room_for_files(
-    settings, provider, chain, clock
+    small, chain, clock
 ):
-    small = attrs.evolve(settings, held_files_mb=2)
-    async with running(small, provider, now=clock) as gateway:
-        gateway.chain = chain
-        await gateway.services.payments.cutoff_block()
-        chain.set_automine(False)
-        hour = {"valid_before": int(clock()) + 3_600}
-        await bought(gateway, Payer(chain).header(10_000, **hour), **document(0.9))
-        refused = await buy(gateway, Payer(chain).header(10_000, **hour), **document(0.9))
-        assert refused.status_code == 500
-        assert "wait for their payments" in await error_of(refused)
-        await bought(gateway, Payer(chain).header(10_000), **document(0.9))
+    hour = {"valid_before": int(clock()) + 3_600}
+    await bought(small, Payer(chain).header(10_000, **hour), **document(0.9))
+    await finds_no_room(small, Payer(chain).header(10_000, **hour))
+    await bought(small, Payer(chain).header(10_000), **document(0.9))

@@ -14,7 +14,6 @@ from gateway.domain.eip3009 import transfer_calldata
 from gateway.payments.refunds import RefundTiming
 from gateway.payments.settlement import SettlementTiming
 from tests.conftest import WALLET, Payer, buy, multicall, running
-from tests.patience import PATIENCE_S
 from tests.proof.faults.proxy import FaultProxy
 from tests.waits import Waits, started_with
 
@@ -92,7 +91,7 @@ async def test_an_event_of_one_fork_and_a_receipt_of_another_release_nothing(
     proxy.break_call(RECEIPT, of_the_other_fork)
     others = chain.send_transaction(FAUCET_KEY, chain.usdc, calldata(gateway, header))
     # The buyer may have an answer before our own transaction was sent.
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(60):
         while not (ours := set(waiting_hashes(chain)) - {others}):  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.02)
     # Meanwhile the gateway cannot send what is gone again.

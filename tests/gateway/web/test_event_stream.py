@@ -12,7 +12,6 @@ from gateway.web.services import Timing
 from tests.conftest import running
 from tests.gateway.web.asgi_calls import Asked, Client, ask
 from tests.gateway.web.test_task_route import order, show
-from tests.patience import PATIENCE_S
 
 STREAM = (b"accept", b"text/event-stream")
 HOST = (b"host", b"gateway.test")
@@ -54,19 +53,19 @@ class Listener:
         return found
 
     async def hears(self, condition) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(120):
             while not condition(self):
                 assert not self.task.done() or condition(self), self.text
                 await asyncio.sleep(0.01)
 
     async def ended(self) -> list[dict]:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(120):
             await self.task
         return self.events()
 
     async def leave(self) -> None:
         self.client.hang_up()
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(120):
             await self.task
 
 

@@ -15,7 +15,6 @@ from tests.conftest import ScriptedPlugin, ScriptedProvider, buy, running
 from tests.gateway.operation.test_obstacles import tell_token
 from tests.gateway.web.asgi_calls import SILENT, WHOLE, Answered, Asked, Client, ask
 from tests.gateway.web.odd_requests import HOST, odd_requests
-from tests.patience import PATIENCE_S
 
 FAST, QUART = "203.0.113.", "198.51.100."
 PRICE = Asked(
@@ -315,7 +314,7 @@ async def test_a_whole_body_counts_while_its_check_waits_both_ways(
             for client in clients:
                 asking.append(asyncio.create_task(app(whole.scope(), client.receive, client.send)))
                 await came.get()
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(20):
                 refused = await ask(app, whole)
             assert refused.status == 503
             for client in clients:

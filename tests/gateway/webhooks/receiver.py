@@ -8,8 +8,6 @@ import ssl
 import attrs
 from standardwebhooks import Webhook
 
-from tests.patience import PATIENCE_S
-
 
 @attrs.frozen
 class Delivered:
@@ -73,7 +71,7 @@ class Receiver:
 
     async def got(self, count: int) -> list[Delivered]:
         """Return what has arrived once it is so many requests."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(120):
             while len(self.delivered) < count:
                 self._changed.clear()
                 await self._changed.wait()

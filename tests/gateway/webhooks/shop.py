@@ -12,7 +12,6 @@ from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, PAYER, RESULT, new_task, transfer, tx_hash
 from gateway.webhooks import CallbackSecrets, Deliveries, DeliveryTiming, Sender
 from tests.migrated_databases import put_database
-from tests.patience import PATIENCE_S
 
 
 @attrs.define
@@ -57,7 +56,7 @@ class Shop:
         return await self.store.webhooks.due(1000, now=4e9)
 
     async def until(self, condition) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(120):
             while not await condition():  # noqa: ASYNC110 - no event tells
                 await asyncio.sleep(0.01)
 

@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.payments.settlement import SettlementTiming
 from gateway.settings import variable
 from tests.conftest import WALLET, buy, running
 from tests.waits import Waits, started_with
@@ -34,7 +33,7 @@ async def code_of(gateway, tx_hash) -> str | None:
 @pytest.fixture
 def quick():
     """Answer an unknown outcome soon."""
-    with started_with(Waits(outcome_s=0.5, settlement=SettlementTiming(drive_s=1.0))):
+    with started_with(Waits(outcome_s=0.5)):
         yield
 
 
