@@ -2,6 +2,7 @@
 
 import functools
 import importlib.metadata
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,14 @@ def _installed_plugins_are_read_once() -> Iterator[None]:
     """Read the metadata of all installed packages again only if a folder of packages changed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gateway.plugins.manager.entry_points", _entry_points)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sources_are_read_once() -> Iterator[None]:
+    """Spare typed_settings, which looks for docstrings at each load, the reading of a class."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inspect, "getsource", functools.lru_cache(inspect.getsource))
         yield
 
 

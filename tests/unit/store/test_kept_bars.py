@@ -11,6 +11,7 @@ from gateway.store.operators.kept_bars import KeptBars
 from gateway.store.operators.sums import Period
 from gateway.store.sqlite.migrations import migrate
 from tests.operator_history import Sale, add_sale, add_sales
+from tests.sqlite_steps import count_steps
 
 DAY_S = 86_400.0
 MONTH = Period(since=20_600 * DAY_S, step_s=DAY_S, bars=30)
@@ -126,28 +127,13 @@ def test_kept_sums_move_with_the_period(written, read):
 def test_a_second_look_at_a_month_reads_what_is_new_only(written, read):
     written.execute("BEGIN")
     for number in range(3_000):
-        add_sale(written, Sale(at=MONTH.since + number * 30 * DAY_S / 3_000, slug="a"))
+        sale = Sale(at=MONTH.since + number * 30 * DAY_S / 3_000, slug="a")
+        add_sale(written, sale, number + 1)
     written.execute("COMMIT")
     kept = KeptBars()
-    first = _count_steps(read, lambda: kept.sales(read, MONTH))
+    first = count_steps(read, lambda: kept.sales(read, MONTH))
     add_sale(written, Sale(at=MONTH.until - 1, slug="a"))
-    again = _count_steps(read, lambda: kept.sales(read, MONTH))
+    again = count_steps(read, lambda: kept.sales(read, MONTH))
     # Of 30 days one has changed.
     assert again < first / 10
     assert sum(one.sold for one in kept.sales(read, MONTH)) == 3_001
-
-
-def _count_steps(db, function):
-    """Return how many steps of SQLite's machine a function takes."""
-    steps = 0
-
-    def count():
-        nonlocal steps
-        steps += 1
-
-    db.set_progress_handler(count, 1)
-    try:
-        function()
-    finally:
-        db.set_progress_handler(None, 1)
-    return steps
