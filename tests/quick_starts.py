@@ -4,12 +4,15 @@ import functools
 import importlib.metadata
 import inspect
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import pytest
+
+from gateway.sandbox.process import WarmedProcess
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,6 +29,48 @@ def _sources_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inspect, "getsource", functools.lru_cache(inspect.getsource))
         yield
+
+
+_start_alone = WarmedProcess.start
+
+
+class _KeptProcess(WarmedProcess):
+    start_kept = classmethod(_start_alone.__func__)
+
+    def close(self) -> None:
+        """Stay for the next gateway."""
+
+
+@pytest.fixture
+def sandboxes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each sandbox of a test start its process, and end it."""
+    monkeypatch.setattr(WarmedProcess, "start", _start_alone)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sandboxes_are_warmed_once() -> Iterator[None]:
+    """Let all gateways share the processes that look at pictures and documents.
+
+    Loading Pillow takes more than twice the time of a gateway. Each call still has a child of its
+    own. `sandboxes_of_their_own` is for tests of those processes.
+    """
+    kept: dict[Any, _KeptProcess] = {}
+    lock = threading.Lock()
+
+    def start(_: type, function: str, warm: tuple[str, ...], limits: Any) -> WarmedProcess:
+        if not function.startswith("gateway.sandbox."):
+            return _start_alone(function, warm, limits)
+        key = (function, warm, limits, tuple(sys.path))
+        with lock:
+            if key not in kept or not kept[key].is_alive:
+                kept[key] = _KeptProcess.start_kept(function, warm, limits)
+            return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WarmedProcess, "start", classmethod(start))
+        yield
+    for process in kept.values():
+        WarmedProcess.close(process)
 
 
 @pytest.fixture(scope="session", autouse=True)
