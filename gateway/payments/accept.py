@@ -126,6 +126,14 @@ class Acceptance:
         if self._begun:
             await asyncio.wait(set(self._begun), timeout=timeout_s)
 
+    async def wait_for_writes(self) -> None:
+        """Wait until every purchase that is being written down now is durable, or has failed.
+
+        A buyer that hung up may have begun one of them.
+        """
+        if self._unfinished:
+            await asyncio.wait(set(self._unfinished))
+
     @contextlib.contextmanager
     def _counted(self, slug: str, flow: str) -> Iterator[None]:
         """Count a purchase as begun inside the block, and tell of its refusal."""

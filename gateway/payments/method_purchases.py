@@ -124,7 +124,7 @@ class MethodPurchases(Acceptance):
         except PaymentRequired:
             # A buyer that hung up may have reserved it: that write may still be on its way to the
             # disk, and the proof would be used up after a 402.
-            await self.store.ping()
+            await self.wait_for_writes()
             if known := await self._find_proof(purchase):
                 return known
             raise

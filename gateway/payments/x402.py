@@ -175,7 +175,7 @@ class X402Payments(Acceptance):
         except PaymentRequired:
             # A buyer that hung up may have reserved it: that write may still be on its way to the
             # disk, and the buyer would be charged after a 402.
-            await self.store.ping()
+            await self.wait_for_writes()
             if known := await self._find_known(purchase):
                 return known
             raise

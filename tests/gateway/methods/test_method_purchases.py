@@ -1,7 +1,6 @@
 """Buying with proofs that the core cannot read: one proof is one task, or nothing is taken."""
 
 import asyncio
-import threading
 
 import attrs
 import pytest
@@ -228,21 +227,21 @@ async def test_a_buyer_that_hangs_up_has_bought(gateway, tickets):
 
 
 async def test_a_repeat_that_is_refused_waits_for_a_write_that_is_under_way(gateway, tickets):
-    store = gateway.services.store
-    reserve, ping = store.methods.reserve, store.ping
-    is_held, reserving = threading.Event(), asyncio.Event()
+    payments, methods = gateway.services.payments, gateway.services.store.methods
+    reserve, wait_for_writes = methods.reserve, payments.wait_for_writes
+    reserving, waiting = asyncio.Event(), asyncio.Event()
 
-    async def told_reserve(*arguments, **more):
+    async def slow_reserve(*arguments, **more):
         reserving.set()
+        # Not written before the repeat waits for it; without that, the repeat gets a 402.
+        await waiting.wait()
         return await reserve(*arguments, **more)
 
-    async def told_ping():
-        asyncio.get_running_loop().call_soon(is_held.set)
-        await ping()
+    async def told_wait():
+        waiting.set()
+        await wait_for_writes()
 
-    store.methods.reserve, store.ping = told_reserve, told_ping
-    # The disk is busy: what is to be written now waits.
-    busy = asyncio.create_task(store._write(lambda _: is_held.wait(60)))
+    methods.reserve, payments.wait_for_writes = slow_reserve, told_wait
     request = asyncio.create_task(pay(gateway))
     await reserving.wait()
     request.cancel()
@@ -252,8 +251,7 @@ async def test_a_repeat_that_is_refused_waits_for_a_write_that_is_under_way(gate
     try:
         task_id = await bought(gateway)
     finally:
-        is_held.set()
-        await busy
+        waiting.set()
     assert tickets.ledger == {"ticket:a": task_id}
 
 

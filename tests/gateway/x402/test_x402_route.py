@@ -295,6 +295,38 @@ async def test_who_submits_the_authorization_first_buys_for_its_payer(gateway, p
     assert counts["payments"] == {"settled": 1}
 
 
+async def test_an_expired_repeat_waits_for_a_write_that_is_under_way(gateway, payer, chain, clock):
+    """The buyer hung up while the payment was written down, and would be charged after a 402."""
+    store, payments = gateway.services.store, gateway.services.payments
+    reserve, wait_for_writes = store.reserve, payments.wait_for_writes
+    reserving, waiting = asyncio.Event(), asyncio.Event()
+
+    async def slow_reserve(*arguments):
+        reserving.set()
+        # Not written before the repeat waits for it; without that, the repeat gets a 402.
+        await waiting.wait()
+        return await reserve(*arguments)
+
+    async def told_wait():
+        waiting.set()
+        await wait_for_writes()
+
+    store.reserve, payments.wait_for_writes = slow_reserve, told_wait
+    header = payer.header()
+    request = asyncio.create_task(buy(gateway, header))
+    await reserving.wait()
+    request.cancel()
+    await asyncio.gather(request, return_exceptions=True)
+    clock.offset_s += 400
+    try:
+        answer = await buy(gateway, header)
+    finally:
+        waiting.set()
+    assert answer.status_code == 200
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    assert (task["status"], chain.usdc_balance(WALLET)) == ("completed", 20_000)
+
+
 async def test_an_unknown_outcome_is_no_402_but_a_task_that_waits(gateway, payer, chain):
     gateway.services.payments.outcome_s = 0.3
     chain.set_automine(False)
