@@ -42,10 +42,17 @@ _WINDOW = (
 SPENT = "invalid_exact_evm_nonce_already_used"
 _SIGNATURE = "invalid_exact_evm_payload_signature"
 
-# USDC's own words.
-_IS_SPENT = "authorization is used or canceled"
 _TOO_SHORT_OR_LONG = "invalid_exact_evm_payload_authorization_valid_before"
 _NOT_YET = "invalid_exact_evm_payload_authorization_valid_after"
+_BALANCE = "invalid_exact_evm_insufficient_balance"
+
+# USDC's own words.
+_IS_SPENT = "authorization is used or canceled"
+_REASONS = {
+    "authorization is not yet valid": _NOT_YET,
+    "authorization is expired": _TOO_SHORT_OR_LONG,
+    "transfer amount exceeds balance": _BALANCE,
+}
 
 
 def check_signed_terms(signed: Authorization, quote: Quote, now: float) -> None:
@@ -122,8 +129,12 @@ class AuthorizationChecks:
         if spent:
             return
         await explain_by_token(self._chain, refusal, authorization.sender)
+        # What the token says counts first: a block since then may have changed what is read now.
+        for words, reason in _REASONS.items():
+            if words in refusal:
+                raise PaymentRequired(reason)
         if balance < authorization.value_units:
-            raise PaymentRequired("invalid_exact_evm_insufficient_balance")
+            raise PaymentRequired(_BALANCE)
         # The contract demands that `validAfter` is in the past.
         if head.timestamp <= authorization.valid_after:
             raise PaymentRequired(_NOT_YET)

@@ -7,9 +7,19 @@ import time
 import pytest
 from eth_account import Account
 
+from gateway.contracts.chain import CallReverted
 from gateway.demo.chain import FAUCET_KEY, OTHER_TOKEN
 from tests.cases import each
-from tests.conftest import WALLET, buy, cancel, decoded, header_of, nothing_charged, payload_of
+from tests.conftest import (
+    WALLET,
+    Payer,
+    buy,
+    cancel,
+    decoded,
+    header_of,
+    nothing_charged,
+    payload_of,
+)
 
 URL = "/api/x402/picture"
 CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
@@ -209,9 +219,39 @@ async def test_the_hour_that_older_clients_in_go_sign_is_bought_with(gateway, pa
 
 async def test_a_good_signature_is_never_called_a_bad_one(gateway, payer, chain):
     """Valid since this second: the chain's newest block may be older and refuse it still."""
+    # By itself the chain makes a block every two seconds.
+    chain.set_automine(False)
     chain.mine()
     header = payer.header(valid_after=chain.block.timestamp)
     assert await refusal(gateway, header) == AFTER
+
+
+async def test_a_block_after_the_refusal_makes_no_signature_a_bad_one(
+    gateway, payer, chain, monkeypatch
+):
+    """By the newer block the authorization is valid, and the payer has the money."""
+    call = gateway.services.chain.call
+    changes = []
+
+    async def call_before_a_change(*arguments, **more):
+        try:
+            return await call(*arguments, **more)
+        except CallReverted:
+            changes.pop()()
+            raise
+
+    monkeypatch.setattr(gateway.services.chain, "call", call_before_a_change)
+    chain.set_automine(False)
+    chain.mine()
+    changes.append(lambda: chain.advance(1))
+    early = payer.header(valid_after=chain.block.timestamp)
+    assert await refusal(gateway, early) == AFTER
+    poor = Payer(chain)
+    chain.set_automine(True)
+    poor.transfer(100_000_000, STRANGER)
+    changes.append(lambda: chain.fund(poor.account.address))
+    assert await refusal(gateway, poor.header()) == BALANCE
+    assert changes == []
 
 
 def _high_s(signature: bytes) -> bytes:
