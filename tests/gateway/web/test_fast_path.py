@@ -13,8 +13,9 @@ from gateway import hookimpl
 from gateway.settings import EndpointOverride
 from tests.conftest import ScriptedPlugin, ScriptedProvider, buy, running
 from tests.gateway.operation.test_obstacles import tell_token
-from tests.gateway.web.asgi_calls import SILENT, WHOLE, Answered, Asked, Client, ask
+from tests.gateway.web.asgi_calls import HUNG_UP, SILENT, WHOLE, Answered, Asked, Client, ask
 from tests.gateway.web.odd_requests import HOST, odd_requests
+from tests.patience import PATIENCE_S, skip_time, until
 
 FAST, QUART = "203.0.113.", "198.51.100."
 PRICE = Asked(
@@ -86,6 +87,14 @@ class Both:
             fast = comparable(answer, lines)
             lines.clear()
             other = await ask(self.quart, attrs.evolve(asked, client=QUART + address))
+        if asked.end == HUNG_UP and (answer is None) != (other is None):
+            # The answer needs no more of the body, so it is chance whether it is sent before the
+            # gateway notices the hang-up: a client that only falls silent gets it both ways.
+            silent = await self.compare(attrs.evolve(asked, end=SILENT), address)
+            # The second request may be the one that is too many.
+            assert silent is not None
+            assert silent.status in ((answer or other).status, 429), asked
+            return silent
         assert fast == comparable(other, lines), asked
         if self._was_handed_on:
             self.handed_on += 1
@@ -375,10 +384,14 @@ async def test_an_answer_that_the_client_does_not_read_is_given_up_both_ways(
     settings, provider, clock, payer
 ):
     async with opened(changed(settings), provider, clock, payer) as (gateway, _):
-        gateway.app.config["RESPONSE_TIMEOUT"] = 0.05
+        gateway.app.config["RESPONSE_TIMEOUT"] = 60
         fast = gateway.app.asgi_app
         for app in (fast, fast.behind):
             client = Client(PRICE)
             client.reads = False
-            await app(PRICE.scope(), client.receive, client.send)
+            asking = asyncio.create_task(app(PRICE.scope(), client.receive, client.send))
+            await until(lambda client=client: client.sent)
+            skip_time(60)
+            async with asyncio.timeout(PATIENCE_S):
+                await asking
             assert [one["type"] for one in client.sent] == ["http.response.start"]
