@@ -232,7 +232,9 @@ class Running:
     async def silence_background(self) -> None:
         """Let only the test ask the chain from now on; looks that are due are made first."""
         await self.services.warmed.wait()
-        await self.services.wallet.look_until_known()
+        # A look of our own would leave the gateway's on its way.
+        looks = [task for task in asyncio.all_tasks() if task.get_name() == "wallet"]
+        await asyncio.gather(*looks)
         await self.services.settlements._periodic.stop()
         await self.services.settlements.obstacles.stop()
 

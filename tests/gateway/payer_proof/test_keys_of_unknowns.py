@@ -9,7 +9,7 @@ from gateway.domain import PaymentState
 from tests.conftest import WALLET, cancel, header_of, payload_of, running
 from tests.gateway.payer_proof.conftest import OFTEN
 from tests.gateway.payer_proof.purchases import bought, buy, payments, receipt, refusal
-from tests.gateway.settlement.test_settlement import abandoned
+from tests.gateway.settlement.test_settlement import abandoned, never, waiting
 from tests.patience import PATIENCE_S, until
 from tests.waits import Waits, started_with
 
@@ -84,12 +84,12 @@ async def test_a_fresh_signature_is_used_where_the_first_is_released_while_it_wa
     signed = payer.authorization()
     dropped = asyncio.create_task(buy(gateway, _header(chain, payer, signed), "key"))
     await until(gateway.services.store.open_payments)
-    waiting = [asyncio.create_task(buy(gateway, payer.header(), "key")) for _ in range(5)]
+    repeats = [asyncio.create_task(buy(gateway, payer.header(), "key")) for _ in range(5)]
     await asyncio.sleep(0.2)  # most of them wait by now; whoever comes later is served as well
     cancel(chain, payer, signed.nonce)
     rpc.broken.clear()
     assert (await dropped).status_code == 402
-    bodies = [await (await answer).get_json() for answer in waiting]
+    bodies = [await (await answer).get_json() for answer in repeats]
     assert len({body["taskId"] for body in bodies}) == 1
     assert (await gateway.wait(bodies[0]["taskId"]))["status"] == "completed"
     assert chain.usdc_balance(WALLET) == 20_000
@@ -104,27 +104,32 @@ async def test_an_expired_first_payment_frees_its_key(gateway, payer, chain, rpc
     await until(lambda: is_released(gateway))
     rpc.broken.clear()
     later = payer.authorization().valid_before + 700
-    await bought(gateway, payer.header(valid_before=later), "key")
+    second = await bought(gateway, payer.header(valid_before=later), "key")
+    assert (await gateway.wait(second))["status"] == "completed"
     assert chain.usdc_balance(WALLET) == 20_000
 
 
-async def _never_sent(gateway, rpc, chain) -> None:
+# Each returns the condition that says that a payment has come so far.
+
+
+def _never_sent(gateway, rpc, chain):
     rpc.broken.add(SEND)
+    return lambda: SEND in [method for method, _ in rpc.seen]
 
 
-async def _never_signed(gateway, rpc, chain) -> None:
-    async def never(_):
-        await asyncio.Event().wait()
-
+def _never_signed(gateway, rpc, chain):
     gateway.services.settlements._settler.submit = never
+    return lambda: True
 
 
-async def _never_mined(gateway, rpc, chain) -> None:
+def _never_mined(gateway, rpc, chain):
     chain.set_automine(False)
+    return lambda: waiting(chain)
 
 
-async def _never_seen(gateway, rpc, chain) -> None:
+def _never_seen(gateway, rpc, chain):
     rpc.broken |= {"eth_getTransactionReceipt", "eth_getLogs"}
+    return lambda: chain.usdc_balance(WALLET) == 20_000
 
 
 @pytest.mark.parametrize(
@@ -141,8 +146,9 @@ async def test_after_a_crash_a_fresh_signature_gets_the_task_of_its_key(
     settings, provider, clock, chain, payer, rpc, stop, state
 ):
     async with abandoned(settings, provider, clock) as gateway:
-        await stop(gateway, rpc, chain)
+        has_come_so_far = stop(gateway, rpc, chain)
         first = await bought(gateway, payer.header(), "key")
+        await until(has_come_so_far)
         assert await payments(gateway) == {state: 1}
     rpc.broken.clear()
     chain.set_automine(True)

@@ -199,6 +199,11 @@ def later(chain, clock, seconds):
     chain.advance(seconds)
 
 
+async def until_paid(chain, units=PRICE):
+    """Return once the wallet has the money: a task may be answered before its own was mined."""
+    await until(lambda: chain.usdc_balance(WALLET) == units)
+
+
 async def until_waiting(chain, count):
     """Return so many waiting transactions: a task may be answered before its own was sent."""
 
@@ -358,6 +363,8 @@ async def test_the_replaced_transaction_may_be_the_one_that_is_mined(
 ):
     chain.set_automine(False)
     task_id = await bought(gateway, payer.header())
+    # From now on only the first one can be mined.
+    await until_waiting(chain, 1)
     rpc.faults["eth_sendRawTransaction"] = silent
     clock.offset_s += 16
 
@@ -376,7 +383,7 @@ async def test_the_replaced_transaction_may_be_the_one_that_is_mined(
 async def test_a_nonce_that_the_key_used_elsewhere_is_replaced(gateway, payer, chain, gas_key):
     chain.set_automine(False)
     task_id = await bought(gateway, payer.header())
-    (ours,) = waiting(chain)
+    (ours,) = await until_waiting(chain, 1)
     dearer = {"max_fee_wei": 50 * 10**9, "tip_wei": 10**9, "gas": 21_000}
     chain.send_transaction(gas_key.key, payer.account.address, nonce=ours.nonce, **dearer)
     chain.set_automine(True)
@@ -401,8 +408,6 @@ async def test_after_a_reorganisation_the_key_still_settles(gateway, payer, chai
 
     await until(seen)
     chain.revert(before)
-    timing = gateway.services.settlements.timing
-    gateway.services.settlements.timing = attrs.evolve(timing, drive_s=0.3)
     task_id = await bought(gateway, payer.header())
     assert (await done(gateway, task_id))["status"] == "completed"
 
@@ -617,7 +622,7 @@ async def paid_but_unseen(settings, provider, clock, chain, payer, rpc):
     async with running(settings, provider, now=clock) as gateway:
         rpc.faults |= hidden
         task_id = await bought(gateway, payer.header())
-        assert chain.usdc_balance(WALLET) == PRICE
+        await until_paid(chain)
         await held(gateway, task_id)
         yield gateway, task_id
 
@@ -693,20 +698,27 @@ async def never(*_):
     await asyncio.Event().wait()
 
 
+# Each returns the condition that says that a payment has come so far.
+
+
 def _before_t2(gateway, rpc, chain):
     gateway.services.settlements._settler.submit = never
+    return lambda: True
 
 
 def _before_sending(gateway, rpc, chain):
     rpc.faults["eth_sendRawTransaction"] = silent
+    return lambda: "eth_sendRawTransaction" in rpc.seen
 
 
 def _before_it_is_mined(gateway, rpc, chain):
     chain.set_automine(False)
+    return lambda: waiting(chain)
 
 
 def _before_t3(gateway, rpc, chain):
     rpc.faults |= {"eth_getTransactionReceipt": silent, "eth_getLogs": silent}
+    return lambda: chain.usdc_balance(WALLET) == PRICE
 
 
 @pytest.mark.parametrize(
@@ -724,8 +736,9 @@ async def test_a_crash_in_any_state_costs_nobody_anything(
 ):
     header = payer.header()
     async with abandoned(settings, provider, clock) as gateway:
-        stop(gateway, rpc, chain)
+        has_come_so_far = stop(gateway, rpc, chain)
         task_id = await bought(gateway, header)
+        await until(has_come_so_far)
         assert (await gateway.services.store.counts())["payments"] == {state: 1}
     rpc.heal()
     chain.set_automine(True)
@@ -771,6 +784,7 @@ async def test_a_payment_mined_while_the_gateway_is_down_is_found_days_later(
     async with abandoned(settings, provider, clock) as gateway:
         chain.set_automine(False)
         task_id = await bought(gateway, payer.header())
+        await until_waiting(chain, 1)
     chain.mine()
     later(chain, clock, 3 * 86_400)
     chain.set_automine(True)
@@ -880,6 +894,7 @@ async def test_the_hash_of_a_settlement_buys_nothing(
     else:
         gateway.services.payments.outcome_s = PATIENCE_S
     task_id = await bought(gateway, payer.header())
+    await until_paid(chain)
     rows = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
     refusal = await pay_directly(gateway, rows[0][0])
     assert (refusal.status_code, (await refusal.get_json())["code"]) == (400, "TX_ALREADY_USED")

@@ -11,6 +11,7 @@ from gateway import ContentPolicy
 from gateway.demo.chain import FAUCET_KEY
 from gateway.settings import EndpointOverride
 from tests.conftest import WALLET, Payer, buy, decoded, header_of, nothing_charged, running
+from tests.patience import until
 
 URL = "/api/x402/picture"
 TOKEN = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
@@ -335,8 +336,13 @@ async def test_an_unknown_outcome_is_no_402_but_a_task_that_waits(gateway, payer
     assert answer.status_code == 200
     assert decoded(answer.headers["X-PAYMENT-RESPONSE"])["success"] is True
     task_id = (await answer.get_json())["taskId"]
-    task = await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
-    assert (task["status"], task["payment"]["state"]) == ("queued", "settling")
+
+    async def is_sent():
+        task = await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
+        assert task["status"] == "queued"
+        return task["payment"]["state"] == "settling"
+
+    await until(is_sent)
     chain.set_automine(True)
     assert (await gateway.wait(task_id))["status"] == "completed"
     again = await buy(gateway, header)
