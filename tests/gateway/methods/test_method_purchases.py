@@ -196,6 +196,7 @@ async def test_an_answer_that_is_none_is_no_answer(gateway, tickets):
     tickets.answer = "yes"
     gateway.services.payments.outcome_s = 0.2
     task_id = await bought(gateway)
+    await tickets.was_asked.wait()
     assert (await known(gateway, task_id))["payment"]["state"] == "settling"
     tickets.answer = None
     assert (await gateway.wait(task_id))["status"] == "completed"
@@ -294,6 +295,7 @@ async def test_a_start_asks_again_for_what_was_left_open(settings, provider, clo
         gateway.services.payments.outcome_s = 0.05
         gateway.services.timing = attrs.evolve(gateway.services.timing, drain_payments_s=0.05)
         task_id = await bought(gateway)
+        await tickets.was_asked.wait()
     tickets.opened.set()
     async with running(settings, provider, [plugin], now=clock) as gateway:
         assert (await gateway.wait(task_id))["status"] == "completed"
@@ -312,6 +314,7 @@ async def test_without_its_method_a_payment_stays_open_and_comes_back(
         gateway.services.payments.outcome_s = 0.05
         gateway.services.timing = attrs.evolve(gateway.services.timing, drain_payments_s=0.05)
         task_id = await bought(gateway)
+        await tickets.was_asked.wait()
     tickets.opened.set()
     async with running(settings, provider, now=clock) as gateway:
         await gateway.services.method_settlements._sweep()

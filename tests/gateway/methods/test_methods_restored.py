@@ -12,6 +12,7 @@ from gateway.cli import main
 from tests.conftest import running
 from tests.gateway.methods.tickets import TicketPlugin, Tickets, bought
 from tests.gateway.refunds.test_refund_commands import environment
+from tests.patience import until
 
 
 @pytest.fixture
@@ -37,7 +38,9 @@ def test_a_restored_database_asks_the_method_for_the_same_tasks(
             tickets.raises_after = [ConnectionError() for _ in range(99)]
             gateway.services.payments.outcome_s = 0.05
             gateway.services.timing = attrs.evolve(gateway.services.timing, drain_payments_s=0.05)
-            return await bought(gateway, "open:30000"), failed
+            opened = await bought(gateway, "open:30000")
+            await until(lambda: "ticket:open" in [one.claim for one in tickets.asked])
+            return opened, failed
 
     async def go_on() -> dict:
         async with running(settings, provider, [TicketPlugin(tickets)], now=clock) as gateway:

@@ -240,6 +240,7 @@ async def test_an_unknown_outcome_of_sending_is_a_held_task_that_completes(
     rpc.faults["eth_sendRawTransaction"] = fault
     header = payer.header()
     task_id = await bought(gateway, header)
+    await until(lambda: "eth_sendRawTransaction" in rpc.seen)
     rpc.heal()
     await ended_as_one_task(gateway, chain, task_id)
     assert await bought(gateway, header) == task_id
@@ -252,6 +253,7 @@ async def test_after_sending_a_dead_rpc_is_an_unknown_outcome(gateway, payer, ch
 
     rpc.faults["eth_sendRawTransaction"] = dies
     task_id = await bought(gateway, payer.header())
+    await until(lambda: "eth_sendRawTransaction" in rpc.seen)
     await held(gateway, task_id)
     operators = gateway.services.store.operators
     # `gateway check` says that its key may not be removed yet.
@@ -423,9 +425,9 @@ async def test_who_submits_the_authorization_while_we_settle_pays_for_the_task(
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
     task_id = await bought(gateway, header)
     signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
+    (ours,) = await until_waiting(chain, 1)
     dearer = {"max_fee_wei": 50 * 10**9, "tip_wei": 10**9}
     chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature), **dearer)
-    (ours, _) = await until_waiting(chain, 2)
     with before_ours_is_sent_again(chain):
         chain.drop("0x" + ours.hash.hex())
         chain.mine()
@@ -829,6 +831,8 @@ async def test_an_endpoint_that_once_counted_too_many_nonces_leaves_no_gap_for_e
 
 async def test_a_client_that_leaves_while_we_settle_has_bought_all_the_same(gateway, payer, chain):
     chain.set_automine(False)
+    # It leaves before it has an answer.
+    gateway.services.payments.outcome_s = PATIENCE_S
     header = payer.header()
     request = asyncio.create_task(buy(gateway, header))
 
