@@ -17,6 +17,7 @@ from tests.gateway.facilitator.facilitators import (
     settles_and_hangs,
     settles_but_says,
 )
+from tests.patience import until
 
 PRICE = 20_000
 # Through the whole gateway only what differs in kind; test_facilitator_client.py has them all.
@@ -83,9 +84,13 @@ async def test_what_was_not_settled_is_held_and_then_released(
     site.faults["/settle"] = fault
     header = payer.header()
     task_id = await started(await buy(gateway, header))
-    task = await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
-    assert (task["status"], task["payment"]["state"]) == ("queued", "settling")
 
+    async def is_settling():
+        task = await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
+        assert task["status"] == "queued"
+        return task["payment"]["state"] == "settling"
+
+    await until(is_settling)
     clock.offset_s += 700
     chain.advance(700)
     task = await gateway.wait(task_id)

@@ -25,6 +25,7 @@ from tests.gateway.refunds.test_refunds import (
     until_state,
     without_its_money,
 )
+from tests.patience import until
 from tests.proof.faults.proxy import FaultProxy, never_lands
 from tests.proof.faults.proxy import error as internal_error
 
@@ -53,6 +54,16 @@ def swapped(proxied, gas_key, refund_key, chain):
     """The two keys change places."""
     chain.fund(gas_key.address, eth_wei=0, usdc_units=1_000_000)
     return attrs.evolve(proxied, settlement_key=refund_key.key.hex(), refund_key=gas_key.key.hex())
+
+
+async def until_settling(gateway, task_id):
+    """Return once the transaction of a payment is signed: its answer may have come before."""
+
+    async def is_settling():
+        task = await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
+        return task["payment"]["state"] == "settling"
+
+    await until(is_settling)
 
 
 async def state_of(gateway, task) -> str:
@@ -355,6 +366,7 @@ async def test_a_refund_key_that_was_the_settlement_key_sends_also_what_it_left_
         failed = await fail_once(gateway, Payer(chain), provider)
         proxy.break_call("eth_sendRawTransaction", never_lands)
         bought = (await (await buy(gateway, payer.header())).get_json())["taskId"]
+        await until_settling(gateway, bought)
     proxy.heal()
     clock.offset_s += 16
     async with running(swapped, provider, now=clock) as gateway:
@@ -375,6 +387,7 @@ async def test_a_stuck_settlement_of_the_key_is_never_replaced_by_a_refund_nobod
         gateway.services.payments.outcome_s = 0.2
         proxy.break_call("eth_sendRawTransaction", never_lands)
         task = await (await buy(gateway, header)).get_json()
+        await until_settling(gateway, task["taskId"])
         signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
         chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
         failed = await gateway.wait(task["taskId"])
