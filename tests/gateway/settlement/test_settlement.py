@@ -273,6 +273,7 @@ async def test_a_stale_head_delays_and_decides_nothing(gateway, payer, chain, rp
         "eth_getLogs": says([]),
     }
     task_id = await bought(gateway, header)
+    await until_paid(chain)
     later(chain, clock, 700)
     await asyncio.sleep(0.5)
     await held(gateway, task_id)
