@@ -70,7 +70,11 @@ quick: install
 
 # Before a commit: a small part of each proof is in it.
 test: install
-	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway @tests/proof/seeds.txt
+	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway @tests/proof/seeds.txt --ignore=tests/gateway/postgres
+
+# The tests of PostgreSQL, and those of the others that meet another store there.
+test-postgres: install
+	$(PYTEST) -q -n $(JOBS) tests/gateway/postgres
 	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) @tests/gateway/on_postgres.txt
 
 # Where the time of a run goes: tables by folder and by fixture, the slowest tests, and the lines that
@@ -83,10 +87,6 @@ test-profile: install
 # SLOW_SEED sets: what passes only on a quick machine fails. The processes mostly wait.
 test-slow: install
 	$(PYTEST) -q -n $(shell expr 4 '*' $(JOBS)) -p tests.slow_seams $(TESTS)
-
-# All that runs the app, on PostgreSQL. Some tests are about SQLite's file, and fail.
-test-postgres: install
-	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) tests/gateway
 
 # All of tests/proof, at the depth that a machine proves in minutes. Tests that share a gateway or a
 # browser run in one process (loadgroup).

@@ -71,7 +71,7 @@ def test_no_run_of_a_prompt_survives_wherever_it_begins(seed):
         assert said == f"{before}…{after}"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(10))
 def test_the_quick_look_misses_no_text_that_would_be_changed(seed):
     chance = random.Random(seed)
     alphabets = ("ab", "abc %", 'a"\\\n', "äöü😀a", "0123456789abcdef", "a b/c?d=%41")

@@ -1,10 +1,7 @@
-"""Payments by further methods in the database: each step, each illegal change, races and kills."""
+"""Payments by further methods in the database: each step, each illegal change, and races."""
 
 import asyncio
 import contextlib
-import multiprocessing
-import os
-import signal
 import sqlite3
 
 import attrs
@@ -305,43 +302,7 @@ async def test_a_method_cannot_begin_otherwise_than_reserved(path, change):
             await store._write(lambda db: db.execute(sql))
 
 
-# -- a kill after each step, and the release before
-
-
-def _die_after(path, steps):
-    """Do the first `steps` of T1, T2 and T3, then die as kill -9 does."""
-
-    async def work():
-        async with SqliteStore(path) as store:
-            task = await pay(store, id="bought")
-            if steps > 1:
-                await begin(store, task)
-            if steps > 2:
-                await close(store, task)
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    asyncio.run(work())
-
-
-@pytest.mark.parametrize(
-    ("steps", "state"),
-    [(1, PaymentState.RESERVED), (2, PaymentState.SETTLING), (3, PaymentState.SETTLED)],
-)
-async def test_after_a_kill_the_same_question_is_asked_or_nothing_is(path, steps, state):
-    dying = multiprocessing.get_context("spawn").Process(target=_die_after, args=(path, steps))
-    dying.start()
-    await asyncio.to_thread(dying.join)
-    assert dying.exitcode == -signal.SIGKILL
-    async with SqliteStore(path) as store:
-        assert (await store.task("bought")).payment.state is state
-        assert await pay(store) is None
-        waiting = await opened(store)
-        assert [one.asked.task_id for one in waiting] == (["bought"] if steps < 3 else [])
-        for one in waiting:
-            assert one.asked.data == PROOF.data
-            assert await store.methods.begin_settling(one.payment.id, now=NOW)
-            assert await store.methods.close(one.payment.id, TAKEN, now=NOW)
-        assert len(await store.queue.claim(9, lease_s=60, now=NOW + 9)) == 1
+# -- the release before
 
 
 async def test_0007_only_adds_and_the_rows_before_it_have_no_method(path):
