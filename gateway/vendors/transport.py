@@ -31,20 +31,30 @@ class TooLarge(Transient):
 
 @attrs.define
 class SendTrace:
-    """Listens to httpcore's events and records whether a part of the body may have gone out."""
+    """Listens to httpcore's events: whether a part of the body may have gone out, and on what."""
 
     may_be_billed: bool = False
     """Whether the vendor may bill the request that is sent."""
     has_begun: bool = False
     """Whether the body may have begun to go out."""
+    _unsecured: Any = None
+    """A connection whose TLS handshake has not ended."""
 
-    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:  # noqa: ARG002
+    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
         """Record one event, under its name in httpcore."""
-        if not event.endswith("send_request_body.started"):
-            return
-        self.has_begun = True
-        if self.may_be_billed:
-            note_billable()
+        if event == "connection.connect_tcp.complete":
+            self._unsecured = info["return_value"]
+        elif event == "connection.start_tls.complete":
+            self._unsecured = None
+        elif event.endswith("send_request_body.started"):
+            self.has_begun = True
+            if self.may_be_billed:
+                note_billable()
+
+    async def hang_up(self) -> None:
+        """Close a connection during its TLS handshake: cancelled there, httpcore leaves it open."""
+        if self._unsecured is not None:
+            await self._unsecured.aclose()
 
     @property
     def is_uncertain(self) -> bool:
@@ -84,7 +94,7 @@ class Transport:
     ) -> AsyncIterator[Any]:
         """Send a request to an address that the operator chose."""
         request = self._api.build_request(url=url, extensions={"trace": trace}, **options)
-        async with _send(self._api, request) as response:
+        async with _send(self._api, request, trace) as response:
             yield response
 
     @contextlib.asynccontextmanager
@@ -112,7 +122,7 @@ class Transport:
                     extensions={"sni_hostname": sni, "trace": trace},
                 )
                 try:
-                    response = await stack.enter_async_context(_send(self._links, request))
+                    response = await stack.enter_async_context(_send(self._links, request, trace))
                     break
                 except (self.httpx.ConnectError, self.httpx.ConnectTimeout):
                     if number == len(addresses):
@@ -155,8 +165,12 @@ async def read_answer(response: Any, *, max_bytes: int) -> Answer:
 
 
 @contextlib.asynccontextmanager
-async def _send(client: Any, request: Any) -> AsyncIterator[Any]:
-    response = await client.send(request, stream=True)
+async def _send(client: Any, request: Any, trace: SendTrace) -> AsyncIterator[Any]:
+    try:
+        response = await client.send(request, stream=True)
+    except BaseException:
+        await trace.hang_up()
+        raise
     try:
         yield response
     finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import ssl
 
 import pytest
@@ -11,6 +12,7 @@ from werkzeug import Response
 from gateway import LinkDead, Outbound, ResultUnusable
 from gateway.vendors import links
 from gateway.vendors.links import is_public
+from tests.patience import PATIENCE_S
 
 HOST = "cdn.example"
 SIBLING = "sibling.example"  # the same certificate is right for it
@@ -170,6 +172,33 @@ async def test_no_connection_is_kept_for_another_name(authority, names, client):
     await client.close()
     server.close()
     await asyncio.wait(conversations, timeout=20)
+
+
+async def test_a_download_that_is_cancelled_during_the_handshake_hangs_up(names, client):
+    """The server takes the connection and never answers in TLS."""
+    ended = asyncio.Event()
+    greeted = asyncio.Event()
+
+    async def stay_silent(reader, writer):
+        await reader.read(1)
+        greeted.set()
+        await reader.read()
+        ended.set()
+        writer.close()
+
+    gc.disable()  # it would close what nobody closes
+    try:
+        async with await asyncio.start_server(stay_silent, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            download = asyncio.create_task(client.download(f"https://{HOST}:{port}/a.png"))
+            await greeted.wait()
+            download.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await download
+            async with asyncio.timeout(PATIENCE_S):
+                await ended.wait()
+    finally:
+        gc.enable()
 
 
 async def test_a_circle_of_redirects_ends(site, names, client):
