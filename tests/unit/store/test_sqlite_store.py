@@ -163,11 +163,16 @@ async def test_a_start_without_the_loops_connection_fails_as_any_other(path, mon
 
 
 async def test_rows_are_read_until_the_last_write_is_answered(path):
-    store, may_end = SqliteStore(path), threading.Event()
+    store, begun, may_end = SqliteStore(path), threading.Event(), threading.Event()
+
+    def wait(_):
+        begun.set()
+        return may_end.wait(60)
+
     await store.__aenter__()
     task = await queued(store, 1)
-    writing = asyncio.create_task(store._write(lambda _: may_end.wait(60)))
-    await asyncio.sleep(0)
+    writing = asyncio.create_task(store._write(wait))
+    await asyncio.to_thread(begun.wait)
     closing = asyncio.create_task(store.__aexit__(None, None, None))
     try:
         for _ in range(20):
