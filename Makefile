@@ -64,8 +64,8 @@ newest oldest: install
 demo: install
 	$(BIN)/gateway demo
 
-# What needs no EVM, process or server, in half a minute: without the store's whole contract and
-# without every command's output. One process more than there are processors, because some wait.
+# What needs no EVM, process or server, in half a minute: without the store's contract tests and the
+# commands' snapshots. One process more than there are processors, because some wait.
 quick: install
 	$(PYTEST) -q -n $(shell expr 1 '+' $(CORES)) tests/unit \
 		--ignore=tests/unit/store/test_sqlite_store.py --ignore=tests/unit/cli/test_snapshots.py
@@ -74,7 +74,7 @@ quick: install
 test: install
 	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway @tests/proof/seeds.txt --ignore=tests/gateway/postgres
 
-# The tests of PostgreSQL, and those of the others that meet another store there.
+# The tests of PostgreSQL, and the gateway tests listed in on_postgres.txt, run on PostgreSQL.
 test-postgres: install
 	$(PYTEST) -q -n $(JOBS) tests/gateway/postgres
 	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) @tests/gateway/on_postgres.txt

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 import pytest
 
+from gateway.sandbox import Sandbox
 from gateway.sandbox.process import WarmedProcess
 
 
@@ -25,26 +26,20 @@ def _installed_plugins_are_read_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _sources_are_read_once() -> Iterator[None]:
-    """Spare typed_settings, which looks for docstrings at each load, the reading of a class."""
+    """Cache the sources of classes: typed_settings reads them for docstrings at each load."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inspect, "getsource", functools.lru_cache(inspect.getsource))
         yield
 
 
-_start_alone = WarmedProcess.start
-
-
-class _KeptProcess(WarmedProcess):
-    start_kept = classmethod(_start_alone.__func__)
-
-    def close(self) -> None:
-        """Stay for the next gateway."""
+_start_alone, _close_alone = WarmedProcess.start, Sandbox.close
 
 
 @pytest.fixture
 def sandboxes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each sandbox of a test start its process, and end it."""
     monkeypatch.setattr(WarmedProcess, "start", _start_alone)
+    monkeypatch.setattr(Sandbox, "close", _close_alone)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -52,25 +47,27 @@ def _sandboxes_are_warmed_once() -> Iterator[None]:
     """Let all gateways share the processes that look at pictures and documents.
 
     Loading Pillow takes more than twice the time of a gateway. Each call still has a child of its
-    own. `sandboxes_of_their_own` is for tests of those processes.
+    own, and a process that breaks ends. `sandboxes_of_their_own` is for tests of those processes.
     """
-    kept: dict[Any, _KeptProcess] = {}
+    kept: dict[Any, WarmedProcess] = {}
     lock = threading.Lock()
 
     def start(_: type, function: str, warm: tuple[str, ...], limits: Any) -> WarmedProcess:
-        if not function.startswith("gateway.sandbox."):
-            return _start_alone(function, warm, limits)
         key = (function, warm, limits, tuple(sys.path))
         with lock:
             if key not in kept or not kept[key].is_alive:
-                kept[key] = _KeptProcess.start_kept(function, warm, limits)
+                kept[key] = _start_alone(function, warm, limits)
             return kept[key]
+
+    def leave(sandbox: Sandbox) -> None:
+        sandbox._running = None
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WarmedProcess, "start", classmethod(start))
+        patch.setattr(Sandbox, "close", leave)
         yield
     for process in kept.values():
-        WarmedProcess.close(process)
+        process.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,4 +1,4 @@
-"""Counts what SQLite does for a query: the same on every machine, as times are not."""
+"""Counts the steps of SQLite's virtual machine, which do not depend on the computer."""
 
 import sqlite3
 from collections.abc import Callable

@@ -129,7 +129,7 @@ class AuthorizationChecks:
         if spent:
             return
         await explain_by_token(self._chain, refusal, authorization.sender)
-        # What the token says counts first: a block since then may have changed what is read now.
+        # The token's message wins: the state read afterwards may come from a newer block.
         for words, reason in _REASONS.items():
             if words in refusal:
                 raise PaymentRequired(reason)

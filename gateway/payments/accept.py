@@ -127,7 +127,7 @@ class Acceptance:
             await asyncio.wait(set(self._begun), timeout=timeout_s)
 
     async def wait_for_writes(self) -> None:
-        """Wait until every purchase that is being written down now is durable, or has failed.
+        """Wait until all purchases that this process is writing down are durable, or have failed.
 
         A buyer that hung up may have begun one of them.
         """

@@ -31,30 +31,33 @@ class TooLarge(Transient):
 
 @attrs.define
 class SendTrace:
-    """Listens to httpcore's events: whether a part of the body may have gone out, and on what."""
+    """Records from httpcore's events whether a part of the body may have been sent.
+
+    It also holds a new connection until the request is sent on it.
+    """
 
     may_be_billed: bool = False
     """Whether the vendor may bill the request that is sent."""
     has_begun: bool = False
     """Whether the body may have begun to go out."""
-    _unsecured: Any = None
-    """A connection whose TLS handshake has not ended."""
+    _unused: Any = None
+    """A new connection on which nothing has been sent."""
 
     async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
         """Record one event, under its name in httpcore."""
         if event == "connection.connect_tcp.complete":
-            self._unsecured = info["return_value"]
-        elif event == "connection.start_tls.complete":
-            self._unsecured = None
+            self._unused = info["return_value"]
+        elif event.endswith("send_request_headers.started"):
+            self._unused = None
         elif event.endswith("send_request_body.started"):
             self.has_begun = True
             if self.may_be_billed:
                 note_billable()
 
     async def hang_up(self) -> None:
-        """Close a connection during its TLS handshake: cancelled there, httpcore leaves it open."""
-        if self._unsecured is not None:
-            await self._unsecured.aclose()
+        """Close a connection whose TLS handshake was cancelled; httpcore does not."""
+        if self._unused is not None:
+            await self._unused.aclose()
 
     @property
     def is_uncertain(self) -> bool:

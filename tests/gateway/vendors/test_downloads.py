@@ -188,17 +188,18 @@ async def test_a_download_that_is_cancelled_during_the_handshake_hangs_up(names,
 
     gc.disable()  # it would close what nobody closes
     try:
-        async with await asyncio.start_server(stay_silent, "127.0.0.1", 0) as server:
+        async with asyncio.timeout(PATIENCE_S):
+            server = await asyncio.start_server(stay_silent, "127.0.0.1", 0)
             port = server.sockets[0].getsockname()[1]
             download = asyncio.create_task(client.download(f"https://{HOST}:{port}/a.png"))
             await greeted.wait()
             download.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await download
-            async with asyncio.timeout(PATIENCE_S):
-                await ended.wait()
+            await ended.wait()
     finally:
         gc.enable()
+        server.close()
 
 
 async def test_a_circle_of_redirects_ends(site, names, client):

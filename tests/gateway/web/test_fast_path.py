@@ -87,7 +87,8 @@ class Both:
             fast = comparable(answer, lines)
             lines.clear()
             other = await ask(self.quart, attrs.evolve(asked, client=QUART + address))
-        if asked.end == HUNG_UP and (answer is None) != (other is None):
+        is_chance = asked.end == HUNG_UP and asked.method == "POST"
+        if is_chance and (answer is None) != (other is None):
             # The answer needs no more of the body, so it is chance whether it is sent before the
             # gateway notices the hang-up: a client that only falls silent gets it both ways.
             silent = await self.compare(attrs.evolve(asked, end=SILENT), address)

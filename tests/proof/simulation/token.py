@@ -196,8 +196,10 @@ class Token:
         self, data: bytes, signed: Signed, state: State, timestamp: int, *, priced: bool = True
     ) -> None:
         """Raise `CallReverted` where the contract would; `priced`: gas costs something."""
-        if not signed.valid_after < timestamp < signed.valid_before:
-            raise CallReverted("authorization is expired or not yet valid")
+        if timestamp <= signed.valid_after:
+            raise CallReverted("FiatTokenV2: authorization is not yet valid")
+        if timestamp >= signed.valid_before:
+            raise CallReverted("FiatTokenV2: authorization is expired")
         if (signed.sender, signed.nonce) in state.used:
             raise CallReverted("authorization is used or canceled")
         if state.burning.get(signed.sender) == UNDOING:

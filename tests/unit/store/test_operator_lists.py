@@ -55,18 +55,20 @@ def db(tmp_path_factory):
         yield opened
 
 
-def quickly(function, *arguments, **named):
-    """Return what a list returns; it may take half the steps of reading everything."""
+def quickly(function, *arguments, part=5, **named):
+    """Return what a list returns; it may take a part of the steps of reading everything."""
     (db, *_) = arguments
     everything = count_steps(db, lambda: db.execute(_READ_ALL).fetchall())
     results = []
     steps = count_steps(db, lambda: results.append(function(*arguments, **named)))
-    assert steps < everything / 2
+    assert steps < everything / part
     return results[0]
 
 
 def found(db, **wanted) -> list[str]:
-    rows = quickly(task_lists.find_tasks, db, TaskFilter(**wanted), 51)
+    # What is owed is the refunds that nobody has decided, a tenth of all tasks here.
+    part = 1.5 if wanted.get("state") == "owed" else 5
+    rows = quickly(task_lists.find_tasks, db, TaskFilter(**wanted), 51, part=part)
     return [row.id for row in rows]
 
 
@@ -123,7 +125,7 @@ def test_a_list_of_refunds_is_quick_and_counts_as_it_lists(db, kind, count):
 
 
 def test_counts_of_refunds_are_those_of_their_lists(db):
-    counts = quickly(refund_lists.count_kinds, db, is_automatic=False)
+    counts = quickly(refund_lists.count_kinds, db, is_automatic=False, part=2)
     assert {kind: one.count for kind, one in counts.items()} == {
         "undecided": 800,
         "moving": 0,
