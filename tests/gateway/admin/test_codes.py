@@ -1,6 +1,7 @@
 """Codes at the login: set up, asked for, taken once, and switched off where the phone is lost."""
 
 import re
+import time
 
 import attrs
 import pyotp
@@ -15,6 +16,12 @@ WRONG = "The password or the code is wrong."
 @pytest.fixture
 def settings(settings):
     return attrs.evolve(settings, limit_login="1000/300s", limit_login_total="1000/300s")
+
+
+@pytest.fixture(autouse=True)
+def _time_stands_still(clock):
+    """A code counts for half a minute, which may end between two lines of a test."""
+    clock.frozen_at = time.time()
 
 
 async def set_up(gateway) -> pyotp.TOTP:

@@ -10,6 +10,7 @@ import typed_settings as ts
 from gateway_facilitator_settler.client import TIMEOUTS_S
 from tests.conftest import WALLET, buy, cancel, nothing_charged, running
 from tests.gateway.facilitator.facilitators import LIES, Seen, answer, hangs, says
+from tests.patience import PATIENCE_S
 
 NAMES = ("500", "429", "401", "404", "no JSON", "oversized", "a redirect", "an empty object")
 TROUBLES = {name: says(*LIES[name]) for name in NAMES} | {"hangs": hangs}
@@ -103,6 +104,7 @@ async def test_an_authorization_cancelled_meanwhile_is_a_402(gateway, payer, cha
         return answer(site.official.verify(request))
 
     site.faults["/verify"] = cancelled
+    gateway.services.payments.outcome_s = PATIENCE_S
     answered = await buy(gateway, payer.header(nonce=nonce))
     assert answered.status_code == 402
     assert (await answered.get_json())["error"] == "invalid_exact_evm_nonce_already_used"
