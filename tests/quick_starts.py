@@ -33,6 +33,8 @@ def _sources_are_read_once() -> Iterator[None]:
 
 
 _start_alone, _close_alone = WarmedProcess.start, Sandbox.close
+# Those of plugins stay their own: tests break what they start.
+_SHARED = "gateway.sandbox."
 
 
 @pytest.fixture
@@ -53,6 +55,8 @@ def _sandboxes_are_warmed_once() -> Iterator[None]:
     lock = threading.Lock()
 
     def start(_: type, function: str, warm: tuple[str, ...], limits: Any) -> WarmedProcess:
+        if not function.startswith(_SHARED):
+            return _start_alone(function, warm, limits)
         key = (function, warm, limits, tuple(sys.path))
         with lock:
             if key not in kept or not kept[key].is_alive:
@@ -60,7 +64,10 @@ def _sandboxes_are_warmed_once() -> Iterator[None]:
             return kept[key]
 
     def leave(sandbox: Sandbox) -> None:
-        sandbox._running = None
+        if sandbox.function.startswith(_SHARED):
+            sandbox._running = None
+        else:
+            _close_alone(sandbox)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WarmedProcess, "start", classmethod(start))

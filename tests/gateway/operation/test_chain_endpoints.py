@@ -94,21 +94,6 @@ def test_no_import_raises_the_recursion_limit(imports):
     assert subprocess.run([sys.executable, "-c", ask], check=False, timeout=60).returncode == 0
 
 
-@pytest.fixture
-def asked(chain, monkeypatch) -> list[str]:
-    """Return the methods of the calls that reach the endpoint from now on."""
-    methods: list[str] = []
-    server = chain._server._http
-    answer = server.answer
-
-    def noted(body: bytes) -> bytes:
-        methods.append(json.loads(body)["method"])
-        return answer(body)
-
-    monkeypatch.setattr(server, "answer", noted)
-    return methods
-
-
 async def test_a_block_of_another_hash_is_no_answer(chain, reader, monkeypatch):
     first, chain_answer = await reader.head(), chain._server._http.answer
     chain.mine(1)
@@ -124,12 +109,13 @@ async def test_a_block_of_another_hash_is_no_answer(chain, reader, monkeypatch):
     assert await reader.block(first.hash) == first
 
 
-async def test_fees_are_asked_for_once_by_all_who_bid_at_the_same_time(reader, asked):
+async def test_fees_are_asked_for_once_by_all_who_bid_at_the_same_time(reader, rpc_calls):
     await reader.head()
-    asked.clear()
+    rpc_calls.clear()
     fees = await asyncio.gather(*(reader.fees() for _ in range(20)))
     assert len(set(fees)) == 1
-    assert sorted(asked) == ["eth_getBlockByNumber", "eth_maxPriorityFeePerGas"]
+    asked = sorted(json.loads(body)["method"] for body in rpc_calls)
+    assert asked == ["eth_getBlockByNumber", "eth_maxPriorityFeePerGas"]
 
 
 async def test_parallel_calls_share_connections_that_are_kept(chain, reader, monkeypatch):

@@ -226,6 +226,13 @@ async def test_a_good_signature_is_never_called_a_bad_one(gateway, payer, chain)
     assert await refusal(gateway, header) == AFTER
 
 
+async def test_what_the_chains_clock_has_expired_is_no_bad_signature(gateway, payer, chain):
+    """By the gateway's own clock it is valid for minutes."""
+    header = payer.header()
+    chain.advance(700)
+    assert await refusal(gateway, header) == BEFORE
+
+
 async def test_a_block_after_the_refusal_makes_no_signature_a_bad_one(
     gateway, payer, chain, monkeypatch
 ):
