@@ -11,6 +11,7 @@ import asyncio
 import functools
 import os
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -24,12 +25,12 @@ _chance = random.Random(os.environ.get("SLOW_SEED", "27"))
 @pytest.fixture(scope="session", autouse=True)
 def _slow_seams() -> Iterator[None]:
     from gateway.store.postgres.pool import Pool
-    from gateway.store.sqlite.writer import Writer
+    from gateway.store.sqlite import writer
     from gateway.web.fast_path import FastPath
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FastPath, "__call__", _sending_late(FastPath.__call__))
-        patch.setattr(Writer, "run", _late(Writer.run))
+        patch.setattr(writer, "_commit_batch", _committed_late(writer._commit_batch))
         patch.setattr(Pool, "write", _late(Pool.write))
         patch.setattr(aiohttp.BaseConnector, "connect", _late(aiohttp.BaseConnector.connect))
         yield
@@ -40,6 +41,17 @@ def _late(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[An
     async def late(*args: Any, **keywords: Any) -> Any:
         await _pause()
         return await function(*args, **keywords)
+
+    return late
+
+
+def _committed_late(commit: Callable[..., Any]) -> Callable[..., Any]:
+    """Delay a commit in the writer's own thread, as a slow disk does: the order stays."""
+
+    @functools.wraps(commit)
+    def late(*args: Any) -> Any:
+        time.sleep(_chance.uniform(_LEAST_S, _MOST_S))
+        return commit(*args)
 
     return late
 

@@ -30,5 +30,5 @@ def api():
 @pytest.fixture
 async def jobs(tmp_path, api, clock):
     """A shop whose provider makes jobs."""
-    async with opened(tmp_path, api, clock, timeout_s=300) as shop:
+    async with opened(tmp_path, api, clock) as shop:
         yield shop

@@ -108,7 +108,7 @@ async def opened(
     clock,
     *,
     workers=2,
-    timeout_s=5.0,
+    timeout_s=300.0,
     cost_micros=None,
     links=None,
     start=True,

@@ -65,18 +65,18 @@ async def test_a_restart_goes_on_polling_costs_nothing_and_never_submits(
     tmp_path, clock, is_killed, idempotent
 ):
     api = JobApi(idempotent_submit=idempotent)
-    async with opened(tmp_path, api, clock, timeout_s=300) as shop:
+    async with opened(tmp_path, api, clock) as shop:
         tasks = await shop.sold(3)
         await until(lambda: len(set(api.polls)) == 3)
         await (shop.crash() if is_killed else shop.pool.drain(grace_s=5))
     for _ in range(5):  # restarts
         api.polls.clear()
-        async with opened(tmp_path, api, clock, timeout_s=300) as shop:
+        async with opened(tmp_path, api, clock) as shop:
             await until(lambda: len(set(api.polls)) == 3)
             assert [(await shop.row(one))["attempt"] for one in tasks] == [1, 1, 1]
             await shop.crash()
     api.usual = TEXT
-    async with opened(tmp_path, api, clock, timeout_s=300) as shop:
+    async with opened(tmp_path, api, clock) as shop:
         ended = [await shop.ended(one) for one in tasks]
     assert [(task.status, task.attempt) for task in ended] == [("completed", 1)] * 3
     assert sorted(api.submits) == sorted(tasks)

@@ -47,7 +47,7 @@ async def test_on_trial_one_is_asked_for_and_after_its_success_all_at_once(tmp_p
 
 
 async def test_on_trial_a_job_that_is_only_waited_for_keeps_the_others_back(tmp_path, clock, api):
-    async with opened(tmp_path, api, clock, workers=4, timeout_s=300) as shop:
+    async with opened(tmp_path, api, clock, workers=4) as shop:
         put_on_trial(shop)
         tasks = await shop.sold(4)
         await until(lambda: len(api.polls) > 3)
