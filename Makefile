@@ -76,8 +76,7 @@ test: install
 
 # The tests of PostgreSQL, and the gateway tests listed in on_postgres.txt, run on PostgreSQL.
 test-postgres: install
-	$(PYTEST) -q -n $(JOBS) tests/gateway/postgres
-	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) @tests/gateway/on_postgres.txt
+	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) tests/gateway/postgres @tests/gateway/on_postgres.txt
 
 # Where the time of a run goes: tables by folder and by fixture, the slowest tests, and the lines that
 # are awaited. `make test-profile TESTS=tests/gateway/web` measures a folder.
