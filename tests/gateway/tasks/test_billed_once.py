@@ -53,8 +53,8 @@ def orders(httpserver):
     return sum(request.path == "/orders" for request, _ in httpserver.log)
 
 
-async def sold(tmp_path, clock, provider, endpoint=PAPER):
-    async with opened(tmp_path, provider, clock) as shop:
+async def sold(tmp_path, clock, provider, endpoint=PAPER, **options):
+    async with opened(tmp_path, provider, clock, **options) as shop:
         return await shop.ended(await shop.accept(endpoint))
 
 
@@ -193,13 +193,14 @@ async def test_a_job_is_asked_three_times_for_a_link_that_works(
 
 async def test_a_dead_link_is_the_reason_also_where_the_time_ends_meanwhile(tmp_path, clock):
     provider = JobApi()
+    clock.frozen_at = clock()
 
     async def dies_late(handle, job):
         clock.offset_s += 10  # past the endpoint's time, and within the lease
         raise LinkDead("The link is dead.")
 
     provider.to_poll = [dies_late]
-    task = await sold(tmp_path, clock, provider)
+    task = await sold(tmp_path, clock, provider, timeout_s=5.0)
     assert (task.details, task.error) == ("provider_error", "The link is dead.")
 
 
