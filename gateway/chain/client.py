@@ -15,7 +15,7 @@ from gateway.chain.decode import (
     read_word,
 )
 from gateway.chain.endpoints import Endpoint, RpcEndpoints
-from gateway.chain.retries import RetryTiming
+from gateway.chain.retries import EndpointLags, RetryTiming
 from gateway.contracts import CallReverted
 from gateway.domain import Block, MinedTransfer, Receipt
 from gateway.domain.eip3009 import (
@@ -32,6 +32,11 @@ from gateway.shared_answers import SharedAnswer
 
 # 0.001 gwei: what Base's sequencer takes in quiet times.
 _MIN_PRIORITY_WEI = 1_000_000
+# Queries for one answer, where an endpoint limits how many blocks each of them covers. The callers
+# ask for 2,000 blocks: of a nonce, where money waits, even five at a time, but of all transfers in
+# days a hundred at a time.
+_NONCE_QUERIES = 400
+_TRANSFER_QUERIES = 20
 # Half of Base's block time. Fees are bid at twice the base fee, which changes by 2 % a block.
 _FEES_KEPT_S = 1.0
 
@@ -187,12 +192,17 @@ class Web3Chain:
                 None if sender is None else topic(sender),
                 None if recipient is None else topic(recipient),
             ],
-            "fromBlock": hex(from_block),
-            "toBlock": hex(to_block),
         }
 
         async def ask(endpoint: Endpoint) -> list[MinedTransfer]:
-            return [read_transfer(log) for log in await endpoint.request("eth_getLogs", query)]
+            found = await endpoint.logs.read(
+                endpoint.request,
+                query,
+                first=from_block,
+                last=to_block,
+                most_queries=_TRANSFER_QUERIES,
+            )
+            return [read_transfer(log) for log in found]
 
         return await self._rpc.ask_in_order(ask)
 
@@ -207,15 +217,20 @@ class Web3Chain:
                 topic(sender),
                 nonce,
             ],
-            "fromBlock": hex(max(from_block, 0)),
-            "toBlock": hex(to_block),
         }
 
         async def ask(endpoint: Endpoint) -> list[tuple[str, bool]]:
             # This raises at an endpoint that lags behind, so the next endpoint is asked.
             await _fetch_known(endpoint, known.hash)
-            logs = await endpoint.request("eth_getLogs", query)
-            return [read_event(log) for log in logs]
+            found = await endpoint.logs.read(
+                endpoint.request,
+                query,
+                first=max(from_block, 0),
+                last=to_block,
+                most_queries=_NONCE_QUERIES,
+                until_found=True,
+            )
+            return [read_event(log) for log in found]
 
         return await self._rpc.ask_in_order(ask)
 
@@ -281,7 +296,8 @@ def _is_known(details: str | None) -> bool:
 async def _fetch_block(endpoint: Endpoint, method: str, which: str) -> Block:
     raw = await endpoint.request(method, which, False)  # noqa: FBT003 - JSON-RPC
     if raw is None:
-        raise ChainUnavailable(f"RPC endpoint {endpoint.place} does not know block {which}")
+        error = EndpointLags if which.startswith("0x") else ChainUnavailable
+        raise error(f"RPC endpoint {endpoint.place} does not know block {which}")
     return read_block(raw)
 
 

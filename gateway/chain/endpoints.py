@@ -7,7 +7,6 @@ most of a second, and the server answers before that.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -16,7 +15,16 @@ import attrs
 import structlog
 
 from gateway import signals
-from gateway.chain.retries import EndpointRefused, Rest, RetryBudget, RetryTiming, retry_refused
+from gateway.chain.failures import RangeRefused, read_failure
+from gateway.chain.log_ranges import LogRange, LogsTooNarrow
+from gateway.chain.retries import (
+    EndpointLags,
+    EndpointRefused,
+    Rest,
+    RetryBudget,
+    RetryTiming,
+    retry_refused,
+)
 from gateway.contracts import CallReverted
 from gateway.errors import ChainUnavailable
 from gateway.signals import tell
@@ -25,21 +33,8 @@ from gateway.slim_imports import import_ethereum
 Answer = TypeVar("Answer")
 Check = Callable[["Endpoint"], Awaitable[None]]
 
-# geth's error code of JSON-RPC for "execution reverted".
-_REVERTED = 3
-# Other methods run no contract.
-_MAY_REVERT = ("eth_call", "eth_sendRawTransaction")
 # A refused broadcast is retried for this long; the settlement's driver sends again later.
 _BROADCAST_S = 0.5
-# What nodes say of a call that fails without a revert: geth, reth, Nethermind.
-_FAILED_CALL = re.compile(
-    r"out of gas|invalid opcode|invalid jump destination|stack (under|over)flow|stack limit reached"
-    r"|write protection|return data out of bounds|evm error|vm execution error",
-    re.IGNORECASE,
-)
-# What vendors say with status 200 where a key or an address has asked too often.
-_BUSY_CODES = (429, -32005, -32016, -32029)
-_BUSY = re.compile(r"rate.?limit|too many requests|capacity exceeded|throttl", re.IGNORECASE)
 _SILENT = "The chain does not answer now. Nothing was charged; try again."
 _log = structlog.get_logger()
 
@@ -53,6 +48,11 @@ class Endpoint:
     timeout_s: float
     checks_passed: int = 0
     rest: Rest = attrs.field(factory=Rest)
+    logs: LogRange = attrs.field(init=False)
+
+    @logs.default
+    def _make_logs(self) -> LogRange:
+        return LogRange(self.place)
 
     async def request(self, method: str, *params: Any) -> Any:
         """Return a call's result.
@@ -87,8 +87,8 @@ class Endpoint:
             self._begin_rest(silence, least_s=self.timeout_s)
             raise
         if answer.get("error") is not None:
-            failure = _failure_of(self.place, method, answer["error"])
-            if isinstance(failure, EndpointRefused):
+            failure = read_failure(self.place, method, answer["error"])
+            if isinstance(failure, EndpointRefused) and not isinstance(failure, EndpointLags):
                 self._begin_rest(failure)
             elif isinstance(failure, CallReverted):
                 self.rest.end()
@@ -101,6 +101,8 @@ class Endpoint:
             async with asyncio.timeout(self.timeout_s):
                 answer = await self.provider.make_request(method, list(params))
         except EndpointRefused as error:
+            if error.answer is not None and self._is_about_the_call(method, error.answer["error"]):
+                return dict(error.answer)
             raise EndpointRefused(
                 f"RPC endpoint {self.place}: {error.message} at {method}",
                 retry_after_s=error.retry_after_s,
@@ -112,6 +114,11 @@ class Endpoint:
             raise ChainUnavailable(f"RPC endpoint {self.place}: no JSON-RPC answer to {method}")
         return answer
 
+    def _is_about_the_call(self, method: str, error: Any) -> bool:
+        """Return whether the same call would fail again, whatever the status says."""
+        failure = read_failure(self.place, method, error)
+        return isinstance(failure, (CallReverted, RangeRefused))
+
     def _begin_rest(
         self, why: ChainUnavailable, *, least_s: float = 0.0, wished_s: float = 0.0
     ) -> None:
@@ -120,20 +127,6 @@ class Endpoint:
             _log.warning("rpc.failed", endpoint=self.place, error=why.message)
         now = asyncio.get_running_loop().time()
         self.rest.begin(now, least_s=least_s, wished_s=wished_s)
-
-
-def _failure_of(place: int, method: str, error: Any) -> Exception:
-    """Return what an error of JSON-RPC means: a revert, a refusal, or no answer."""
-    message = str(error.get("message", "")) if isinstance(error, dict) else str(error)
-    code = error.get("code") if isinstance(error, dict) else None
-    is_reverted = code == _REVERTED or "revert" in message.lower()
-    is_failed_call = method == "eth_call" and _FAILED_CALL.search(message) is not None
-    if (is_reverted and method in _MAY_REVERT) or is_failed_call:
-        return CallReverted(message)
-    if code in _BUSY_CODES or _BUSY.search(message):
-        message = message[:200]
-        return EndpointRefused(f"RPC endpoint {place} refuses {method} for now", details=message)
-    return ChainUnavailable(f"RPC endpoint {place}: {method} failed", details=message[:200])
 
 
 def _import_web3() -> Any:
@@ -351,4 +344,6 @@ def _unavailable(failures: Sequence[ChainUnavailable]) -> ChainUnavailable:
     details = failures[-1].details or failures[-1].message if failures else None
     if any(isinstance(error, EndpointRefused) for error in failures):
         return EndpointRefused(_SILENT, details=details)
+    if narrow := [error for error in failures if isinstance(error, LogsTooNarrow)]:
+        return narrow[0]
     return ChainUnavailable(_SILENT, details=details)

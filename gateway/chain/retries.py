@@ -7,7 +7,7 @@ A call that timed out is not: it has used up the time already.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -53,10 +53,21 @@ class EndpointRefused(ChainUnavailable):
     """An endpoint did not do what it was asked, or was not reached: the next try may succeed."""
 
     def __init__(
-        self, message: str, *, details: str | None = None, retry_after_s: float = 0.0
+        self,
+        message: str,
+        *,
+        details: str | None = None,
+        retry_after_s: float = 0.0,
+        answer: Any = None,
     ) -> None:
         super().__init__(message, details=details)
         self.retry_after_s = retry_after_s
+        # The JSON-RPC answer that came with the status of a failure, if one did.
+        self.answer = answer
+
+
+class EndpointLags(EndpointRefused):
+    """An endpoint lacks a block that another one has shown: it may have it a moment later."""
 
 
 @attrs.define

@@ -17,11 +17,16 @@ from gateway.chain.retries import EndpointRefused
 
 # After these statuses the same call may succeed.
 _BUSY = (408, 425, 429)
+_CLIENT_ERROR = 400
+_TOO_LARGE = 413
 _SERVER_ERROR = 500
 _CONNECTIONS = 100
 _CONNECT_S = 30.0
 # Servers on Node close an idle connection after 5 seconds.
 _KEEP_ALIVE_S = 4.0
+
+# Status, headers, body.
+_Answer = tuple[int, Mapping[str, str], bytes]
 
 
 class KeepAliveProvider(AsyncHTTPProvider):
@@ -31,7 +36,6 @@ class KeepAliveProvider(AsyncHTTPProvider):
         super().__init__(url, exception_retry_configuration=None)
         self._ids = itertools.count()
         self._session = aiohttp.ClientSession(
-            raise_for_status=True,
             # The caller bounds each call; aiohttp would start a timer of its own for each.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
             headers=self.get_request_headers(),
@@ -41,47 +45,58 @@ class KeepAliveProvider(AsyncHTTPProvider):
     async def make_request(self, method: Any, params: Any) -> Any:
         """Return the answer to a JSON-RPC request, as web3 does without its cache of answers.
 
-        Raises what `_exchange` raises, `TypeError` for parameters that are no JSON, and
-        `ValueError` for an answer that is none.
+        Raises `EndpointRefused` where the endpoint was busy, broken or not reached, so that the
+        same call may succeed later, `TypeError` for parameters that are no JSON, and `ValueError`
+        for an answer that is none.
         """
         # web3's encoder looks at each value for types of its own; our parameters are plain JSON.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
-        return json.loads(str(await self._exchange(json.dumps(asked).encode()), "utf-8"))
-
-    async def _exchange(self, data: bytes) -> bytes:
-        """Return the body of the answer to a JSON-RPC request.
-
-        Raises `EndpointRefused` where the endpoint was busy, broken or not reached, so that the
-        same call may succeed later.
-        """
         try:
-            return await self._post_twice(data)
-        except aiohttp.ClientResponseError as error:
-            if error.status not in _BUSY and error.status < _SERVER_ERROR:
-                raise
-            raise EndpointRefused(
-                f"status {error.status}", retry_after_s=_retry_after_s(error.headers)
-            ) from None
+            status, headers, body = await self._post_twice(json.dumps(asked).encode())
         except aiohttp.ClientConnectionError as error:
             raise EndpointRefused(type(error).__name__) from None
+        if status < _CLIENT_ERROR:
+            return json.loads(str(body, "utf-8"))
+        return _read_failed(status, headers, body)
 
-    async def _post_twice(self, data: bytes) -> bytes:
+    async def _post_twice(self, data: bytes) -> _Answer:
         """Post again where a kept connection had died: reads and signed bytes may be repeated."""
         try:
             return await self._post(data)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             return await self._post(data)
 
-    async def _post(self, data: bytes) -> bytes:
+    async def _post(self, data: bytes) -> _Answer:
         async with self._session.post(str(self.endpoint_uri), data=data) as answer:
-            return await answer.read()
+            return answer.status, answer.headers, await answer.read()
 
     async def disconnect(self) -> None:
         """Close the connections."""
         await self._session.close()
 
 
-def _retry_after_s(headers: Mapping[str, str] | None) -> float:
+def _read_failed(status: int, headers: Mapping[str, str], body: bytes) -> Any:
+    """Return the JSON-RPC error that came with a status of failure: vendors send them with 400.
+
+    Raises as `make_request` does; what came with a status that may pass is in the error.
+    """
+    try:
+        answer = json.loads(str(body, "utf-8"))
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or not answer.get("error"):
+        answer = None
+    if status in _BUSY or status >= _SERVER_ERROR:
+        wish_s = _retry_after_s(headers)
+        raise EndpointRefused(f"status {status}", retry_after_s=wish_s, answer=answer)
+    if status == _TOO_LARGE and answer is None:
+        return {"error": {"message": "status 413"}}
+    if answer is None:
+        raise ValueError(f"status {status}")
+    return answer
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float:
     """Return the seconds that `Retry-After` asks for; 0 for a date."""
-    wish = (headers or {}).get("Retry-After", "")
+    wish = headers.get("Retry-After", "")
     return float(wish) if wish.isascii() and wish.isdigit() else 0.0

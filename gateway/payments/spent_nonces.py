@@ -12,21 +12,24 @@ from gateway.chain.authorization_checks import SPENT
 from gateway.contracts import Chain
 from gateway.domain import Authorization, Block
 from gateway.domain.eip3009 import Network
-from gateway.errors import ExecutionError, PaymentRequired
+from gateway.errors import ChainUnavailable, ExecutionError, PaymentRequired
 from gateway.payments.authorizations import EventNotMined, find_event, find_transfer, is_spent
 
 # A reorganisation may move an event to an earlier block, by no more than this many blocks.
 _REORGANISED_BLOCKS = 100
 _LOOKS = 3
+_UNKNOWN = (
+    "This authorization was used, and the chain does not show yet for what. "
+    "Nothing more was charged; send the same request again in a few seconds."
+)
 
 
 @attrs.frozen(kw_only=True)
 class EventSearch:
     """How far back the event of a spent nonce is searched for, and how patiently."""
 
-    # 67 minutes, the head included, in one query of logs: some endpoints answer for no more blocks.
-    # An authorization is valid for 65 minutes at most, so a third party that submits it before us
-    # does so within them.
+    # 67 minutes, the head included. An authorization is valid for 65 minutes at most, so a third
+    # party that submits it before us does so within them.
     recent_blocks: int = 2_000
 
     # The logs of every endpoint that works show a nonce that was spent this many blocks ago.
@@ -48,26 +51,48 @@ async def find_payment(
     """Return the block from which to search for the event that spent the nonce and paid us.
 
     Only blocks after `cutoff` count: the database may not know what an earlier transfer paid for.
-    Asks the chain about twenty times at most.
+    Asks the chain about twenty times, and an endpoint that limits the blocks of a query of logs
+    once more for each part.
 
-    Raises `PaymentRequired` if the nonce paid for nothing here, `ExecutionError` if the logs do
-    not show yet what it paid for, and `ChainUnavailable`.
+    Raises `PaymentRequired` if the nonce paid for nothing here, and `ExecutionError` if the chain
+    does not show yet what it paid for.
     """
+    try:
+        found = await _look(chain, signed, network, price_units, cutoff, search)
+    except ChainUnavailable as error:
+        raise ExecutionError(_UNKNOWN, details=error.message) from error
+    if found is None:
+        raise ExecutionError(_UNKNOWN)
+    return max(found - _REORGANISED_BLOCKS, cutoff + 1)
+
+
+async def _look(
+    chain: Chain,
+    signed: Authorization,
+    network: Network,
+    price_units: int,
+    cutoff: int,
+    search: EventSearch,
+) -> int | None:
+    """Return the block of the transfer that paid us; None if the logs do not show an event yet.
+
+    Raises `PaymentRequired` if the nonce paid for nothing here, and `ChainUnavailable`.
+    """
+    head = await chain.head()
+    first = max(head.number - search.recent_blocks + 1, cutoff + 1)
     for look in range(_LOOKS):
         if look:
             await asyncio.sleep(search.pause_s)
-        head = await chain.head()
-        first = max(head.number - search.recent_blocks + 1, cutoff + 1)
+            head = await chain.head()
         found = await _find_block(chain, signed, network, head, first, price_units)
         if found is not None:
-            return max(found - _REORGANISED_BLOCKS, cutoff + 1)
+            return found
         before = await chain.block_at(max(head.number - search.indexed_blocks, cutoff, 0))
         if before.number < head.number and await is_spent(chain, signed, before):
             raise PaymentRequired(SPENT)
-    raise ExecutionError(
-        "This authorization was used a moment ago, and the chain does not show yet for what. "
-        "Nothing more was charged; send the same request again in a few seconds."
-    )
+        # It was spent after that block.
+        first = max(first, before.number + 1)
+    return None
 
 
 async def _find_block(

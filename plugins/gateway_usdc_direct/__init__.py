@@ -18,6 +18,7 @@ from gateway.domain.eip3009 import transfers_to
 
 # Base has a block every two seconds, so a buyer waits an eighth of a second too long on average.
 _ASK_AGAIN_S = 0.25
+_LOOKS_AT_UNKNOWN = 3
 
 
 @hookimpl
@@ -57,15 +58,18 @@ class DirectVerifier:
         """Return the receipt once it has its confirmations.
 
         Asks again for `tx_patience` seconds, then raises `TxNotFound`. A hash that no endpoint
-        knows, not even as pending, is looked for only once, because anybody can make up a hash.
+        knows, not even as pending, gets few looks, because anybody can make up a hash. One look
+        is not enough: behind one address may be several nodes, and one of them a block behind.
         The receipt is asked for first: most hashes have one, and then this is the only call.
         """
-        waits = round(self._settings.tx_patience / self.ask_again_s)
+        waits, is_known = round(self._settings.tx_patience / self.ask_again_s), False
         for wait in range(waits + 1):
             receipt = await self._chain.receipt(tx_hash)
             if receipt is not None and await self._is_deep_enough(receipt):
                 return receipt
-            if wait == 0 and receipt is None and not await self._chain.knows_transaction(tx_hash):
+            is_known = is_known or receipt is not None
+            is_known = is_known or await self._chain.knows_transaction(tx_hash)
+            if not is_known and wait == _LOOKS_AT_UNKNOWN - 1:
                 raise TxNotFound(
                     "No such transaction is known yet. Wait until it is mined, then resend."
                 )

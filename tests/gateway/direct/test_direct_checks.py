@@ -294,14 +294,14 @@ async def test_a_receipt_of_another_transaction_pays_for_nothing(
         assert (await answer.get_json())["code"] == "INTERNAL_ERROR"
 
 
-async def test_a_hash_that_the_chain_does_not_know_costs_two_calls(settings, provider, node):
+async def test_a_hash_that_the_chain_does_not_know_costs_six_calls(settings, provider, node):
     settings = attrs.evolve(settings, rpc_urls=(node.url,), tx_patience=4.0)
     async with running(settings, provider) as gateway:
         await gateway.silence_background()
         asked = node.asked
         answer = await claim(gateway, HASH)
         assert (await answer.get_json())["code"] == "TX_NOT_FOUND"
-        assert node.asked == asked + 2
+        assert node.asked == asked + 6
 
 
 async def test_a_transfer_costs_a_call_and_one_for_its_block(

@@ -1,5 +1,6 @@
 """A JSON-RPC proxy in front of the embedded chain that breaks chosen calls in chosen ways."""
 
+import itertools
 import json
 import socket
 import struct
@@ -188,6 +189,21 @@ def error(proxy, request, body):
     return 200, _json(request, error={"code": -32000, "message": "internal error"})
 
 
+def limits_logs(most: int, words: str, *, status: int = 200, code: int = -32602) -> Callable:
+    """Return a fault that answers queries of logs over at most so many blocks."""
+
+    def answer(proxy, request, body):
+        query = request["params"][0]
+        first, last = (int(query[name], 16) for name in ("fromBlock", "toBlock"))
+        if last - first < most:
+            return 200, proxy.chain.rpc.answer(body)
+        works = f"[{hex(first)}, {hex(first + most - 1)}]"
+        message = words.format(most=most, works=works, asked=last - first + 1)
+        return status, _json(request, error={"code": code, "message": message})
+
+    return answer
+
+
 def garbage(proxy, request, body):
     return 200, b"<html>502 Bad Gateway</html>"
 
@@ -272,6 +288,50 @@ def half_refused(dice) -> Callable:
         return 200, proxy.chain.rpc.answer(body)
 
     return fault
+
+
+def two_nodes(behind: int) -> Callable:
+    """Return the fault of an address with two nodes, which answer by turns.
+
+    The second one lacks the newest blocks.
+    """
+    turns = itertools.count()
+
+    def fault(proxy, request, body):
+        if next(turns) % 2 == 0:
+            return 200, proxy.chain.rpc.answer(body)
+        head = max(proxy.chain.block.number - behind, 0)
+        if any(number > head for number in _numbers_asked(proxy, request)):
+            if request["method"].startswith("eth_getBlock"):
+                return null(proxy, request, body)
+            return 200, _json(request, error={"code": -32000, "message": "header not found"})
+        asked = json.dumps(request).replace('"latest"', f'"{hex(head)}"')
+        answer = json.loads(proxy.chain.rpc.answer(asked.encode()))
+        result = answer.get("result")
+        number = result.get("blockNumber") if isinstance(result, dict) else None
+        if number is not None and int(number, 16) > head:
+            return null(proxy, request, body)
+        return 200, json.dumps(answer).encode()
+
+    return fault
+
+
+def _numbers_asked(proxy, request) -> list[int]:
+    """Return the numbers of the blocks that a call names by number or by hash."""
+    values = [
+        each.get("blockHash") if isinstance(each, dict) else each for each in request["params"]
+    ]
+    if request["method"] == "eth_getBlockByNumber":
+        return [int(values[0], 16)] if values[0].startswith("0x") else []
+    hashes = values if request["method"] == "eth_getBlockByHash" else values[1:]
+    return [_number_of(proxy, each) for each in hashes if isinstance(each, str) and len(each) == 66]
+
+
+def _number_of(proxy, block_hash: str) -> int:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByHash"}
+    asked["params"] = [block_hash, False]
+    block = json.loads(proxy.chain.rpc.answer(json.dumps(asked).encode()))["result"]
+    return int(block["number"], 16)
 
 
 FAULTS = {

@@ -13,7 +13,14 @@ from gateway.chain.client import Web3Chain
 from gateway.chain.retries import RetryBudget, RetryTiming
 from gateway.errors import ChainUnavailable
 from tests.conftest import WALLET, Payer, buy, running
-from tests.proof.faults.proxy import EVERY, FaultProxy, half_refused, time_out, too_many
+from tests.proof.faults.proxy import (
+    EVERY,
+    FaultProxy,
+    half_refused,
+    time_out,
+    too_many,
+    two_nodes,
+)
 
 PRICE = 20_000
 BUYERS = 10
@@ -71,6 +78,47 @@ async def test_with_half_of_all_calls_refused_everybody_is_sold_at_the_first_try
         assert {task["status"] for task in tasks} == {"completed"}
         assert (await gateway.services.store.counts())["payments"] == {"settled": BUYERS}
     assert chain.usdc_balance(WALLET) == BUYERS * PRICE
+
+
+@pytest.mark.parametrize("sells", ["x402", "direct", "submitted by others"])
+async def test_at_an_address_with_a_node_that_lags_everybody_is_sold_at_the_first_try(
+    settings, provider, chain, proxies, sells
+):
+    """Every second call is answered by a node that is two blocks behind."""
+    settings = attrs.evolve(settings, rpc_urls=(proxies[0].url,), tx_patience=60.0)
+    payers = [Payer(chain) for _ in range(4)]
+    chain.mine(3)  # both nodes know what the payers have
+    base = Web3Chain(settings, timing=TIMING)
+    async with running(settings, provider, chain=base) as gateway:
+        await gateway.services.warmed.wait()
+        mining = asyncio.create_task(mine_slowly(chain))
+        proxies[0].faults[EVERY] = two_nodes(2)
+        for payer in payers:
+            answer = await buy_by(gateway, sells, payer)
+            assert answer.status_code == 200, await answer.get_json()
+            task = await gateway.wait((await answer.get_json())["taskId"])
+            assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+        mining.cancel()
+    assert chain.usdc_balance(WALLET) == 4 * PRICE
+
+
+async def mine_slowly(chain):
+    while True:
+        await asyncio.sleep(0.2)
+        chain.mine()
+
+
+async def buy_by(gateway, sells, payer):
+    """Return the answer to a purchase in one of the ways that money comes in."""
+    if sells == "direct":
+        body = {"slug": "picture", "prompt": "a boat", "txHash": payer.transfer(PRICE)}
+        return await gateway.client.post("/api/proxy-generate", json=body)
+    signed = payer.authorization()
+    if sells == "submitted by others":
+        signature = signed.sign(payer.account.key, payer.chain.chain_id, payer.chain.usdc)
+        payer.chain.send_transaction(payer.account.key, payer.chain.usdc, signed.call(signature))
+    header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
+    return await buy(gateway, header)
 
 
 async def test_a_read_that_is_always_refused_ends_after_a_bounded_number_of_calls(

@@ -1,0 +1,102 @@
+"""Queries of logs over as many blocks as an endpoint answers for.
+
+Free plans answer for 5, 10 or 500 blocks at once, and refuse more in many ways. What was refused is
+asked again in parts: of the size that the refusal names, or else of half the blocks.
+"""
+
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import attrs
+
+from gateway.chain.failures import LOGS, RangeRefused
+from gateway.errors import ChainUnavailable
+
+# A refusal may have been a passing fault, and plans change.
+_REMEMBERED_S = 3600.0
+_ANY = 2**63
+# "[0x1f4, 0x3e7]": the range that would work, as some vendors name it.
+_RANGE = re.compile(r"\[\s*0x([0-9a-f]{1,16})\s*,\s*0x([0-9a-f]{1,16})\s*\]", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?<![\w.-])(\d{1,3}(?:[,_']\d{3})+|\d{1,9})\s?(k\b)?(?![\w.])", re.IGNORECASE
+)
+
+Request = Callable[..., Awaitable[Any]]
+
+
+class LogsTooNarrow(ChainUnavailable):
+    """An endpoint answers for too few blocks at once to search as many as are needed."""
+
+
+@attrs.define
+class LogRange:
+    """For how many blocks one endpoint answers a query of logs."""
+
+    place: int
+    most_blocks: int = _ANY
+    until: float = 0.0
+
+    async def read(
+        self,
+        request: Request,
+        query: dict[str, Any],
+        *,
+        first: int,
+        last: int,
+        most_queries: int,
+        until_found: bool = False,
+    ) -> list[Any]:
+        """Return the logs of the blocks from `first` to `last`, oldest first.
+
+        The newest blocks are asked for first; `until_found` ends at the first part that has logs.
+        Raises `LogsTooNarrow` where more than `most_queries` are needed, and as `request` does.
+        """
+        found: list[Any] = []
+        words: str | None = None
+        while first <= last and not (until_found and found):
+            size = self.size()
+            if last - first >= size * most_queries:
+                self.most_blocks = _ANY
+                raise self._too_narrow(size, -(-(last - first + 1) // most_queries), words)
+            begin = max(first, last - size + 1)
+            where = {"fromBlock": hex(begin), "toBlock": hex(last)}
+            try:
+                found = [*await request(LOGS, query | where), *found]
+            except RangeRefused as refusal:
+                words = refusal.details
+                self._shrink(refusal, last - begin + 1)
+                continue
+            last = begin - 1
+        return found
+
+    def size(self) -> int:
+        """Return for how many blocks to ask at once."""
+        if time.monotonic() >= self.until:
+            self.most_blocks = _ANY
+        return self.most_blocks
+
+    def _shrink(self, refusal: RangeRefused, refused: int) -> None:
+        """Remember a smaller size than was refused; raise the refusal of a single block."""
+        if refused == 1:
+            self.most_blocks = _ANY
+            raise refusal
+        named = [each for each in _named_sizes(refusal.details or "") if 0 < each < refused]
+        self.most_blocks = max(named, default=refused // 2)
+        self.until = time.monotonic() + _REMEMBERED_S
+
+    def _too_narrow(self, size: int, needed: int, words: str | None) -> LogsTooNarrow:
+        return LogsTooNarrow(
+            f"RPC endpoint {self.place} answers for the logs of {size:,} blocks at once, and this "
+            f"search needs {needed:,}. Name another endpoint in GATEWAY_RPC_URLS.",
+            details=words,
+        )
+
+
+def _named_sizes(words: str) -> Iterator[int]:
+    """Yield the numbers of blocks that a refusal may name: "500", "10,000", "2K", "[0x1, 0xa]"."""
+    for begin, end in _RANGE.findall(words):
+        yield int(end, 16) - int(begin, 16) + 1
+    for number, thousands in _NUMBER.findall(words):
+        yield int(re.sub(r"\D", "", number)) * (1_000 if thousands else 1)
