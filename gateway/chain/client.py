@@ -234,6 +234,10 @@ class Web3Chain:
 
         return await self._rpc.ask_in_order(ask)
 
+    def logs_limit(self) -> int | None:
+        """Return for how many blocks of logs the narrowest endpoint answers at once; None: any."""
+        return self._rpc.logs_limit()
+
     async def gas_balance(self, address: str) -> int:
         """Return an account's wei."""
         return await self._request_number("eth_getBalance", address, "latest")

@@ -185,6 +185,11 @@ class RpcEndpoints:
             for endpoint in self._endpoints:
                 await endpoint.provider.disconnect()
 
+    def logs_limit(self) -> int | None:
+        """Return for how many blocks of logs the narrowest endpoint answers at once; None: any."""
+        limits = [endpoint.logs.limit for endpoint in self._endpoints]
+        return min((limit for limit in limits if limit is not None), default=None)
+
     async def ask_in_order(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
         """Ask one endpoint after the other and return the first answer.
 

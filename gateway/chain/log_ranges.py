@@ -35,8 +35,8 @@ class LogRange:
     """For how many blocks one endpoint answers a query of logs."""
 
     place: int
-    most_blocks: int = _ANY
-    until: float = 0.0
+    _most_blocks: int | None = None
+    _until: float = 0.0
 
     async def read(
         self,
@@ -56,9 +56,9 @@ class LogRange:
         found: list[Any] = []
         words: str | None = None
         while first <= last and not (until_found and found):
-            size = self.size()
+            size = self.limit or _ANY
             if last - first >= size * most_queries:
-                self.most_blocks = _ANY
+                self._most_blocks = None
                 raise self._too_narrow(size, -(-(last - first + 1) // most_queries), words)
             begin = max(first, last - size + 1)
             where = {"fromBlock": hex(begin), "toBlock": hex(last)}
@@ -71,20 +71,19 @@ class LogRange:
             last = begin - 1
         return found
 
-    def size(self) -> int:
-        """Return for how many blocks to ask at once."""
-        if time.monotonic() >= self.until:
-            self.most_blocks = _ANY
-        return self.most_blocks
+    @property
+    def limit(self) -> int | None:
+        """For how many blocks to ask at once; None where no query was refused lately."""
+        return self._most_blocks if time.monotonic() < self._until else None
 
     def _shrink(self, refusal: RangeRefused, refused: int) -> None:
         """Remember a smaller size than was refused; raise the refusal of a single block."""
         if refused == 1:
-            self.most_blocks = _ANY
+            self._most_blocks = None
             raise refusal
         named = [each for each in _named_sizes(refusal.details or "") if 0 < each < refused]
-        self.most_blocks = max(named, default=refused // 2)
-        self.until = time.monotonic() + _REMEMBERED_S
+        self._most_blocks = max(named, default=refused // 2)
+        self._until = time.monotonic() + _REMEMBERED_S
 
     def _too_narrow(self, size: int, needed: int, words: str | None) -> LogsTooNarrow:
         return LogsTooNarrow(

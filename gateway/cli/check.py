@@ -52,6 +52,9 @@ _LIMITED_ONLY = (
 _WRONG = (GatewayError, SettingsError, BackupFailed, OutputStoreUnavailable, ValueError, OSError)
 # An RPC endpoint whose newest block is older than this has stopped.
 _STALE_S = 60
+# The gateway's searches ask for so many blocks at once.
+_LOG_BLOCKS = 2_000
+_SOME_NONCE = "0x" + "11" * 32
 
 
 @click.command()
@@ -259,12 +262,18 @@ async def _check_provider(upstream: Upstream) -> Row:
 
 
 async def _check_rpc(settings: Settings, url: str) -> str:
-    """Ask one RPC endpoint for its newest block, as the gateway does at its start."""
+    """Ask one RPC endpoint for its newest block, and for logs as the gateway asks for them."""
     chain = Web3Chain(attrs.evolve(settings, rpc_urls=(url,)))
     try:
         began = time.perf_counter()
         head = await chain.head()
         ms = (time.perf_counter() - began) * 1000
+        first = max(head.number - _LOG_BLOCKS + 1, 0)
+        await chain.authorization_logs(
+            settings.wallet, _SOME_NONCE, from_block=first, to_block=head.number, known=head
+        )
+        await chain.transfer_logs(settings.wallet, from_block=first, to_block=head.number)
+        limit = chain.logs_limit()
     finally:
         await chain.close()
     age_s = time.time() - head.timestamp
@@ -274,7 +283,8 @@ async def _check_rpc(settings: Settings, url: str) -> str:
             "has stopped, or the clock is ahead (see the row clock)"
         )
     known = f"chain {settings.chain.chain_id}, USDC's domain is right"
-    return f"{known}, block {head.number}, {ms:.0f} ms"
+    narrow = f", logs of {limit:,} blocks at once" if limit is not None else ""
+    return f"{known}, block {head.number}, {ms:.0f} ms{narrow}"
 
 
 async def _check_clock(chain: Web3Chain) -> str:

@@ -8,7 +8,16 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from tests.gateway.refunds.test_refund_commands import environment
+from tests.proof.faults.proxy import FaultProxy, limits_logs
 from tests.redis_server import run_redis
+
+
+@pytest.fixture
+def proxy(chain):
+    proxy = FaultProxy(chain)
+    proxy.start()
+    yield proxy
+    proxy.stop()
 
 
 @pytest.fixture
@@ -43,6 +52,21 @@ def test_a_clock_that_is_off_is_called_the_clock(rows, monkeypatch, offset_s, wo
     assert f"s {words} the newest block" in found["clock"]["found"]
     # A clock that is ahead makes each endpoint's newest block look old.
     assert found["rpc 1"]["ok"] or "the clock is ahead" in found["rpc 1"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("most", "is_ok", "words"),
+    [
+        (500, True, ", logs of 500 blocks at once"),
+        (10, False, "answers for the logs of 10 blocks at once, and this search needs 100"),
+        (5_000, True, " ms"),
+    ],
+)
+def test_an_rpc_endpoint_that_limits_its_logs_is_told(rows, chain, proxy, most, is_ok, words):
+    chain.mine(2_000)
+    proxy.break_call("eth_getLogs", limits_logs(most, "up to a {most} block range"))
+    row = rows(GATEWAY_RPC_URLS=proxy.url)["rpc 1"]
+    assert (row["ok"], words in row["found"]) == (is_ok, True), row["found"]
 
 
 def test_the_redis_of_the_limits_is_asked_where_one_is_set(rows, tmp_path):
