@@ -147,6 +147,10 @@ EVENTS: dict[str, str] = {
     "provider.unwell": (
         "A provider's `health` failed at the start; its endpoints are sold all the same."
     ),
+    "proxy.no_address": (
+        "A request had no client's address in GATEWAY_CLIENT_IP_HEADER, so the proxy's own was "
+        "counted: where all requests are so, all buyers share one limit. Told once."
+    ),
     "refund.chain_silent": "A refund waits: no RPC endpoint answers.",
     "refund.failed": "The token refuses a refund for good. Decide anew: `gateway refunds list`.",
     "refund.not_advanced": "A fault while a refund was sent; the next sweep tries again.",

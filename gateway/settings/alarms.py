@@ -30,8 +30,9 @@ class AlarmSettings:
         example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     )
     alarm_urls: ts.SecretStr = secret(
-        "Where else alarms are told, as addresses of Apprise, separated by spaces: ntfy, Telegram, "
-        "Slack, Discord, e-mail and some 130 more. Needs the extra `alarms` (it is in the image).",
+        "Where else alarms are told, as addresses of Apprise, parted by spaces or commas: ntfy, "
+        "Telegram, Slack, Discord, e-mail and some 130 more. Needs the extra `alarms`, which the "
+        "image has.",
         example="ntfys://my-topic mailto://user:password@example.com",
     )
     alarm_gas: str = setting(
@@ -74,6 +75,7 @@ class AlarmSettings:
 
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _PAIR = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,6}(?:\.[0-9]{1,3})?)")
+_BETWEEN_URLS = re.compile(r"\s*,\s*(?=[A-Za-z][A-Za-z0-9+.-]*://)|\s+")
 _LEAST_SECRET_BYTES = 24
 _MOST_SECRET_BYTES = 64
 
@@ -86,7 +88,7 @@ def judge_alarms(settings: AlarmSettings) -> dict[str, bool]:
         "alarm_webhook_secret": _is_secret(secret_text)
         if secret_text
         else not settings.alarm_webhook,
-        "alarm_urls": all("://" in url for url in str(settings.alarm_urls).split()),
+        "alarm_urls": all("://" in url for url in split_urls(str(settings.alarm_urls))),
         "alarm_gas": _is_pair(settings.alarm_gas, is_falling=True),
         "alarm_failures": _is_pair(settings.alarm_failures),
         "alarm_refund_hours": 0 < settings.alarm_refund_hours < math.inf,
@@ -95,6 +97,11 @@ def judge_alarms(settings: AlarmSettings) -> dict[str, bool]:
         "heartbeat_url": _is_address(settings.heartbeat_url),
         "digest_at": settings.digest_at == "off" or bool(_TIME.fullmatch(settings.digest_at)),
     }
+
+
+def split_urls(text: str) -> list[str]:
+    """Return the addresses of a list; a comma parts two only where another address follows."""
+    return [url for url in _BETWEEN_URLS.split(text) if url]
 
 
 def parse_pair(text: str) -> tuple[float, float]:

@@ -11,6 +11,7 @@ import attrs
 import typed_settings as ts
 from typed_settings.converters import TSConverter
 from typed_settings.exceptions import TsError
+from typed_settings.loaders import DictLoader
 
 from gateway.errors import SettingsError
 from gateway.settings.checks import check_settings, hint
@@ -19,6 +20,8 @@ from gateway.settings.sections import variable
 
 # Fields that this module fills; the operator cannot set them by name.
 _FILLED_HERE = {"plugin_values", "unknown_in_file"}
+_QUOTES = "\"'`"
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _OWN_NAMES = {field.name for field in attrs.fields(Settings)} - _FILLED_HERE
 
 
@@ -27,12 +30,14 @@ def load_settings(**overrides: Any) -> Settings:
 
     Raises `SettingsError` with one sentence for the first mistake.
     """
-    file = _find_file()
-    loaded = _load(file)
-    in_file = _plugin_values(tomllib.loads(file.read_text("utf-8")) if file.is_file() else {})
+    written, environment = _read_file(_find_file()), _read_environment()
+    for name, value in (written | environment).items():
+        _check_plain(name, value)
+    loaded = _load(written)
+    in_file = _plugin_values(written)
     changes = {
         "base_url": loaded.base_url.rstrip("/"),
-        "plugin_values": in_file | _plugin_values(_read_environment()),
+        "plugin_values": in_file | _plugin_values(environment),
         "unknown_in_file": tuple(in_file),
         **overrides,
     }
@@ -51,27 +56,47 @@ def _find_file() -> Path:
     return Path(named or "gateway.toml")
 
 
-def _load(file: Path) -> Settings:
+def _read_file(file: Path) -> dict[str, Any]:
+    """Return what the file holds; nothing where there is none.
+
+    Editors of Windows begin a file with a byte order mark.
+    """
+    try:
+        return tomllib.loads(file.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{file} cannot be read: {error}") from None
+
+
+def _check_plain(name: str, value: Any) -> None:
+    """Raise `SettingsError` for quotes around a value, and for control characters in it.
+
+    Docker's `--env-file` keeps quotes, and a file from Windows leaves a carriage return.
+    """
+    if not isinstance(value, str):
+        return
+    if len(value) > 1 and value[0] == value[-1] and value[0] in _QUOTES:
+        raise SettingsError(f"{variable(name)} has quotes around its value. Remove the quotes.")
+    if value != value.strip("\n\t") or _CONTROL.search(value):
+        raise SettingsError(
+            f"{variable(name)} holds a line end or another control character. Remove it; a file "
+            "that was written on Windows has one at the end of each line."
+        )
+
+
+def _load(written: Mapping[str, Any]) -> Settings:
     """Read the gateway's own settings; raises `SettingsError` for a value of the wrong kind."""
+    own = {name: value for name, value in written.items() if name in _OWN_NAMES}
     try:
         return ts.load_settings(
             Settings,
-            loaders=[
-                ts.FileLoader({"*": _OwnToml(None)}, files=[file]),
-                ts.EnvLoader(prefix="GATEWAY_"),
-            ],
+            # The plugin manager finds mistyped names later.
+            loaders=[DictLoader(own), ts.EnvLoader(prefix="GATEWAY_")],
             converter=TSConverter(strlist_sep=","),
         )
     except (ExceptionGroup, TsError) as error:
         raise SettingsError(_explain_mistake(error)) from None
-
-
-class _OwnToml(ts.TomlFormat):
-    """Reads the gateway's own settings only; the plugin manager finds mistyped names later."""
-
-    def __call__(self, path: Path, settings_cls: type, options: Any) -> dict[str, Any]:
-        read = super().__call__(path, settings_cls, options)
-        return {name: value for name, value in read.items() if name in _OWN_NAMES}
 
 
 def _plugin_values(values: Mapping[str, Any]) -> dict[str, Any]:

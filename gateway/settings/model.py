@@ -161,7 +161,8 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
     )
     client_ip_header: str = setting(
         "",
-        "Header in which a trusted proxy sends the client's address, for the limits per address. "
+        "Header in which a trusted proxy sends the client's address, with or without a port, for "
+        "the limits per address. "
         "Empty: the address that the connection comes from. Set it only behind such a proxy, "
         "because clients can forge a header.",
         example="Fly-Client-IP",

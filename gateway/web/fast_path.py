@@ -155,8 +155,8 @@ def _is_host(host: bytes) -> bool:
 def _address(gateway: Services, scope: _Scope, headers: _Headers) -> str:
     """Return what the client is counted by."""
     trusted = gateway.settings.client_ip_header.lower().encode()
-    forwarded = headers.get(trusted, b"") if trusted else b""
-    return client_address(peer_of(scope), forwarded.decode("latin1"))
+    forwarded = headers.get(trusted, b"").decode("latin1") if trusted else None
+    return client_address(peer_of(scope), forwarded)
 
 
 async def _answer(gateway: Services, question: Question, address: str, receive: Receive) -> Answer:

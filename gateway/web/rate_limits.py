@@ -7,12 +7,14 @@ a thread or a task per key and cost most of a core at a thousand clients (docs/a
 import functools
 import ipaddress
 import math
+import re
 import socket
 import struct
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
+import structlog
 from limits import RateLimitItemPerSecond
 from limits.storage import MovingWindowSupport, Storage
 from limits.strategies import MovingWindowRateLimiter
@@ -31,10 +33,13 @@ _MAX_KEYS = 200_000
 _SHARDS = 64
 # No address is longer, and a client may put anything into the header.
 _MOST_ADDRESS_CHARS = 64
+# "203.0.113.7:5001" and "[2001:db8::1]:5001", as some proxies write them.
+_WITH_PORT = re.compile(r"\[([^\]]*)\]:\d+|([^:]*):\d+")
 _DELETED_PER_HIT = 2
 _TIME = struct.Struct("d")
 # By the seconds of the window. In each window, the key whose last hit is the oldest comes first.
 _Windows = dict[int, OrderedDict[int, bytes]]
+_log = structlog.get_logger()
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 _Route = Callable[_Parameters, Awaitable[_Answer]]
@@ -70,8 +75,8 @@ def address_of(asked: Request, header: str) -> str:
 
     `header` is the name of the header that the trusted proxy sets, or empty without a proxy.
     """
-    forwarded = asked.headers.getlist(header) if header else []
-    return client_address(peer_of(asked.scope), ",".join(forwarded))
+    forwarded = ",".join(asked.headers.getlist(header)) if header else None
+    return client_address(peer_of(asked.scope), forwarded)
 
 
 def peer_of(scope: Mapping[str, Any]) -> str:
@@ -83,11 +88,19 @@ def peer_of(scope: Mapping[str, Any]) -> str:
 def client_address(peer: str, forwarded: str | None) -> str:
     """Return what a client is counted by: its IPv4 address, or the /64 of its IPv6 address.
 
-    `forwarded` is the value of the trusted header. Of a list the last entry counts: the trusted
-    proxy appended it, and a client can forge the others.
+    `forwarded` is the value of the trusted header, or None if none is trusted. Of a list the last
+    entry counts: the trusted proxy appended it, and a client can forge the others.
     """
     last = (forwarded or "").rpartition(",")[2].strip()
+    if forwarded is not None and not last:
+        _warn_once("the header is missing")
     return _parse_address(last[:_MOST_ADDRESS_CHARS] or peer, peer)
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    """Say that clients may share their limits, because the proxy names no address for each."""
+    _log.warning("proxy.no_address", reason=reason)
 
 
 def _parse_address(text: str, peer: str) -> str:
@@ -100,9 +113,13 @@ def _parse_address(text: str, peer: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _parse_other_address(text: str, peer: str) -> str:
+    with_port = _WITH_PORT.fullmatch(text)
+    host = (with_port[1] or with_port[2]) if with_port else text
     try:
-        address = ipaddress.ip_address(text.strip("[]"))
+        address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
+        if text != peer:
+            _warn_once("the header holds no address")
         return peer
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:

@@ -28,11 +28,6 @@ _KEPT_VARIABLES = (
 _KINDS = {"urgent": "failure", "soon": "warning", "notice": "info"}
 
 
-def split_urls(text: str) -> list[str]:
-    """Return the addresses of a list with spaces or line ends."""
-    return text.split()
-
-
 def name_of(url: str) -> str:
     """Return a channel's name: the kind of service, and a digest that tells two of it apart."""
     scheme = url.partition("://")[0][:20]

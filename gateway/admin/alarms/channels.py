@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gateway.admin.alarms.apprise_urls import AppriseUrls, split_urls
+from gateway.admin.alarms.apprise_urls import AppriseUrls
 from gateway.admin.alarms.carriers import Carrier
 from gateway.admin.alarms.own_address import OwnAddress
 from gateway.admin.alarms.plugin_channel import PluginChannel
@@ -11,6 +11,7 @@ from gateway.admin.alarms.webhook import Webhook
 from gateway.contracts import Clock
 from gateway.contracts.alarms import Alarm
 from gateway.settings import Settings
+from gateway.settings.alarms import split_urls
 
 Notify = Callable[[Alarm], Any]
 

@@ -5,13 +5,14 @@ import tracemalloc
 
 import attrs
 import pytest
+import structlog
 from limits import RateLimitItemPerSecond
 from werkzeug.datastructures import Headers
 
 from gateway import Settings
 from gateway.errors import SettingsError, TooManyRequests
 from gateway.settings import load_settings
-from gateway.web.rate_limits import LoopStorage, RateLimits, client_address
+from gateway.web.rate_limits import LoopStorage, RateLimits, _warn_once, client_address
 from tests.conftest import WALLET, running
 
 PUBLISHED = {"x402": (10, 60), "direct": (5, 60), "task": (5, 1), "login": (5, 300)}
@@ -240,6 +241,12 @@ async def test_a_mapped_address_is_the_ipv4_address(limited):
         ("203.0.113.1", "198.51.100.1", "198.51.100.1"),
         ("203.0.113.1", " 192.0.2.1 , 198.51.100.1 ", "198.51.100.1"),
         ("203.0.113.1", "[2001:db8::5]", "2001:db8::/64"),
+        ("203.0.113.1", "198.51.100.1:5001", "198.51.100.1"),
+        ("203.0.113.1", "192.0.2.1:80, 198.51.100.1:0", "198.51.100.1"),
+        ("203.0.113.1", "[2001:db8::5]:5001", "2001:db8::/64"),
+        ("203.0.113.1", "[::ffff:198.51.100.1]:443", "198.51.100.1"),
+        ("203.0.113.1", "198.51.100.1:https", "203.0.113.1"),
+        ("203.0.113.1", None, "203.0.113.1"),
         ("2001:db8::1", "", "2001:db8::/64"),
         ("::ffff:203.0.113.1", "", "203.0.113.1"),
         ("<local>", "", "<local>"),
@@ -247,6 +254,18 @@ async def test_a_mapped_address_is_the_ipv4_address(limited):
 )
 def test_an_address_is_counted_by_network(peer, forwarded, counted):
     assert client_address(peer, forwarded) == counted
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "reason"),
+    [("", "the header is missing"), ("unix:", "the header holds no address")],
+)
+def test_a_proxy_that_names_no_address_is_told_once(forwarded, reason):
+    _warn_once.cache_clear()
+    with structlog.testing.capture_logs() as log:
+        for number in range(3):
+            client_address(f"203.0.113.{number}", forwarded)
+    assert [(entry["event"], entry["reason"]) for entry in log] == [("proxy.no_address", reason)]
 
 
 # -- the login's limit is durable
