@@ -137,6 +137,16 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         """Return the task that was accepted under an Idempotency-Key, or None."""
         ...
 
+    async def find_direct(
+        self, tx_hash: str, idempotency_key: str | None, request_hash: str
+    ) -> Task | None:
+        """Return the task that a transaction paid for to a repeat; None if nothing was paid by it.
+
+        A repeat has the Idempotency-Key of the first request. Raises `TxAlreadyUsed` for any other
+        request, and `IdempotencyConflict` if that key is there with another request.
+        """
+        ...
+
     async def reserve(
         self,
         task: NewTask,
@@ -167,12 +177,14 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
         task: NewTask,
         tx_hash: str,
         transfers: Sequence[Transfer],
-        idempotency_hash: str | None,
+        idempotency_key: str | None,
         *,
         is_proven: bool = False,
     ) -> Task:
         """Write down the claims, payment `settled` and task `queued`.
 
+        Returns the earlier task for a repeat, as `find_direct` does. The Idempotency-Key belongs to
+        the sender of the transfer that pays.
         `is_proven` means that the sender of the transfers signed the request.
         Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
         """

@@ -1,8 +1,8 @@
 """Accepts payments of the direct flow: the buyer submits the hash of a mined USDC transfer.
 
-The order of the checks keeps money safe: Idempotency-Key → the endpoint can serve → `tx:` claim →
-the wallet → transfers in the mined transaction → the payer's signature, if there is one →
-`accept_direct` → the task.
+The order of the checks keeps money safe: `tx:` claim, which a repeat may have with its
+Idempotency-Key → the endpoint can serve → the wallet → transfers in the mined transaction → the
+payer's signature, if there is one → `accept_direct` → the task.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +11,8 @@ import attrs
 
 from gateway.contracts import NewTask, Quote, TransferVerifier
 from gateway.domain import Flow, GenerationRequest, Task, Transfer
-from gateway.domain.eip3009 import transaction_key
-from gateway.errors import TxAlreadyUsed
 from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task, reached_price
-from gateway.payments.idempotency import direct_fingerprint, direct_key_hash, require_same_request
+from gateway.payments.idempotency import direct_fingerprint
 from gateway.payments.payer_proof import PayerProof, signed_transfers
 
 
@@ -55,16 +53,11 @@ class DirectPayments(Acceptance):
         idempotency_key: str | None,
         proof: PayerProof | None,
     ) -> Accepted:
-        key_hash, endpoint = direct_key_hash(idempotency_key), quote.endpoint
+        endpoint = quote.endpoint
         fingerprint = direct_fingerprint(endpoint, request, tx_hash)
-        if known := await self._find_same_request(key_hash, fingerprint):
+        if known := await self.store.find_direct(tx_hash, idempotency_key, fingerprint):
             return Accepted(task=known)
         self.check_serving(endpoint.slug)
-        if await self.store.find_claim(transaction_key(tx_hash)):
-            # The first try of this very request may have been committed since the look above.
-            if known := await self._find_same_request(key_hash, fingerprint):
-                return Accepted(task=known)
-            raise TxAlreadyUsed("This transaction already paid for a generation.")
         await self.check_wallet()
         transfers = await self._find_transfers(tx_hash, proof)
         most = max((transfer.amount_units for transfer in transfers), default=0)
@@ -77,7 +70,7 @@ class DirectPayments(Acceptance):
             now=self.now(),
         )
         accepting = self._accept_and_wake(
-            new, tx_hash, transfers, key_hash, is_proven=proof is not None
+            new, tx_hash, transfers, idempotency_key, is_proven=proof is not None
         )
         return Accepted(task=await self._run_to_end(accepting))
 
@@ -90,27 +83,19 @@ class DirectPayments(Acceptance):
             return transfers
         return await signed_transfers(self.chain, transfers, proof)
 
-    async def _find_same_request(self, key_hash: str | None, fingerprint: str) -> Task | None:
-        """Return the task of this Idempotency-Key, or None if the key is new.
-
-        Raises `IdempotencyConflict` if the key was used with another request.
-        """
-        known = await self.store.find_idempotent(key_hash) if key_hash is not None else None
-        return require_same_request(known, fingerprint) if known is not None else None
-
     async def _accept_and_wake(
         self,
         new: NewTask,
         tx_hash: str,
         transfers: Sequence[Transfer],
-        key_hash: str | None,
+        idempotency_key: str | None,
         *,
         is_proven: bool,
     ) -> Task:
         """Write payment and task down, then wake a worker."""
         bind_new_task(new)
         task = await self.store.accept_direct(
-            new, tx_hash, transfers, key_hash, is_proven=is_proven
+            new, tx_hash, transfers, idempotency_key, is_proven=is_proven
         )
         self.on_queued()
         return task

@@ -47,16 +47,11 @@ def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
     """Return the hash under which the store keeps an x402 payer's Idempotency-Key.
 
     The payer is part of the hash, so two payers may use the same key. The byte 0xFF in between
-    never occurs in UTF-8, so no key of the direct flow has the same hash.
+    never occurs in UTF-8, and the direct flow has 0xFE there, so no two purchases share a hash.
     """
     if idempotency_key is None:
         return None
     return hashlib.sha256(payer.lower().encode() + b"\xff" + idempotency_key.encode()).hexdigest()
-
-
-def direct_key_hash(idempotency_key: str | None) -> str | None:
-    """Return the hash under which the store keeps a direct payment's Idempotency-Key."""
-    return hashlib.sha256(idempotency_key.encode()).hexdigest() if idempotency_key else None
 
 
 def direct_fingerprint(endpoint: Endpoint, request: GenerationRequest, tx_hash: str) -> str:

@@ -1,8 +1,11 @@
 """What the writes of money share: claims, Idempotency-Keys, and the task's own row."""
 
+import hashlib
+
 from gateway.contracts import NewTask
 from gateway.domain import Payment, Task, TaskStatus, Transfer
-from gateway.errors import IdempotencyConflict
+from gateway.domain.eip3009 import transaction_key
+from gateway.errors import IdempotencyConflict, TxAlreadyUsed
 from gateway.store.rows import SELECT_TASK, dump_request, task_of
 from gateway.store.sql import Connection
 
@@ -33,9 +36,53 @@ def find_idempotent(db: Connection, idempotency_hash: str) -> Task | None:
     return task_of(row) if row else None
 
 
-def check_same_request(known: Task, task: NewTask) -> None:
+def find_direct(
+    db: Connection, tx_hash: str, idempotency_key: str | None, request_hash: str
+) -> Task | None:
+    """Return the task of a transaction for a repeat of its request; None for an unused transaction.
+
+    Raises `TxAlreadyUsed` without the purchase's Idempotency-Key, and `IdempotencyConflict` with it
+    for another request.
+    """
+    row = db.execute(
+        f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?",
+        (transaction_key(tx_hash),),
+    ).fetchone()
+    if row is None:
+        return None
+    known = task_of(row)
+    if idempotency_key is None or not _has_key(db, known.payment, idempotency_key):
+        raise TxAlreadyUsed("This transaction already paid for a generation.")
+    check_same_request(known, request_hash)
+    return known
+
+
+def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
+    """Return whether a direct payment was made under an Idempotency-Key."""
+    # Payments from before release 0.1.0 have the hash of the key alone. The restart that upgrades
+    # may lose their buyers' responses.
+    hashes = (
+        direct_key_hash(payment.payer, idempotency_key),
+        hashlib.sha256(idempotency_key.encode()).hexdigest(),
+    )
+    own = db.execute(
+        "SELECT 1 FROM payments WHERE id = ? AND idempotency_hash IN (?, ?)", (payment.id, *hashes)
+    ).fetchone()
+    return own is not None
+
+
+def direct_key_hash(payer: str, idempotency_key: str) -> str:
+    """Return the hash under which a direct payment's Idempotency-Key is kept.
+
+    The key belongs to the sender of the transfer. The byte 0xFE in between never occurs in UTF-8,
+    and the other flows have 0xFF there.
+    """
+    return hashlib.sha256(payer.lower().encode() + b"\xfe" + idempotency_key.encode()).hexdigest()
+
+
+def check_same_request(known: Task, request_hash: str) -> None:
     """Raise `IdempotencyConflict` where an Idempotency-Key is used for another request."""
-    if known.payment.request_hash != task.request_hash:
+    if known.payment.request_hash != request_hash:
         raise IdempotencyConflict("This Idempotency-Key was used with another request.")
 
 

@@ -37,7 +37,7 @@ def reserve(
     if is_claimed(db, key):
         return None
     if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
-        check_same_request(known, task)
+        check_same_request(known, task.request_hash)
         return known
     if proof.value_units < task.price_units:
         raise ValueError(f"{key} is worth less than the price")

@@ -23,6 +23,8 @@ from gateway.store.claims import (
     check_own,
     check_same_request,
     claim,
+    direct_key_hash,
+    find_direct,
     find_idempotent,
     insert_task,
     is_claimed,
@@ -53,7 +55,7 @@ def reserve(
     if is_claimed(db, key):
         return None
     if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
-        check_same_request(known, task)
+        check_same_request(known, task.request_hash)
         return known
     if limits is not None:
         check_limits(db, task, authorization.sender, limits)
@@ -107,24 +109,35 @@ def accept_direct(
     task: NewTask,
     tx_hash: str,
     transfers: Sequence[Transfer],
-    idempotency_hash: str | None,
+    idempotency_key: str | None,
     is_proven: bool,  # noqa: FBT001 - a fact that is written down
 ) -> Task:
     """Claim a transaction and one of its transfers; write the payment `settled`, the task `queued`.
 
-    Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
+    Returns the earlier task for a repeat of its request. The Idempotency-Key belongs to the sender
+    of the transfer that pays. Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
     """
-    if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
-        check_same_request(known, task)
+    if known := find_direct(db, tx_hash, idempotency_key, task.request_hash):
         return known
-    if is_claimed(db, transaction_key(tx_hash)):
-        raise TxAlreadyUsed("This transaction already paid for a generation.")
     transfer = _choose_transfer(db, transfers, task.price_units)
-    payment = _insert_settled(db, task, transfer, idempotency_hash, is_proven)
+    key_hash = _check_key(db, transfer, idempotency_key, task.request_hash)
+    payment = _insert_settled(db, task, transfer, key_hash, is_proven)
     claim(db, transaction_key(tx_hash), payment.id)
     if transfer.authorization_key is not None:
         claim(db, transfer.authorization_key, payment.id)
     return insert_task(db, task, payment, TaskStatus.QUEUED)
+
+
+def _check_key(
+    db: Connection, transfer: Transfer, idempotency_key: str | None, request_hash: str
+) -> str | None:
+    """Return the hash of the sender's Idempotency-Key, which no other request may have used."""
+    if idempotency_key is None:
+        return None
+    key_hash = direct_key_hash(transfer.sender, idempotency_key)
+    if known := find_idempotent(db, key_hash):
+        check_same_request(known, request_hash)
+    return key_hash
 
 
 def _insert_settled(

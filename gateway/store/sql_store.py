@@ -23,7 +23,7 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.store import batches, meta, mined, nonces, payments, tasks
+from gateway.store import batches, claims, meta, mined, nonces, payments, tasks
 from gateway.store.method_payments import SqlMethodPayments
 from gateway.store.nodes import OneNode, SqlNodes
 from gateway.store.operators import SqlOperators
@@ -114,6 +114,11 @@ class SqlStore(ABC):
     async def find_idempotent(self, idempotency_hash: str) -> Task | None:
         return await self._find_task(_BY_IDEMPOTENCY_HASH, idempotency_hash)
 
+    async def find_direct(
+        self, tx_hash: str, idempotency_key: str | None, request_hash: str
+    ) -> Task | None:
+        return await self._read_row(claims.find_direct, tx_hash, idempotency_key, request_hash)
+
     async def reserve(
         self,
         task: NewTask,
@@ -149,12 +154,12 @@ class SqlStore(ABC):
         task: NewTask,
         tx_hash: str,
         transfers: Sequence[Transfer],
-        idempotency_hash: str | None,
+        idempotency_key: str | None,
         *,
         is_proven: bool = False,
     ) -> Task:
         return await self._write(
-            payments.accept_direct, task, tx_hash, transfers, idempotency_hash, is_proven
+            payments.accept_direct, task, tx_hash, transfers, idempotency_key, is_proven
         )
 
     async def release(self, payment_id: int, *, now: float) -> bool:

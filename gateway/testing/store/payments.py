@@ -178,8 +178,26 @@ class TakingContract:
         first = await store.accept_direct(task, tx_hash(1), [transfer(1)], "key")
         again = attrs.evolve(task, id="another")
         assert await store.accept_direct(again, tx_hash(1), [transfer(1)], "key") == first
-        assert await store.find_idempotent("key") == first
-        assert await store.find_idempotent("other") is None
+        assert await store.find_direct(tx_hash(1), "key", task.request_hash) == first
+        assert await store.find_direct(tx_hash(2), "key", task.request_hash) is None
+
+    @pytest.mark.parametrize("key", [None, "other"])
+    async def test_a_used_transaction_asks_for_its_idempotency_key(
+        self, store: Store, key: str | None
+    ) -> None:
+        task = new_task()
+        await store.accept_direct(task, tx_hash(1), [transfer(1)], "key")
+        await store.accept_direct(new_task(), tx_hash(2), [transfer(2)], "other")
+        with pytest.raises(TxAlreadyUsed):
+            await store.find_direct(tx_hash(1), key, task.request_hash)
+
+    async def test_an_idempotency_key_belongs_to_the_sender_of_the_transfer(
+        self, store: Store
+    ) -> None:
+        stranger = attrs.evolve(transfer(2), sender="0x" + "9" * 40)
+        first = await store.accept_direct(new_task(), tx_hash(1), [transfer(1)], "key")
+        other = new_task(request_hash="other")
+        assert await store.accept_direct(other, tx_hash(2), [stranger], "key") != first
 
     async def test_an_idempotency_key_means_one_request(self, store: Store) -> None:
         await store.accept_direct(new_task(), tx_hash(1), [transfer(1)], "key")

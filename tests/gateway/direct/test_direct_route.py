@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 
 import attrs
 import pytest
@@ -297,6 +298,52 @@ async def test_an_idempotency_key_is_for_one_request(gateway, payer, chain):
             assert answer.status_code == 409
             assert (await answer.get_json())["code"] == "IDEMPOTENCY_CONFLICT"
     assert (await claim(gateway, second)).status_code == 200
+
+
+async def test_an_idempotency_key_belongs_to_the_sender_of_the_transfer(gateway, payer, chain):
+    headers, other = {"Idempotency-Key": "order-1"}, Payer(chain)
+    first = await (await claim(gateway, payer.transfer(20_000), headers=headers)).get_json()
+    bought = await claim(gateway, other.transfer(20_000), headers=headers, prompt="a house")
+    assert bought.status_code == 200
+    assert (await bought.get_json())["taskId"] != first["taskId"]
+
+
+async def test_only_a_transfer_of_the_key_s_owner_meets_the_key(gateway, payer, chain):
+    """A client without that owner's transfer cannot find out which keys exist."""
+    await claim(gateway, payer.transfer(20_000), headers={"Idempotency-Key": "order-1"})
+    used = Payer(chain).transfer(20_000)
+    await claim(gateway, used)
+    async with nothing_charged(gateway, chain):
+        for tx_hash in (HASH, used):
+            taken, free = [
+                await claim(gateway, tx_hash, headers={"Idempotency-Key": key})
+                for key in ("order-1", "order-2")
+            ]
+            assert taken.status_code == free.status_code == 400
+            assert await taken.get_data() == await free.get_data()
+
+
+async def test_the_keys_of_both_flows_are_apart(gateway, payer):
+    headers = {"Idempotency-Key": "order-1"}
+    direct = await claim(gateway, payer.transfer(20_000), headers=headers)
+    signed = await gateway.client.post(
+        "/api/x402/picture",
+        json={"prompt": "a boat"},
+        headers=headers | {"X-PAYMENT": payer.header()},
+    )
+    assert direct.status_code == signed.status_code == 200
+
+
+async def test_a_key_from_before_it_belonged_to_the_sender_gives_its_task_again(gateway, payer):
+    tx_hash, headers = payer.transfer(20_000), {"Idempotency-Key": "order-1"}
+    first = await (await claim(gateway, tx_hash, headers=headers)).get_json()
+    old = hashlib.sha256(b"order-1").hexdigest()
+    await gateway.services.store.operators.write(
+        lambda db: db.execute("UPDATE payments SET idempotency_hash = ?", (old,)).rowcount
+    )
+    again = await claim(gateway, tx_hash, headers=headers)
+    assert (again.status_code, await again.get_json()) == (200, first)
+    assert await code(gateway, tx_hash, headers={"Idempotency-Key": "order-2"}) == "TX_ALREADY_USED"
 
 
 async def test_a_key_of_five_requests_at_once_gives_one_task(gateway, payer):

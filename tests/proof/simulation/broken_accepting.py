@@ -77,6 +77,7 @@ def two_transactions() -> Mutant:
 
     def insert(db: Any, *arguments: Any) -> Any:
         with patched(
+            (writes, "find_direct", lambda *_: None),
             (writes, "is_claimed", lambda _db, key: False),
             (writes, "claim", _claim_or_ignore),
         ):
