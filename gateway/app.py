@@ -287,7 +287,7 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         notifiers=parts.manager.notifiers(),
         payments=payments,
         workers=workers,
-        leadership=Leadership(store.nodes),
+        leadership=Leadership(store.nodes, now=now),
         shared_providers=_share_providers(parts),
         limits=make_limits(settings, now, installation.file_secret),
         notifications=notifications,

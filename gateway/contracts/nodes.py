@@ -41,10 +41,15 @@ class NodeRecords(Protocol):
         """
         ...
 
-    async def keep(self, *, lease_s: float) -> bool:
+    @property
+    def clock_problem(self) -> str:
+        """Why this node works on nothing new, as it was when it was last kept; empty if it does."""
+        ...
+
+    async def keep(self, *, lease_s: float, now: float) -> bool:
         """Write down that this node still runs, and take or prolong the lead for `lease_s` seconds.
 
-        Returns whether it leads.
+        `now` is the node's own clock. Returns whether it leads.
         """
         ...
 

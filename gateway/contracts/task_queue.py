@@ -12,7 +12,7 @@ CostSource = Literal["told", "set", "table"]
 
 @attrs.frozen(kw_only=True)
 class Lease:
-    """The right to work on one task until `until`. Times are Unix seconds."""
+    """The right to work on one task until `until`. Times are Unix seconds, by the node's clock."""
 
     task_id: str
 
@@ -62,6 +62,9 @@ class TaskQueue(Protocol):
         A task that is not completed, failed or retried within `lease_s` seconds is due again: its
         worker has died. Of the slugs in `resting`, only tasks that were submitted already are
         leased.
+
+        On a database that nodes share, its own clock decides; `now`, the node's, is only compared
+        with it. A node whose clock is off gets no lease.
         """
         ...
 
@@ -106,8 +109,8 @@ class TaskQueue(Protocol):
         """
         ...
 
-    async def retry(self, lease: Lease, *, due_at: float, costs_attempt: bool) -> bool:
-        """End a lease. The task is submitted anew from `due_at` on, and its job is forgotten.
+    async def retry(self, lease: Lease, *, delay_s: float, now: float, costs_attempt: bool) -> bool:
+        """End a lease. The task is submitted anew after `delay_s`, and its job is forgotten.
 
         Returns False if the lease was lost.
         """
@@ -121,9 +124,18 @@ class TaskQueue(Protocol):
         ...
 
     async def extend(
-        self, lease: Lease, *, until: float, progress: float | None, note: str | None = None
+        self,
+        lease: Lease,
+        *,
+        lease_s: float,
+        now: float,
+        progress: float | None,
+        note: str | None = None,
     ) -> bool:
-        """Prolong a lease and write progress down. Returns False if the lease was lost."""
+        """Let a lease end `lease_s` from now, and write progress down.
+
+        Returns False if the lease was lost.
+        """
         ...
 
     async def recover(self, *, now: float) -> int:
@@ -133,10 +145,10 @@ class TaskQueue(Protocol):
         """
         ...
 
-    async def next_due(self, resting: Sequence[str] = ()) -> float | None:
-        """Return when the next task is due (Unix seconds), or None if no task waits.
+    async def next_due(self, resting: Sequence[str] = (), *, now: float) -> float | None:
+        """Return when the next task is due, by the clock of `now`; None if no task waits.
 
-        `resting` is as in `claim`.
+        `resting` is as in `claim`. A node whose clock is off has nothing to wait for.
         """
         ...
 

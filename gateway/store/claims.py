@@ -7,7 +7,7 @@ from gateway.domain import Payment, Task, TaskStatus, Transfer
 from gateway.domain.eip3009 import transaction_key
 from gateway.errors import IdempotencyConflict, TxAlreadyUsed
 from gateway.store.rows import SELECT_TASK, dump_request, task_of
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, dialect_of
 
 
 def is_claimed(db: Connection, key: str) -> bool:
@@ -88,10 +88,11 @@ def check_same_request(known: Task, request_hash: str) -> None:
 
 def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskStatus) -> Task:
     """Write down a task of a payment, with the file of its request. Returns the task as written."""
+    due_at = dialect_of(db).not_in_future("?")
     db.execute(
-        """INSERT INTO tasks (id, payment_id, slug, capability, status, request, callback_url,
+        f"""INSERT INTO tasks (id, payment_id, slug, capability, status, request, callback_url,
                due_at, created_at, request_id)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+           VALUES (?, ?, ?, ?, ?, ?, ?, {due_at}, ?, ?)""",  # noqa: S608 - a constant
         (
             task.id,
             payment.id,
@@ -111,6 +112,15 @@ def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskSta
             (task.id, task.request.attachment.data),
         )
     return _read_back(task, payment, status)
+
+
+def queue_task(db: Connection, payment_id: int, now: float) -> None:
+    """Let the task of a payment that has settled be worked on."""
+    due_at = dialect_of(db).not_in_future("?")
+    db.execute(
+        f"UPDATE tasks SET status = ?, due_at = {due_at} WHERE payment_id = ?",  # noqa: S608
+        (TaskStatus.QUEUED, now, payment_id),
+    )
 
 
 def _read_back(task: NewTask, payment: Payment, status: TaskStatus) -> Task:

@@ -11,7 +11,14 @@ from gateway.contracts.method_records import OpenMethodPayment, claim_key
 from gateway.contracts.payment_methods import MethodPayment, MethodProof, Refused, Taken
 from gateway.domain import Flow, Payment, PaymentState, Task, TaskStatus
 from gateway.store import payments
-from gateway.store.claims import check_same_request, claim, find_idempotent, insert_task, is_claimed
+from gateway.store.claims import (
+    check_same_request,
+    claim,
+    find_idempotent,
+    insert_task,
+    is_claimed,
+    queue_task,
+)
 from gateway.store.payers import check_held_files
 from gateway.store.rows import PAYMENT_COLUMNS, RunWrite, payment_of
 from gateway.store.sql import Connection, Row, dialect_of
@@ -135,10 +142,7 @@ def _settle(db: Connection, payment_id: int, key: str, value_units: int, now: fl
                updated_at = ? WHERE id = ?""",
         (PaymentState.SETTLED, stand_in(key), value_units, now, payment_id),
     )
-    db.execute(
-        "UPDATE tasks SET status = ?, due_at = ? WHERE payment_id = ?",
-        (TaskStatus.QUEUED, now, payment_id),
-    )
+    queue_task(db, payment_id, now)
 
 
 def stand_in(key: str) -> str:

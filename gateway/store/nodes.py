@@ -32,14 +32,30 @@ _GONE_S = 20.0
 # of a process that runs is written twice meanwhile.
 _WATCH_S = 10.0
 _FORGOTTEN_S = 86_400.0
-# Leases of tasks compare the clocks of machines. A start that is refused for a second would be one
-# too many; `gateway check` warns earlier.
+# The database's clock decides leases of tasks, but the times that buyers and vendors see are a
+# machine's. A start that is refused for a second would be one too many; `gateway check` warns
+# earlier.
 MOST_SKEW_S = 5.0
+# The role of a node whose clock is off: it works on nothing new.
+_OFF = "off"
 
 
 def read_clock(db: Connection) -> float:
     """Return the database's own time (Unix seconds)."""
     return float(db.execute(dialect_of(db).clock_query).fetchone()[0])
+
+
+def lease_clock(db: Connection, now: float) -> float:
+    """Return the time that decides leases: the database's if machines share it, else the caller's.
+
+    One process has an SQLite file to itself, and both read the clock of the same machine.
+    """
+    return read_clock(db) if dialect_of(db).is_shared else now
+
+
+def is_off(now: float, clock: float) -> bool:
+    """Whether a machine's clock is too far from the database's to work on something new."""
+    return abs(clock - now) > MOST_SKEW_S
 
 
 class _NameTaken(Exception):
@@ -57,12 +73,8 @@ def arrive(db: Connection, name: str, life: str, now: float, watched: float | No
     Raises `SettingsError` for a clock that is off, and `_NameTaken`.
     """
     clock = read_clock(db)
-    if abs(clock - now) > MOST_SKEW_S:
-        raise SettingsError(
-            f"This machine's clock is {abs(clock - now):.0f} seconds "
-            f"{'behind' if now < clock else 'ahead of'} the database's. Set it right: leases of "
-            "tasks compare the two."
-        )
+    if is_off(now, clock):
+        raise SettingsError(describe_skew(now - clock))
     other = db.execute("SELECT life, seen_at FROM nodes WHERE name = ?", (name,)).fetchone()
     if other is not None and other["life"] != life:
         seen_at = other["seen_at"]
@@ -71,10 +83,19 @@ def arrive(db: Connection, name: str, life: str, now: float, watched: float | No
     db.execute("DELETE FROM nodes WHERE name = ? OR seen_at < ?", (name, clock - _FORGOTTEN_S))
     # The roles of this name's former process, and of nodes that are gone.
     db.execute(
-        "DELETE FROM roles WHERE name IN (?, ?, ?) OR (name <> ? AND until < ?)",
-        (*[f"{role}:{name}" for role in ROLES], _LEADER, clock - _FORGOTTEN_S),
+        "DELETE FROM roles WHERE name IN (?, ?, ?, ?) OR (name <> ? AND until < ?)",
+        (*[f"{role}:{name}" for role in (*ROLES, _OFF)], _LEADER, clock - _FORGOTTEN_S),
     )
     _insert(db, name, life, clock)
+
+
+def describe_skew(ahead_s: float) -> str:
+    """Return the sentence for a machine whose clock is off."""
+    return (
+        f"This machine's clock is {abs(ahead_s):.0f} seconds "
+        f"{'behind' if ahead_s < 0 else 'ahead of'} the database's. Set it right: until then the "
+        "machine works on nothing new."
+    )
 
 
 def _insert(db: Connection, name: str, life: str, clock: float) -> None:
@@ -89,11 +110,12 @@ class _NameLost(Exception):
 
 
 def keep(
-    db: Connection, name: str, life: str, lease_s: float, roles: Collection[str]
-) -> tuple[bool, bool]:
+    db: Connection, name: str, life: str, lease_s: float, roles: Collection[str], now: float
+) -> tuple[bool, bool, float]:
     """Note that a node runs, and in which roles; take or prolong the lead if it may.
 
-    Returns whether it leads, and whether any node works. Raises `_NameLost`.
+    Returns whether it leads, whether any node works, and how many seconds the node's clock is
+    ahead. A node whose clock is off is no worker. Raises `_NameLost`.
     """
     clock = read_clock(db)
     known = db.execute("SELECT life FROM nodes WHERE name = ?", (name,)).fetchone()
@@ -103,10 +125,18 @@ def keep(
         _insert(db, name, life, clock)
     else:
         db.execute("UPDATE nodes SET seen_at = ? WHERE name = ?", (clock, name))
-    for role in sorted(roles):
+    for role in _note_roles(db, name, roles, off=is_off(now, clock)):
         _take_role(db, f"{role}:{name}", life, clock + _GONE_S, clock)
     leads = "signer" in roles and _take_role(db, _LEADER, life, clock + lease_s, clock)
-    return leads, any("worker" in found for found in _find_roles(db, clock).values())
+    has_workers = any("worker" in found for found in _find_roles(db, clock).values())
+    return leads, has_workers, now - clock
+
+
+def _note_roles(db: Connection, name: str, roles: Collection[str], *, off: bool) -> list[str]:
+    """Return the roles that a node has now, and give up the one that it has no longer."""
+    ended = "worker" if off else _OFF
+    db.execute("DELETE FROM roles WHERE name = ?", (f"{ended}:{name}",))
+    return sorted({*roles, _OFF} - {ended})
 
 
 def _take_role(db: Connection, role: str, life: str, until: float, clock: float) -> bool:
@@ -204,6 +234,7 @@ class SqlNodes:
         self._fitness = fitness
         self._roles = roles
         self.has_workers = True
+        self.clock_problem = ""
         self._life = secrets.token_hex(8)
         self._watch_s = watch_s
 
@@ -223,10 +254,10 @@ class SqlNodes:
                 "name of its own: GATEWAY_NODE=b"
             ) from None
 
-    async def keep(self, *, lease_s: float) -> bool:
+    async def keep(self, *, lease_s: float, now: float) -> bool:
         try:
-            leads, self.has_workers = await self._write(
-                keep, self._name, self._life, lease_s, self._roles
+            leads, self.has_workers, ahead_s = await self._write(
+                keep, self._name, self._life, lease_s, self._roles, now
             )
         except _NameLost:
             self._fitness.lose(
@@ -235,6 +266,7 @@ class SqlNodes:
                 "if both are to run."
             )
             return False
+        self.clock_problem = describe_skew(ahead_s) if is_off(ahead_s, 0.0) else ""
         return bool(leads)
 
     async def leave(self) -> None:
@@ -250,11 +282,12 @@ class OneNode:
 
     has_others = False
     has_workers = True
+    clock_problem = ""
 
     async def arrive(self, *, now: float) -> None:
         pass
 
-    async def keep(self, *, lease_s: float) -> bool:  # noqa: ARG002 - the protocol's
+    async def keep(self, *, lease_s: float, now: float) -> bool:  # noqa: ARG002 - the protocol's
         return True
 
     async def leave(self) -> None:

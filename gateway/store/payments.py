@@ -28,6 +28,7 @@ from gateway.store.claims import (
     find_idempotent,
     insert_task,
     is_claimed,
+    queue_task,
 )
 from gateway.store.mined import note_mined
 from gateway.store.nonces import write_down
@@ -255,10 +256,7 @@ def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> b
         check_own(db, transfer, payment_id)
         if transfer.mined is not None:
             note_mined(db, transfer.mined)
-        db.execute(
-            "UPDATE tasks SET status = ?, due_at = ? WHERE payment_id = ?",
-            (TaskStatus.QUEUED, now, payment_id),
-        )
+        queue_task(db, payment_id, now)
     return bool(changed)
 
 

@@ -185,15 +185,18 @@ def refund_case_of(row: Row) -> RefundCase:
     )
 
 
-def lease_of(row: Row) -> Lease:
-    """Return the lease in a leased row of `tasks`, with the file of its request as `data`."""
+def lease_of(row: Row, *, until: float) -> Lease:
+    """Return the lease in a leased row of `tasks`, with the file of its request as `data`.
+
+    `until` is its end by the clock of the node that has it.
+    """
     return Lease(
         task_id=row["id"],
         token=row["lease_token"],
         slug=row["slug"],
         request=request_of(row["request"], row["data"]),
         attempt=row["attempt"],
-        until=row["due_at"],
+        until=until,
         started_at=row["started_at"],
         handle=load(row["handle"], Handle) if row["handle"] is not None else None,
         sent_at=row["sent_at"],

@@ -82,7 +82,9 @@ class Dialect:
     # Reads a value of a text that is a JSON object; an index on it is found.
     json_function: str
     # The database's own time, in Unix seconds.
-    clock_query: str
+    clock: str
+    # Whether machines share the database: then its clock decides leases, and theirs do not.
+    is_shared: bool
     # How many bytes the database takes.
     size_query: str
 
@@ -90,6 +92,15 @@ class Dialect:
         """Return the expression for a value, as a text, of a column that holds a JSON object."""
         path = f"$.{name}" if self.json_function == "json_extract" else name
         return f"{self.json_function}({column}, '{path}')"
+
+    @property
+    def clock_query(self) -> str:
+        """The statement that reads the database's own time."""
+        return f"SELECT {self.clock}"
+
+    def not_in_future(self, moment: str) -> str:
+        """Return the expression for a moment of some machine that is due now at the latest."""
+        return f"least({moment}, {self.clock})" if self.is_shared else moment
 
     def indexed_by(self, index: str) -> str:
         """Return the hint to take an index, for a FROM clause; empty where there is none."""
@@ -104,7 +115,8 @@ SQLITE = Dialect(
     share_lock="",
     by_bytes="COLLATE BINARY",
     json_function="json_extract",
-    clock_query="SELECT (julianday('now') - 2440587.5) * 86400.0",
+    clock="(julianday('now') - 2440587.5) * 86400.0",
+    is_shared=False,
     size_query="SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 )
 POSTGRESQL = Dialect(
@@ -115,7 +127,8 @@ POSTGRESQL = Dialect(
     share_lock="FOR SHARE",
     by_bytes='COLLATE "C"',
     json_function="text_in_json",
-    clock_query="SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
+    clock="CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
+    is_shared=True,
     size_query="SELECT pg_database_size(current_database())",
 )
 

@@ -60,24 +60,30 @@ class SqlQueue:
     ) -> bool:
         return bool(await self._write(tasks.fail, lease, details, error, now, reason, provider))
 
-    async def retry(self, lease: Lease, *, due_at: float, costs_attempt: bool) -> bool:
-        return bool(await self._write(tasks.retry, lease, due_at, int(not costs_attempt)))
+    async def retry(self, lease: Lease, *, delay_s: float, now: float, costs_attempt: bool) -> bool:
+        return bool(await self._write(tasks.retry, lease, delay_s, now, int(not costs_attempt)))
 
     async def give_back(self, lease: Lease) -> bool:
         return bool(await self._write(tasks.give_back, lease))
 
     async def extend(
-        self, lease: Lease, *, until: float, progress: float | None, note: str | None = None
+        self,
+        lease: Lease,
+        *,
+        lease_s: float,
+        now: float,
+        progress: float | None,
+        note: str | None = None,
     ) -> bool:
-        return bool(await self._write(tasks.extend, lease, until, progress, note))
+        return bool(await self._write(tasks.extend, lease, lease_s, now, progress, note))
 
     async def recover(self, *, now: float) -> int:
         return int(await self._write(tasks.recover, now, self._node))
 
-    async def next_due(self, resting: Sequence[str] = ()) -> float | None:
+    async def next_due(self, resting: Sequence[str] = (), *, now: float) -> float | None:
         # Where no slug rests it is the first entry of an index; else every task that waits is read.
         run = self._query if resting else self._read_row
-        due: float | None = await run(tasks.next_due, resting)
+        due: float | None = await run(tasks.next_due, resting, now)
         return due
 
     async def depth(self) -> dict[str, int]:

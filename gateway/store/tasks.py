@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from gateway.contracts import Cost, Lease
 from gateway.contracts.webhooks import EventType
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
+from gateway.store.nodes import is_off, lease_clock
 from gateway.store.rows import dump, lease_of, load
-from gateway.store.sql import Connection, dialect_of, none_of
+from gateway.store.sql import Connection, Row, dialect_of, none_of
 from gateway.store.webhooks import add_event
 
 
@@ -33,29 +34,35 @@ def lease_due(
     resting: Sequence[str],
     node: str | None = None,
 ) -> list[Lease]:
-    """Lease the longest-due tasks; a lease counts as an attempt unless a job is under way."""
+    """Lease the longest-due tasks; a lease counts as an attempt unless a job is under way.
+
+    A node whose clock is off gets none.
+    """
+    clock = lease_clock(db, now)
+    if is_off(now, clock):
+        return []
     due = db.execute(
         f"""SELECT id {leasable(db, resting)} AND due_at <= ? ORDER BY due_at LIMIT ?
             {dialect_of(db).skip_locked}""",
-        (*resting, now, limit),
+        (*resting, clock, limit),
     ).fetchall()
-    return [_lease_task(db, row["id"], lease_s, now, node) for row in due]
+    until = clock + lease_s
+    leased = [_lease_task(db, row["id"], until, now, node) for row in due]
+    return [lease_of(row, until=now + lease_s) for row in leased]
 
 
-def _lease_task(
-    db: Connection, task_id: str, lease_s: float, now: float, node: str | None
-) -> Lease:
-    row = db.execute(
+def _lease_task(db: Connection, task_id: str, until: float, now: float, node: str | None) -> Row:
+    row: Row = db.execute(
         """UPDATE tasks SET status = ?,
                attempt = attempt + CASE WHEN handle IS NULL THEN 1 ELSE 0 END,
                lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?)
            WHERE id = ?
-           RETURNING id, slug, request, attempt, lease_token, due_at, started_at, handle,
+           RETURNING id, slug, request, attempt, lease_token, started_at, handle,
                sent_at, payment_id, request_id,
                (SELECT data FROM task_files WHERE task_id = tasks.id) AS data""",
-        (TaskStatus.PROCESSING, secrets.token_hex(16), node, now + lease_s, now, task_id),
+        (TaskStatus.PROCESSING, secrets.token_hex(16), node, until, now, task_id),
     ).fetchone()
-    return lease_of(row)
+    return row
 
 
 def begin_submit(db: Connection, lease: Lease, now: float) -> bool:
@@ -149,26 +156,32 @@ def _note_end(
         add_event(db, lease.task_id, kind, now)
 
 
-def retry(db: Connection, lease: Lease, due_at: float, uncounted: int) -> bool:
+def retry(db: Connection, lease: Lease, delay_s: float, now: float, uncounted: int) -> bool:
     """Give a lease back to be submitted anew; `uncounted` attempts (0 or 1) are taken back."""
     change = """due_at = ?, attempt = attempt - ?, handle = NULL, sent_at = NULL,
         lease_token = NULL, progress = NULL, note = NULL"""
-    return _change_leased(db, lease, change, due_at, uncounted)
+    return _change_leased(db, lease, change, lease_clock(db, now) + delay_s, uncounted)
 
 
 def give_back(db: Connection, lease: Lease) -> bool:
     """Give a lease back as it is: due by its age. A lease that began no job is not counted."""
-    change = """due_at = created_at, lease_token = NULL,
+    due_at = dialect_of(db).not_in_future("created_at")
+    change = f"""due_at = {due_at}, lease_token = NULL,
         attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END"""
     return _change_leased(db, lease, change)
 
 
 def extend(
-    db: Connection, lease: Lease, until: float, progress: float | None, note: str | None
+    db: Connection,
+    lease: Lease,
+    lease_s: float,
+    now: float,
+    progress: float | None,
+    note: str | None,
 ) -> bool:
     """Prolong a lease and note the task's progress."""
     change = "due_at = ?, progress = coalesce(?, progress), note = coalesce(?, note)"
-    return _change_leased(db, lease, change, until, progress, note)
+    return _change_leased(db, lease, change, lease_clock(db, now) + lease_s, progress, note)
 
 
 def recover(db: Connection, now: float, node: str | None = None) -> int:
@@ -178,11 +191,12 @@ def recover(db: Connection, now: float, node: str | None = None) -> int:
     database has one node, and every lease was its. Leases of other nodes end by themselves.
     """
     own = "" if node is None else "AND leased_by = ?"
+    clock = lease_clock(db, now)
     return db.execute(
         f"""UPDATE tasks SET lease_token = NULL,
                due_at = CASE WHEN created_at < ? THEN created_at ELSE ? END
            WHERE status = 'processing' AND lease_token IS NOT NULL {own}""",  # noqa: S608
-        (now, now, *([node] if node is not None else [])),
+        (clock, clock, *([node] if node is not None else [])),
     ).rowcount
 
 
@@ -192,13 +206,19 @@ def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
         db.execute("UPDATE tasks SET outputs_gone = 1 WHERE id = ?", (task_id,))
 
 
-def next_due(db: Connection, resting: Sequence[str]) -> float | None:
-    """Return when the next task may be leased; None where none waits."""
+def next_due(db: Connection, resting: Sequence[str], now: float) -> float | None:
+    """Return when the next task may be leased, by the caller's clock.
+
+    Returns None if none waits, or if the caller's clock is off, so that it gets none.
+    """
+    clock = lease_clock(db, now)
+    if is_off(now, clock):
+        return None
     due: float | None = db.execute(
         f"SELECT min(due_at) {leasable(db, resting)}",
         tuple(resting),
     ).fetchone()[0]
-    return due
+    return due + (now - clock) if due is not None else None
 
 
 def depth(db: Connection) -> dict[str, int]:

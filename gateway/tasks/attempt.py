@@ -137,11 +137,11 @@ class Attempt:
     async def prolong(self) -> None:
         """Prolong the lease and write progress down; stop the attempt if it has lost the lease."""
         fraction, note = self._job.take_progress() if self._job is not None else (None, None)
-        until = self.resources.now() + self.resources.timing.lease_s
+        now, lease_s = self.resources.now(), self.resources.timing.lease_s
         is_kept = await self.resources.queue.extend(
-            self.lease, until=until, progress=fraction, note=note
+            self.lease, lease_s=lease_s, now=now, progress=fraction, note=note
         )
-        self.until = until
+        self.until = now + lease_s
         if not is_kept and self._running is not None:
             self._running.cancel()
 

@@ -178,8 +178,9 @@ class Outcome:
         await self._put_off(delay_s * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
 
     async def _put_off(self, delay_s: float, *, costs_attempt: bool) -> None:
-        due_at = self.resources.now() + delay_s
-        await self.resources.queue.retry(self.lease, due_at=due_at, costs_attempt=costs_attempt)
+        await self.resources.queue.retry(
+            self.lease, delay_s=delay_s, now=self.resources.now(), costs_attempt=costs_attempt
+        )
         _log.info("task.later", task=self.lease.task_id, delay_s=round(delay_s, 1))
 
     async def fail(self, details: str, error: str) -> None:

@@ -148,8 +148,9 @@ class WorkerPool:
             return idle_s
         if self._has_more:
             return 0.0
-        due = await self.store.queue.next_due(self._find_resting())
-        pause_s = max(due - self.now(), 0.0) if due is not None else idle_s
+        now = self.now()
+        due = await self.store.queue.next_due(self._find_resting(), now=now)
+        pause_s = max(due - now, 0.0) if due is not None else idle_s
         if pause_s > 0:
             self._note_look()
         return pause_s

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import time
 
 import structlog
 
+from gateway.contracts import Clock
 from gateway.contracts.nodes import NodeRecords
 
 _log = structlog.get_logger()
@@ -18,9 +20,15 @@ class Leadership:
     """Keeps this node's row, and the lead where it has it."""
 
     def __init__(
-        self, nodes: NodeRecords, *, lease_s: float = _LEASE_S, keep_every_s: float = _KEEP_EVERY_S
+        self,
+        nodes: NodeRecords,
+        *,
+        now: Clock = time.time,
+        lease_s: float = _LEASE_S,
+        keep_every_s: float = _KEEP_EVERY_S,
     ) -> None:
         self._nodes = nodes
+        self._now = now
         self._lease_s = lease_s
         self._keep_every_s = keep_every_s
         self._leads_until = 0.0
@@ -68,7 +76,10 @@ class Leadership:
     async def _keep(self) -> None:
         # The lease counts from before the question: an answer may be late.
         asked_at = asyncio.get_running_loop().time()
-        had, has = self.leads(), await self._nodes.keep(lease_s=self._lease_s)
+        had, problem = self.leads(), self._nodes.clock_problem
+        has = await self._nodes.keep(lease_s=self._lease_s, now=self._now())
         self._leads_until = asked_at + self._lease_s if has else 0.0
         if self.leads() != had:
             _log.info("leadership.changed", leads=not had)
+        if bool(self._nodes.clock_problem) != bool(problem):
+            _log.warning("node.clock", problem=self._nodes.clock_problem or "It is right again.")

@@ -97,9 +97,9 @@ def check_clock(raw: psycopg.Connection[Any], _: str = "") -> str:
     skew_s = max(began - there, there - ended, 0.0)
     if skew_s > _MOST_SKEW_S:
         raise SettingsError(
-            f"This machine's clock is {skew_s:.1f} s from the database's; nodes tell leases apart "
-            f"by time, and from {MOST_SKEW_S:.0f} s on a start is refused. Let both take the time "
-            "from a time server (NTP)."
+            f"This machine's clock is {skew_s:.1f} s from the database's; from "
+            f"{MOST_SKEW_S:.0f} s on a start is refused, and it works on nothing new. Let both "
+            "take the time from a time server (NTP)."
         )
     return f"within {max(skew_s, ended - began):.3f} s of the database's clock"
 

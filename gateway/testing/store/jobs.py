@@ -75,7 +75,7 @@ class JobsContract:
         lease = await leased(store)
         await store.queue.begin_submit(lease, now=NOW)
         await store.queue.save_handle(lease, HANDLE)
-        assert await store.queue.retry(lease, due_at=NOW + 5, costs_attempt=True)
+        assert await store.queue.retry(lease, delay_s=5, now=NOW, costs_attempt=True)
         again = await claimed(store, NOW + 5)
         assert (again.sent_at, again.handle, again.attempt) == (None, None, 2)
 
@@ -84,7 +84,7 @@ class JobsContract:
         await store.queue.save_handle(lease, HANDLE)
         await store.queue.recover(now=NOW + 1)
         resumed = await claimed(store, NOW + 1)
-        await store.queue.retry(resumed, due_at=NOW + 2, costs_attempt=True)
+        await store.queue.retry(resumed, delay_s=2, now=NOW, costs_attempt=True)
         assert (await claimed(store, NOW + 2)).attempt == 2
 
     async def test_who_lost_the_lease_marks_and_saves_nothing(self, store: Store) -> None:
@@ -190,15 +190,15 @@ class JobsContract:
 
     async def test_the_next_due_is_not_one_that_rests(self, store: Store) -> None:
         await queued(store, 1, created_at=NOW - 9)
-        assert await store.queue.next_due(["picture"]) is None
+        assert await store.queue.next_due(["picture"], now=NOW) is None
         other = await paper(store, 2)
-        assert await store.queue.next_due(["picture"]) == NOW
-        assert await store.queue.next_due(["picture", "paper"]) is None
-        assert await store.queue.next_due() == NOW - 9
+        assert await store.queue.next_due(["picture"], now=NOW) == NOW
+        assert await store.queue.next_due(["picture", "paper"], now=NOW) is None
+        assert await store.queue.next_due(now=NOW) == NOW - 9
         lease = await claimed(store, NOW, "picture")
         assert lease.task_id == other
         await store.queue.save_handle(lease, HANDLE)
-        assert await store.queue.next_due(["picture", "paper"]) == NOW + 60
+        assert await store.queue.next_due(["picture", "paper"], now=NOW) == NOW + 60
 
     async def test_a_mark_and_a_lost_lease_at_once_have_one_order(self, store: Store) -> None:
         """The next lease either finds the mark, or keeps the first worker from submitting."""

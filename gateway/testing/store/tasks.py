@@ -67,15 +67,15 @@ class WorkingContract(JobsContract):
 
     async def test_a_prolonged_lease_is_not_handed_out(self, store: Store) -> None:
         lease = await leased(store)
-        assert await store.queue.extend(lease, until=NOW + 120, progress=0.5)
-        assert await store.queue.extend(lease, until=NOW + 120, progress=None)
+        assert await store.queue.extend(lease, lease_s=120, now=NOW, progress=0.5)
+        assert await store.queue.extend(lease, lease_s=120, now=NOW, progress=None)
         assert await store.queue.claim(1, lease_s=60, now=NOW + 119) == []
         assert (await known(store, lease.task_id)).progress == 0.5
 
     async def test_at_a_start_every_leased_task_is_due(self, store: Store) -> None:
         lease = await leased(store)
         await store.queue.retry(
-            await leased(store, 2), due_at=NOW + 50, costs_attempt=True
+            await leased(store, 2), delay_s=50, now=NOW, costs_attempt=True
         )  # waits without a lease
         assert await store.queue.recover(now=NOW + 1) == 1
         (again,) = await store.queue.claim(9, lease_s=60, now=NOW + 1)
@@ -83,16 +83,16 @@ class WorkingContract(JobsContract):
         assert not await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW + 1)
 
     async def test_the_next_due_is_the_earliest_of_what_waits(self, store: Store) -> None:
-        assert await store.queue.next_due() is None
+        assert await store.queue.next_due(now=NOW) is None
         await reserved(store)
-        assert await store.queue.next_due() is None
+        assert await store.queue.next_due(now=NOW) is None
         lease = await leased(store)
-        assert await store.queue.next_due() == NOW + 60
-        await store.queue.retry(lease, due_at=NOW + 5, costs_attempt=True)
-        assert await store.queue.next_due() == NOW + 5
+        assert await store.queue.next_due(now=NOW) == NOW + 60
+        await store.queue.retry(lease, delay_s=5, now=NOW, costs_attempt=True)
+        assert await store.queue.next_due(now=NOW) == NOW + 5
         (lease,) = await store.queue.claim(1, lease_s=60, now=NOW + 5)
         await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 6)
-        assert await store.queue.next_due() is None
+        assert await store.queue.next_due(now=NOW) is None
 
     # -- results
 
@@ -120,8 +120,8 @@ class WorkingContract(JobsContract):
         await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
         assert not await store.queue.fail(lease, details="x", error="x", now=NOW)
         assert not await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
-        assert not await store.queue.retry(lease, due_at=NOW, costs_attempt=True)
-        assert not await store.queue.extend(lease, until=NOW + 120, progress=0.1)
+        assert not await store.queue.retry(lease, delay_s=0, now=NOW, costs_attempt=True)
+        assert not await store.queue.extend(lease, lease_s=120, now=NOW, progress=0.1)
         assert await store.queue.recover(now=NOW) == 0
         assert await store.queue.claim(1, lease_s=60, now=NOW + 10**6) == []
         task = await known(store, lease.task_id)
@@ -132,8 +132,8 @@ class WorkingContract(JobsContract):
         (held,) = await store.queue.claim(1, lease_s=60, now=NOW + 61)
         assert not await store.queue.complete(lost, RESULT, expires_at=NOW + 99, now=NOW + 62)
         assert not await store.queue.fail(lost, details="x", error="x", now=NOW + 62)
-        assert not await store.queue.retry(lost, due_at=NOW + 62, costs_attempt=False)
-        assert not await store.queue.extend(lost, until=NOW + 999, progress=0.9)
+        assert not await store.queue.retry(lost, delay_s=62, now=NOW, costs_attempt=False)
+        assert not await store.queue.extend(lost, lease_s=999, now=NOW, progress=0.9)
         task = await known(store, lost.task_id)
         assert (task.status, task.attempt, task.progress) == (TaskStatus.PROCESSING, 2, None)
         assert await store.queue.complete(held, RESULT, expires_at=NOW + 99, now=NOW + 63)
@@ -154,8 +154,8 @@ class WorkingContract(JobsContract):
         attempt: int,
     ) -> None:
         lease = await leased(store)
-        await store.queue.extend(lease, until=NOW + 60, progress=0.5)
-        assert await store.queue.retry(lease, due_at=NOW + 5, costs_attempt=costs_attempt)
+        await store.queue.extend(lease, lease_s=60, now=NOW, progress=0.5)
+        assert await store.queue.retry(lease, delay_s=5, now=NOW, costs_attempt=costs_attempt)
         task = await known(store, lease.task_id)
         assert (task.status, task.progress) == (TaskStatus.PROCESSING, None)
         assert await store.queue.claim(1, lease_s=60, now=NOW + 4.9) == []

@@ -1,5 +1,7 @@
 """What `gateway check` finds of a PostgreSQL."""
 
+import time
+
 import pytest
 
 from gateway.errors import SettingsError
@@ -73,8 +75,8 @@ async def test_a_check_names_the_machines_and_what_none_does(database_url, raw):
         PostgresStore(database_url, node="a", roles=["web"]) as web,
         PostgresStore(database_url, node="b", roles=["web", "signer"]) as other,
     ):
-        await web.nodes.keep(lease_s=60)
-        await other.nodes.keep(lease_s=60)
+        await web.nodes.keep(lease_s=60, now=time.time())
+        await other.nodes.keep(lease_s=60, now=time.time())
         found = checks.check_nodes(raw)
     assert found.startswith("a (web), b (web, signer). No machine works: ")
     assert found.endswith("Start a machine with GATEWAY_ROLE=worker, or all.")

@@ -5,6 +5,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 
 import psycopg
 import pytest
@@ -210,10 +211,10 @@ async def test_a_process_that_stood_still_while_another_took_its_name_ends(datab
         frozen.nodes._watch_s = other.nodes._watch_s = 0.05
         async with asyncio.timeout(60):
             await frozen.nodes.arrive(now=await _clock(frozen))
-            assert await frozen.nodes.keep(lease_s=0)
+            assert await frozen.nodes.keep(lease_s=0, now=time.time())
             await other.nodes.arrive(now=await _clock(other))
-        assert await other.nodes.keep(lease_s=60)
-        assert not await frozen.nodes.keep(lease_s=60)
+        assert await other.nodes.keep(lease_s=60, now=time.time())
+        assert not await frozen.nodes.keep(lease_s=60, now=time.time())
         assert "GATEWAY_NODE" in frozen.fitness.problem
         # It is the newcomer's row that stays.
         await frozen.nodes.leave()

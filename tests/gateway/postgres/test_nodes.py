@@ -37,14 +37,17 @@ async def test_one_node_leads_until_it_gives_up(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         for store in (one, other):
             await arrive(store)
-        assert [await store.nodes.keep(lease_s=60) for store in (one, other)] == [True, False]
-        assert await one.nodes.keep(lease_s=60)
+        assert [await store.nodes.keep(lease_s=60, now=time.time()) for store in (one, other)] == [
+            True,
+            False,
+        ]
+        assert await one.nodes.keep(lease_s=60, now=time.time())
         assert [(each.name, each.is_leader) for each in await other.nodes.nodes()] == [
             ("a", True),
             ("b", False),
         ]
         await one.nodes.leave()
-        assert await other.nodes.keep(lease_s=60)
+        assert await other.nodes.keep(lease_s=60, now=time.time())
         assert [(each.name, each.is_leader) for each in await other.nodes.nodes()] == [("b", True)]
 
 
@@ -52,12 +55,12 @@ async def test_a_leader_that_died_is_followed(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         await arrive(one)
         await arrive(other)
-        assert await one.nodes.keep(lease_s=0.05)
+        assert await one.nodes.keep(lease_s=0.05, now=time.time())
         for _ in range(1000):
-            if await other.nodes.keep(lease_s=60):
+            if await other.nodes.keep(lease_s=60, now=time.time()):
                 break
             await asyncio.sleep(0.01)
-        assert not await one.nodes.keep(lease_s=60)
+        assert not await one.nodes.keep(lease_s=60, now=time.time())
 
 
 async def test_fifty_that_ask_at_once_get_one_leader(database_url):
@@ -68,7 +71,9 @@ async def test_fifty_that_ask_at_once_get_one_leader(database_url):
             )
             for number in range(10)
         ]
-        answers = await asyncio.gather(*(store.nodes.keep(lease_s=60) for store in stores * 5))
+        answers = await asyncio.gather(
+            *(store.nodes.keep(lease_s=60, now=time.time()) for store in stores * 5)
+        )
         assert len({number % 10 for number, leads in enumerate(answers) if leads}) == 1
 
 
@@ -81,7 +86,7 @@ async def test_two_machines_never_have_one_name(database_url):
 
         async def run_on():
             while not is_killed.is_set():
-                await one.nodes.keep(lease_s=60)
+                await one.nodes.keep(lease_s=60, now=time.time())
                 await asyncio.sleep(0.01)
 
         runs = asyncio.create_task(run_on())
@@ -111,8 +116,8 @@ async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url
         assert {lease.task_id, theirs.task_id} == {first.id, second.id}
         assert await one.queue.recover(now=NOW + 1) == 1
         # The other node's lease goes on, and it can still complete its task.
-        assert await other.queue.extend(theirs, until=NOW + 90, progress=None)
-        assert not await one.queue.extend(lease, until=NOW + 90, progress=None)
+        assert await other.queue.extend(theirs, lease_s=90, now=NOW, progress=None)
+        assert not await one.queue.extend(lease, lease_s=90, now=NOW, progress=None)
     async with node(database_url, "b") as later:
         assert await later.queue.recover(now=NOW + 2) == 1
 
@@ -137,7 +142,7 @@ async def test_a_leader_that_drains_is_followed_while_it_still_runs(database_url
         assert draining.leads()
         draining.step_down()
         for _ in range(1000):
-            if await other.nodes.keep(lease_s=60):
+            if await other.nodes.keep(lease_s=60, now=time.time()):
                 break
             await asyncio.sleep(0.01)
         assert not draining.leads()
@@ -255,12 +260,12 @@ async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_
             lambda db: db.execute("UPDATE nodes SET seen_at = seen_at - 21 WHERE name = 'b'")
         )
         assert (await one.provider_states.exchange([])).workers == ["a"]
-        await other.nodes.keep(lease_s=1)
+        await other.nodes.keep(lease_s=1, now=time.time())
         assert (await one.provider_states.exchange([])).workers == ["a", "b"]
         # One that only sells takes no part.
         other.nodes._roles = ("web",)
         await other._write(lambda db: db.execute("DELETE FROM roles WHERE name = 'worker:b'"))
-        await other.nodes.keep(lease_s=1)
+        await other.nodes.keep(lease_s=1, now=time.time())
         assert (await one.provider_states.exchange([])).workers == ["a"]
         await other.nodes.leave()
         assert (await one.provider_states.exchange([])).workers == ["a"]

@@ -55,7 +55,7 @@ async def _history(folder) -> None:
             await queue.save_handle(lost, Handle(id=JOB))
             await queue.fail(lost, details="uncertain_submit", error="Lost.", now=NOW)
         at_work = await leased(store, tx=3, id=str(uuid.uuid4()))
-        await queue.extend(at_work, until=NOW + 60, progress=0.5, note="3rd in line")
+        await queue.extend(at_work, lease_s=60, now=NOW, progress=0.5, note="3rd in line")
         await queued(store, tx=4, id=str(uuid.uuid4()))
 
 

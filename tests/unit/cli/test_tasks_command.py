@@ -58,7 +58,7 @@ async def _history(folder) -> None:
             done, RESULT, expires_at=NOW + 9, now=NOW, cost=Cost(micros=12_500, source="told")
         )
         at_work = await leased(store, tx=5, id="at-work")
-        await queue.extend(at_work, until=NOW + 60, progress=0.5, note="3rd in line")
+        await queue.extend(at_work, lease_s=60, now=NOW, progress=0.5, note="3rd in line")
         await queued(store, tx=6, id="waiting")
 
 

@@ -115,9 +115,9 @@ async def test_three_retries_after_the_first_attempt_and_each_waits_longer(shop)
     waits = []
     retry = shop.store.queue.retry
 
-    async def recorded(lease, *, due_at, costs_attempt):
-        waits.append(due_at - shop.clock())
-        return await retry(lease, due_at=due_at, costs_attempt=costs_attempt)
+    async def recorded(lease, *, delay_s, now, costs_attempt):
+        waits.append(delay_s)
+        return await retry(lease, delay_s=delay_s, now=now, costs_attempt=costs_attempt)
 
     shop.store.queue.retry = recorded
     shop.provider.script = [Transient("busy")] * 3
