@@ -201,7 +201,9 @@ def cost(*, slug: str, usd_amount: str | None, reset: bool, reason: str) -> None
     micros = _read_amount(usd_amount, dollars, reset=reset)
 
     async def act(desk: Desk) -> str:
-        changed = await actions.change_cost(desk, shell_actor(), slug, micros, reason=reason)
+        changed = await actions.change_cost(
+            desk, shell_actor(), slug, micros, reason=reason, is_fresh=True
+        )
         micros_now = changed.endpoint.cost_micros
         if micros_now is None:
             return f"The cost of {slug} is not known."

@@ -8,7 +8,7 @@ import attrs
 from gateway.admin.desk import Desk
 from gateway.contracts.operators import Actor, AlreadyDone, Field, NewAction
 from gateway.domain import Endpoint, PriceStep
-from gateway.domain.costs import Sale, find_losses
+from gateway.domain.costs import Sale, find_losses, worst_sales
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
 from gateway.plugins.catalog import Registered
 from gateway.plugins.health import probe_now
@@ -155,17 +155,26 @@ async def change_price(
 
 
 async def change_cost(
-    desk: Desk, actor: Actor, slug: str, cost_micros: int | None, *, reason: str = ""
+    desk: Desk,
+    actor: Actor,
+    slug: str,
+    cost_micros: int | None,
+    *,
+    reason: str = "",
+    is_fresh: bool = False,
 ) -> Registered:
     """Say what one generation costs; None goes back to the settings file, or to the adapter.
 
     It counts for tasks that end from now on, and only where the vendor names no cost. Raises
-    `WrongValue`.
+    `WrongValue`, and `NeedsFresh` for a change that a price below the cost would need the password
+    for.
     """
     if cost_micros is not None and not 0 <= cost_micros < _MOST_UNITS:
         raise WrongValue("A cost is an amount of US dollars from 0 on.")
     newest = await _find_newest(desk, slug, "cost")
-    await _find_now(desk, slug)
+    registered = await _find_now(desk, slug)
+    if not is_fresh:
+        _check_guards_price(desk, registered, cost_micros)
     value = None if cost_micros is None else str(cost_micros)
     return await _override(desk, actor, slug, "cost", value, reason, newest)
 
@@ -220,6 +229,28 @@ def _find_losses(priced: Endpoint, registered: Registered) -> list[Sale]:
     if change is not None and change.cost_micros is not None:
         priced = set_cost(priced, change.cost_micros)
     return find_losses(priced)
+
+
+def _check_guards_price(desk: Desk, registered: Registered, cost_micros: int | None) -> None:
+    """Raise `NeedsFresh` for a cost with which two changes would end in a price below the cost.
+
+    The first is a lower cost, or an unknown one: a lower price could follow. The second is a cost
+    above a price that an operator has chosen.
+    """
+    before, change = registered.endpoint, registered.change
+    price_units = change.price_units if change is not None else None
+    after = _priced(desk, before.slug, price_units)
+    if cost_micros is not None:
+        after = set_cost(after, cost_micros)
+    pairs = zip(worst_sales(before), worst_sales(after), strict=True)
+    if any(_is_lower(new.cost_micros, old.cost_micros) for old, new in pairs):
+        raise NeedsFresh("This lowers the cost, which no price may be below: enter the password.")
+    if price_units is not None and find_losses(after):
+        raise NeedsFresh("The price is below this cost: enter the password, or raise it first.")
+
+
+def _is_lower(new: int | None, old: int | None) -> bool:
+    return old is not None and (new is None or new < old)
 
 
 def _check_reason(reason: str) -> None:

@@ -85,7 +85,7 @@ async def preview_approval(
         sum_units=sum_units,
         holds_units=await _holds_units(desk),
         unproven=[case for case in cases if _is_unproven(case)],
-        needs_fresh=to is not None or await _is_over_cap(desk, sum_units),
+        needs_fresh=_is_redirected(cases, to) or await _is_over_cap(desk, sum_units),
     )
 
 
@@ -111,11 +111,11 @@ async def approve(
     if await _was_done(desk, actor, "refund.approve", choices[0].task_id):
         return [await _find_case(desk, choice.task_id) for choice in choices]
     recipient = _check_other_recipient(desk, actor, choices, to, reason)
-    if recipient is not None and not is_fresh:
+    cases = [await _find_case(desk, choice.task_id) for choice in choices]
+    if _is_redirected(cases, recipient) and not is_fresh:
         raise NeedsFresh(
             "This gives money to another address than the payer's: enter the password again."
         )
-    cases = [await _find_case(desk, choice.task_id) for choice in choices]
     if recipient is None:
         _check_named_by_proofs(desk, cases)
     if not accepts_unproven:
@@ -295,6 +295,14 @@ def _check_named_by_proofs(desk: Desk, cases: Sequence[RefundCase]) -> None:
     for case in cases:
         if case.payment.method is not None and not case.needs_address:
             check_recipient(desk, case.recipient)
+
+
+def _is_redirected(cases: Sequence[RefundCase], to: str | None) -> bool:
+    """Whether an approval pays another address than the buyer's.
+
+    A refund that was signed for another address keeps it, also if it was rejected since.
+    """
+    return to is not None or any(case.recipient != case.own_recipient for case in cases)
 
 
 def _is_unproven(case: RefundCase) -> bool:

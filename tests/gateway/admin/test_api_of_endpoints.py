@@ -96,3 +96,37 @@ async def test_a_vendor_is_tried(gateway):
     assert await answer.get_json() == {"works": True, "problem": None}
     again = await post(gateway, f"{PATH}/try", headers, "k2")
     assert again.status_code == 409
+
+
+# -- below the cost in two steps
+
+
+async def test_a_token_lowers_no_cost_and_so_reaches_no_price_below_it(settings, provider):
+    costing = attrs.evolve(settings, endpoints={"picture": EndpointOverride(cost="0.015")})
+    async with running(costing, provider) as gateway:
+        headers = await token_of(gateway)
+        for number, body in enumerate(({"costMicros": 0}, {"costMicros": 14_999})):
+            answer = await post(gateway, f"{PATH}/cost", headers, f"a{number}", **body)
+            found = (answer.status_code, (await answer.get_json())["code"])
+            assert found == (403, "NEEDS_FRESH_LOGIN")
+        raised = await post(gateway, f"{PATH}/cost", headers, "b", costMicros=16_000)
+        assert raised.status_code == 200
+        # Without a number the cost of the settings counts again, which is lower.
+        assert (await post(gateway, f"{PATH}/cost", headers, "c")).status_code == 403
+        body = {"priceUnits": 1, "seenUnits": 20_000, "reason": "a sale"}
+        assert (await post(gateway, f"{PATH}/price", headers, "d", **body)).status_code == 409
+        assert await _price(gateway) == 20_000
+
+
+async def test_a_token_forgets_no_cost_that_was_set(gateway):
+    headers = await token_of(gateway)
+    await post(gateway, f"{PATH}/cost", headers, costMicros=15_000)
+    assert (await post(gateway, f"{PATH}/cost", headers, "k2")).status_code == 403
+
+
+async def test_a_token_raises_no_cost_above_a_price_that_it_chose(gateway):
+    headers = await token_of(gateway)
+    body = {"priceUnits": 1, "seenUnits": 20_000, "reason": "a sale"}
+    assert (await post(gateway, f"{PATH}/price", headers, **body)).status_code == 200
+    answer = await post(gateway, f"{PATH}/cost", headers, "k2", costMicros=15_000)
+    assert (answer.status_code, (await answer.get_json())["code"]) == (403, "NEEDS_FRESH_LOGIN")

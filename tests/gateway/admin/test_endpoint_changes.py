@@ -3,7 +3,7 @@
 import re
 
 from tests.cases import each
-from tests.gateway.admin.operator import SAME, actions_of, log_in, post, text_of
+from tests.gateway.admin.operator import RIGHT, SAME, actions_of, log_in, post, text_of
 
 PATH = "/admin/endpoints/picture"
 
@@ -93,6 +93,19 @@ async def test_a_price_below_the_cost_warns_and_is_said_to_lose(gateway):
     assert "\u22120.01" in page
     overview = await text_of(await gateway.client.get("/admin"))
     assert "picture is sold below its cost" in overview
+
+
+async def test_a_session_that_is_not_fresh_reaches_no_price_below_the_cost(gateway, clock):
+    await log_in(gateway)
+    assert (await post(gateway, f"{PATH}/cost", cost="0.015")).status_code == 303
+    clock.offset_s += 601
+    for typed in ("0", "0.014", ""):
+        answer = await post(gateway, f"{PATH}/cost", cost=typed)
+        assert answer.status_code == 403
+        assert "Is it you?" in await text_of(answer)
+    price = {"price": "0.000001", "seen": "20000", "reason": "a sale"}
+    assert (await post(gateway, f"{PATH}/price", **price)).status_code == 409
+    assert (await post(gateway, f"{PATH}/cost", cost="0", password=RIGHT)).status_code == 303
 
 
 @each("typed", ["-1", "0", "cheap", "1e3", "0.0000001", "9" * 20, "\u0661"])

@@ -214,7 +214,7 @@ async def test_a_cost_that_the_operator_set_is_written_down_with_the_task(gatewa
     await gateway.wait(task_id)
     job = (await desk.store.jobs_of([task_id]))[task_id]
     assert (job.cost_micros, job.cost_source) == (12_000, "set")
-    await actions.change_cost(desk, ACTOR, "picture", None)
+    await actions.change_cost(desk, ACTOR, "picture", None, is_fresh=True)
     assert gateway.services.catalog["picture"].endpoint.cost_micros is None
 
 

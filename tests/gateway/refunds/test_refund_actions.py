@@ -236,6 +236,28 @@ async def test_under_automatic_refunds_an_approval_is_rejected_instead(desk, owe
         await take_back(automatic, ACTOR, owed.task_id)
 
 
+async def test_a_rejected_refund_to_another_address_wants_the_password_again(desk, owed):
+    """It was signed for that address, which an approval without one would pay."""
+    await approve(desk, ACTOR, [owed], to=OTHER, reason="lost key", is_fresh=True)
+    case = await desk.store.refunds.case(owed.task_id)
+    await desk.store.refunds.begin(
+        case.payment.id,
+        None,
+        sender=desk.sender().address,
+        recipient=OTHER,
+        search_from_block=1,
+        cap_units=None,
+        now=1.0,
+    )
+    await desk.store.refunds.fail(case.payment.id, "The token refuses it.", now=2.0)
+    await reject(desk, ACTOR, [owed.task_id], reason="not this address")
+    again = await seen(desk, owed.task_id)
+    assert again.recipient == OTHER
+    with pytest.raises(NeedsFresh, match="another address"):
+        await approve(desk, ACTOR, [again])
+    assert await state(desk, owed) == (PaymentState.REFUND_FAILED, Decision.REJECTED)
+
+
 async def test_a_refund_that_failed_is_retried(gateway, desk, owed):
     await approve(desk, ACTOR, [owed])
     case = await desk.store.refunds.case(owed.task_id)

@@ -127,7 +127,9 @@ async def change_cost(slug: str) -> Redirect:
     """Say what one result costs."""
     typed = g.form.get("cost", "").strip()
     micros = _read_amount(typed, dollars)
-    await actions.change_cost(services().desk, actor(), slug, micros, reason=_reason())
+    await actions.change_cost(
+        services().desk, actor(), slug, micros, reason=_reason(), is_fresh=is_fresh()
+    )
     return _back(slug, "cost")
 
 

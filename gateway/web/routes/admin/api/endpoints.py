@@ -66,7 +66,9 @@ async def api_cost(slug: str) -> Response:
     """Say what one generation costs; without `costMicros` what the settings say."""
     body = await read_body("costMicros", "reason")
     micros, reason = whole_of(body, "costMicros"), text_of(body, "reason")
-    changed = await endpoints.change_cost(services().desk, actor(), slug, micros, reason=reason)
+    changed = await endpoints.change_cost(
+        services().desk, actor(), slug, micros, reason=reason, is_fresh=is_fresh()
+    )
     return _answer(changed)
 
 
