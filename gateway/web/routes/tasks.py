@@ -67,8 +67,9 @@ async def show_body(gateway: Services, task: Task) -> dict[str, Any]:
 
 async def render_event(gateway: Services, event: WebhookEvent, task: Task) -> bytes:
     """Return the body of a webhook, with the task as it is now."""
-    body = wire.event(event.type, event.at, await show_body(gateway, task))
-    return wire.dumps(body).encode()
+    status_url = f"{gateway.settings.base_url}/api/task/{task.id}"
+    shown = await show_body(gateway, task)
+    return wire.event(event.type, event.at, shown, status_url=status_url)
 
 
 async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task:

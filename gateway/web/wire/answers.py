@@ -19,6 +19,8 @@ from gateway.domain import (
 
 # The interval that the specification advises.
 POLL_S = 2  # seconds
+# A buyer pays once, and the gateway sends up to six times to whoever has the `callbackUrl`.
+MAX_EVENT_BYTES = 64 * 1024
 # The specification does not know these two states.
 _STATUS = {TaskStatus.HELD: "queued", TaskStatus.DROPPED: "failed"}
 
@@ -89,9 +91,24 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def event(kind: str, at: float, shown_task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of a webhook; `at` is in Unix seconds."""
-    return {"type": kind, "timestamp": _write_time(at), "data": shown_task}
+def event(kind: str, at: float, shown_task: Mapping[str, Any], *, status_url: str) -> bytes:
+    """Return the body of a webhook, of 64 KB at most; `at` is in Unix seconds.
+
+    A larger result is left out, first its text and then its outputs: `status_url` shows all of it.
+    """
+    result = shown_task["result"] or {}
+    body = {"type": kind, "timestamp": _write_time(at), "data": shown_task}
+    # A long text is not even written: it would take the event loop's time.
+    if len(result.get("text") or "") <= MAX_EVENT_BYTES:
+        written = encode(body)
+        if len(written) <= MAX_EVENT_BYTES:
+            return written
+    for outputs in (result["outputs"], []):
+        short = {"outputs": outputs, "text": None, "omitted": True}
+        written = encode(body | {"data": {**shown_task, "result": short, "statusUrl": status_url}})
+        if len(written) <= MAX_EVENT_BYTES:
+            break
+    return written
 
 
 def _write_payment_state(state: PaymentState) -> str:

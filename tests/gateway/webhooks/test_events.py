@@ -7,7 +7,7 @@ import attrs
 import pytest
 from standardwebhooks import WebhookVerificationError
 
-from gateway import ContentPolicy
+from gateway import ContentPolicy, Result
 from tests.conftest import Payer, buy, running
 from tests.gateway.web.test_task_route import show
 from tests.gateway.webhooks.conftest import nothing_left
@@ -36,6 +36,28 @@ async def test_a_completed_task_is_told_once_with_the_polls_own_body(gateway, pa
     assert event["data"] == await show(gateway, started["taskId"])
     assert event["timestamp"] == event["data"]["completedAt"]
     assert len(receiver.delivered) == 1
+
+
+@pytest.mark.parametrize("text", ["x" * 64_000, "x" * 70_000, '"' * 40_000, "\U0001f6a2" * 10**6])
+async def test_a_body_has_64_kb_at_most_and_links_to_a_larger_result(
+    gateway, payer, provider, receiver, text
+):
+    provider.script = [Result(text=text)]
+    paper = {"prompt": None, "fileBase64": "aGVsbG8=", "fileName": "a.txt"}
+    header, url = payer.header(10_000), "/api/x402/paper"
+    answer = await buy(gateway, header, url=url, callbackUrl=hook(receiver), **paper)
+    started = await answer.get_json()
+    (delivered,) = await receiver.got(1)
+    assert len(delivered.body) <= 64 * 1024
+    data = delivered.verified_by(started["callbackSecret"])["data"]
+    shown = await show(gateway, started["taskId"])
+    assert shown["result"]["text"] == text
+    if len(text) == 64_000:
+        assert data == shown
+    else:
+        assert data["result"] == shown["result"] | {"text": None, "omitted": True}
+        assert data["statusUrl"].endswith(f"/api/task/{started['taskId']}")
+        assert data | {"result": None} == shown | {"result": None, "statusUrl": data["statusUrl"]}
 
 
 async def test_a_transfer_s_buyer_is_told_as_well(gateway, payer, receiver):
