@@ -13,6 +13,7 @@ import structlog
 from hypercorn.asyncio import serve
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 from quart import Quart
 
 from gateway.admin.metrics.families import Families
@@ -81,7 +82,7 @@ class _Metrics:
         registry = CollectorRegistry()
         registry.register(Families(numbers, gateway.settings.network))
         accepted = dict(scope["headers"]).get(b"accept", b"").decode("latin1")
-        encode, content_type = choose_encoder(accepted)
+        encode, content_type = _choose_encoder(accepted)
         registry.register(self._instruments.registry)
         await _answer(send, 200, content_type, encode(registry))
 
@@ -90,6 +91,15 @@ class _Metrics:
             self._reader = Reader(gateway.desk)
             self._numbers = SharedAnswer(gateway.now, kept_s=_KEPT_S)
         return await self._numbers.get(self._reader.read)
+
+
+def _choose_encoder(accepted: str) -> tuple[Callable[[Collector], bytes], str]:
+    """Return what writes the metrics, and its content type; plain text for an unreadable Accept."""
+    try:
+        return choose_encoder(accepted)
+    except (TypeError, ValueError):
+        # The library compares the parts of a version that are no numbers with numbers.
+        return choose_encoder("")
 
 
 async def _answer_lifespan(receive: Any, send: _Send) -> None:

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway import Transient, signals
 from gateway.web.metrics_server import serving_metrics
 from gateway.web.server import listen
+from tests.cases import each
 from tests.conftest import Running, buy, running
 
 PATIENCE_S = 60
@@ -142,6 +143,26 @@ async def test_openmetrics_is_answered_to_whoever_asks_for_it(scraper):
     answer = await scraper.ask(accept="application/openmetrics-text; version=1.0.0")
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
     assert answer.text.endswith("# EOF\n")
+
+
+@each(
+    "accept",
+    [
+        "application/openmetrics-text;version=x",
+        "text/plain;version=x",
+        "application/openmetrics-text; version=1!1.0; q=0.5, text/plain;version=0.0.4",
+        "application/openmetrics-text;version=.",
+        "application/openmetrics-text;version==",
+        "application/openmetrics-text;version=" + "1" * 5000,
+        "application/openmetrics-text;version=\xb2",
+        "text/plain;escaping=x;version=\xff",
+        ";,;version=,",
+    ],
+)
+async def test_an_accept_that_nobody_can_read_gets_the_metrics(scraper, accept):
+    answer = await scraper.ask(accept=accept.encode("latin1"))
+    assert answer.status_code == 200
+    assert "gateway_queue_tasks" in answer.text
 
 
 async def test_nobody_listens_after_the_end(gateway):
