@@ -2,9 +2,11 @@
 
 # A client that sends no complete head for so long, or nothing, or reads nothing, is cut off.
 IDLE_S = 30
-# Of a request's line and headers together, which bounds the number of headers as well. A payment
-# header of 32 KiB is 43,692 bytes in Base64.
+# Of a request's line and headers together. A payment header of 32 KiB is 43,692 bytes in Base64.
 MAX_HEAD_BYTES = 48 * 1024
+# Each header costs microseconds to read, however short. Apache takes as many; browsers behind some
+# proxies send thirty. Trailers have the same limit.
+MAX_HEADERS = 100
 # A client may still send this much after its answer. Closing at once would make the operating
 # system drop the answer, too: a client that reads only after its last byte would see a reset.
 MAX_UNREAD_BYTES = 32 * 1024 * 1024

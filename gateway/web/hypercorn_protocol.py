@@ -21,6 +21,7 @@ from hypercorn.events import Event as ConnectionEvent
 from hypercorn.protocol.events import Event, Request, Response
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 
+from gateway.web.bounded_heads import PIECE_BYTES, BoundedConnection
 from gateway.web.connection_limits import IDLE_S, MAX_UNREAD_BYTES
 from gateway.web.hypercorn_stream import Stream, is_ready
 
@@ -41,8 +42,14 @@ class Http1Protocol(H11Protocol):
     _unread_bytes = 0
     # The head of an answer whose body has not begun.
     _head = b""
+    # Whether the body that is read says its length, so that no heads or trailers are in it.
+    _has_length = False
     # The stream that was begun last; missing before the first one.
     _newest: "weakref.ref[Stream]"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.connection = BoundedConnection()
 
     async def handle(self, event: ConnectionEvent) -> None:
         """Read a client's bytes, or drop them where no request may follow any more."""
@@ -51,12 +58,24 @@ class Http1Protocol(H11Protocol):
             # Hypercorn's timer would keep the socket of a client that is gone for 30 seconds.
             await self.send(Updated(idle=False))
             self._expect_reading(is_answering=self.stream is not None)
-        if not (isinstance(event, RawData) and (self._is_answered or self._is_closed)):
-            await super().handle(event)
-            if isinstance(self.stream, Stream):
-                await self.stream.hand_on()
-            return
-        self._unread_bytes += len(event.data)
+        if isinstance(event, RawData):
+            await self._read(event.data)
+        else:
+            await self._handle(event)
+
+    async def _handle(self, event: ConnectionEvent) -> None:
+        await super().handle(event)
+        if isinstance(self.stream, Stream):
+            await self.stream.hand_on()
+
+    async def _read(self, data: bytes) -> None:
+        """Hand bytes to h11, in pieces unless they are a body's: it reads all lines that it has."""
+        while data and not (self._is_answered or self._is_closed):
+            is_body = self._has_length and self._is_body_missing()
+            size = len(data) if is_body else PIECE_BYTES
+            piece, data = data[:size], data[size:]
+            await self._handle(RawData(data=piece))
+        self._unread_bytes += len(data)
         if self._unread_bytes > MAX_UNREAD_BYTES:
             await self.send(Closed())
 
@@ -163,7 +182,7 @@ class Http1Protocol(H11Protocol):
         h11 would let it wait again; a new h11 has no bytes. Bytes that still come are dropped.
         """
         self._is_closed = True
-        self.connection = h11.Connection(h11.SERVER)
+        self.connection = BoundedConnection()
         await self.can_read.set()
 
     def _wait_for_stream(self, fields: _Fields) -> None:
@@ -195,6 +214,7 @@ class Http1Protocol(H11Protocol):
     async def _create_stream(self, request: h11.Request) -> None:
         # h11's own view of the headers takes ten times as long to read.
         fields = [(name.lower(), value) for name, value in request.headers.raw_items()]
+        self._has_length = all(name != b"transfer-encoding" for name, _ in fields)
         if request.http_version not in _VERSIONS:
             await self._refuse(_NOT_SUPPORTED)
         elif _LENGTHS.issubset([name for name, _ in fields]):

@@ -10,7 +10,7 @@ from hypercorn.config import Config, Sockets
 from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
-from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, MAX_HEAD_BYTES, STOP_S
+from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, STOP_S
 from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
 from gateway.web.services import FAILURE
@@ -65,7 +65,6 @@ def hypercorn_config(listener: socket.socket) -> Config:
     # Hypercorn counts it in the middle of an answer, too, and a request may wait half a minute for
     # its task (`?wait=30`).
     config.read_timeout = 2 * IDLE_S
-    config.h11_max_incomplete_size = MAX_HEAD_BYTES
     config.graceful_timeout = GRACE_S
     config.shutdown_timeout = STOP_S
     config.include_server_header = False

@@ -20,13 +20,16 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from gateway.web.answers import WHOLE_ANSWER
-from gateway.web.connection_limits import IDLE_S, MAX_HEAD_BYTES, MAX_UNREAD_BYTES
+from gateway.web.connection_limits import IDLE_S, MAX_HEAD_BYTES, MAX_HEADERS, MAX_UNREAD_BYTES
 from gateway.web.lazy_timer import LazyTimer
 
 _VERSIONS = ("1.0", "1.1")
 # Requests of one connection that wait for the answers before theirs. Each takes some kilobytes,
 # while its bytes may be a few.
 _MAX_WAITING = 8
+# What is around a header's name and value, and around a method and a target, with the blank line.
+_AROUND_FIELD = len(b": \r\n")
+_AROUND_LINE = len(b"  HTTP/1.1\r\n\r\n")
 # What the parser says before it has read a version.
 _NO_VERSION = "0.0"
 
@@ -36,6 +39,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     # Bytes since the parser last reported a head or a part of a body.
     _unreported_bytes = 0
+    # Headers of the head that is read, or trailers, and their bytes.
+    _fields = 0
+    _field_bytes = 0
     _unread_bytes = 0
     # From a request's head to its end.
     _is_body_missing = False
@@ -199,17 +205,23 @@ class GuardedProtocol(HttpToolsProtocol):
         """Begin a request, unless too many wait for the answers of requests before them."""
         if len(self.pipeline) >= _MAX_WAITING:
             raise _RefusedError
+        self._fields = self._field_bytes = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header; those after the body (trailers) are dropped."""
+        self._fields += 1
+        self._field_bytes += len(name) + len(value) + _AROUND_FIELD
+        if self._fields > MAX_HEADERS:
+            self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            raise _RefusedError
         if not self._is_body_missing:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Start answering a request, unless its head is not to be trusted."""
-        self._unreported_bytes = 0
         self._refusal = self._judge_head()
+        self._unreported_bytes = self._fields = self._field_bytes = 0
         if self._refusal is not HTTPStatus.OK:
             raise _RefusedError
         self._refusal = HTTPStatus.BAD_REQUEST
@@ -259,9 +271,12 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _judge_head(self) -> HTTPStatus:
         """Return OK, or the status with which the request is refused."""
-        version = self.parser.get_http_version()
+        version, method = self.parser.get_http_version(), self.parser.get_method()
         if version not in _VERSIONS:
             return HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
+        # A head that follows another request in one piece may be longer than a piece.
+        if len(method) + len(self.url) + self._field_bytes + _AROUND_LINE > MAX_HEAD_BYTES:
+            return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         hosts = 0
         for name, value in self.headers:
             if name == b"host":
@@ -269,7 +284,7 @@ class GuardedProtocol(HttpToolsProtocol):
             elif name == b"transfer-encoding" and value.lower() != b"chunked":
                 return HTTPStatus.NOT_IMPLEMENTED
         is_one_host = hosts == 1 or (hosts == 0 and version == "1.0")
-        is_tunnel = self.parser.get_method() == b"CONNECT"
+        is_tunnel = method == b"CONNECT"
         return HTTPStatus.OK if is_one_host and not is_tunnel else HTTPStatus.BAD_REQUEST
 
     def _head_without_upgrade(self) -> bytes:

@@ -103,7 +103,7 @@ def event(kind: str, at: float, shown_task: Mapping[str, Any], *, status_url: st
         written = encode(body)
         if len(written) <= MAX_EVENT_BYTES:
             return written
-    for outputs in (result["outputs"], []):
+    for outputs in (result["outputs"], ()):
         short = {"outputs": outputs, "text": None, "omitted": True}
         written = encode(body | {"data": {**shown_task, "result": short, "statusUrl": status_url}})
         if len(written) <= MAX_EVENT_BYTES:

@@ -172,6 +172,46 @@ def test_a_head_has_an_end(gateway):
     assert is_well(gateway)
 
 
+def head_of(size: int) -> bytes:
+    """Return a whole head of so many bytes."""
+    return HEALTH + b"A: " + b"x" * (size - len(HEALTH) - 7) + b"\r\n\r\n"
+
+
+LONG_HEADS = {
+    "22,000 headers": HEALTH + b"a:\r\n" * 22_000 + b"\r\n",
+    "101 headers": HEALTH + b"a:\r\n" * 100 + b"\r\n",
+    "a long header": head_of(60_000),
+    "a byte too many": head_of(48 * 1024 + 1),
+}
+
+
+@pytest.mark.parametrize("head", LONG_HEADS.values(), ids=list(LONG_HEADS))
+def test_a_head_that_is_there_as_a_whole_has_the_same_end(gateway, head):
+    body = ASK + b"Content-Length: %d\r\n\r\n%b" % (len(PRICE), PRICE)
+    assert answers(gateway, head) == [b"431"]
+    # Behind another request uvicorn only closes, after the answer of that one.
+    assert answers(gateway, HEALTH + b"\r\n" + head) in ([b"200", b"431"], [b"200"])
+    for pieces in ([body + head], [body[:-1], body[-1:] + head]):
+        assert answers(gateway, *pieces) in ([b"402", b"431"], [b"402"])
+    assert answers(gateway, head[:1000], head[1000:]) == [b"431"]
+    assert is_well(gateway)
+
+
+def test_a_head_up_to_the_limits_is_answered(gateway):
+    for head in (head_of(48 * 1024), HEALTH + b"a:\r\n" * 98 + b"Connection: close\r\n\r\n"):
+        assert said(gateway, head, b"GET\r\n\r\n").startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("trailer", [b"a:\r\n" * 101, b"a:\r\n" * 15_000])
+def test_a_trailer_has_as_many_fields_as_a_head(gateway, trailer):
+    ask = ASK + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n" % (len(PRICE), PRICE)
+    assert answers(gateway, ask + trailer + b"\r\n") == [b"431"]
+    assert answers(gateway, ask, trailer + b"\r\n") == [b"431"]
+    assert answers(gateway, ask + b"a:\r\n" * 9 + b"Connection: close\r\n\r\n", HIDDEN[:3]) == [
+        b"402"
+    ]
+
+
 def test_a_trailer_has_an_end(gateway):
     ask = ASK + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: "
     with connected(gateway) as connection:
