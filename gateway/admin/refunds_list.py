@@ -143,9 +143,8 @@ async def find_refunds(desk: Desk, task_ids: Sequence[str]) -> list[OwedRefund]:
     rows = await desk.store.operators.sum(
         partial(refund_lists.find_chosen, is_automatic=is_automatic), list(task_ids)
     )
-    missing = set(task_ids) - {row.task_id for row in rows}
-    if missing:
-        raise NotFound(f"Nothing is owed for task {min(missing)[:80]}.")
+    if set(task_ids) - {row.task_id for row in rows}:
+        raise NotFound("Nothing is owed for one of these tasks.")
     return [_describe(row, row.kind, desk.now(), is_automatic=is_automatic) for row in rows]
 
 

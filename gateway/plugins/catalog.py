@@ -177,7 +177,7 @@ class Catalog:
     def filed(self, slug: str) -> Endpoint:
         """Return an endpoint as the settings file has it; raises `NotFound`."""
         if slug not in self._filed:
-            raise NotFound(f"There is no endpoint {slug!r}.")
+            raise NotFound("There is no such endpoint.")
         return self._filed[slug].endpoint
 
     def rest(self, plugin: str, reason: str, *, pause_s: float) -> None:

@@ -106,7 +106,7 @@ REFUSED = {
     ),
     "an address": (
         {"prompt": SCHEMA.replace('"type": "string"', '"$ref": "https://a.example"')},
-        f'{NO_SCHEMA}: "$ref" \'https://a.example\' leads to none of its own "$defs".',
+        f'{NO_SCHEMA}: a "$ref" leads to none of its own "$defs".',
     ),
     "too long": (
         body(pdf_of(6)),

@@ -22,6 +22,7 @@ INVOICE = {
     "$defs": {"Item": {"type": "object", "properties": {"of": {"$ref": "#/$defs/Item"}}}},
 }
 
+PART = 'a part of "properties"'
 TYPES = "object, array, string, number, integer, boolean, null"
 
 
@@ -65,21 +66,21 @@ def test_a_schema_is_returned_as_it_is():
         ('{"type": "object"}', 'it names no "properties".'),
         ('{"type": "object", "properties": {}}', 'it names no "properties".'),
         ('{"type": "object", "properties": []}', '"properties" of the schema is no object.'),
-        (schema_with("number"), "'a' is no object."),
-        (schema_with({"type": "money"}), f"the \"type\" of 'a' is none of {TYPES}."),
-        (schema_with({"type": [{}]}), f"the \"type\" of 'a' is none of {TYPES}."),
-        (schema_with({"description": 1}), "\"description\" of 'a' is no text."),
-        (schema_with({"enum": "x"}), "\"enum\" of 'a' is no list."),
-        (schema_with({"required": [1]}), "\"required\" of 'a' is no list of names."),
-        (schema_with({"anyOf": {}}), "\"anyOf\" of 'a' is no list."),
-        (schema_with({"items": 3}), "\"items\" of 'a' is no object."),
+        (schema_with("number"), f'{PART} is no object.'),
+        (schema_with({"type": "money"}), f'the "type" of {PART} is none of {TYPES}.'),
+        (schema_with({"type": [{}]}), f'the "type" of {PART} is none of {TYPES}.'),
+        (schema_with({"description": 1}), f'"description" of {PART} is no text.'),
+        (schema_with({"enum": "x"}), f'"enum" of {PART} is no list.'),
+        (schema_with({"required": [1]}), f'"required" of {PART} is no list of names.'),
+        (schema_with({"anyOf": {}}), f'"anyOf" of {PART} is no list.'),
+        (schema_with({"items": 3}), f'"items" of {PART} is no object.'),
         (
             schema_with({"$ref": "https://a.example/b"}),
-            "\"$ref\" 'https://a.example/b' leads to none of its own \"$defs\".",
+            'a "$ref" leads to none of its own "$defs".',
         ),
         (
             schema_with({"$ref": "#/$defs/B"}),
-            "\"$ref\" '#/$defs/B' leads to none of its own \"$defs\".",
+            'a "$ref" leads to none of its own "$defs".',
         ),
     ],
 )  # fmt: skip
