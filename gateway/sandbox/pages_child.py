@@ -1,24 +1,32 @@
-"""Counts the pages of one document in a sandboxed process; loads nothing else of the gateway."""
+"""Counts the pages of one document in a sandboxed process; loads nothing else of the gateway.
+
+The price goes by this number, and vendors bill the pages that their own readers find. So a file of
+which readers find different numbers counts with the largest of them, or is refused.
+"""
 
 import io
-import re
 import struct
-import zipfile
-import zlib
+from typing import Any
 
 import pdf_inspector
+import pikepdf
 
 from gateway.sandbox.errors import SandboxRefusal
+from gateway.sandbox.slides_child import count_slides
 
-_SLIDE = re.compile(r"ppt/slides/slide\d+\.xml", re.ASCII)
-_SLIDE_LINK = re.compile(rb"/relationships/slide[\"']")
-_LINKS = "ppt/_rels/presentation.xml.rels"
-# The links of 20,000 slides, unpacked.
-_MAX_LINKS_BYTES = 4_000_000
+_HEADER = b"%PDF-"
+_DAMAGED = "The PDF is damaged or incomplete: it cannot be read."
+_AMBIGUOUS = (
+    "The PDF is damaged or incomplete: its pages cannot be counted for certain. Open it in another "
+    "program and save it again."
+)
+_ENCRYPTED = "The PDF is encrypted: save it without a password."
+# Page trees of ordinary files have fewer than ten levels.
+_MAX_LEVELS = 200
+# qpdf's number of what is no object of its own but a part of another.
+_NO_OBJECT = (0, 0)
 # More frames do not fit into 7.5 MB.
 _MAX_FRAMES = 1_000_000
-# What `zipfile` raises for a missing, an encrypted or an unknown member.
-_UNREADABLE = (KeyError, ValueError, EOFError, RuntimeError)
 # TIFF 6.0 is version 42, BigTIFF version 43. For each: the format of an offset, the format of the
 # number of tags, and the bytes of a tag.
 _TIFF_VERSIONS = {42: ("I", "H", 12), 43: ("Q", "Q", 20)}
@@ -33,33 +41,88 @@ def count(kind: str, data: bytes) -> bytes:
 
 
 def _count_pdf_pages(data: bytes) -> int:
-    """Count the pages that the page tree holds; the number that it claims is not trusted."""
+    """Return the larger number of two readers; neither trusts the number that the file claims."""
+    pages = max(_count_by_inspector(data), _count_by_qpdf(data))
+    if pages == 0:
+        raise SandboxRefusal("The PDF is damaged or incomplete: it holds no pages.")
+    return pages
+
+
+def _count_by_inspector(data: bytes) -> int:
+    """Return the pages that differ from each other: it reads each object of the tree once."""
     try:
         pages: int = pdf_inspector.classify_pdf_bytes(data).page_count
     except MemoryError:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic in Rust is not an Exception
         if "encrypt" in str(error).lower() or "password" in str(error).lower():
-            raise SandboxRefusal("The PDF is encrypted: save it without a password.") from None
-        raise SandboxRefusal("The PDF is damaged or incomplete: it cannot be read.") from None
-    if pages == 0:
-        raise SandboxRefusal("The PDF is damaged or incomplete: it holds no pages.")
+            raise SandboxRefusal(_ENCRYPTED) from None
+        raise SandboxRefusal(_DAMAGED) from None
     return pages
 
 
-def _count_slides(data: bytes) -> int:
-    """Return the larger number: slides with the usual name, or slides that are linked."""
+def _count_by_qpdf(data: bytes) -> int:
+    """Return the entries of the page tree, each as often as it is named.
+
+    Refuses what a reader has to repair or guess, because each reader guesses differently: a table
+    of objects that is wrong, offsets that count from elsewhere than the file's first byte, a key
+    that stands twice, a tree that leads back into itself.
+    """
+    if not data.startswith(_HEADER):
+        raise SandboxRefusal(_AMBIGUOUS)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = set(archive.namelist())
-            with archive.open(_LINKS) as links:
-                linked = len(_SLIDE_LINK.findall(links.read(_MAX_LINKS_BYTES)))
-    except (zipfile.BadZipFile, zlib.error, struct.error, *_UNREADABLE):
-        raise SandboxRefusal("The presentation is damaged or incomplete.") from None
-    slides = max(linked, sum(1 for name in names if _SLIDE.fullmatch(name)))
-    if slides == 0:
-        raise SandboxRefusal("The presentation is damaged or incomplete: it holds no slides.")
-    return slides
+        with _open(data) as pdf:
+            pages = _PageTree().count(pdf.Root.Pages)
+            doubts = pdf.get_warnings()
+    except (SandboxRefusal, MemoryError):
+        raise
+    except pikepdf.PasswordError:
+        raise SandboxRefusal(_ENCRYPTED) from None
+    except Exception:  # noqa: BLE001 - a value of another kind than expected may raise anything
+        raise SandboxRefusal(_AMBIGUOUS) from None
+    if doubts:
+        raise SandboxRefusal(_AMBIGUOUS)
+    return pages
+
+
+def _open(data: bytes) -> pikepdf.Pdf:
+    """Open a PDF as it is; by default, qpdf repairs the page tree and drops what it cannot read."""
+    return pikepdf.open(
+        io.BytesIO(data),
+        attempt_recovery=False,
+        suppress_warnings=True,
+        inherit_page_attributes=False,
+    )
+
+
+class _PageTree:
+    """Counts the pages below a node; a list of kids that several nodes share is read once."""
+
+    def __init__(self) -> None:
+        # By the object that holds the list. None: it is being counted.
+        self._counted: dict[tuple[int, int], int | None] = {}
+
+    def count(self, node: Any, level: int = 0) -> int:
+        """Return how many pages a node stands for: 1 if it has no list of kids."""
+        # Some readers find a dictionary where others find nothing, as with a wrong generation.
+        if level > _MAX_LEVELS or not isinstance(node, pikepdf.Dictionary):
+            raise SandboxRefusal(_AMBIGUOUS)
+        kids = node.get("/Kids")
+        if kids is None:
+            return 1
+        pages = self._count_list(kids, kids.objgen if kids.is_indirect else node.objgen, level)
+        return max(pages, 1) if node.get("/Type") == "/Page" else pages
+
+    def _count_list(self, kids: Any, holder: tuple[int, int], level: int) -> int:
+        if holder == _NO_OBJECT:
+            return sum(self.count(kid, level + 1) for kid in kids)
+        if holder not in self._counted:
+            self._counted[holder] = None
+            self._counted[holder] = sum(self.count(kid, level + 1) for kid in kids)
+        known = self._counted[holder]
+        if known is None:
+            raise SandboxRefusal(_AMBIGUOUS)
+        return known
 
 
 def _count_tiff_frames(data: bytes) -> int:
@@ -80,4 +143,4 @@ def _count_tiff_frames(data: bytes) -> int:
     return len(seen)
 
 
-_COUNTERS = {"pdf": _count_pdf_pages, "pptx": _count_slides, "tiff": _count_tiff_frames}
+_COUNTERS = {"pdf": _count_pdf_pages, "pptx": count_slides, "tiff": _count_tiff_frames}

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         document_endpoint,
         media_type,
         page_cost_micros,
+        paid_pages,
         read_json,
         schema_of,
     )
@@ -90,6 +91,7 @@ _PLACES = {
     "model_endpoint": "models",
     "models_on_sale": "models",
     "page_cost_micros": "documents",
+    "paid_pages": "documents",
     "picture_endpoint": "models",
     "picture_size": "pictures",
     "read_json": "documents",
@@ -122,6 +124,7 @@ __all__ = [
     "model_endpoint",
     "models_on_sale",
     "page_cost_micros",
+    "paid_pages",
     "picture_endpoint",
     "picture_size",
     "read_json",

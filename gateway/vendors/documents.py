@@ -160,6 +160,15 @@ def attached_file(request: GenerationRequest) -> Attachment:
     return request.attachment
 
 
+def paid_pages(request: GenerationRequest, endpoint: Endpoint) -> int:
+    """Return the most pages that the vendor may be asked to read, whatever the file claims.
+
+    These are the pages that the price counts. Of a file whose pages are not counted, it is the
+    longest document that the endpoint sells.
+    """
+    return request.pages or endpoint.max_pages or 1
+
+
 def schema_of(request: GenerationRequest) -> dict[str, Any] | None:
     """Return the JSON Schema that a buyer asks a document with; None for a question in words.
 

@@ -23,14 +23,22 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors import attached_file, base64_text, check_job, json_object, read_json
+from gateway.vendors import (
+    attached_file,
+    base64_text,
+    check_job,
+    json_object,
+    paid_pages,
+    read_json,
+)
 from gateway_azure_documents.settings import PARSER
 
 _VERSION = "2024-11-30"
 _REQUEST_S = 60.0
 _WAITING = ("notStarted", "running")
 _ENDED = ("failed", "canceled", "skipped")
-# The API takes a range of pages for these files.
+# The API takes a range of pages for these files. Of other files it reads everything, so the gateway
+# refuses a presentation whose slides cannot be counted for certain.
 _RANGED = (".pdf", ".tif", ".tiff")
 # The depth to which errors inside errors are read.
 _MAX_DEPTH = 4
@@ -77,9 +85,8 @@ class Analyzer:
             f"?api-version={_VERSION}&outputContentFormat=markdown"
         )
         attachment = attached_file(request)
-        if request.pages and attachment.extension in _RANGED:
-            # Ask for the paid pages only, whatever the file claims.
-            where += f"&pages=1-{request.pages}"
+        if attachment.extension in _RANGED:
+            where += f"&pages=1-{paid_pages(request, job.endpoint)}"
         order = {"base64Source": await base64_text(attachment)}
         answer = await self.outbound.request("POST", where, json=order, timeout_s=_REQUEST_S)
         _check(answer)

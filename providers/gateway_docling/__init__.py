@@ -42,6 +42,7 @@ from gateway.vendors import (
     document_endpoint,
     json_object,
     limit_or_none,
+    paid_pages,
     read_json,
 )
 
@@ -174,12 +175,12 @@ class Converter:
     traits: Traits = attrs.field(kw_only=True)
     name: str = PARSER.name
 
-    async def submit(self, request: GenerationRequest, job: Job) -> Handle:  # noqa: ARG002
+    async def submit(self, request: GenerationRequest, job: Job) -> Handle:
         """Begin to convert one document."""
         answer = await self.outbound.request(
             "POST",
             "/v1/convert/source/async",
-            json=await _request_body(request),
+            json=await _request_body(request, job.endpoint),
             timeout_s=_SUBMIT_S,
         )
         if answer.status not in range(200, 300):
@@ -259,10 +260,15 @@ def _job_error(task: _Task) -> Exception:
     return Transient(f"The task is {task.task_status[:40]!r}.")
 
 
-async def _request_body(request: GenerationRequest) -> dict[str, Any]:
+async def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
     attachment = attached_file(request)
     return {
-        "options": {"to_formats": ["md"], "image_export_mode": "placeholder"},
+        "options": {
+            "to_formats": ["md"],
+            "image_export_mode": "placeholder",
+            # Files that docling does not divide into pages are converted as a whole.
+            "page_range": [1, paid_pages(request, endpoint)],
+        },
         "sources": [
             {
                 "kind": "file",

@@ -24,6 +24,7 @@ from gateway.vendors import (
     blamed_fields,
     check_job,
     json_object,
+    paid_pages,
     read_json,
     schema_of,
 )
@@ -72,7 +73,7 @@ class ExtractJobs(Jobs):
             # Billed on top of the extraction.
             "parse_tier": tier,
             "version": self.version,
-            "max_pages": request.pages or job.endpoint.max_pages,
+            "max_pages": paid_pages(request, job.endpoint),
         }
         if schema is None:
             configuration["system_prompt"] = request.prompt

@@ -27,6 +27,7 @@ from gateway.vendors import (
     check_job,
     json_object,
     media_type,
+    paid_pages,
     read_json,
 )
 from gateway_llamaparse.settings import PARSER
@@ -96,7 +97,7 @@ class Jobs:
             "file_id": await self.upload(request),
             "tier": job.endpoint.model,
             "version": self.version,
-            "page_ranges": {"max_pages": request.pages or job.endpoint.max_pages},
+            "page_ranges": {"max_pages": paid_pages(request, job.endpoint)},
             # A document without some of its pages is not sold.
             "processing_control": {"job_failure_conditions": {"allowed_page_failure_ratio": 0}},
         }

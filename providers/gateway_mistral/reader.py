@@ -30,6 +30,7 @@ from gateway.vendors import (
     blamed_fields,
     json_object,
     media_type,
+    paid_pages,
     read_json,
     schema_of,
 )
@@ -110,10 +111,9 @@ async def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[
     if endpoint.model.startswith(_MODELS_WITH_BLOCKS):
         # Every paragraph again with its place: several times the text, and never sold.
         order["include_blocks"] = False
-    if attachment.extension == ".pdf":
-        # Ask for the paid pages only, whatever the file claims.
-        order["pages"] = f"0-{(request.pages or endpoint.max_pages or 1) - 1}"
-    elif attachment.extension not in PICTURES:
+    if attachment.extension not in PICTURES:
+        order["pages"] = f"0-{paid_pages(request, endpoint) - 1}"
+    if attachment.extension not in (".pdf", *PICTURES):
         # Mistral returns the pictures of Office files in Base64 unless the limit is 0.
         order["image_limit"] = 0
     return order

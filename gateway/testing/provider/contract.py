@@ -35,6 +35,7 @@ from gateway.testing.provider.jobs import JobScenes
 from gateway.testing.provider.log_capture import CapturedLogs, capture_logs
 from gateway.testing.provider.logs import LogScenes
 from gateway.testing.provider.offers import OfferScenes
+from gateway.testing.provider.pages import PageScenes
 from gateway.testing.provider.refusals import RefusalScenes
 from gateway.testing.provider.results import ResultScenes
 from gateway.testing.provider.samples import sample_for
@@ -44,9 +45,9 @@ _WALLET = "0x" + "b2" * 20
 
 
 class ProviderContract(
-    OfferScenes, ResultScenes, JobScenes, SubmitScenes, RefusalScenes, LogScenes
+    OfferScenes, PageScenes, ResultScenes, JobScenes, SubmitScenes, RefusalScenes, LogScenes
 ):
-    """All scenes of the contract: offers, results, jobs, submits, refusals and logs."""
+    """All scenes of the contract: offers, pages, results, jobs, submits, refusals and logs."""
 
     pytestmark = pytest.mark.asyncio(loop_scope="class")
 

@@ -76,6 +76,8 @@ class GatewayUnderTest:
     pictures: Pictures
     server: FakeServer | None
     clock: Clock = attrs.field(factory=Clock)
+    pages: int = 1
+    """Pages of the buyer's document, as if counted before payment."""
     _folder: Path = attrs.field(init=False)
     _lives: int = 0
     reimporter: Reimporter = attrs.field(factory=Reimporter, init=False)
@@ -150,7 +152,7 @@ class GatewayUnderTest:
         endpoint, provider = self.sold.endpoint, self.sold.upstream.provider
         request = request_of(GenerationBody(**(self.fields | changes)), endpoint)
         if endpoint.counts_pages and request.attachment is not None:
-            request = attrs.evolve(request, pages=1)
+            request = attrs.evolve(request, pages=self.pages)
         if isinstance(provider, Validating):
             await _validate(provider, request, endpoint)
         return request

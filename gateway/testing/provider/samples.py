@@ -7,7 +7,7 @@ import pytest
 from gateway.domain import Endpoint
 from gateway.testing.fakes.api import PNG
 
-_PDF = b"""%PDF-1.4
+PDF = b"""%PDF-1.4
 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
 3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>endobj
@@ -22,7 +22,7 @@ PICTURE = base64.b64decode(
 _SAMPLES = {
     ".txt": b"Dear reader, this is a letter.\n",
     ".md": b"# Dear reader\n\nThis is a letter.\n",
-    ".pdf": _PDF,
+    ".pdf": PDF,
     ".png": PNG,
 }
 

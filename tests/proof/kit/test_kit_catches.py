@@ -147,6 +147,16 @@ MISTAKES = {
     ),
 }
 FORGOTTEN = """
+import gateway_docling
+import pytest
+from tests.proof.kit.test_kit_docling import DoclingApi
+
+
+class TestDocling(ProviderContract):
+    plugin = gateway_docling
+    api = DoclingApi
+
+
 class ForgetfulApi(AcmeApi):
     nothing = FakeApi.nothing
 
@@ -168,12 +178,21 @@ class KeylessApi(AcmeApi):
 class TestKeyless(ProviderContract):
     plugin = gateway_billed_four_times
     api = KeylessApi
+
+
+class TestUnpaidPages(TestDocling):
+    @pytest.fixture(autouse=True)
+    def _ask_for_all(self, monkeypatch):
+        monkeypatch.setattr(gateway_docling, "paid_pages", lambda *_: 1_000)
 """
 CARELESS = {
     "TestForgotten::test_success_without_a_result_is_not_asked_for_again": (
         "Your FakeApi has no `nothing`: write it from the vendor's documentation"
     ),
     "TestNoApi::test_what_is_paid_for_is_delivered": "Say which API the provider asks",
+    "TestUnpaidPages::test_the_vendor_is_asked_for_the_paid_pages_only": (
+        "Ask the vendor for the pages up to `gateway.vendors.paid_pages(request, job.endpoint)`"
+    ),
     "TestKeyless::test_what_is_paid_for_is_delivered": "Is everything set that your hook asks for?",
 }
 

@@ -138,6 +138,12 @@ async def test_a_document_is_sent_once_and_the_address_of_its_job_is_kept(api, s
     assert seen.json == {"base64Source": base64.b64encode(PDF).decode()}
 
 
+async def test_a_pdf_of_unknown_length_is_read_up_to_the_longest_that_is_sold(api, seller):
+    api.answers("POST", SUBMIT, (202, "", {"Operation-Location": api.location}))
+    await seller.submit(document(pages=None))
+    assert api.seen[0].args["pages"] == "1-100"
+
+
 @pytest.mark.parametrize("request_of", [("scan.png", b"", None), ("slides.pptx", b"", 9)])
 async def test_a_file_that_has_no_page_ranges_is_sent_as_a_whole(api, seller, request_of):
     api.answers("POST", SUBMIT, (202, "", {"Operation-Location": api.location}))

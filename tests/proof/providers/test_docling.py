@@ -118,7 +118,11 @@ async def test_a_document_is_sent_once_under_a_name_that_tells_nothing(api, sell
     (seen,) = api.seen
     assert seen.headers["X-Api-Key"] == KEY
     assert seen.json == {
-        "options": {"to_formats": ["md"], "image_export_mode": "placeholder"},
+        "options": {
+            "to_formats": ["md"],
+            "image_export_mode": "placeholder",
+            "page_range": [1, 3],
+        },
         "sources": [
             {
                 "kind": "file",

@@ -188,6 +188,13 @@ async def test_of_an_office_file_no_pictures_are_asked_for(api):
     assert api.seen[0].json["image_limit"] == 0
 
 
+async def test_an_office_file_is_read_no_further_than_was_paid(api):
+    for pages, asked in ((4, "0-3"), (None, "0-99")):
+        api.answers("POST", PATH, (200, READING))
+        await api.submit(document("a.pptx", b"PK", pages=pages), mistral_extensions=".pptx")
+        assert api.seen[-1].json["pages"] == asked
+
+
 async def test_without_a_price_per_page_the_cost_is_not_known(api):
     api.answers("POST", PATH, (200, READING))
     assert (await api.submit(mistral_page_cost="")).cost_micros is None
