@@ -10,9 +10,11 @@ GatewayError                       reaches the buyer as JSON: status, code, sent
 ├── WrongScope                     403 WRONG_SCOPE: a token that may not do this
 ├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
 ├── TooManyRequests                429, no code
-│   └── TooManyStreams             429, no code
+│   ├── TooManyStreams             429, no code
+│   └── TooMuchUnpaid              429, no code
 ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
 │   ├── BodiesFull                 503 EXECUTION_ERROR, with Retry-After
+│   ├── ChecksFull                 503 EXECUTION_ERROR, with Retry-After
 │   ├── Restarting                 503 EXECUTION_ERROR, with Retry-After
 │   └── StoreUnavailable           503 EXECUTION_ERROR, with Retry-After: no database
 ├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
@@ -143,6 +145,17 @@ class TooManyStreams(TooManyRequests):
         )
 
 
+class TooMuchUnpaid(TooManyRequests):
+    """Files of one address took too much of what checks before payment may use."""
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(retry_after_s)
+        self.message = (
+            "Checking your files takes too much of this gateway; this request charged nothing. "
+            f"Try again in {retry_after_s} s."
+        )
+
+
 class ExecutionError(GatewayError):
     """The endpoint cannot serve now. Nothing was charged."""
 
@@ -158,6 +171,19 @@ class BodiesFull(ExecutionError):
     def __init__(self) -> None:
         super().__init__(
             "Too many large requests are being read; nothing was charged. "
+            f"Try again in {self.retry_after_s} seconds."
+        )
+
+
+class ChecksFull(ExecutionError):
+    """Checks of other requests' files have to come first."""
+
+    status = 503
+    retry_after_s = 5
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Too many files are being checked; this request charged nothing. "
             f"Try again in {self.retry_after_s} seconds."
         )
 

@@ -8,7 +8,14 @@ loop. `frames` is the protocol between both sides. `child` is the code that runs
 """
 
 from gateway.sandbox.errors import SandboxEnded, SandboxLost, SandboxRefusal
-from gateway.sandbox.limits import SandboxLimits
+from gateway.sandbox.limits import UNPAID_NICE, SandboxLimits
 from gateway.sandbox.sandbox import Sandbox
 
-__all__ = ["Sandbox", "SandboxEnded", "SandboxLimits", "SandboxLost", "SandboxRefusal"]
+__all__ = [
+    "UNPAID_NICE",
+    "Sandbox",
+    "SandboxEnded",
+    "SandboxLimits",
+    "SandboxLost",
+    "SandboxRefusal",
+]

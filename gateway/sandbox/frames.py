@@ -16,7 +16,8 @@ TEXT = b"T"
 ANSWER = b"A"
 REFUSAL = b"R"
 FAULT = b"F"
-# From the warmed process to the gateway: the last frame, with an `errors.End`.
+# From the warmed process to the gateway: the last frame. It has an `errors.End` and, on the next
+# line, the processor time of the child in seconds.
 END = b"E"
 
 

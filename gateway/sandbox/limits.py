@@ -2,6 +2,11 @@
 
 import attrs
 
+# The event loop, which answers all buyers, comes before paid work, and that before unpaid work: the
+# kernel gives these a third and a ninth of the processor that they compete for.
+PAID_NICE = 5
+UNPAID_NICE = 10
+
 
 @attrs.frozen(kw_only=True)
 class SandboxLimits:
@@ -29,3 +34,6 @@ class SandboxLimits:
 
     idle_s: float = attrs.field(default=300.0, validator=attrs.validators.gt(0))
     """Seconds without a call, after which the warmed process exits and frees its memory."""
+
+    nice: int = attrs.field(default=PAID_NICE, validator=attrs.validators.ge(0))
+    """How much other work comes before; `UNPAID_NICE` for what is done before a payment."""

@@ -4,7 +4,14 @@ import attrs
 
 from gateway.domain import Attachment
 from gateway.errors import ExecutionError, InvalidInput
-from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
+from gateway.sandbox import (
+    UNPAID_NICE,
+    Sandbox,
+    SandboxEnded,
+    SandboxLimits,
+    SandboxLost,
+    SandboxRefusal,
+)
 
 _KINDS = {".pdf": "pdf", ".pptx": "pptx", ".tif": "tiff", ".tiff": "tiff"}
 # Acrobat and other readers accept so many bytes in front of a PDF's header.
@@ -36,15 +43,15 @@ _FIRST_BYTES_WITH_PAGES = (*_ZIP, *_TIFF, *_OLDER_OFFICE)
 # HEIF and AVIF name their kind behind the length of their first part (ISO/IEC 14496-12 §4.3).
 _BOXED = (".heif", ".avif")
 _BOX = b"ftyp"
-# Each waiting document holds up to 20 MB; a buyer beyond this number is refused at once.
-_MAX_WAITING = 8
 _REASONS = {
     "out of time": "that takes too much time",
     "out of memory": "that takes too much memory",
     "crashed": "the file is damaged, or that takes too much memory",
 }
 # A PDF of 7 MB with 25,000 pages takes 2.7 s; one of 1,000 pages takes a tenth of a second.
-_LIMITS = SandboxLimits(memory_bytes=500_000_000, cpu_s=5, wall_s=15.0, answer_bytes=100)
+_LIMITS = SandboxLimits(
+    memory_bytes=500_000_000, cpu_s=5, wall_s=15.0, answer_bytes=100, nice=UNPAID_NICE
+)
 
 
 def _check_name(extension: str, data: bytes) -> None:
@@ -81,8 +88,6 @@ class Pages:
     """Counts pages in a sandboxed process: the document's sender has not paid yet."""
 
     _sandbox: Sandbox = attrs.field(factory=_make_sandbox)
-    _max_waiting: int = _MAX_WAITING
-    _counting: int = attrs.field(default=0, init=False)
 
     async def count(self, attachment: Attachment) -> int | None:
         """Return the pages of a PDF, the slides of a .pptx, the frames of a TIFF; else None.
@@ -94,9 +99,6 @@ class Pages:
         kind = _KINDS.get(attachment.extension)
         if kind is None:
             return None
-        if self._counting >= self._max_waiting:
-            raise ExecutionError("Too many files are looked at now; nothing was charged.")
-        self._counting += 1
         try:
             return int(await self._sandbox.call(kind, attachment.data))
         except SandboxRefusal as error:
@@ -107,8 +109,6 @@ class Pages:
             ) from None
         except SandboxLost as error:
             raise ExecutionError("The pages of the file cannot be counted now.") from error
-        finally:
-            self._counting -= 1
 
     def close(self) -> None:
         """End the process that counts; the next document starts another."""

@@ -1,12 +1,17 @@
 """The sandbox: calls one function in a new, limited child process each time."""
 
 import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import attrs
 
 from gateway.sandbox import frames, pieces
 from gateway.sandbox.errors import End, SandboxEnded, SandboxLost, SandboxRefusal
 from gateway.sandbox.limits import SandboxLimits
+from gateway.sandbox.meter import current_meter
 from gateway.sandbox.process import NOT_STARTED, WarmedProcess
 
 # Loading the modules may take so long on a busy machine.
@@ -94,9 +99,11 @@ class Sandbox:
         running = await self._ensure_started()
         try:
             async with asyncio.timeout(self._start_s + self.limits.wall_s):
-                with running.conversation() as conversation:
+                with running.conversation() as conversation, _charged() as charge:
                     await pieces.send_call(conversation, arguments)
                     tag, parts = await pieces.read_answer(conversation, self.limits.answer_bytes)
+                    if charge is not None:
+                        charge.cpu_s = await _read_cpu_s(conversation, tag, parts)
         except TimeoutError as error:
             running.close()
             raise SandboxLost("The sandboxed process does not answer.") from error
@@ -110,12 +117,46 @@ class Sandbox:
         return parts
 
 
+@attrs.define
+class _Charge:
+    """What one call is charged for; until that is known, the time that it took."""
+
+    cpu_s: float | None = None
+
+
+@contextmanager
+def _charged() -> Iterator[_Charge | None]:
+    """Add the processor time of the block's call to the present meter, also if it is cancelled."""
+    meter, began, charge = current_meter(), time.monotonic(), _Charge()
+    if meter is None:
+        yield None
+        return
+    try:
+        yield charge
+    finally:
+        took_s = time.monotonic() - began
+        meter.cpu_s += took_s if charge.cpu_s is None else charge.cpu_s
+
+
+async def _read_cpu_s(
+    conversation: socket.socket, tag: bytes, parts: tuple[bytes, ...]
+) -> float | None:
+    """Return the processor time of a child that has answered; None if it was not reported."""
+    try:
+        if tag != frames.END:
+            _, parts = await pieces.read_answer(conversation, 0)
+        return float(parts[0].partition(b"\n")[2])
+    except (OSError, EOFError, OverflowError, ValueError):
+        return None
+
+
 def _error_for(tag: bytes, words: str) -> Exception:
     """Return the error for what the child or the warmed process sent instead of a result."""
     if tag == frames.REFUSAL:
         return SandboxRefusal(words)
     if tag == frames.FAULT:
         return SandboxEnded(End.CRASHED, words)
-    if tag == frames.END and words in (End.OUT_OF_TIME, End.OUT_OF_MEMORY, End.CRASHED):
-        return SandboxEnded(End(words))
+    end = words.partition("\n")[0]
+    if tag == frames.END and end in (End.OUT_OF_TIME, End.OUT_OF_MEMORY, End.CRASHED):
+        return SandboxEnded(End(end))
     return SandboxLost("The sandboxed process was killed from outside.")

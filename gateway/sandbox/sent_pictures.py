@@ -9,10 +9,15 @@ from gateway.domain import (
     Attachment,
 )
 from gateway.errors import ExecutionError, InvalidInput
-from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
+from gateway.sandbox import (
+    UNPAID_NICE,
+    Sandbox,
+    SandboxEnded,
+    SandboxLimits,
+    SandboxLost,
+    SandboxRefusal,
+)
 
-# Each waiting picture holds up to 20 MB; a buyer beyond this number is refused at once.
-_MAX_WAITING = 8
 _NAMES = {"png": "PNG", "jpg": "JPEG", "webp": "WebP"}
 _REASONS = {
     "out of time": "it takes too much time",
@@ -20,7 +25,9 @@ _REASONS = {
     "crashed": "the picture is damaged, or it takes too much memory",
 }
 # A picture of 25 million pixels takes a second and 300 MB, most of them where it is progressive.
-_LIMITS = SandboxLimits(memory_bytes=600_000_000, cpu_s=5, wall_s=15.0, answer_bytes=100)
+_LIMITS = SandboxLimits(
+    memory_bytes=600_000_000, cpu_s=5, wall_s=15.0, answer_bytes=100, nice=UNPAID_NICE
+)
 
 
 def _make_sandbox() -> Sandbox:
@@ -33,8 +40,6 @@ class SentPictures:
     """Decodes pictures in a sandboxed process: the picture's sender has not paid yet."""
 
     _sandbox: Sandbox = attrs.field(factory=_make_sandbox)
-    _max_waiting: int = _MAX_WAITING
-    _checking: int = attrs.field(default=0, init=False)
 
     async def check(self, attachment: Attachment) -> None:
         """Refuse what is no whole, still PNG, JPEG or WebP of the right size, or is misnamed.
@@ -42,9 +47,6 @@ class SentPictures:
         Raises `InvalidInput` with a sentence for the buyer, and `ExecutionError` if this machine
         cannot check now.
         """
-        if self._checking >= self._max_waiting:
-            raise ExecutionError("Too many pictures are looked at now; nothing was charged.")
-        self._checking += 1
         try:
             found = await self._sandbox.call(
                 attachment.data, str(MIN_PICTURE_SIDE), str(MAX_PICTURE_PIXELS)
@@ -55,8 +57,6 @@ class SentPictures:
             raise InvalidInput(f"The picture cannot be decoded: {_REASONS[error.end]}.") from None
         except SandboxLost as error:
             raise ExecutionError("The picture cannot be checked now.") from error
-        finally:
-            self._checking -= 1
         # Vendors are told the media type by the name.
         kind, extension = found.decode(), attachment.extension
         if PICTURE_FORMATS.get(extension) != kind:

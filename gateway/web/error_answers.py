@@ -10,6 +10,7 @@ from werkzeug.exceptions import HTTPException
 from gateway.errors import (
     BodiesFull,
     ChainUnavailable,
+    ChecksFull,
     GatewayError,
     MethodNotAllowed,
     NobodyWorks,
@@ -28,6 +29,7 @@ from gateway.web.services import Services, services
 _LATER = (
     TooManyRequests,
     BodiesFull,
+    ChecksFull,
     Restarting,
     NobodyWorks,
     SellsNothing,

@@ -114,12 +114,9 @@ class Price:
 
     async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
         """Return the 402."""
+        asked = generate.AskedPrice(self.registered, address, self.key, self.version)
         return await self.body.answered(
-            address,
-            receive,
-            lambda data: generate.answer_unpaid(
-                gateway, self.registered, data, self.key, self.version
-            ),
+            address, receive, lambda data: generate.answer_unpaid(gateway, asked, data)
         )
 
 
@@ -138,12 +135,9 @@ class Purchase:
     async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
         """Return the started task, or the 402 that says why the payment is refused."""
         chosen = gateway.payments.methods.choose(self.read)
+        asked = generate.AskedPrice(self.registered, address, self.key, self.version)
         return await self.body.answered(
-            address,
-            receive,
-            lambda data: generate.answer_x402(
-                gateway, self.registered, data, self.key, self.version, chosen
-            ),
+            address, receive, lambda data: generate.answer_x402(gateway, asked, data, chosen)
         )
 
 
@@ -159,7 +153,7 @@ class DirectPurchase:
     async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
         """Return the started task."""
         return await self.body.answered(
-            address, receive, lambda data: generate.answer_direct(gateway, data, self.key)
+            address, receive, lambda data: generate.answer_direct(gateway, data, self.key, address)
         )
 
 

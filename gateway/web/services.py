@@ -18,6 +18,7 @@ from gateway.plugins.catalog import Catalog
 from gateway.plugins.live_changes import LiveChanges
 from gateway.plugins.watchdog import Watchdog
 from gateway.redaction import Redactor
+from gateway.sandbox.fair_share import FairShare, Shares
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.sent_pictures import SentPictures
 from gateway.settings import Settings
@@ -32,6 +33,22 @@ from gateway.web.mcp import McpDoor
 from gateway.web.mcp.linked_files import LinkedFiles
 from gateway.web.readiness import KEPT_S, Check, Readiness
 from gateway.webhooks import Deliveries
+
+CHECKS = Shares(
+    # Each may take 600 MB, and as much processor as a paid document.
+    slots=2,
+    slots_per_address=1,
+    # Each waits with a file of up to 7.5 MB.
+    waiting=16,
+    waiting_per_address=4,
+    # Shorter than `Timing.validation_s`, which also has the check in it.
+    wait_s=15.0,
+    # An ordinary file takes half a second, and the largest picture 1.5 s.
+    undisturbed_s=3.0,
+    # Four files that take as long as they may; a quarter of a processor in the long run.
+    budget_s=20.0,
+    regained=0.25,
+)
 
 if TYPE_CHECKING:
     # What only the operator's pages and alarms need is imported when it is asked for.
@@ -135,6 +152,8 @@ class Services:
     readiness: Readiness
     wallet: WalletCheck
     now: Clock
+    # The checks of files before their payment.
+    checks: FairShare = attrs.field(factory=lambda: FairShare(CHECKS))
     pages: Pages = attrs.field(factory=Pages)
     sent_pictures: SentPictures = attrs.field(factory=SentPictures)
     # Set once the first answer has been sent.

@@ -84,23 +84,24 @@ async def decode_generation(
 
 
 async def check_request(
-    gateway: Services, body: wire.GenerationBody, registered: Registered
+    gateway: Services, body: wire.GenerationBody, registered: Registered, address: str
 ) -> GenerationRequest:
     """Return the request after the checks of its endpoint and its provider.
 
-    The provider does not see the address for events. Raises `ValidationError` where a check
-    refuses the request, and `ExecutionError` where the provider cannot check now.
+    `address` is what the client is counted by. The provider does not see the address for events.
+    Raises `ValidationError` where a check refuses the request, `ExecutionError` where the provider
+    cannot check now, and `TooManyRequests` where the client's files took too much.
     """
     hide_prompt(body.prompt)
     check_callback(gateway.settings, body.callback_url)
-    generation = await _check_by_provider(gateway, body, registered)
+    generation = await _check_by_provider(gateway, body, registered, address)
     if body.callback_url is None:
         return generation
     return attrs.evolve(generation, callback_url=body.callback_url)
 
 
 async def _check_by_provider(
-    gateway: Services, body: wire.GenerationBody, registered: Registered
+    gateway: Services, body: wire.GenerationBody, registered: Registered, address: str
 ) -> GenerationRequest:
     endpoint = registered.endpoint
     generation = await _make_request(gateway, body, endpoint)
@@ -109,7 +110,7 @@ async def _check_by_provider(
     if not (endpoint.counts_pages or endpoint.edits_pictures or registered.upstream.validating):
         return generation
     try:
-        checking = EagerStart(_validate(gateway, generation, registered))
+        checking = EagerStart(_validate_in_turn(gateway, generation, registered, address))
         if checking.is_done:
             return checking.result
         # The time includes waiting behind other buyers' files.
@@ -143,6 +144,16 @@ async def _make_request(
         return wire.request_of(body, endpoint)
     # This hashes the file.
     return await gateway.bodies.run(wire.request_of, body, endpoint)
+
+
+async def _validate_in_turn(
+    gateway: Services, generation: GenerationRequest, registered: Registered, address: str
+) -> GenerationRequest:
+    """Validate; the check of a file takes a slot, which all addresses share fairly."""
+    if generation.attachment is None:
+        return await _validate(gateway, generation, registered)
+    async with gateway.checks.turn(address):
+        return await _validate(gateway, generation, registered)
 
 
 async def _validate(

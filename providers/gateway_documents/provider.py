@@ -35,6 +35,7 @@ class DocumentParser:
     traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True)
     name: str = "documents"
     _texts: Sandbox = attrs.field(factory=sandboxes.text_reader)
+    _checks: Sandbox = attrs.field(factory=sandboxes.checker)
     _pictures: Sandbox | None = attrs.field(factory=sandboxes.picture_reader)
     _has_warned: bool = attrs.field(default=False, init=False)
 
@@ -61,17 +62,16 @@ class DocumentParser:
         kind, data = await self._recognise(request)
         with suppress(gateway.Transient), _errors_of_the_gateway():
             if kind == "picture":
-                self._check_pages(*_frames(request))
+                self._check_pages(dict.fromkeys(_frames(request), True), has_text=False)
             if kind == "pdf":
-                self._check_pages(*await self._read("look", kind, data))
+                facts, text = await self._checks.call_parts(data)
+                self._check_pages(_textless(facts), has_text=bool(text))
 
     async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
         """Parse the file; a cancellation kills the child process."""
         kind, data = await self._recognise(request)
         with _errors_of_the_gateway():
-            is_picture = kind == "picture"
-            found = _frames(request) if is_picture else await self._read("parse", kind, data)
-            textless, pages = found
+            textless, pages = await self._read(kind, request, data)
             if textless:
                 reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
                 pages = await reader.fill(pages, textless, job)
@@ -93,6 +93,7 @@ class DocumentParser:
     async def close(self) -> None:
         """End the processes; the next document starts new ones."""
         self._texts.close()
+        self._checks.close()
         if self._pictures is not None:
             self._pictures.close()
 
@@ -106,15 +107,20 @@ class DocumentParser:
         return kind, attachment.data
 
     async def _read(
-        self, action: str, kind: str, data: bytes
+        self, kind: str, request: gateway.GenerationRequest, data: bytes
     ) -> tuple[Mapping[int, bool], Sequence[str]]:
-        """Return the pages without text, as in `Parsed.textless`, and the Markdown of all pages."""
-        facts, *pages = await self._texts.call_parts(action, kind, data)
-        textless = {int(page): is_picture for page, is_picture in json.loads(facts).items()}
-        return textless, [page.decode() for page in pages]
+        """Return the pages without text, as in `Parsed.textless`, and the Markdown of all pages.
 
-    def _check_pages(self, textless: Mapping[int, bool], pages: Sequence[str]) -> None:
-        if not any(page.strip() for page in pages):
+        Every frame of a picture is a page.
+        """
+        if kind == "picture":
+            frames = _frames(request)
+            return dict.fromkeys(frames, True), ["" for _ in frames]
+        facts, *pages = await self._texts.call_parts("parse", kind, data)
+        return _textless(facts), [page.decode() for page in pages]
+
+    def _check_pages(self, textless: Mapping[int, bool], *, has_text: bool) -> None:
+        if not has_text:
             self._check_pictures_can_be_read()
         if self._pictures is not None and len(textless) > MAX_PAGES:
             raise Unreadable(
@@ -132,10 +138,12 @@ class DocumentParser:
         raise Unreadable(_NO_OCR)
 
 
-def _frames(request: gateway.GenerationRequest) -> tuple[Mapping[int, bool], Sequence[str]]:
-    """Return for a picture what `_read` returns for other files; every frame is a page."""
-    frames = range(request.pages or 1)
-    return dict.fromkeys(frames, True), ["" for _ in frames]
+def _frames(request: gateway.GenerationRequest) -> range:
+    return range(request.pages or 1)
+
+
+def _textless(facts: bytes) -> Mapping[int, bool]:
+    return {int(page): is_picture for page, is_picture in json.loads(facts).items()}
 
 
 @contextmanager

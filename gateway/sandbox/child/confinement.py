@@ -8,11 +8,10 @@ from pathlib import Path
 
 from gateway.sandbox.child import seccomp
 from gateway.sandbox.child.prctl import drop_capabilities, hide_memory, prctl
+from gateway.sandbox.limits import PAID_NICE
 
 # What a 4K picture takes; the limit on the smallest machine.
 _MIN_MEMORY_BYTES = 600_000_000
-# The gateway's event loop, which answers all buyers, comes before the children.
-_NICE = 5
 # From SIGXCPU to SIGKILL.
 _GRACE_S = 2
 
@@ -39,7 +38,7 @@ def die_with_parent(parent: int) -> None:
         os._exit(0)
 
 
-def confine(*, memory: int, cpu_s: int, open_files: int) -> None:
+def confine(*, memory: int, cpu_s: int, open_files: int, nice: int = PAID_NICE) -> None:
     """Limit this process for good.
 
     With `open_files` at 0 the open descriptors stay open and nothing can be opened, not even in
@@ -47,7 +46,7 @@ def confine(*, memory: int, cpu_s: int, open_files: int) -> None:
     system does not know or refuses (macOS: address space) is skipped.
     """
     _offer_to_oom_killer()
-    os.nice(_NICE)
+    os.nice(nice)
     limits = {
         "RLIMIT_CPU": (cpu_s, cpu_s + _GRACE_S),
         "RLIMIT_AS": (memory, memory),

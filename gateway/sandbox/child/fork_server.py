@@ -58,12 +58,13 @@ class _Child:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self.pid, options) is not None
 
-    def report(self, status: int) -> None:
+    def report(self, status: int, cpu_s: float) -> None:
         """Tell the gateway how the child ended, unless the gateway has hung up."""
+        words = f"{self._end_of(status)}\n{cpu_s:.3f}"
         with contextlib.suppress(OSError), self.conversation:
             # A gateway that does not read must not block the fork server.
             self.conversation.settimeout(0)
-            self.conversation.send(pack(END, self._end_of(status).encode()))
+            self.conversation.send(pack(END, words.encode()))
 
     def _end_of(self, status: int) -> End:
         if self.is_late:
@@ -148,7 +149,12 @@ class ForkServer:
             confinement.die_with_parent(server_pid)
             os.dup2(conversation.fileno(), _CONVERSATION)
             os.closerange(_CONVERSATION + 1, _MAX_DESCRIPTOR)
-            confinement.confine(memory=self._memory_bytes, cpu_s=self.limits.cpu_s, open_files=0)
+            confinement.confine(
+                memory=self._memory_bytes,
+                cpu_s=self.limits.cpu_s,
+                open_files=0,
+                nice=self.limits.nice,
+            )
             confinement.filter_calls()
             self.serve(_CONVERSATION)
         finally:
@@ -165,10 +171,10 @@ class ForkServer:
             if child.has_ended:
                 # Kill the processes that the child has left behind.
                 child.kill()
-                _, status = os.waitpid(child.pid, 0)
+                _, status, used = os.wait4(child.pid, 0)
                 self._poller.unregister(fd)
                 del self._children[fd]
-                child.report(status)
+                child.report(status, used.ru_utime + used.ru_stime)
 
 
 def _wake_on_child_end() -> socket.socket:

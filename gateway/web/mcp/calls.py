@@ -102,7 +102,7 @@ async def _sell(gateway: Services, registered: Registered, call: ToolCall) -> di
                 # The price is known, so the file can wait until somebody pays.
                 return _ask(gateway, quote, None)
         body = await _fetch(gateway, asked, call.incoming)
-        request = await check_request(gateway, body, registered)
+        request = await check_request(gateway, body, registered, call.incoming.address)
         quote = gateway.quote(registered.endpoint, request)
         if header is None:
             return _ask(gateway, quote, None)

@@ -19,7 +19,7 @@ from gateway.plugins.catalog import Registered
 from gateway.web import wire
 from gateway.web.answers import JSON, NOT_STORED, Answer
 from gateway.web.body_memory import SMALL_BODY_BYTES
-from gateway.web.rate_limits import limited
+from gateway.web.rate_limits import address, limited
 from gateway.web.services import Services, services
 from gateway.web.validation import (
     check_idempotency_key,
@@ -55,10 +55,10 @@ async def generate_x402(slug: str) -> Response:
     registered = gateway.catalog[slug]
     chosen = gateway.payments.methods.choose(request.headers.get)
     key, version = request.headers.get("Idempotency-Key"), _read_version()
+    asked = AskedPrice(registered, address(), key, version)
     # The body's bytes have no name here: settling takes seconds, and a file would be in memory
     # twice for as long.
-    answer = await answer_x402(gateway, registered, await _read_data(), key, version, chosen)
-    return answer.to_response()
+    return (await answer_x402(gateway, asked, await _read_data(), chosen)).to_response()
 
 
 @blueprint.get(X402_RULE)
@@ -92,41 +92,44 @@ def _read_version() -> int:
     return 1 if request.args.get("x402Version") == "1" else 2
 
 
+@attrs.frozen
+class AskedPrice:
+    """A request to an endpoint, without its body."""
+
+    registered: Registered
+    # What the client is counted by.
+    address: str
+    # The value of `Idempotency-Key`.
+    key: str | None
+    # The version of x402.
+    version: int
+
+
 def answer_x402(
-    gateway: Services,
-    registered: Registered,
-    data: bytes,
-    key: str | None,
-    version: int,
-    chosen: tuple[WayToPay, str] | None,
+    gateway: Services, asked: AskedPrice, data: bytes, chosen: tuple[WayToPay, str] | None
 ) -> Coroutine[Any, Any, Answer]:
     """Return what answers a request with the payment that its headers chose, if there is one.
 
-    `data` is the body, `key` the value of `Idempotency-Key`, and `version` the version of x402.
-    It raises what the checks raise, and what `Payments.accept` raises but `PaymentRequired`.
+    `data` is the body. It raises what the checks raise, and what `Payments.accept` raises but
+    `PaymentRequired`.
     """
     if chosen is None:
-        return answer_unpaid(gateway, registered, data, key, version)
-    return _answer_paid(gateway, registered, data, key, version, chosen)
+        return answer_unpaid(gateway, asked, data)
+    return _answer_paid(gateway, asked, data, chosen)
 
 
 async def _answer_paid(
-    gateway: Services,
-    registered: Registered,
-    data: bytes,
-    key: str | None,
-    version: int,
-    chosen: tuple[WayToPay, str],
+    gateway: Services, asked: AskedPrice, data: bytes, chosen: tuple[WayToPay, str]
 ) -> Answer:
-    body, digest = await _read_body(gateway, registered, data)
+    body, digest = await _read_body(gateway, asked.registered, data)
     # Settling takes seconds, and a file would be in memory twice for as long.
     del data
-    quote, generation = await _quote_request(gateway, registered, body, key, digest)
+    quote, generation = await _quote_request(gateway, asked, body, digest)
     way, payment = chosen
     try:
-        accepted = await gateway.payments.accept(way, quote, generation, payment, key)
+        accepted = await gateway.payments.accept(way, quote, generation, payment, asked.key)
     except PaymentRequired as refusal:
-        refused = make_challenge(gateway, quote, refusal.reason, version, way)
+        refused = make_challenge(gateway, quote, refusal.reason, asked.version, way)
         if refusal.details:
             said = {**refused.body, "details": refusal.details}
             refused = attrs.evolve(refused, body=said)
@@ -134,23 +137,20 @@ async def _answer_paid(
     return _answer_started(gateway, accepted, generation)
 
 
-async def answer_unpaid(
-    gateway: Services, registered: Registered, data: bytes, key: str | None, version: int
-) -> Answer:
+async def answer_unpaid(gateway: Services, asked: AskedPrice, data: bytes) -> Answer:
     """Return the 402 with the price of a request; of an empty body, with the endpoint's own price.
 
-    `data` is the body, `key` the value of `Idempotency-Key`, and `version` the version of x402.
-    Raises what the checks raise: nobody pays for a request that is doomed.
+    `data` is the body. Raises what the checks raise: nobody pays for a request that is doomed.
     """
     # Crawlers and programs that compare prices send no body.
     if not data:
-        quote = gateway.quote(registered.endpoint)
-        return _answer_challenge(make_challenge(gateway, quote, None, version))
-    body, digest = await _read_body(gateway, registered, data)
+        quote = gateway.quote(asked.registered.endpoint)
+        return _answer_challenge(make_challenge(gateway, quote, None, asked.version))
+    body, digest = await _read_body(gateway, asked.registered, data)
     # A file would be in memory twice while its pages are counted.
     del data
-    quote, _ = await _quote_request(gateway, registered, body, key, digest)
-    return _answer_challenge(make_challenge(gateway, quote, None, version))
+    quote, _ = await _quote_request(gateway, asked, body, digest)
+    return _answer_challenge(make_challenge(gateway, quote, None, asked.version))
 
 
 async def _read_body(
@@ -170,16 +170,12 @@ def _digest(data: bytes) -> str:
 
 
 async def _quote_request(
-    gateway: Services,
-    registered: Registered,
-    body: wire.GenerationBody,
-    key: str | None,
-    digest: str,
+    gateway: Services, asked: AskedPrice, body: wire.GenerationBody, digest: str
 ) -> tuple[Quote, GenerationRequest]:
     """Return the checked request and its price."""
-    check_idempotency_key(key)
-    generation = await check_request(gateway, body, registered)
-    quote = gateway.quote(registered.endpoint, generation)
+    check_idempotency_key(asked.key)
+    generation = await check_request(gateway, body, asked.registered, asked.address)
+    quote = gateway.quote(asked.registered.endpoint, generation)
     return attrs.evolve(quote, body_digest=digest) if digest else quote, generation
 
 
@@ -212,11 +208,14 @@ async def generate_direct() -> Response:
     """Start a generation paid for by an earlier USDC transfer (spec §4.2)."""
     key = request.headers.get("Idempotency-Key")
     # The body's bytes have no name here, as above.
-    return (await answer_direct(services(), await _read_data(), key)).to_response()
+    answer = await answer_direct(services(), await _read_data(), key, address())
+    return answer.to_response()
 
 
-async def answer_direct(gateway: Services, data: bytes, key: str | None) -> Answer:
+async def answer_direct(gateway: Services, data: bytes, key: str | None, client: str) -> Answer:
     """Return the task that a transfer pays for; `key` is the value of `Idempotency-Key`.
+
+    `client` is the address by which the client is counted.
 
     Raises what the checks raise, and what `Payments.accept_direct` raises.
     """
@@ -229,7 +228,7 @@ async def answer_direct(gateway: Services, data: bytes, key: str | None) -> Answ
             "signature; GET /llms.txt says how to sign."
         )
     registered = gateway.catalog[body.slug]
-    generation = await check_request(gateway, body, registered)
+    generation = await check_request(gateway, body, registered, client)
     quote = gateway.quote(registered.endpoint, generation)
     proof = await _read_payer_proof(gateway, body, quote)
     accepted = await gateway.payments.accept_direct(

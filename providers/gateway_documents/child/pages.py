@@ -1,11 +1,15 @@
 """The pages of a PDF: their Markdown, and which of them have no text."""
 
+import json
+import re
+
 import attrs
 import pdf_inspector
 
-from gateway_documents.child.parsing import DAMAGED
-from gateway_documents.errors import Unreadable
+from gateway_documents.errors import DAMAGED, NO_TEXT, Unreadable
 
+# Databases refuse NUL.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ENCRYPTED = "The PDF is encrypted: save it without a password."
 
 
@@ -18,19 +22,29 @@ class Parsed:
     """Pages without text by number, from 0; True: surely a picture and not an empty page."""
 
 
-def look(data: bytes) -> Parsed:
-    """Return a result with the same `textless` as `parse`, faster for a PDF whose pages have text.
+def check(data: bytes) -> list[bytes]:
+    """Look at a PDF before its payment, faster than `parse` if its pages have text.
 
-    Raises `Unreadable` for a PDF that cannot be parsed.
+    Returns the same `textless` as `parse`, as JSON, and a second part that is empty if no page has
+    text. Raises `Unreadable` for a PDF that cannot be parsed, or is empty.
     """
     try:
         if pdf_inspector.classify_pdf_bytes(data).pdf_type == "text_based":
-            return Parsed(["There is some."])
-        return _parse_by_page(data)
+            return [b"{}", b"text"]
+        found = _parse_by_page(data)
     except MemoryError:
         raise
     except BaseException as error:  # noqa: BLE001 - a Rust panic is a BaseException
         raise _pdf_error(error) from None
+    has_text = any(page.strip() for page in map(without_controls, found.pages))
+    if not found.textless and not has_text:
+        raise Unreadable(NO_TEXT)
+    return [json.dumps(found.textless).encode(), b"text" if has_text else b""]
+
+
+def without_controls(text: str) -> str:
+    """Return a text without the control characters that some PDFs hold."""
+    return _CONTROLS.sub("", text)
 
 
 def parse(data: bytes) -> Parsed:

@@ -12,10 +12,9 @@ from markitdown import (
 from markitdown.converters import DocxConverter, EpubConverter, HtmlConverter, PptxConverter
 
 from gateway_documents.child import office, sheets
-from gateway_documents.errors import Unreadable
+from gateway_documents.errors import DAMAGED, Unreadable
 from gateway_documents.text import decode
 
-DAMAGED = "The file cannot be parsed: it is damaged, or not what it says it is."
 _TOO_DEEP = "The file cannot be parsed: its parts are nested too deeply."
 
 

@@ -1,5 +1,6 @@
 """A document by `fileUrl`: fetched only when it must be, and only from where it may be."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -13,7 +14,7 @@ from gateway import PriceStep, hookimpl
 from gateway.domain import MAX_FILE_BYTES
 from gateway.errors import BodiesFull, ExecutionError
 from gateway.vendors import links
-from gateway.web.mcp.linked_files import LinkedFiles
+from gateway.web.mcp.linked_files import SHARES, LinkedFiles
 from tests.cases import each
 from tests.conftest import ScriptedPlugin, ScriptedProvider, nothing_charged, running
 from tests.gateway.mcp.agent import Agent
@@ -106,7 +107,8 @@ async def test_a_repeated_payment_is_not_told_that_nothing_was_charged(
     payment = payer.payload(10_000, version=2)
     await agent.call("paper", payment, fileUrl=url(site))
     if why == "busy":
-        fetching.services.linked_files._by_address["203.0.113.9"] = 4
+        await fetching.services.linked_files.close()
+        fetching.services.linked_files = LinkedFiles(shares=attrs.evolve(SHARES, slots=0))
     async with nothing_charged(fetching, chain):
         again = await agent.call("paper", payment, fileUrl=url(site))
     said = sentence_of(again)
@@ -203,14 +205,62 @@ async def test_a_payment_that_is_none_fetches_nothing(agent, site, payment):
     assert site.log == []
 
 
-async def test_few_files_are_fetched_at_the_same_time():
-    files = LinkedFiles()
-    with files._counted("a"), files._counted("a"):
-        with pytest.raises(ExecutionError, match="Too many files are being fetched"):
-            await files.fetch("https://a.example/a.txt", "a")
-        with files._counted("b"), files._counted("b"), pytest.raises(ExecutionError):
-            await files.fetch("https://a.example/a.txt", "c")
-    assert not files._by_address
+class Drip:
+    """Files at the site that never end; each fetch is counted once it has begun."""
+
+    def __init__(self, site) -> None:
+        self.begun = threading.Semaphore(0)
+        self.over = threading.Event()
+        site.expect_request("/slow.txt").respond_with_handler(self._answer)
+
+    def _answer(self, _) -> Response:
+        self.begun.release()
+        return Response(str(self.over.wait()))
+
+    async def wait_for(self, count: int) -> None:
+        for _ in range(count):
+            await asyncio.to_thread(self.begun.acquire)
+
+
+@pytest.fixture
+def drip(site):
+    made = Drip(site)
+    yield made
+    made.over.set()
+
+
+@pytest.fixture
+async def fetch(site, authority):  # noqa: F811
+    """Starts fetches of a path for an address."""
+    files, tasks = LinkedFiles(authority.client()), []
+
+    def start(address, path="/slow.txt"):
+        tasks.append(asyncio.create_task(files.fetch(url(site, path), address)))
+        return tasks[-1]
+
+    yield start
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await files.close()
+
+
+async def test_an_address_fetches_two_files_at_a_time(fetch, drip):
+    fetches = [fetch("a"), fetch("a")]
+    await drip.wait_for(2)
+    with pytest.raises(ExecutionError, match="Too many files are being fetched"):
+        await fetch("a")
+    assert not any(task.done() for task in fetches)
+
+
+async def test_addresses_that_fetch_slowly_keep_no_other_out(fetch, drip, site):
+    site.expect_request("/a.txt").respond_with_data(TEXT)
+    slow = [fetch(address) for address in "aabb"]
+    await drip.wait_for(4)
+    assert await fetch("c", "/a.txt") == TEXT
+    (cut,) = (task for task in slow if task.done())
+    with pytest.raises(ExecutionError, match="Too many files are being fetched"):
+        await cut
 
 
 async def test_a_fetched_file_takes_its_room_among_the_bodies(agent, fetching, payer, site):

@@ -194,9 +194,9 @@ async def test_validating_starts_a_process_for_pdfs_only():
     for name, data in files.ordinary_files().items():
         if not name.endswith(".pdf"):
             await parser.validate(request(name, data), gateway_documents.ENDPOINT)
-    assert parser._texts._running is None
+    assert parser._checks._running is None
     await parser.validate(request("a.pdf", files.sample_pdf()), gateway_documents.ENDPOINT)
-    assert parser._texts._running is not None
+    assert parser._checks._running is not None
     await parser.close()
 
 

@@ -16,6 +16,7 @@ import pytest
 from documents_files import request
 
 import gateway
+from gateway.sandbox import Sandbox
 from gateway_documents.provider import DocumentParser
 from tests.proof.sandbox.processes import (
     children_of,
@@ -124,6 +125,20 @@ def test_it_works_on_uvloop():
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         assert "Quarterly Report" in runner.run(parse())
+
+
+async def test_a_paid_document_waits_for_no_unpaid_ones(parser):
+    """However many are checked, the paid one has its own places."""
+    parser._checks = Sandbox(function="sandbox_functions:sleep_on")
+    checks = [
+        asyncio.create_task(parser.validate(request("a.pdf", files.sample_pdf()), None))
+        for _ in range(4)
+    ]
+    paid = await parser.submit(request("a.pdf", files.sample_pdf()), None)
+    assert "Quarterly Report" in paid.text
+    assert not any(task.done() for task in checks)
+    for task in checks:
+        task.cancel()
 
 
 def test_importing_it_loads_no_parser():

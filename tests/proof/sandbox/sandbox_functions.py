@@ -53,6 +53,16 @@ def sleep() -> bytes:
     return b""
 
 
+def sleep_on(data: bytes) -> bytes:
+    return sleep()
+
+
+def work_a_while(cpu_s: str) -> bytes:
+    while time.process_time() < float(cpu_s):
+        zlib.crc32(b"x" * 1_000_000)
+    return b"done"
+
+
 def spin() -> bytes:
     while True:
         zlib.crc32(b"x" * 1_000_000)

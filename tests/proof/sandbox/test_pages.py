@@ -1,6 +1,5 @@
 """How many pages a document has: counted, never believed, and never paid for in vain."""
 
-import asyncio
 import io
 import struct
 import sys
@@ -122,20 +121,6 @@ async def test_a_pdf_in_front_of_a_presentation_is_no_presentation_of_one_slide(
     data = pdf_of(200) + zipped(**deck)
     for name in ("a.pptx", "a.docx", "a.epub"):
         assert "it is something else" in await refusal(pages, name, data)
-
-
-async def test_who_comes_when_many_wait_is_told_at_once():
-    box = Sandbox(function="page_counters:sleep", limits=SandboxLimits(wall_s=1.0))
-    pages, paper = Pages(box, max_waiting=3), Attachment(name="a.pdf", data=sample_pdf())
-    waiting = [asyncio.create_task(pages.count(paper)) for _ in range(3)]
-    await asyncio.sleep(0)
-    with pytest.raises(ExecutionError, match="Too many files"):
-        await pages.count(paper)
-    assert await pages.count(Attachment(name="a.txt", data=b"text")) is None
-    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
-    assert {type(one) for one in outcomes} == {InvalidInput}
-    assert "too much time" in await refusal(pages, "a.pdf", sample_pdf())  # looked at again
-    pages.close()
 
 
 @pytest.mark.parametrize("big", [False, True])

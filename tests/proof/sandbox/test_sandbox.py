@@ -17,6 +17,7 @@ from gateway.sandbox import (
     frames,
     pieces,
 )
+from gateway.sandbox.meter import Meter, metered
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="a limit that only Linux keeps")
 
@@ -46,6 +47,21 @@ async def test_parts_come_back_as_they_are(sandbox):
     assert await sandbox("parts").call_parts("3") == (b"", b"x", b"xx")
     assert await sandbox("parts").call_parts("0") == ()
     assert await sandbox("parts").call("3") == b"xxx"
+
+
+@linux
+async def test_processor_time_is_charged_however_a_call_ends(sandbox):
+    with metered(answered := Meter()):
+        assert await sandbox("work_a_while").call("0.2") == b"done"
+    assert answered.cpu_s >= 0.2
+    with metered(ended := Meter()), pytest.raises(SandboxEnded):
+        await sandbox("spin", cpu_s=1).call()
+    assert ended.cpu_s >= 0.5
+    spinning = sandbox("spin")
+    await spinning.start()
+    with metered(cancelled := Meter()), pytest.raises(TimeoutError):
+        await asyncio.wait_for(spinning.call(), 0.2)
+    assert cancelled.cpu_s > 0.0
 
 
 async def test_fifty_megabytes_go_there_and_back(sandbox):

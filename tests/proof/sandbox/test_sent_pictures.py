@@ -1,6 +1,5 @@
 """The picture that a stranger sends before paying: decoded within bounds, or refused."""
 
-import asyncio
 import io
 import struct
 import sys
@@ -12,7 +11,6 @@ from PIL import Image
 
 from gateway.domain import MAX_FILE_BYTES, MAX_PICTURE_PIXELS, MIN_PICTURE_SIDE, Attachment
 from gateway.errors import ExecutionError, InvalidInput
-from gateway.sandbox import Sandbox, SandboxLimits
 from gateway.sandbox.sent_pictures import SentPictures
 
 FORMATS = {"a.png": "PNG", "A.JPG": "JPEG", "a.b.jpeg": "JPEG", "a.webp": "WEBP"}
@@ -146,20 +144,6 @@ async def test_a_text_or_a_profile_that_unpacks_to_a_gigabyte_is_refused(picture
 async def test_a_jpeg_that_takes_minutes_is_stopped_after_seconds(pictures):
     sentence = await refusal(pictures, "a.jpg", endless_scans())
     assert sentence == "The picture cannot be decoded: it takes too much time."
-
-
-async def test_few_pictures_wait_and_the_next_is_told_so():
-    box = Sandbox(function="page_counters:sleep", limits=SandboxLimits(wall_s=1.0))
-    pictures, one = SentPictures(box, max_waiting=3), Attachment(name="a.png", data=picture())
-    waiting = [asyncio.create_task(pictures.check(one)) for _ in range(3)]
-    await asyncio.sleep(0)
-    with pytest.raises(ExecutionError, match="Too many pictures"):
-        await pictures.check(one)
-    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
-    assert {type(outcome) for outcome in outcomes} == {InvalidInput}
-    # It is looked at again.
-    assert "too much time" in await refusal(pictures, "a.png", picture())
-    pictures.close()
 
 
 async def test_a_machine_that_cannot_check_says_so(monkeypatch):

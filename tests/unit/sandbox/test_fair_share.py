@@ -1,0 +1,225 @@
+"""Slots that addresses share: who has used least is next, and who fills the queue is refused."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+
+from gateway.errors import ChecksFull, TooMuchUnpaid
+from gateway.sandbox.fair_share import FairShare, Shares
+from gateway.sandbox.meter import current_meter
+
+SHARES = Shares(
+    slots=2,
+    slots_per_address=1,
+    waiting=4,
+    waiting_per_address=2,
+    wait_s=60.0,
+    undisturbed_s=3.0,
+    budget_s=20.0,
+    regained=0.25,
+)
+
+
+class Clock:
+    """Seconds that a test puts forward."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Desk:
+    """Starts pieces of work and ends them when the test says so."""
+
+    def __init__(self, **changes) -> None:
+        self.clock = Clock()
+        self.share = FairShare(attrs.evolve(SHARES, **changes), now=self.clock)
+        self.at_work: list[str] = []
+        self._ends: dict[str, asyncio.Event] = {}
+        self._tasks: dict[str, asyncio.Task] = {}
+
+    async def begin(self, name: str, address: str | None = None) -> None:
+        """Ask for a slot under a name; the address is the name's first letter."""
+        self._ends[name] = asyncio.Event()
+        self._tasks[name] = asyncio.create_task(self._work(name, address or name[0]))
+        await settled()
+
+    async def _work(self, name: str, address: str) -> float:
+        async with self.share.turn(address):
+            self.at_work.append(name)
+            await self._ends[name].wait()
+            cpu_s = self._cost
+            current_meter().cpu_s += cpu_s
+        return cpu_s
+
+    _cost = 0.0
+
+    async def end(self, name: str, *, cpu_s: float = 0.0) -> None:
+        self._cost = cpu_s
+        self._ends[name].set()
+        await self._tasks[name]
+        await settled()
+
+    async def spend(self, address: str, cpu_s: float) -> None:
+        """Have an address use so much."""
+        await self.begin(f"{address} spends")
+        await self.end(f"{address} spends", cpu_s=cpu_s)
+        self.at_work.remove(f"{address} spends")
+
+    def error_of(self, name: str) -> BaseException | None:
+        task = self._tasks[name]
+        return task.exception() if task.done() else None
+
+    async def close(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def desk(**changes):
+    made = Desk(**changes)
+    yield made
+    await made.close()
+
+
+async def test_an_address_has_one_slot_however_much_it_asks_for():
+    async with desk() as work:
+        for name in ("a1", "a2", "a3", "b1"):
+            await work.begin(name)
+        assert work.at_work == ["a1", "b1"]
+        await work.end("a1")
+        assert work.at_work == ["a1", "b1", "a2"]
+
+
+async def test_who_has_used_least_is_next():
+    async with desk() as work:
+        for address, cpu_s in (("a", 1.5), ("b", 0.5), ("c", 1.0)):
+            await work.spend(address, cpu_s)
+        for name in ("x1", "y1", "a1", "c1", "b1"):
+            await work.begin(name)
+        for name in ("x1", "y1", "b1"):
+            await work.end(name)
+        assert work.at_work == ["x1", "y1", "b1", "c1", "a1"]
+
+
+async def test_addresses_that_have_used_much_leave_a_slot_to_others():
+    async with desk() as work:
+        for address in "abc":
+            await work.spend(address, 2.5)
+        for name in ("a1", "b1", "c1", "x1"):
+            await work.begin(name)
+        assert work.at_work == ["a1", "x1"]
+        await work.end("x1")
+        assert work.at_work == ["a1", "x1"]
+        await work.end("a1")
+        assert work.at_work == ["a1", "x1", "b1"]
+
+
+async def test_the_slowest_is_cut_for_who_has_used_less():
+    async with desk() as work:
+        await work.begin("a1")
+        work.clock.now = 1.0
+        await work.begin("b1")
+        await work.begin("x1")
+        assert work.at_work == ["a1", "b1"]
+        work.clock.now = 3.0
+        await work.begin("y1")
+        assert isinstance(work.error_of("a1"), ChecksFull)
+        assert work.at_work == ["a1", "b1", "x1"]
+        assert work.error_of("b1") is None
+
+
+async def test_a_waiting_turn_cuts_by_itself_when_the_work_is_old_enough():
+    async with desk(undisturbed_s=0.0) as work:
+        for name in ("a1", "b1"):
+            await work.begin(name)
+        work.clock.now = 0.5
+        await work.begin("x1")
+        assert work.at_work == ["a1", "b1", "x1"]
+        assert [isinstance(work.error_of(name), ChecksFull) for name in ("a1", "b1")].count(
+            True
+        ) == 1
+
+
+async def test_nobody_is_cut_for_who_has_used_more():
+    async with desk() as work:
+        await work.spend("x", 10.0)
+        for name in ("a1", "b1"):
+            await work.begin(name)
+        work.clock.now = 5.0
+        await work.begin("x1")
+        assert work.at_work == ["a1", "b1"]
+        assert work.error_of("a1") is work.error_of("b1") is None
+
+
+async def test_a_budget_that_is_spent_is_told_with_the_time_to_wait():
+    async with desk() as work:
+        await work.spend("a", 25.0)
+        await work.begin("a1")
+        error = work.error_of("a1")
+        assert isinstance(error, TooMuchUnpaid)
+        assert (error.status, error.retry_after_s) == (429, 20)
+        await work.begin("b1")
+        await work.end("b1")
+        work.clock.now = 20.0
+        await work.begin("a2")
+        assert work.at_work == ["b1", "a2"]
+
+
+async def test_who_fills_the_queue_is_refused_and_others_are_not():
+    async with desk() as work:
+        for name in ("a1", "b1", "a2", "a3", "b2"):
+            await work.begin(name)
+        await work.begin("a4")
+        assert isinstance(work.error_of("a4"), TooMuchUnpaid)
+        for name in ("c1", "d1"):
+            await work.begin(name)
+        # Five would wait: the last one of the address that waits for most makes way.
+        assert isinstance(work.error_of("a3"), ChecksFull)
+        assert [work.error_of(name) for name in ("a2", "b2", "c1", "d1")] == [None] * 4
+
+
+async def test_a_client_that_hangs_up_leaves_its_place():
+    async with desk() as work:
+        for name in ("a1", "b1", "c1", "d1"):
+            await work.begin(name)
+        for name in ("c1", "a1"):
+            work._tasks[name].cancel()
+        await settled()
+        assert work.at_work == ["a1", "b1", "d1"]
+
+
+async def test_who_waits_too_long_is_told_so():
+    async with desk(wait_s=0.0, waiting=4) as work:
+        for name in ("a1", "b1", "c1"):
+            await work.begin(name)
+        with pytest.raises(ChecksFull):
+            await work._tasks["c1"]
+
+
+async def test_without_a_queue_the_greedy_make_way_at_once():
+    changes = {"slots": 4, "slots_per_address": 2, "waiting": 0, "waiting_per_address": 0}
+    async with desk(**changes) as work:
+        for name in ("a1", "a2", "b1", "b2"):
+            await work.begin(name)
+        work.clock.now = 1.0
+        await work.begin("a3")
+        assert isinstance(work.error_of("a3"), TooMuchUnpaid)
+        await work.begin("c1")
+        assert "c1" in work.at_work
+        cut = [name for name in ("a1", "a2", "b1", "b2") if work.error_of(name) is not None]
+        assert len(cut) == 1
+        # Now three addresses have one or two slots each, and nobody's work is old.
+        await work.begin("d1")
+        await work.begin("e1")
+        assert "d1" in work.at_work
+        assert isinstance(work.error_of("e1"), ChecksFull)
