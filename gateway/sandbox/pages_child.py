@@ -8,19 +8,16 @@ import io
 import struct
 from typing import Any
 
-import pdf_inspector
 import pikepdf
 
 from gateway.sandbox.errors import SandboxRefusal
 from gateway.sandbox.slides_child import count_slides
 
 _HEADER = b"%PDF-"
-_DAMAGED = "The PDF is damaged or incomplete: it cannot be read."
 _AMBIGUOUS = (
     "The PDF is damaged or incomplete: its pages cannot be counted for certain. Open it in another "
     "program and save it again."
 )
-_ENCRYPTED = "The PDF is encrypted: save it without a password."
 # Page trees of ordinary files have fewer than ten levels.
 _MAX_LEVELS = 200
 # qpdf's number of what is no object of its own but a part of another.
@@ -41,28 +38,7 @@ def count(kind: str, data: bytes) -> bytes:
 
 
 def _count_pdf_pages(data: bytes) -> int:
-    """Return the larger number of two readers; neither trusts the number that the file claims."""
-    pages = max(_count_by_inspector(data), _count_by_qpdf(data))
-    if pages == 0:
-        raise SandboxRefusal("The PDF is damaged or incomplete: it holds no pages.")
-    return pages
-
-
-def _count_by_inspector(data: bytes) -> int:
-    """Return the pages that differ from each other: it reads each object of the tree once."""
-    try:
-        pages: int = pdf_inspector.classify_pdf_bytes(data).page_count
-    except MemoryError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - a panic in Rust is not an Exception
-        if "encrypt" in str(error).lower() or "password" in str(error).lower():
-            raise SandboxRefusal(_ENCRYPTED) from None
-        raise SandboxRefusal(_DAMAGED) from None
-    return pages
-
-
-def _count_by_qpdf(data: bytes) -> int:
-    """Return the entries of the page tree, each as often as it is named.
+    """Return the entries of the page tree, each as often as it is named; no page is read.
 
     Refuses what a reader has to repair or guess, because each reader guesses differently: a table
     of objects that is wrong, offsets that count from elsewhere than the file's first byte, a key
@@ -77,11 +53,13 @@ def _count_by_qpdf(data: bytes) -> int:
     except (SandboxRefusal, MemoryError):
         raise
     except pikepdf.PasswordError:
-        raise SandboxRefusal(_ENCRYPTED) from None
+        raise SandboxRefusal("The PDF is encrypted: save it without a password.") from None
     except Exception:  # noqa: BLE001 - a value of another kind than expected may raise anything
         raise SandboxRefusal(_AMBIGUOUS) from None
     if doubts:
         raise SandboxRefusal(_AMBIGUOUS)
+    if pages == 0:
+        raise SandboxRefusal("The PDF is damaged or incomplete: it holds no pages.")
     return pages
 
 

@@ -136,6 +136,13 @@ async def test_nodes_that_multiply_are_counted_without_walking_each_way(pages):
     assert await charged_pages(pages, "a.pdf", pdf_of(*tree)) == 2**29
 
 
+async def test_a_list_without_end_ends_within_the_limits_and_the_next_is_counted(pages):
+    endless = pdf_of(CATALOG, root("[" + "3 0 R " * 1_200_000 + "]", 1), PAGE)
+    with pytest.raises(InvalidInput, match="takes too much time"):
+        await pages.count(Attachment(name="a.pdf", data=endless))
+    assert await charged_pages(pages, "a.pdf", pdf_of(CATALOG, root("[3 0 R]", 1), PAGE)) == 1
+
+
 async def test_a_pdf_in_another_file_is_not_taken_for_that_file(pages):
     frame = b"II*\0" + bytes([8, 0, 0, 0]) + bytes(6)
     inner = pdf_of(CATALOG, root("[" + "3 0 R " * 30 + "]", 30), PAGE)

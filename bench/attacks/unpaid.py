@@ -1,0 +1,224 @@
+"""Files that cost much to check, or hide pages from the price, sent by clients that do not pay."""
+
+import base64
+import contextlib
+import http.client
+import importlib
+import io
+import json
+import statistics
+import sys
+import threading
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from PIL import Image
+from place import folder
+from processes import gateway_process, stub_chain
+from tree import HERE, Tree
+
+from gateway.demo.sample import sample_pdf
+
+# The tests' hostile files.
+sys.path[:0] = [str(HERE.root / part) for part in ("tests/proof/providers", "tests/proof/sandbox")]
+pdf, hidden = map(importlib.import_module, ("documents_pdf", "test_hidden_pages"))
+
+Row = tuple[str, str, str]
+_ADDRESS = "X-Real-IP"
+_ATTACKERS = ("198.51.100.1", "198.51.100.2", "198.51.100.3")
+# Requests that each attacker has open at a time.
+_OPEN = 4
+_ATTACK_S = 25.0
+_WITHOUT_ATTACK_S = 5.0
+_PAUSE_S = 0.25
+_SETTINGS = {
+    "limit_x402": "60/60s",
+    "client_ip_header": _ADDRESS,
+    "sandbox": "true",
+    "azure_documents_endpoint": "https://nobody.cognitiveservices.azure.com",
+    "azure_documents_key": "none",
+}
+
+
+def rows(tree: Tree) -> Iterator[Row]:
+    """Attack the gateway of a checkout."""
+    with contextlib.ExitStack() as stack:
+        data = Path(stack.enter_context(folder()))
+        rpc_url = stack.enter_context(stub_chain())
+        # On any core, as children run on those that the gateway may use.
+        running = gateway_process(data, rpc_url, tree=tree, core=None, **_SETTINGS)
+        port, _ = stack.enter_context(running)
+        yield from _page_rows(port)
+        yield from _waiting_rows(port)
+
+
+# -- point 6
+
+
+def _page_rows(port: int) -> Iterator[Row]:
+    """Ask for the price of documents by Azure, which bills a cent a page."""
+    # Up to the 100 pages that the endpoint takes.
+    kids = "[" + "3 0 R " * 90 + "]"
+    one_page = hidden.pdf_of(hidden.CATALOG, hidden.root(kids, 90), hidden.PAGE)
+    few = hidden.relationships("".join(hidden.relationship(at) for at in range(90)))
+    unlisted = hidden.presentation("")
+    links = {
+        "a PDF that names one page 90 times": ("a.pdf", one_page),
+        "a PDF of seven pages named 12 times": (
+            "a.pdf",
+            hidden.REPEATED["seven pages twelve times"][0],
+        ),
+        "a .pptx with 90 slides behind a character entity": (
+            "a.pptx",
+            hidden.zipped(hidden.deck(listed=unlisted, links=few.replace("/slide", "/&#115;lide"))),
+        ),
+        "a .pptx with 90 slides linked in UTF-16": (
+            "a.pptx",
+            hidden.zipped(
+                hidden.deck(
+                    listed=unlisted,
+                    links=few.replace("?>", ' encoding="UTF-16"?>').encode("utf-16"),
+                )
+            ),
+        ),
+    }
+    for tried, (name, data) in links.items():
+        status, answer = _ask(port, "azure-documents", name, data, "203.0.113.1")
+        if status == http.client.PAYMENT_REQUIRED:
+            price = int(answer["accepts"][0]["maxAmountRequired"]) / 10**6
+            yield "6", tried, f"sold for {price:.2f} USDC; the vendor bills about 0.90 USD"
+        else:
+            yield "6", tried, f"{status}: {answer.get('error', '')[:60]}"
+
+
+# -- point 5
+
+
+def _waiting_rows(port: int) -> Iterator[Row]:
+    attacks = {
+        "a 5 s JPEG": ("sandbox-image-edit", "a.jpg", _slow_picture()),
+        "a 10 s PDF": ("document-parser", "a.pdf", _slow_pdf()),
+    }
+    honest = {
+        "price of a document": lambda at: _price(port, at),
+        "direct purchase to its text": lambda at: _purchase(port, at),
+    }
+    for who, ask in honest.items():
+        yield "5", f"{who}, no attack", _measured(ask, _WITHOUT_ATTACK_S)
+    for what, (slug, name, data) in attacks.items():
+        for who, ask in honest.items():
+            with _attack(port, slug, name, data) as statuses:
+                measured = _measured(ask, _ATTACK_S)
+            tried = f"{who}, while three addresses send {what} ({len(data) // 1000} KB)"
+            yield "5", tried, f"{measured}; attackers got {_shown(statuses)}"
+            # The children of the attack end.
+            time.sleep(12)
+
+
+def _slow_picture() -> bytes:
+    """Return a small JPEG of many empty scans."""
+    file = io.BytesIO()
+    Image.new("L", (5000, 5000)).convert("RGB").save(file, "JPEG", progressive=True, quality=5)
+    data = file.getvalue()
+    start = data.rindex(b"\xff\xda")
+    return data[:-2] + data[start:-2] * 300 + data[-2:]
+
+
+def _slow_pdf() -> bytes:
+    """Return a small PDF whose text operators take the parser long."""
+    content = zlib.compress(b"BT /F1 9 Tf (x) Tj ET " * 250_000, 9)
+    return pdf.write_contents([content] * 40)
+
+
+@contextlib.contextmanager
+def _attack(port: int, slug: str, name: str, data: bytes) -> Iterator[Counter[int]]:
+    """Have each attacker send the file without end within the block; gives what was answered."""
+    statuses, over = Counter[int](), threading.Event()
+
+    def send(address: str) -> None:
+        while not over.is_set():
+            status, _ = _ask(port, slug, name, data, address)
+            statuses[status] += 1
+            # A client that is refused does not wait either.
+            over.wait(0.05)
+
+    threads = [
+        threading.Thread(target=send, args=(address,), daemon=True)
+        for address in _ATTACKERS
+        for _ in range(_OPEN)
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    yield statuses
+    over.set()
+
+
+def _measured(ask: Callable[[int], bool], seconds: float) -> str:
+    took, failed, until, number = [], 0, time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        began, number = time.monotonic(), number + 1
+        if ask(number):
+            took.append(time.monotonic() - began)
+        else:
+            failed += 1
+        time.sleep(_PAUSE_S)
+    if not took:
+        return f"all of {failed} failed"
+    worst = f"p50 {statistics.median(took):.2f} s, longest {max(took):.1f} s"
+    return f"{worst}, {failed} of {failed + len(took)} failed"
+
+
+def _shown(statuses: Counter[int]) -> str:
+    return ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items())) or "none"
+
+
+def _price(port: int, number: int) -> bool:
+    status, _ = _ask(port, "document-parser", "a.pdf", sample_pdf(), f"203.0.113.{number % 250}")
+    return status == http.client.PAYMENT_REQUIRED
+
+
+_bought = iter(range(1, 10**6))
+
+
+def _purchase(port: int, number: int) -> bool:
+    """Buy with a transfer, and wait for the text."""
+    body = _file("a.pdf", sample_pdf())
+    body |= {"slug": "document-parser", "txHash": f"0x{next(_bought):064x}"}
+    address = f"203.0.113.{number % 250}"
+    status, sold = _post(port, "/api/proxy-generate", body, address)
+    if status != http.client.OK:
+        return False
+    task = _get(port, f"{sold['statusUrl']}?wait=60", address)
+    return task.get("status") == "completed"
+
+
+def _ask(port: int, slug: str, name: str, data: bytes, address: str) -> tuple[int, dict]:
+    prompt = {"prompt": "snow"} if slug == "sandbox-image-edit" else {}
+    return _post(port, f"/api/x402/{slug}?x402Version=1", _file(name, data) | prompt, address)
+
+
+def _file(name: str, data: bytes) -> dict[str, str]:
+    return {"fileBase64": base64.b64encode(data).decode(), "fileName": name}
+
+
+def _post(port: int, path: str, body: dict, address: str) -> tuple[int, dict]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
+    with contextlib.closing(connection):
+        headers = {"Content-Type": "application/json", _ADDRESS: address}
+        try:
+            connection.request("POST", path, json.dumps(body), headers)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        except (OSError, http.client.HTTPException):
+            return 0, {}
+
+
+def _get(port: int, path: str, address: str) -> dict:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
+    with contextlib.closing(connection):
+        connection.request("GET", path, headers={_ADDRESS: address})
+        return json.loads(connection.getresponse().read())
