@@ -27,7 +27,8 @@ class SandboxLimits:
     time."""
 
     children: int = attrs.field(default=2, validator=attrs.validators.gt(0))
-    """Children at once; further calls wait for their turn."""
+    """Children at once; further calls wait for their turn. Checks before a payment have as many of
+    their own, so that no paid call waits for them."""
 
     answer_bytes: int = attrs.field(default=64_000_000, validator=attrs.validators.gt(0))
     """Bytes of one answer."""

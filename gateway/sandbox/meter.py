@@ -1,4 +1,4 @@
-"""Adds up the processor time of sandboxed calls, for who is to be charged for it."""
+"""Adds up the processor time of sandboxed calls before a payment, for who caused them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,10 @@ _current: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 @contextmanager
 def metered(meter: Meter) -> Iterator[None]:
-    """Charge a meter for each sandboxed call within the block, in tasks that it starts as well."""
+    """Charge a meter for each sandboxed call within the block, in tasks that it starts as well.
+
+    Such a call is work before a payment; see `SandboxLimits.children`.
+    """
     token = _current.set(meter)
     try:
         yield
@@ -28,5 +31,5 @@ def metered(meter: Meter) -> Iterator[None]:
 
 
 def current_meter() -> Meter | None:
-    """Return what the present call is charged to; None outside of `metered`."""
+    """Return what the present call is charged to; None for paid work."""
     return _current.get()

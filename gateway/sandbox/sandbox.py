@@ -50,6 +50,10 @@ class Sandbox:
     _free: asyncio.Semaphore = attrs.field(
         default=attrs.Factory(_limit_children, takes_self=True), init=False
     )
+    # For calls before a payment, so that paid ones never wait for them.
+    _free_unpaid: asyncio.Semaphore = attrs.field(
+        default=attrs.Factory(_limit_children, takes_self=True), init=False
+    )
 
     async def call(self, *arguments: bytes | str) -> bytes:
         """Call the function in a new child and return its result; cancelling kills the child.
@@ -61,7 +65,7 @@ class Sandbox:
 
     async def call_parts(self, *arguments: bytes | str) -> tuple[bytes, ...]:
         """Do the same for a function that returns a list of `bytes`; no large part is copied."""
-        async with self._free:
+        async with self._free if current_meter() is None else self._free_unpaid:
             try:
                 return await self._call_once(arguments)
             except ConnectionError:

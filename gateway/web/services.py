@@ -40,7 +40,7 @@ CHECKS = Shares(
     slots_per_address=1,
     # Each waits with a file of up to 7.5 MB.
     waiting=16,
-    waiting_per_address=4,
+    waiting_per_address=8,
     # Shorter than `Timing.validation_s`, which also has the check in it.
     wait_s=15.0,
     # An ordinary file takes half a second, and the largest picture 1.5 s.

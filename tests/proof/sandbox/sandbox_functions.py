@@ -57,6 +57,10 @@ def sleep_on(data: bytes) -> bytes:
     return sleep()
 
 
+def sleep_unless(word: str) -> bytes:
+    return word.encode() or sleep()
+
+
 def work_a_while(cpu_s: str) -> bytes:
     while time.process_time() < float(cpu_s):
         zlib.crc32(b"x" * 1_000_000)

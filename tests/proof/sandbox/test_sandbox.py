@@ -49,6 +49,17 @@ async def test_parts_come_back_as_they_are(sandbox):
     assert await sandbox("parts").call("3") == b"xxx"
 
 
+async def test_a_paid_call_waits_for_no_unpaid_one(sandbox):
+    box = sandbox("sleep_unless", children=1)
+    with metered(Meter()):
+        unpaid = [asyncio.create_task(box.call("")) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert await box.call("paid") == b"paid"
+    assert not any(task.done() for task in unpaid)
+    for task in unpaid:
+        task.cancel()
+
+
 @linux
 async def test_processor_time_is_charged_however_a_call_ends(sandbox):
     with metered(answered := Meter()):
