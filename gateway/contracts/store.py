@@ -215,7 +215,14 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
 
     # -- tasks
     async def task(self, task_id: str) -> Task | None:
-        """Return a task, or None."""
+        """Return a task, or None; of a long text its result has only the description."""
+        ...
+
+    async def text_part(self, task_id: str, number: int) -> bytes | None:
+        """Return a part of a task's long text, from 0: JSON without its quotes, in UTF-8.
+
+        A part is at most 200 KB. Returns None for a part that there is not.
+        """
         ...
 
     async def recent_tasks(

@@ -73,11 +73,26 @@ class StoredOutput:
 
 
 @attrs.frozen(kw_only=True)
+class LongText:
+    """What a task's row holds of a text that is stored apart from it."""
+
+    # `Store.text_part` returns each.
+    parts: int
+
+    # Of all parts together.
+    json_bytes: int
+    chars: int
+
+
+@attrs.frozen(kw_only=True)
 class StoredResult:
     """The result that a completed task shows."""
 
     outputs: tuple[StoredOutput, ...] = ()
+
+    # Of a task that the store returns, it is None where `long_text` describes it.
     text: str | None = attrs.field(default=None, repr=False)
+    long_text: LongText | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -17,6 +17,7 @@ from gateway.domain import (
     Flow,
     GenerationRequest,
     Handle,
+    LongText,
     Payment,
     PaymentState,
     Refund,
@@ -154,7 +155,9 @@ def _read_result(text: str) -> StoredResult:
         # Python's own JSON has more than the standard: half of an emoji, NaN.
         facts = json.loads(text)
     outputs = tuple([_make_output(output) for output in facts.get("outputs", ())])
-    return StoredResult(outputs=outputs, text=facts.get("text"))
+    described = facts.get("long_text")
+    long_text = LongText(**described) if described is not None else None
+    return StoredResult(outputs=outputs, text=facts.get("text"), long_text=long_text)
 
 
 def _make_output(facts: dict[str, Any]) -> StoredOutput:

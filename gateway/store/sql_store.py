@@ -23,7 +23,7 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.store import batches, claims, meta, mined, nonces, payments, tasks
+from gateway.store import batches, claims, meta, mined, nonces, payments, tasks, texts
 from gateway.store.method_payments import SqlMethodPayments
 from gateway.store.nodes import OneNode, SqlNodes
 from gateway.store.operators import SqlOperators
@@ -209,6 +209,9 @@ class SqlStore(ABC):
 
     async def task(self, task_id: str) -> Task | None:
         return await self._find_task(_BY_ID, task_id)
+
+    async def text_part(self, task_id: str, number: int) -> bytes | None:
+        return await self._read(texts.read_part, task_id, number)
 
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,16 +25,36 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @attrs.frozen
+class Pieces:
+    """A long body: its size, and a function that yields it."""
+
+    size: int
+    read: Callable[[], AsyncGenerator[bytes, None]]
+
+
+@attrs.frozen
 class Answer:
     """An answer without the headers that every answer carries; `gateway.web.headers` adds them."""
 
     status: int
     body: bytes
     headers: Mapping[str, str]
+    # A body that is sent in pieces, in place of `body`.
+    pieces: Pieces | None = None
 
-    def to_response(self) -> Response:
-        """Return the answer as Quart takes it."""
-        return Response(self.body, self.status, dict(self.headers))
+    @property
+    def size(self) -> int:
+        """The bytes of the body."""
+        return len(self.body) if self.pieces is None else self.pieces.size
+
+    def to_response(self, method: str = "GET") -> Response:
+        """Return the answer as Quart takes it; for HEAD no piece is made."""
+        if self.pieces is None:
+            return Response(self.body, self.status, dict(self.headers))
+        body = self.pieces.read() if method != "HEAD" else b""
+        response = Response(body, self.status, dict(self.headers))
+        response.content_length = self.pieces.size
+        return response
 
 
 def json_answer(
@@ -57,9 +77,9 @@ async def send_answer(
     `own` are further headers that no other answer has, `standing` those that many have.
     """
     first = tuple(answer.headers.items())
-    own = [("Content-Length", str(len(answer.body))), *own]
+    own = [("Content-Length", str(answer.size)), *own]
     write_whole = scope.get("extensions", {}).get(WHOLE_ANSWER)
-    if write_whole:
+    if write_whole and answer.pieces is None:
         lines = b"".join((_kept_lines(first), _header_lines(own), _kept_lines(standing)))
         if write_whole(answer.status, lines, answer.body):
             return
@@ -70,7 +90,7 @@ async def send_answer(
             (name.lower().encode(), value.encode()) for name, value in (*first, *own, *standing)
         ],
     }
-    sending = EagerStart(_send_both(start, answer.body, send))
+    sending = EagerStart(_send_all(start, answer, send))
     # As Quart does, for a client that does not read.
     if not sending.is_done:
         with contextlib.suppress(TimeoutError):
@@ -95,6 +115,10 @@ def _header_lines(headers: Sequence[_Header]) -> bytes:
 _kept_lines = functools.lru_cache(maxsize=128)(_header_lines)
 
 
-async def _send_both(start: dict[str, Any], body: bytes, send: Send) -> None:
+async def _send_all(start: dict[str, Any], answer: Answer, send: Send) -> None:
     await send(start)
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    if answer.pieces is not None:
+        async with contextlib.aclosing(answer.pieces.read()) as pieces:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": answer.body, "more_body": False})

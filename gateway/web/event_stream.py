@@ -15,8 +15,8 @@ from quart.asgi import ASGIHTTPConnection
 from gateway.domain import Task
 from gateway.errors import TooManyStreams
 from gateway.tasks.notifications import seconds_to_look
-from gateway.web import wire
 from gateway.web.connection_limits import IDLE_S
+from gateway.web.long_texts import ShownTask
 from gateway.web.services import Services
 
 EVENT_STREAM = "text/event-stream"
@@ -29,8 +29,8 @@ _HELD = "gateway.held"
 
 Find = Callable[[Services, str], Awaitable[Task]]
 """Returns a task by its id; raises `NotFound`."""
-Show = Callable[[Services, Task], Awaitable[dict[str, Any]]]
-"""Returns the body that shows a task."""
+Show = Callable[[Services, Task], Awaitable[ShownTask]]
+"""Returns the JSON that shows a task."""
 
 
 class EventConnection(ASGIHTTPConnection):
@@ -144,7 +144,9 @@ async def _stream_task(
             task = await find(gateway, task_id)
             if task != shown:
                 shown, number = task, number + 1
-                yield _write_event(number, await show(gateway, task))
+                event = _as_event(number, await show(gateway, task))
+                async for piece in event.pieces(gateway.long_texts):
+                    yield piece
                 comment_at = now() + timing.stream_quiet_s
             elif now() >= comment_at:
                 yield _COMMENT
@@ -155,6 +157,6 @@ async def _stream_task(
             await subscription.wait(max(min(pauses), 0.0))
 
 
-def _write_event(number: int, body: dict[str, Any]) -> bytes:
+def _as_event(number: int, shown: ShownTask) -> ShownTask:
     """Return one event; its data is one line, because JSON escapes line breaks."""
-    return f"id: {number}\nevent: task\ndata: {wire.dumps(body)}\n\n".encode()
+    return shown.within(f"id: {number}\nevent: task\ndata: ".encode(), b"\n\n")

@@ -29,6 +29,7 @@ from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
 from gateway.web.leadership import Leadership
+from gateway.web.long_texts import LongTexts
 from gateway.web.mcp import McpDoor
 from gateway.web.mcp.linked_files import LinkedFiles
 from gateway.web.readiness import KEPT_S, Check, Readiness
@@ -154,6 +155,12 @@ class Services:
     now: Clock
     # The checks of files before their payment.
     checks: FairShare = attrs.field(factory=lambda: FairShare(CHECKS))
+    long_texts: LongTexts = attrs.field(init=False)
+
+    @long_texts.default
+    def _make_long_texts(self) -> LongTexts:
+        return LongTexts(self.store)
+
     pages: Pages = attrs.field(factory=Pages)
     sent_pictures: SentPictures = attrs.field(factory=SentPictures)
     # Set once the first answer has been sent.

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -182,6 +183,15 @@ class GatewayUnderTest:
         if task is None:
             raise LookupError(task_id)
         return task
+
+    async def text_of(self, task: Task) -> str:
+        """Return the text of a task's result, however long it is; empty without text."""
+        result = task.result
+        if result is None or result.long_text is None:
+            return (result.text if result is not None else None) or ""
+        numbers = range(result.long_text.parts)
+        parts = [await self.store.text_part(task.id, number) or b"" for number in numbers]
+        return str(json.loads(b'"%b"' % b"".join(parts)))
 
     async def wait_for_end(self, task_id: str) -> Task:
         """Return a task once it is done; the clock is put forward over every wait."""

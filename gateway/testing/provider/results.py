@@ -38,7 +38,7 @@ class ResultScenes:
         assert task.attempt == 1, (
             f"The task took {task.attempt} attempts against an API that works."
         )
-        _check_result(gateway, task)
+        await _check_result(gateway, task)
         if gateway.server is not None:
             check_submits(gateway.server, 1, advice="One generation is one submit.")
 
@@ -153,12 +153,12 @@ def _check_format(kept: str, wanted: str) -> None:
     )
 
 
-def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
+async def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
     assert task.result is not None
     if gateway.sold.endpoint.extracts_data:
-        _check_extracted(gateway, task)
+        await _check_extracted(gateway, task)
     elif gateway.sold.endpoint.capability == DOCUMENT_PARSING:
-        text = task.result.text or ""
+        text = await gateway.text_of(task)
         assert text, "A document became no text: return it as `Result(text=…)`."
         assert gateway.server is None or MARKDOWN in text, (
             "The text is not what the API answered: is `ask.made.markdown` in your `made`?"
@@ -168,13 +168,13 @@ def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
         _check_format(kept.media_type, gateway.sold.endpoint.output_format.default or "png")
 
 
-def _check_extracted(gateway: GatewayUnderTest, task: Task) -> None:
+async def _check_extracted(gateway: GatewayUnderTest, task: Task) -> None:
     assert task.result is not None
     (kept,) = task.result.outputs
     assert kept.media_type == "application/json", (
         f"The data became {kept.media_type}: return the JSON as `Result(text=…)`."
     )
-    found = json.loads(task.result.text or "")
+    found = json.loads(await gateway.text_of(task))
     length = json.dumps(EXTRACTED["length"])
     assert gateway.server is None or length in json.dumps(found), (
         "The JSON is not what the API answered: is `ask.made.extracted` in your `made`?"

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 
 import attrs
 import pytest
@@ -103,6 +104,26 @@ class WorkingContract(JobsContract):
         assert (task.status, task.result, task.is_done) == (TaskStatus.COMPLETED, RESULT, True)
         assert (task.completed_at, task.expires_at) == (NOW + 1, NOW + 99)
         assert (task.refund, task.payment.state) == (None, PaymentState.SETTLED)
+
+    async def test_a_long_text_lies_apart_from_the_row(self, store: Store) -> None:
+        lease = await leased(store)
+        text = 'a"\n\0é😀' * 20_000
+        result = attrs.evolve(RESULT, text=text)
+        assert await store.queue.complete(lease, result, expires_at=NOW + 99, now=NOW + 1)
+        task = await known(store, lease.task_id)
+        assert task.result is not None
+        described = task.result.long_text
+        assert described is not None
+        assert (task.result.outputs, task.result.text) == (RESULT.outputs, None)
+        parts = [
+            await store.text_part(lease.task_id, number) or b"" for number in range(described.parts)
+        ]
+        assert json.loads(b'"%b"' % b"".join(parts)) == text
+        assert (described.chars, described.json_bytes) == (len(text), sum(map(len, parts)))
+        assert max(map(len, parts)) <= 200_000
+        assert await store.text_part(lease.task_id, described.parts) is None
+        # An attempt that lost its lease leaves nothing.
+        assert not await store.queue.complete(lease, result, expires_at=NOW + 99, now=NOW + 2)
 
     async def test_a_failure_is_money_owed(self, store: Store) -> None:
         await store.accept_direct(new_task(), tx_hash(1), [transfer(units=30_000)], None)

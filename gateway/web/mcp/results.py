@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from gateway.contracts import OutputStoreUnavailable
-from gateway.domain import StoredOutput, Task
+from gateway.domain import StoredOutput, StoredResult, Task
 from gateway.web import wire
 from gateway.web.error_answers import answer_error
 from gateway.web.mcp.tools import GET_TASK
@@ -34,8 +34,9 @@ async def show_task(
     body = wire.task(task, network=gateway.settings.network, links=links)
     content = [_text(_write_without_text(body))]
     if task.result is not None:
-        content += _write_text(task.result.text, links)
-        body["result"]["text"] = (task.result.text or "")[:_MAX_TEXT_CHARS] or None
+        text = await gateway.long_texts.first_chars(task)
+        content += _write_text(text, _count_chars(task.result), links)
+        body["result"]["text"] = (text or "")[:_MAX_TEXT_CHARS] or None
         content += await _write_outputs(gateway, task.result.outputs, links, admit_pictures)
     elif not task.is_done:
         content.append(_text(_say_how_to_wait(task)))
@@ -48,16 +49,20 @@ def _write_without_text(body: dict[str, Any]) -> str:
     return wire.dumps(body if result is None else body | {"result": {**result, "text": None}})
 
 
-def _write_text(text: str | None, links: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a document's Markdown or JSON, and where to read on if it is cut."""
+def _count_chars(result: StoredResult) -> int:
+    return result.long_text.chars if result.long_text is not None else len(result.text or "")
+
+
+def _write_text(text: str | None, chars: int, links: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a document's Markdown or JSON, and where to read on if `chars` are more."""
     if text is None:
         return []
     content = [_text(text[:_MAX_TEXT_CHARS])]
-    if len(text) > _MAX_TEXT_CHARS:
+    if chars > _MAX_TEXT_CHARS:
         # The outputs' last one is the text itself.
         rest = f" All of it: {links[-1]}" if links else ""
         content.append(
-            _text(f"These are the first {_MAX_TEXT_CHARS:,} of {len(text):,} characters.{rest}")
+            _text(f"These are the first {_MAX_TEXT_CHARS:,} of {chars:,} characters.{rest}")
         )
     return content
 

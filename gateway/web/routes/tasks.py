@@ -9,8 +9,9 @@ from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
 from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
-from gateway.web.answers import NOT_STORED, Answer, json_answer
+from gateway.web.answers import JSON, NOT_STORED, Answer, Pieces
 from gateway.web.event_stream import answer_stream, wants_events
+from gateway.web.long_texts import ShownTask
 from gateway.web.rate_limits import address, limited
 from gateway.web.services import Services, services
 
@@ -20,6 +21,7 @@ TASK_RULE = "/api/task/<task_id>"
 TASK_LIMIT = "task"
 _MAX_WAIT_S = 30.0
 _MAX_ID_CHARS = 64
+_HEADERS = JSON | NOT_STORED
 
 
 @blueprint.get(TASK_RULE)
@@ -28,8 +30,11 @@ async def show_task(task_id: str) -> Response:
     """Show a task; with `?wait=N` once it is done, or after N seconds; or stream its changes."""
     wait_s = read_wait_s(request.args.get("wait", "0"))
     if wants_events(request):
-        return await answer_stream(services(), request, address(), task_id, _find_task, show_body)
-    return (await answer_task(services(), task_id, wait_s, address())).to_response()
+        return await answer_stream(
+            services(), request, address(), task_id, _find_task, _encode_task
+        )
+    answer = await answer_task(services(), task_id, wait_s, address())
+    return answer.to_response(request.method)
 
 
 async def answer_task(gateway: Services, task_id: str, wait_s: float, client: str) -> Answer:
@@ -39,7 +44,11 @@ async def answer_task(gateway: Services, task_id: str, wait_s: float, client: st
     the answer comes at once. Raises `NotFound` for an unknown id.
     """
     task = await _look(gateway, task_id, wait_s, client)
-    return json_answer(await show_body(gateway, task), headers=NOT_STORED)
+    shown = (await _encode_task(gateway, task)).within(b"", b"\n")
+    if shown.text is None:
+        return Answer(200, shown.before, _HEADERS)
+    pieces = Pieces(shown.size, lambda: shown.pieces(gateway.long_texts))
+    return Answer(200, b"", _HEADERS, pieces)
 
 
 async def look_at_task(
@@ -59,17 +68,31 @@ async def _look(gateway: Services, task_id: str, wait_s: float, client: str) -> 
     return task
 
 
-async def show_body(gateway: Services, task: Task) -> dict[str, Any]:
-    """Return the body that shows a task, with fresh links to its outputs."""
+async def _encode_task(gateway: Services, task: Task) -> ShownTask:
+    """Return the JSON that shows a task."""
+    body = await _show_body(gateway, task)
+    text = task.result.long_text if task.result is not None else None
+    if text is None:
+        return ShownTask(task.id, wire.encode(body))
+    before, after = wire.encode_around_text(body)
+    return ShownTask(task.id, before, text, after)
+
+
+async def _show_body(gateway: Services, task: Task) -> dict[str, Any]:
+    """Return the body that shows a task without a long text, with fresh links to its outputs."""
     links = await _make_links(gateway, task)
     return wire.task(task, network=gateway.settings.network, links=links)
 
 
 async def render_event(gateway: Services, event: WebhookEvent, task: Task) -> bytes:
-    """Return the body of a webhook, with the task as it is now."""
-    status_url = f"{gateway.settings.base_url}/api/task/{task.id}"
-    shown = await show_body(gateway, task)
-    return wire.event(event.type, event.at, shown, status_url=status_url)
+    """Return the body of a webhook, with the task as it is now, but without a long text."""
+    return wire.event(
+        event.type,
+        event.at,
+        await _show_body(gateway, task),
+        status_url=f"{gateway.settings.base_url}/api/task/{task.id}",
+        is_cut=task.result is not None and task.result.long_text is not None,
+    )
 
 
 async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task:

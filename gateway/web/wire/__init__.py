@@ -4,7 +4,17 @@ Names in camelCase and amounts as floats belong here. Rules about a payment do n
 `gateway.payments`.
 """
 
-from gateway.web.wire.answers import POLL_S, decimal, dumps, encode, event, number, started, task
+from gateway.web.wire.answers import (
+    POLL_S,
+    decimal,
+    dumps,
+    encode,
+    encode_around_text,
+    event,
+    number,
+    started,
+    task,
+)
 from gateway.web.wire.bodies import (
     Body,
     DirectBody,
@@ -34,6 +44,7 @@ __all__ = [
     "decimal",
     "dumps",
     "encode",
+    "encode_around_text",
     "error_schema",
     "event",
     "has_too_many_brackets",

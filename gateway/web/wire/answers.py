@@ -91,19 +91,19 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def event(kind: str, at: float, shown_task: Mapping[str, Any], *, status_url: str) -> bytes:
+def event(
+    kind: str, at: float, shown_task: Mapping[str, Any], *, status_url: str, is_cut: bool
+) -> bytes:
     """Return the body of a webhook, of 64 KB at most; `at` is in Unix seconds.
 
     A larger result is left out, first its text and then its outputs: `status_url` shows all of it.
+    `is_cut` says that `shown_task` has no text because the text is long.
     """
-    result = shown_task["result"] or {}
     body = {"type": kind, "timestamp": _write_time(at), "data": shown_task}
-    # A long text is not even written: it would take the event loop's time.
-    if len(result.get("text") or "") <= MAX_EVENT_BYTES:
-        written = encode(body)
-        if len(written) <= MAX_EVENT_BYTES:
-            return written
-    for outputs in (result["outputs"], ()):
+    written = encode(body)
+    if len(written) <= MAX_EVENT_BYTES and not is_cut:
+        return written
+    for outputs in ((shown_task["result"] or {})["outputs"], ()):
         short = {"outputs": outputs, "text": None, "omitted": True}
         written = encode(body | {"data": {**shown_task, "result": short, "statusUrl": status_url}})
         if len(written) <= MAX_EVENT_BYTES:
@@ -157,6 +157,14 @@ def _write_time(at: float | None) -> str | None:
     if at is None:
         return None
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def encode_around_text(body: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """Return a task's compact JSON before and after its result's text, with the text's quotes."""
+    # JSON escapes control characters, so this one is nowhere else.
+    result = body["result"] | {"text": msgspec.Raw(b'"\0"')}
+    before, after = encode({**body, "result": result}).split(b"\0")
+    return before, after
 
 
 def dumps(body: Mapping[str, Any]) -> str:

@@ -1,0 +1,47 @@
+"""Long texts of results: rows of their own, as JSON holds them, so that a poll reads none.
+
+A client gets such a text part by part (`web/long_texts.py`).
+"""
+
+from collections.abc import Iterator
+
+import attrs
+import msgspec
+
+from gateway.domain import LongText, StoredResult
+from gateway.store.sql import Connection
+
+# Of a part. A text of at most one part stays in the task's row: reading and writing it takes some
+# 50 µs. A part takes up to 196,608 bytes, as JSON writes a control character in six.
+PART_CHARS = 32_768
+
+
+def shorten(result: StoredResult) -> StoredResult:
+    """Return a result as the task's row holds it: a long text is only described."""
+    text = result.text
+    if text is None or len(text) <= PART_CHARS:
+        return result
+    sizes = [len(part) for part in _split(text)]
+    described = LongText(parts=len(sizes), json_bytes=sum(sizes), chars=len(text))
+    return attrs.evolve(result, text=None, long_text=described)
+
+
+def add_text(db: Connection, task_id: str, text: str) -> None:
+    """Write the parts of a long text."""
+    for number, part in enumerate(_split(text)):
+        db.execute(
+            "INSERT INTO task_texts (task_id, part, data) VALUES (?, ?, ?)", (task_id, number, part)
+        )
+
+
+def read_part(db: Connection, task_id: str, number: int) -> bytes | None:
+    """Return a part of a long text as it stands in JSON, without quotes; None if it is missing."""
+    row = db.execute(
+        "SELECT data FROM task_texts WHERE task_id = ? AND part = ?", (task_id, number)
+    ).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def _split(text: str) -> Iterator[bytes]:
+    for begin in range(0, len(text), PART_CHARS):
+        yield msgspec.json.encode(text[begin : begin + PART_CHARS])[1:-1]

@@ -1,0 +1,81 @@
+"""A task whose text is long: the whole of it by GET, none of it by HEAD, nothing of it in a row."""
+
+import json
+
+from gateway import Result
+from gateway.store.texts import PART_CHARS
+from tests.cases import each
+from tests.gateway.web.asgi_calls import Asked, ask
+from tests.gateway.web.test_event_stream import STREAM, Listener, asked
+from tests.gateway.web.test_task_route import FILE, order, show
+
+HOST = (b"host", b"gateway.test")
+# Quart's routes answer it, because of the header.
+TO_QUART = ((b"expect", b"100-continue"), HOST)
+# What JSON escapes, and what takes several bytes.
+_ODD = 'a"\\\n\0\x1fé漢😀</script>'
+
+
+async def finished(gateway, provider, payer, text: str) -> str:
+    """Return the id of a task that has this text."""
+    provider.script = [Result(text=text)]
+    task_id = await order(gateway, payer, slug="paper", **FILE)
+    assert (await gateway.wait(task_id))["status"] == "completed"
+    return task_id
+
+
+def path_of(task_id: str) -> bytes:
+    return f"/api/task/{task_id}".encode()
+
+
+@each("chars", [PART_CHARS, PART_CHARS + 1, 5 * PART_CHARS + 17])
+async def test_a_text_of_any_length_is_shown_whole(gateway, provider, payer, chars):
+    text = (_ODD * chars)[:chars]
+    task_id = await finished(gateway, provider, payer, text)
+    shown = await show(gateway, task_id)
+    assert shown["result"]["text"] == text
+    for headers in ((HOST,), TO_QUART):
+        answer = await ask(gateway.app, Asked(path=path_of(task_id), headers=headers))
+        assert json.loads(answer.body) == shown
+        assert answer.headers["content-length"] == [str(len(answer.body))]
+    (event,) = await Listener(gateway.app, asked(task_id, STREAM)).ended()
+    assert event["data"] == shown
+
+
+async def test_a_head_request_has_the_length_of_the_get_and_reads_no_text(
+    gateway, provider, payer, monkeypatch
+):
+    task_id = await finished(gateway, provider, payer, "x" * 1_000_000)
+    whole = await ask(gateway.app, Asked(path=path_of(task_id)))
+
+    async def text_part(*_):
+        raise AssertionError("A HEAD request needs no text.")
+
+    monkeypatch.setattr(gateway.services.store, "text_part", text_part)
+    head = await ask(gateway.app, Asked(method="HEAD", path=path_of(task_id)))
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == [str(len(whole.body))]
+
+
+@each("chars", [100_000, 10_000_000])
+async def test_the_row_that_a_poll_reads_holds_no_long_text(gateway, provider, payer, chars):
+    task_id = await finished(gateway, provider, payer, "x" * chars)
+    task = await gateway.services.store.task(task_id)
+    assert len(repr(task)) + len(task.result.text or "") < PART_CHARS
+
+
+async def test_a_client_that_reads_slowly_is_given_one_piece_at_a_time(gateway, provider, payer):
+    task_id = await finished(gateway, provider, payer, "x" * 1_000_000)
+    taken = []
+
+    async def send(message):
+        taken.append(len(message.get("body", b"")))
+
+    request = Asked(path=path_of(task_id))
+    await gateway.app(request.scope(), _nothing_more, send)
+    assert sum(taken) > 1_000_000
+    assert max(taken) <= 6 * PART_CHARS
+
+
+async def _nothing_more():
+    return {"type": "http.request", "body": b"", "more_body": False}
