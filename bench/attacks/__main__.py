@@ -14,7 +14,7 @@ from rich.table import Table
 from tables import print_head, print_tables
 from tree import HERE, tree_at
 
-AREAS = ("unpaid",)
+AREAS = ("reading", "unpaid")
 
 
 def main() -> None:

@@ -10,6 +10,10 @@ MAX_HEADERS = 100
 # A client may still send this much after its answer. Closing at once would make the operating
 # system drop the answer, too: a client that reads only after its last byte would see a reset.
 MAX_UNREAD_BYTES = 32 * 1024 * 1024
+# A transport that holds more tells the app to wait. What a connection holds below is not counted.
+WRITE_BUFFER_BYTES = 16 * 1024
+# Of a file, as it is read and sent. An answer of one piece waits whole.
+PIECE_BYTES = 64 * 1024
 # Connections that wait to be accepted.
 BACKLOG = 2048
 # At the end, once the app has drained, requests that are being answered have the first time. The

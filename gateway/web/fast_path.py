@@ -4,6 +4,7 @@ It calls the functions that Quart's routes call, so it decides nothing by itself
 anything unusual goes to Quart unread: it only takes longer there (docs/architecture.md).
 """
 
+import contextlib
 import functools
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -24,10 +25,12 @@ from gateway.web.plain_requests import (
     Purchase,
     Question,
     SmallBody,
+    watched,
 )
 from gateway.web.rate_limits import client_address, peer_of
 from gateway.web.routes import generate, health
 from gateway.web.services import EXTENSION, Services
+from gateway.web.unread import OUTBOX, Outbox, UnreadMemory
 
 _Scope = MutableMapping[str, Any]
 _Asgi = Callable[[_Scope, Receive, Send], Awaitable[None]]
@@ -53,25 +56,40 @@ class FastPath:
         self.behind = cast(_Asgi, app.asgi_app)
         self._app = app
         self._memory = memory
+        self._unread = UnreadMemory()
 
     async def __call__(self, scope: _Scope, receive: Receive, send: Send) -> None:
         """Answer a plain request, and hand every other one to Quart."""
         # Missing before the start.
         gateway: Services | None = self._app.extensions.get(EXTENSION)
         headers = dict(scope.get("headers", ()))
-        question = None if gateway is None else self._read_head(gateway, scope, headers)
-        if gateway is None or question is None:
+        if gateway is None or scope["type"] != "http":
+            await self.behind(scope, receive, send)
+            return
+        address = _address(gateway, scope, headers)
+        outbox: Outbox | None = scope.get("extensions", {}).get(OUTBOX)
+        if outbox is not None:
+            outbox.belong_to(self._unread, address)
+        question = self._read_head(gateway, scope, headers)
+        if question is None:
             await self.behind(scope, receive, send)
             return
         begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
         try:
-            answer = await _answer(gateway, question, _address(gateway, scope, headers), receive)
+            answer = await _answer(gateway, question, address, receive)
         except HungUp:
             return
         standing = standing_headers(gateway, scope["path"])
         end_request(gateway, begun, scope["method"], question.rule, answer.status)
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
-        await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
+        sending = send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
+        if answer.pieces is None:
+            await sending
+            return
+        # The pieces for a client that has hung up would be read for nobody.
+        with contextlib.suppress(HungUp):
+            async with watched(receive):
+                await sending
 
     def _read_head(self, gateway: Services, scope: _Scope, headers: _Headers) -> Question | None:
         """Return the question of a plain request; None where anything about it is unusual."""
@@ -137,8 +155,7 @@ def _text_of(headers: _Headers, name: bytes) -> str | None:
 def _is_plain(scope: _Scope, headers: _Headers) -> bool:
     """Whether nothing about path and headers is unusual: none twice, no escapes, a host name."""
     return (
-        scope["type"] == "http"
-        and not scope.get("root_path")
+        not scope.get("root_path")
         and b"%" not in (scope.get("raw_path") or b"%")
         and len(headers) == len(scope["headers"])
         and _UNUSUAL.isdisjoint(headers)

@@ -10,9 +10,11 @@ from typing import Any
 
 import hypercorn.asyncio.run
 from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
-from hypercorn.events import Closed, RawData
+from hypercorn.events import Closed, Event, RawData
 
+from gateway.web.connection_limits import WRITE_BUFFER_BYTES
 from gateway.web.lazy_timer import LazyTimer
+from gateway.web.unread import Outbox
 
 
 class _Idleness:
@@ -55,6 +57,31 @@ class Connection(TCPServer):
         self._idleness = _Idleness(self.config.keep_alive_timeout)
         # Hypercorn's types name its own class.
         self.idle_task: Any = self._idleness
+        self.writer.transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
+        self.outbox = Outbox(self.writer.transport)
+
+    async def run(self) -> None:
+        """Serve the connection to its end."""
+        try:
+            await super().run()
+        finally:
+            self.outbox.end()
+
+    async def protocol_send(self, event: Event) -> None:
+        """Do what the protocol asks for; bytes that wait for the client are counted."""
+        if not isinstance(event, RawData):
+            await super().protocol_send(event)
+            return
+        async with self.send_lock:
+            try:
+                self.writer.write(event.data)
+                if self.writer.transport.get_write_buffer_size() > WRITE_BUFFER_BYTES:
+                    self.outbox.begin_wait()
+                await self.writer.drain()
+                # Where the app gives the answer up, its bytes wait until the connection ends.
+                self.outbox.end_wait()
+            except (ConnectionError, RuntimeError):
+                await self.protocol.handle(Closed())
 
     async def _read_data(self) -> None:
         silence = LazyTimer(

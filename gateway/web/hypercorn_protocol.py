@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import functools
 import weakref
-from typing import Any
+from typing import Any, cast
 
 import h11
 import hypercorn.protocol
@@ -24,6 +24,7 @@ from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 from gateway.web.bounded_heads import PIECE_BYTES, BoundedConnection
 from gateway.web.connection_limits import IDLE_S, MAX_UNREAD_BYTES
 from gateway.web.hypercorn_stream import Stream, is_ready
+from gateway.web.unread import Outbox
 
 _VERSIONS = (b"1.0", b"1.1")
 _BAD_REQUEST = 400
@@ -108,6 +109,12 @@ class Http1Protocol(H11Protocol):
     def write_now(self, data: bytes) -> None:
         """Write bytes that wait for nobody; see `may_write_whole`."""
         self._transport.write(data)
+
+    @property
+    def outbox(self) -> Outbox:
+        """What waits for the client."""
+        outbox: Outbox = cast(Any, self._server).outbox
+        return outbox
 
     @property
     def _transport(self) -> asyncio.WriteTransport:

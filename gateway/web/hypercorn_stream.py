@@ -15,6 +15,8 @@ from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
 from hypercorn.typing import ASGISendEvent
 
 from gateway.web.answers import WHOLE_ANSWER
+from gateway.web.connection_limits import WRITE_BUFFER_BYTES
+from gateway.web.unread import OUTBOX
 
 # Their answers have no body.
 _BODILESS = (204, 304)
@@ -46,7 +48,9 @@ class Stream(HTTPStream):
                 # The scope belongs to the stream: if it held the stream, both would wait for the
                 # garbage collector.
                 write = functools.partial(write_whole, weakref.ref(self))
-                cast(dict[str, Any], self.scope["extensions"])[WHOLE_ANSWER] = write
+                extensions = cast(dict[str, Any], self.scope["extensions"])
+                extensions[WHOLE_ANSWER] = write
+                extensions[OUTBOX] = cast(Any, self.send).__self__.outbox
 
     async def app_send(self, message: ASGISendEvent | None) -> None:
         """Send what the app says, or end with the app (None)."""
@@ -77,7 +81,9 @@ def write_whole(stream_of: "weakref.ref[Stream]", status: int, lines: bytes, bod
     if stream is None or stream.closed or stream.state is not ASGIHTTPState.REQUEST:
         return False
     protocol: Any = cast(Any, stream.send).__self__
-    if status in _BODILESS or not _is_plain(stream) or not protocol.may_write_whole():
+    # A longer one waits for its client, and is counted meanwhile.
+    is_short = len(body) <= WRITE_BUFFER_BYTES and status not in _BODILESS
+    if not is_short or not _is_plain(stream) or not protocol.may_write_whole():
         return False
     for event in (_begun(status), _ENDED):
         protocol.connection.send(event)

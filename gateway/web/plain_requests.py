@@ -84,7 +84,7 @@ class SmallBody:
         with self.memory.held(address, len(data)):
             # A file would be in memory twice while its pages are counted.
             del first, data
-            async with _watched(receive):
+            async with watched(receive):
                 return await work
 
     async def _answered_counted(self, address: str, receive: Receive, ask: _Ask) -> Answer:
@@ -180,12 +180,12 @@ async def _while_connected(receive: Receive, work: Coroutine[Any, Any, Answer]) 
     begun = EagerStart(work)
     if begun.is_done:
         return begun.result
-    async with _watched(receive):
+    async with watched(receive):
         return await begun
 
 
 @contextlib.asynccontextmanager
-async def _watched(receive: Receive) -> AsyncIterator[None]:
+async def watched(receive: Receive) -> AsyncIterator[None]:
     """Cancel the block and raise `HungUp` where the client hangs up before its end."""
     watching: list[asyncio.Task[None]] = []
     loop = asyncio.get_running_loop()

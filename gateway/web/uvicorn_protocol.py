@@ -20,8 +20,15 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from gateway.web.answers import WHOLE_ANSWER
-from gateway.web.connection_limits import IDLE_S, MAX_HEAD_BYTES, MAX_HEADERS, MAX_UNREAD_BYTES
+from gateway.web.connection_limits import (
+    IDLE_S,
+    MAX_HEAD_BYTES,
+    MAX_HEADERS,
+    MAX_UNREAD_BYTES,
+    WRITE_BUFFER_BYTES,
+)
 from gateway.web.lazy_timer import LazyTimer
+from gateway.web.unread import OUTBOX, Outbox
 
 _VERSIONS = ("1.0", "1.1")
 # Requests of one connection that wait for the answers before theirs. Each takes some kilobytes,
@@ -64,6 +71,8 @@ class GuardedProtocol(HttpToolsProtocol):
         """Begin: the first head has its time from now on, as each later one from the answer on."""
         super().connection_made(transport)
         self._wire = transport
+        transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
+        self._outbox = Outbox(transport)
         self.transport = cast(asyncio.Transport, _PoliteTransport(transport, self))
         self._idleness = LazyTimer(lambda: self.timeout_keep_alive, self.timeout_keep_alive_handler)
         self._idleness.start()
@@ -78,6 +87,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._answered.disconnected = True
             self._answered.message_event.set()
         self._idleness.end()
+        self._outbox.end()
         self._expect_no_reading()
         # The transport and this object hold each other.
         self.transport = self._wire
@@ -86,10 +96,12 @@ class GuardedProtocol(HttpToolsProtocol):
         """Wait for the client to read its answer; one that reads nothing is cut off."""
         super().pause_writing()
         self._expect_reading()
+        self._outbox.begin_wait()
 
     def resume_writing(self) -> None:
         """Go on: the client has read."""
         super().resume_writing()
+        self._outbox.end_wait()
         if not self._is_closing:
             self._expect_no_reading()
 
@@ -233,7 +245,8 @@ class GuardedProtocol(HttpToolsProtocol):
         # The cycle holds the scope: if that held the cycle, head and body of each answered request
         # would wait for the garbage collector.
         cycle = weakref.ref(self.cycle)
-        extensions: Any = {WHOLE_ANSWER: functools.partial(write_whole, cycle)}
+        write = functools.partial(write_whole, cycle)
+        extensions: Any = {WHOLE_ANSWER: write, OUTBOX: self._outbox}
         self.scope["extensions"] = extensions
         self._idleness.stop()
         self._is_body_missing = True

@@ -10,6 +10,7 @@ from werkzeug.datastructures import Range
 from werkzeug.http import quote_etag, unquote_etag
 
 from gateway.outputs.keys import headers_of
+from gateway.web.connection_limits import PIECE_BYTES
 from gateway.web.services import services
 
 blueprint = Blueprint("files", __name__)
@@ -18,13 +19,13 @@ _NO_SCRIPTS = "default-src 'none'; sandbox"
 
 
 class Download(FileBody):
-    """A file sent in large pieces and closed at once, also where the client leaves.
+    """A file sent in pieces and closed at once, also where the client leaves.
 
     Quart's own class asks a thread three times for every 8 KB. Where it is cancelled, it leaves
     the open file to the garbage collector.
     """
 
-    buffer_size = 256 * 1024
+    buffer_size = PIECE_BYTES
 
     async def __aenter__(self) -> Self:
         self._open = self.file_path.open("rb")

@@ -23,7 +23,7 @@ from gateway.web.hypercorn_stream import Stream
 
 # What a subclass of ours takes the place of.
 REPLACED = [
-    (TCPServer, Connection, {"_read_data", "_idle_timeout", "__init__"}),
+    (TCPServer, Connection, {"_read_data", "_idle_timeout", "__init__", "protocol_send", "run"}),
     (
         H11Protocol,
         Http1Protocol,
@@ -42,7 +42,7 @@ REPLACED = [
 USED = [
     (TCPServer, ["self.reader", "self.writer", "self.protocol", "self.idle_task.restart(",
                  "self.idle_task.stop(", "self._initiate_server_close",
-                 "self.config.read_timeout"]),
+                 "self.config.read_timeout", "async with self.send_lock:"]),
     (H11Protocol, ["self.keep_alive_requests += 1", "self.can_read.set(", "self.connection.send(",
                    "self.can_read.wait(", "self.connection.next_event(",
                    "self._close_stream()", "self._send_error_response(", "self.stream.handle(",

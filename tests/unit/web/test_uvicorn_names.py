@@ -35,6 +35,9 @@ class Wire(asyncio.Transport):
         self.written += data
         self.was_written.set()
 
+    def set_write_buffer_limits(self, high=None, low=None) -> None:
+        pass
+
     def is_closing(self) -> bool:
         return False
 
