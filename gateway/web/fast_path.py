@@ -56,7 +56,7 @@ class FastPath:
         self.behind = cast(_Asgi, app.asgi_app)
         self._app = app
         self._memory = memory
-        self._unread = UnreadMemory()
+        self.unread = UnreadMemory()
 
     async def __call__(self, scope: _Scope, receive: Receive, send: Send) -> None:
         """Answer a plain request, and hand every other one to Quart."""
@@ -69,7 +69,7 @@ class FastPath:
         address = _address(gateway, scope, headers)
         outbox: Outbox | None = scope.get("extensions", {}).get(OUTBOX)
         if outbox is not None:
-            outbox.belong_to(self._unread, address)
+            outbox.belong_to(self.unread, address)
         question = self._read_head(gateway, scope, headers)
         if question is None:
             await self.behind(scope, receive, send)

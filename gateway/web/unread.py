@@ -22,7 +22,7 @@ class UnreadMemory:
     """Counts the bytes that wait for all clients now."""
 
     def __init__(self) -> None:
-        self._taken_bytes = 0
+        self.taken_bytes = 0
         self._by_address: Counter[str] = Counter()
         # By address, the connection that has waited longest first.
         self._waiting: dict[str, dict[Outbox, int]] = {}
@@ -33,7 +33,7 @@ class UnreadMemory:
         self._change(address, size)
         while self._by_address[address] > MOST_BYTES_PER_ADDRESS:
             self._cut_off_slowest(address)
-        while self._taken_bytes > MOST_BYTES:
+        while self.taken_bytes > MOST_BYTES:
             self._cut_off_slowest(max(self._by_address, key=lambda one: self._by_address[one]))
 
     def remove(self, outbox: "Outbox", address: str) -> None:
@@ -47,7 +47,7 @@ class UnreadMemory:
         next(iter(self._waiting[address])).cut_off()
 
     def _change(self, address: str, more: int) -> None:
-        self._taken_bytes += more
+        self.taken_bytes += more
         self._by_address[address] += more
 
 

@@ -8,9 +8,10 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from tests.proof.fuzz import campaign, fuzzed_gateway, growth, kinds
+from tests.proof.fuzz import campaign, fuzzed_gateway, growth, kinds, readers
 
 _GROWN_BYTES = 4_000_000
+_READERS = 400
 
 
 def main() -> int:
@@ -27,7 +28,21 @@ def main() -> int:
         ]
     _print(tallies, time.perf_counter() - began)
     slow = _grown()
-    return 1 if slow or any(tally.failures for tally in tallies) else 0
+    unread = _read(wanted.seed)
+    return 1 if slow or unread or any(tally.failures for tally in tallies) else 0
+
+
+def _read(seed: int) -> list[str]:
+    """Let clients read as they please on both servers, and print what must not happen."""
+    console, every = Console(width=110), []
+    for server in ("hypercorn", "uvicorn"):
+        outcomes, findings = readers.run(server, _READERS, seed=seed)
+        ends = ", ".join(f"{name}: {count:,}" for name, count in sorted(outcomes.items()))
+        console.print(f"{_READERS} clients of {server} read: {ends}; {len(findings)} findings")
+        every += findings
+    for finding in every:
+        console.print(finding, markup=False)
+    return every
 
 
 def _grown() -> list[growth.Finding]:

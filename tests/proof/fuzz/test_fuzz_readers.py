@@ -1,0 +1,10 @@
+"""Clients that read nothing, slowly, all, or some: `make fuzz` lets hundreds of them in."""
+
+from tests.proof.fuzz import readers
+
+
+def test_clients_that_read_get_all_and_others_take_no_more_than_their_share(http_server):
+    outcomes, findings = readers.run(http_server, 60)
+    assert findings == []
+    assert outcomes["all: whole"]
+    assert outcomes["nothing: less"]
