@@ -69,7 +69,7 @@ def wait_listening(port: int, running: subprocess.Popen[bytes], timeout_s: float
 
 def get(port: int, path: str) -> tuple[int, bytes]:
     """Return status and body of a GET."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         connection.request("GET", path)
         answer = connection.getresponse()
