@@ -221,7 +221,7 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     async def text_part(self, task_id: str, number: int) -> bytes | None:
         """Return a part of a task's long text, from 0: JSON without its quotes, in UTF-8.
 
-        A part is at most 200 KB. Returns None for a part that there is not.
+        A part is at most 400 KB. Returns None for a part that there is not.
         """
         ...
 

@@ -11,15 +11,17 @@ import msgspec
 from gateway.domain import LongText, StoredResult
 from gateway.store.sql import Connection
 
-# Of a part. A text of at most one part stays in the task's row: reading and writing it takes some
-# 50 µs. A part takes up to 196,608 bytes, as JSON writes a control character in six.
-PART_CHARS = 32_768
+# A text of at most so many characters stays in the task's row, which a poll reads in some 50 µs.
+SHORT_CHARS = 32_768
+# Each part costs a hop to the database's thread. JSON writes a control character in six bytes, so a
+# part takes up to 393,216.
+PART_CHARS = 65_536
 
 
 def shorten(result: StoredResult) -> StoredResult:
     """Return a result as the task's row holds it: a long text is only described."""
     text = result.text
-    if text is None or len(text) <= PART_CHARS:
+    if text is None or len(text) <= SHORT_CHARS:
         return result
     sizes = [len(part) for part in _split(text)]
     described = LongText(parts=len(sizes), json_bytes=sum(sizes), chars=len(text))

@@ -13,7 +13,7 @@ from gateway.contracts import Store
 from gateway.domain import LongText, Task
 from gateway.shared_answers import SharedAnswers
 
-# Parts of texts that are kept for the next client, of some 33 KB each.
+# Parts of texts that are kept for the next client, of some 66 KB each.
 _MOST_PARTS = 32
 _KEPT_S = 10.0
 
@@ -37,7 +37,7 @@ class LongTexts:
         return await self._parts.get(f"{task_id}/{number}", read)
 
     async def first_chars(self, task: Task) -> str | None:
-        """Return a task's text, or the first 32,768 characters of a long one; None without text."""
+        """Return a task's text, or the first 65,536 characters of a long one; None without text."""
         if task.result is None or task.result.long_text is None:
             return task.result.text if task.result is not None else None
         text: str = msgspec.json.decode(b'"%b"' % await self.part(task.id, 0))

@@ -120,7 +120,7 @@ class WorkingContract(JobsContract):
         ]
         assert json.loads(b'"%b"' % b"".join(parts)) == text
         assert (described.chars, described.json_bytes) == (len(text), sum(map(len, parts)))
-        assert max(map(len, parts)) <= 200_000
+        assert max(map(len, parts)) <= 400_000
         assert await store.text_part(lease.task_id, described.parts) is None
         # An attempt that lost its lease leaves nothing.
         assert not await store.queue.complete(lease, result, expires_at=NOW + 99, now=NOW + 2)

@@ -3,7 +3,7 @@
 import json
 
 from gateway import Result
-from gateway.store.texts import PART_CHARS
+from gateway.store.texts import PART_CHARS, SHORT_CHARS
 from tests.cases import each
 from tests.gateway.web.asgi_calls import Asked, ask
 from tests.gateway.web.test_event_stream import STREAM, Listener, asked
@@ -28,7 +28,7 @@ def path_of(task_id: str) -> bytes:
     return f"/api/task/{task_id}".encode()
 
 
-@each("chars", [PART_CHARS, PART_CHARS + 1, 5 * PART_CHARS + 17])
+@each("chars", [SHORT_CHARS, SHORT_CHARS + 1, 2 * PART_CHARS, 3 * PART_CHARS + 17])
 async def test_a_text_of_any_length_is_shown_whole(gateway, provider, payer, chars):
     text = (_ODD * chars)[:chars]
     task_id = await finished(gateway, provider, payer, text)
@@ -61,7 +61,7 @@ async def test_a_head_request_has_the_length_of_the_get_and_reads_no_text(
 async def test_the_row_that_a_poll_reads_holds_no_long_text(gateway, provider, payer, chars):
     task_id = await finished(gateway, provider, payer, "x" * chars)
     task = await gateway.services.store.task(task_id)
-    assert len(repr(task)) + len(task.result.text or "") < PART_CHARS
+    assert len(repr(task)) + len(task.result.text or "") < SHORT_CHARS
 
 
 async def test_a_client_that_reads_slowly_is_given_one_piece_at_a_time(gateway, provider, payer):

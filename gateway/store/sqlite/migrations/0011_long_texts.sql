@@ -2,7 +2,7 @@
 -- small. Everything here is added: the release before this one still runs on the database. It shows
 -- such a text as null, and its file as before.
 
--- The text as it stands in JSON, without its quotes, in parts of at most 32,768 characters.
+-- The text as it stands in JSON, without its quotes, in parts of at most 65,536 characters.
 CREATE TABLE task_texts (
     task_id TEXT NOT NULL REFERENCES tasks (id),
     part INTEGER NOT NULL,             -- from 0
