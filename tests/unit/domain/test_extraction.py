@@ -66,7 +66,7 @@ def test_a_schema_is_returned_as_it_is():
         ('{"type": "object"}', 'it names no "properties".'),
         ('{"type": "object", "properties": {}}', 'it names no "properties".'),
         ('{"type": "object", "properties": []}', '"properties" of the schema is no object.'),
-        (schema_with("number"), f'{PART} is no object.'),
+        (schema_with("number"), f"{PART} is no object."),
         (schema_with({"type": "money"}), f'the "type" of {PART} is none of {TYPES}.'),
         (schema_with({"type": [{}]}), f'the "type" of {PART} is none of {TYPES}.'),
         (schema_with({"description": 1}), f'"description" of {PART} is no text.'),
