@@ -184,6 +184,8 @@ class SimulatedChain:
         index: int,
     ) -> Receipt:
         state.counts[transaction.sender] = state.counts.get(transaction.sender, 0) + 1
+        # In a block that is replaced now, it may have burned.
+        self.burned.discard(transaction.hash)
         raw, succeeded, gas_used = [], True, _GAS_OF_CALL * len(transaction.calls)
         used, balances, refusing = dict(state.used), dict(state.balances), state.refusing
         calls = self._calls_with_gas(transaction)

@@ -230,6 +230,12 @@ class StillChain:
     async def transfer_logs(self, wallet, **_):
         return []
 
+    async def authorization_logs(self, sender, nonce, **_):
+        return []
+
+    def logs_limit(self):
+        return None
+
     async def close(self):
         pass
 
