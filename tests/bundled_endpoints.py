@@ -19,18 +19,19 @@ _KEYED = (
     "mistral",
     "llamaparse",
 )
-_VALUES = {f"{name}_api_key": "key" for name in _KEYED} | {
+ALL_SET_UP = {f"{name}_api_key": "key" for name in _KEYED} | {
     "docling_base_url": "https://docling.test",
     "azure_documents_endpoint": "https://documents.cognitiveservices.azure.com",
     "azure_documents_key": "key",
-    "sandbox": True,
 }
 
 
 @functools.cache
 def bundled_catalog() -> Catalog:
     """Return a catalogue with all of them."""
-    settings = settings_of(_VALUES, wallet="0x" + "11" * 20, data_dir=Path("unused"))
+    settings = settings_of(
+        ALL_SET_UP | {"sandbox": True}, wallet="0x" + "11" * 20, data_dir=Path("unused")
+    )
     return PluginManager().catalog(settings)
 
 

@@ -43,44 +43,49 @@ def resource_of(endpoint: Endpoint | None, url: str, name: str) -> dict[str, Any
     return resource if endpoint is None else resource | {"tags": _tags(endpoint)}
 
 
-def bazaar_of(endpoint: Endpoint, *, has_fields: bool = True) -> dict[str, Any]:
+def bazaar_of(
+    endpoint: Endpoint, *, has_fields: bool = True, has_output: bool = True
+) -> dict[str, Any]:
     """Return the extension `bazaar` of an endpoint: an example call, and a schema that it meets.
 
     The schema leaves the body's fields out without `has_fields`, and where they are very many.
+    Without `has_output` nothing is said of the response.
     """
-    if not has_fields:
-        return _declare(endpoint, {"type": "object"})
-    declared = _declare(endpoint, request_schema(endpoint))
-    if len(json.dumps(declared)) <= _MAX_BAZAAR_BYTES:
-        return declared
-    return _declare(endpoint, {"type": "object"})
+    schema = request_schema(endpoint) if has_fields else {"type": "object"}
+    declared = _declare(endpoint, schema, has_output=has_output)
+    if has_fields and len(json.dumps(declared)) > _MAX_BAZAAR_BYTES:
+        return _declare(endpoint, {"type": "object"}, has_output=has_output)
+    return declared
 
 
-def _declare(endpoint: Endpoint, body_schema: dict[str, Any]) -> dict[str, Any]:
+def _declare(
+    endpoint: Endpoint, body_schema: dict[str, Any], *, has_output: bool
+) -> dict[str, Any]:
     call = {"type": "http", "method": "POST", "bodyType": "json", "body": request_example(endpoint)}
     fixed = {name: {"const": value} for name, value in call.items() if name != "body"}
-    output = {"type": "json", "example": dict(started_example())}
-    return {
-        "info": {"input": call, "output": output},
-        "schema": {
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
+    info: dict[str, Any] = {"input": call}
+    properties: dict[str, Any] = {
+        "input": {
             "type": "object",
-            "properties": {
-                "input": {
-                    "type": "object",
-                    "properties": {**fixed, "body": body_schema},
-                    "required": list(call),
-                    "additionalProperties": False,
-                },
-                "output": {
-                    "type": "object",
-                    "properties": {"type": {"const": "json"}, "example": {"type": "object"}},
-                    "required": ["type"],
-                },
-            },
-            "required": ["input"],
-        },
+            "properties": {**fixed, "body": body_schema},
+            "required": list(call),
+            "additionalProperties": False,
+        }
     }
+    if has_output:
+        info["output"] = {"type": "json", "example": dict(started_example())}
+        properties["output"] = {
+            "type": "object",
+            "properties": {"type": {"const": "json"}, "example": {"type": "object"}},
+            "required": ["type"],
+        }
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": properties,
+        "required": ["input"],
+    }
+    return {"info": info, "schema": schema}
 
 
 def _tags(endpoint: Endpoint) -> list[str]:

@@ -79,7 +79,7 @@ class FastPath:
             answer = await _answer(gateway, question, address, receive)
         except HungUp:
             return
-        standing = standing_headers(gateway, scope["path"])
+        standing = standing_headers(gateway, scope["path"], scope["method"])
         end_request(gateway, begun, scope["method"], question.rule, answer.status)
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
         sending = send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)

@@ -38,15 +38,16 @@ _ANSWER_HEADERS = (
     "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-Request-Id, "
     "Accept-Ranges, Content-Range, Content-Disposition, ETag, Link"
 )
-_CORS = [
+_CORS = (
     ("Access-Control-Allow-Origin", "*"),
+    ("Access-Control-Expose-Headers", _ANSWER_HEADERS),
+)
+# A browser reads these in the answer to its question before a request, and nowhere else.
+_PREFLIGHT = (
     ("Access-Control-Allow-Methods", "GET, POST, OPTIONS"),
     ("Access-Control-Allow-Headers", _REQUEST_HEADERS),
-    ("Access-Control-Expose-Headers", _ANSWER_HEADERS),
     ("Access-Control-Max-Age", "86400"),
-]
-# A browser takes a header of the same name twice as one list.
-_FURTHER = ("Access-Control-Allow-Headers", "Access-Control-Expose-Headers")
+)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -78,7 +79,7 @@ async def _complete_answer(response: Response) -> Response:
     asked: Request = proxy._get_current_object()  # noqa: SLF001 - werkzeug's documented method
     rule = str(asked.url_rule) if asked.url_rule else None
     response.headers.extend(own_headers(g.request))
-    response.headers.extend(standing_headers(services(), asked.path))
+    response.headers.extend(standing_headers(services(), asked.path, asked.method))
     end_request(services(), g.request, asked.method, rule, response.status_code)
     return response
 
@@ -101,33 +102,45 @@ def own_headers(begun: Begun) -> list[tuple[str, str]]:
     return [("X-Request-Id", begun.name)]
 
 
-def standing_headers(gateway: Services, path: str) -> tuple[tuple[str, str], ...]:
-    """Return the headers that every answer to this path carries."""
+def standing_headers(gateway: Services, path: str, method: str) -> tuple[tuple[str, str], ...]:
+    """Return the headers that every answer to this path and method carries."""
     methods = gateway.payments.methods
-    further = (methods.further_request_headers, methods.further_answer_headers)
+    is_public = path.startswith(_PUBLIC)
     return _stand(
         is_https=gateway.settings.is_https,
         is_opened_first=path in _OPENED_FIRST,
-        is_public=path.startswith(_PUBLIC),
-        further=further,
+        is_public=is_public,
+        is_preflight=is_public and method == "OPTIONS",
+        asked=methods.further_request_headers,
+        answered=methods.further_answer_headers,
     )
 
 
 # Made once: each path has one of a few.
 @functools.cache
 def _stand(
-    *, is_https: bool, is_opened_first: bool, is_public: bool, further: tuple[tuple[str, ...], ...]
+    *,
+    is_https: bool,
+    is_opened_first: bool,
+    is_public: bool,
+    is_preflight: bool,
+    asked: tuple[str, ...],
+    answered: tuple[str, ...],
 ) -> tuple[tuple[str, str], ...]:
     headers = [("X-Content-Type-Options", "nosniff")]
     if is_https:
         headers.append(("Strict-Transport-Security", "max-age=31536000"))
     if is_opened_first:
         headers.append(("Link", _LINKS))
+    # A browser takes a header of the same name twice as one list.
     if is_public:
         headers += _CORS
-        for name, more in zip(_FURTHER, further, strict=True):
-            if more:
-                headers.append((name, ", ".join(more)))
+        if answered:
+            headers.append(("Access-Control-Expose-Headers", ", ".join(answered)))
+    if is_preflight:
+        headers += _PREFLIGHT
+        if asked:
+            headers.append(("Access-Control-Allow-Headers", ", ".join(asked)))
     return tuple(headers)
 
 

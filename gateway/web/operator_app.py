@@ -75,7 +75,7 @@ class OperatorApp:
         headers = dict(scope["headers"])
         begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
         answer = answer_error(gateway, error, _ROOT)
-        standing = standing_headers(gateway, scope["path"])
+        standing = standing_headers(gateway, scope["path"], scope["method"])
         end_request(gateway, begun, scope["method"], None, answer.status)
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
         await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)

@@ -25,9 +25,10 @@ from gateway.domain.signed_header import (
 from gateway.errors import ValidationError
 
 MAX_TIMEOUT_S = 300
-# nginx turns an answer into a 502 whose head is longer than a page of memory, and the other fields
-# have 800. A longer challenge does not describe the fields of the request: /openapi.json does.
-_MAX_CHARS = 3_200
+# nginx turns an answer into a 502 whose head is longer than a page of memory. The other fields have
+# 1,200, half of them the challenge of MPP. A longer challenge describes less: first not the fields
+# of the request, then not the response. /openapi.json has all of it.
+_MAX_CHARS = 2_780
 _IDENTIFIER = "payment-identifier"
 _MIN_ID_CHARS, _MAX_ID_CHARS = 16, 128
 _ID = re.compile(rf"[A-Za-z0-9_-]{{{_MIN_ID_CHARS},{_MAX_ID_CHARS}}}")
@@ -99,9 +100,10 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
     if quote.refund is not None:
         extensions[REFUND_POLICY] = quote.refund.extension()
     encoded = encode(header)
-    if len(encoded) > _MAX_CHARS:
-        extensions[BAZAAR] = bazaar_of(quote.endpoint, has_fields=False)
-        encoded = encode(header)
+    for shorter in ({"has_fields": False}, {"has_fields": False, "has_output": False}):
+        if len(encoded) > _MAX_CHARS:
+            extensions[BAZAAR] = bazaar_of(quote.endpoint, **shorter)
+            encoded = encode(header)
     return Challenge(body=body, headers={"PAYMENT-REQUIRED": encoded})
 
 

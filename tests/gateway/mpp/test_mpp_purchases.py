@@ -91,8 +91,10 @@ async def test_a_challenge_without_a_body_is_for_every_body_of_that_price(gatewa
 
 
 async def test_pages_of_other_sites_may_send_and_read_the_headers(gateway):
+    asked = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+    before = (await gateway.client.options(URL, headers=asked)).headers
+    assert "Authorization" in ", ".join(before.getlist("Access-Control-Allow-Headers"))
     headers = (await gateway.client.post(URL, json=BODY)).headers
-    assert "Authorization" in ", ".join(headers.getlist("Access-Control-Allow-Headers"))
     exposed = ", ".join(headers.getlist("Access-Control-Expose-Headers"))
     assert {"WWW-Authenticate", "Payment-Receipt", "PAYMENT-REQUIRED"} <= set(exposed.split(", "))
 

@@ -110,12 +110,13 @@ def comparable(answer: Answered | None, lines: list[dict]) -> tuple:
     logged = [
         {name: str(value) for name, value in line.items() if name not in ("ms", "request")}
         for line in lines
+        if line["event"] != "proxy.no_address"  # once in a process
     ]
     if answer is None:
         return None, logged
     headers = {name: sorted(values) for name, values in answer.headers.items()}
     (name,) = headers.pop("x-request-id")
-    assert all(line["request"] == name for line in lines)
+    assert all(line.get("request", name) == name for line in lines)
     # Quart writes the methods in another order each time.
     headers["allow"] = [sorted(each.split(", ")) for each in headers.get("allow", ())]
     return answer.status, headers, answer.body, len(name) == 32 or name, logged
