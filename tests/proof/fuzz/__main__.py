@@ -8,10 +8,11 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from tests.proof.fuzz import campaign, fuzzed_gateway, growth, kinds, readers
+from tests.proof.fuzz import campaign, fuzzed_gateway, growth, kinds, readers, slow_files
 
 _GROWN_BYTES = 4_000_000
 _READERS = 400
+_ORDINARY_FILES = 100
 
 
 def main() -> int:
@@ -28,8 +29,8 @@ def main() -> int:
         ]
     _print(tallies, time.perf_counter() - began)
     slow = _grown()
-    unread = _read(wanted.seed)
-    return 1 if slow or unread or any(tally.failures for tally in tallies) else 0
+    unread, kept_out = _read(wanted.seed), _checked(wanted.seed)
+    return 1 if slow or unread or kept_out or any(tally.failures for tally in tallies) else 0
 
 
 def _read(seed: int) -> list[str]:
@@ -43,6 +44,17 @@ def _read(seed: int) -> list[str]:
     for finding in every:
         console.print(finding, markup=False)
     return every
+
+
+def _checked(seed: int) -> list[str]:
+    """Send ordinary files beside slow ones, and print what must not happen."""
+    console = Console(width=110)
+    outcomes, findings = slow_files.run(_ORDINARY_FILES, seed=seed)
+    ends = ", ".join(f"{name}: {count:,}" for name, count in sorted(outcomes.items()))
+    console.print(f"Files beside slow ones: {ends}; {len(findings)} findings")
+    for finding in findings:
+        console.print(finding, markup=False)
+    return findings
 
 
 def _grown() -> list[growth.Finding]:
