@@ -22,10 +22,6 @@ _MUCH = 1 / 10
 # What a client is told that has enough work waiting.
 _SOON_S = 2
 _ROUND_S = 0.01
-# What was learned about the machine's pace counts half after so many seconds of work: small checks
-# take time that is not the processor's. A machine that gives less than the share is not waited for.
-_HALF_S = 5.0
-_LEAST_SHARE = 1 / 10
 # Ledger entries that are looked at for each new one, so that old ones go.
 _DROPPED_PER_CHARGE = 2
 
@@ -39,7 +35,7 @@ class Shares:
     waiting: int
     waiting_per_address: int
     wait_s: float
-    # After so many seconds of its own use, work makes way for an address that has used less.
+    # After so many seconds, work makes way for the work of an address that has used less.
     undisturbed_s: float
     # The seconds that one address may use at once, and how many it regains each second.
     budget_s: float
@@ -87,25 +83,6 @@ class _Ledger:
                 del self._entries[first]
 
 
-@attrs.define
-class _Pace:
-    """How much processor time a second of work gets on this machine now, at most one second."""
-
-    _cpu_s: float = 0.0
-    _took_s: float = 0.0
-
-    def learn(self, meter: Meter) -> None:
-        """Take what a child reported; what was learned before counts less."""
-        kept = 0.5 ** (meter.reported_s / _HALF_S)
-        self._cpu_s = kept * self._cpu_s + meter.cpu_s
-        self._took_s = kept * self._took_s + meter.reported_s
-
-    def cpu_s(self, took_s: float) -> float:
-        """Return the processor seconds that work of some length has used, by what was learned."""
-        share = self._cpu_s / self._took_s if self._took_s else 1.0
-        return took_s * min(1.0, max(_LEAST_SHARE, share))
-
-
 class FairShare:
     """Gives out slots; create it in the event loop that uses it."""
 
@@ -118,7 +95,7 @@ class FairShare:
     ) -> None:
         """Charge processor seconds of sandboxed calls, or else the seconds that a slot was held."""
         self._shares, self._now, self._counts_processor = shares, now, counts_processor
-        self._ledger, self._pace = _Ledger(shares, now), _Pace()
+        self._ledger = _Ledger(shares, now)
         self._running: list[_Turn] = []
         self._waiting: list[_Turn] = []
         self._numbers = 0
@@ -176,7 +153,8 @@ class FairShare:
             return
         if turn in self._running:
             self._running.remove(turn)
-            self._ledger.charge(turn.address, self._cost(turn))
+            seconds = turn.meter.cpu_s if self._counts_processor else self._age(turn)
+            self._ledger.charge(turn.address, seconds)
         self._give_out()
 
     def _give_out(self) -> None:
@@ -210,17 +188,7 @@ class FairShare:
         return self._used(address) >= _MUCH * self._shares.budget_s
 
     def _age(self, turn: _Turn) -> float:
-        """Return the seconds that a turn has used; a slow machine makes nobody look greedy."""
-        if turn.since is None:
-            return 0.0
-        return self._pace.cpu_s(self._now() - turn.since)
-
-    def _cost(self, turn: _Turn) -> float:
-        """Return what a turn that has ended is charged for."""
-        if not self._counts_processor:
-            return self._age(turn)
-        self._pace.learn(turn.meter)
-        return turn.meter.cpu_s + self._pace.cpu_s(turn.meter.unreported_s)
+        return 0.0 if turn.since is None else self._now() - turn.since
 
     @staticmethod
     def _count(turns: list[_Turn]) -> Counter[str]:

@@ -9,13 +9,9 @@ import attrs
 
 @attrs.define
 class Meter:
-    """What the calls took that were made within `metered`."""
+    """Processor seconds of the calls that were made within `metered`."""
 
-    # Processor seconds as children reported them, and the time that these calls took.
     cpu_s: float = 0.0
-    reported_s: float = 0.0
-    # The time of calls that nobody reported about, as they were cancelled.
-    unreported_s: float = 0.0
 
 
 _current: ContextVar[Meter | None] = ContextVar("meter", default=None)

@@ -123,14 +123,14 @@ class Sandbox:
 
 @attrs.define
 class _Charge:
-    """The processor time of one call, once that is reported."""
+    """What one call is charged for; until that is known, the time that it took."""
 
     cpu_s: float | None = None
 
 
 @contextmanager
 def _charged() -> Iterator[_Charge | None]:
-    """Add the block's call to the present meter, also if it is cancelled."""
+    """Add the processor time of the block's call to the present meter, also if it is cancelled."""
     meter, began, charge = current_meter(), time.monotonic(), _Charge()
     if meter is None:
         yield None
@@ -139,11 +139,7 @@ def _charged() -> Iterator[_Charge | None]:
         yield charge
     finally:
         took_s = time.monotonic() - began
-        if charge.cpu_s is None:
-            meter.unreported_s += took_s
-        else:
-            meter.cpu_s += charge.cpu_s
-            meter.reported_s += took_s
+        meter.cpu_s += took_s if charge.cpu_s is None else charge.cpu_s
 
 
 async def _read_cpu_s(

@@ -72,7 +72,7 @@ async def test_processor_time_is_charged_however_a_call_ends(sandbox):
     await spinning.start()
     with metered(cancelled := Meter()), pytest.raises(TimeoutError):
         await asyncio.wait_for(spinning.call(), 0.2)
-    assert (cancelled.cpu_s, cancelled.unreported_s > 0.0) == (0.0, True)
+    assert cancelled.cpu_s > 0.0
 
 
 async def test_fifty_megabytes_go_there_and_back(sandbox):

@@ -47,24 +47,26 @@ class Desk:
         self._tasks[name] = asyncio.create_task(self._work(name, address or name[0]))
         await settled()
 
-    async def _work(self, name: str, address: str) -> None:
+    async def _work(self, name: str, address: str) -> float:
         async with self.share.turn(address):
             self.at_work.append(name)
             await self._ends[name].wait()
-            current_meter().cpu_s, current_meter().reported_s = self._cost
+            cpu_s = self._cost
+            current_meter().cpu_s += cpu_s
+        return cpu_s
 
-    _cost = (0.0, 0.0)
+    _cost = 0.0
 
-    async def end(self, name: str, *, cpu_s: float = 0.0, took_s: float | None = None) -> None:
-        self._cost = (cpu_s, cpu_s if took_s is None else took_s)
+    async def end(self, name: str, *, cpu_s: float = 0.0) -> None:
+        self._cost = cpu_s
         self._ends[name].set()
         await self._tasks[name]
         await settled()
 
-    async def spend(self, address: str, cpu_s: float, took_s: float | None = None) -> None:
+    async def spend(self, address: str, cpu_s: float) -> None:
         """Have an address use so much."""
         await self.begin(f"{address} spends")
-        await self.end(f"{address} spends", cpu_s=cpu_s, took_s=took_s)
+        await self.end(f"{address} spends", cpu_s=cpu_s)
         self.at_work.remove(f"{address} spends")
 
     def error_of(self, name: str) -> BaseException | None:
@@ -146,20 +148,6 @@ async def test_a_waiting_turn_cuts_by_itself_when_the_work_is_old_enough():
         assert [isinstance(work.error_of(name), ChecksFull) for name in ("a1", "b1")].count(
             True
         ) == 1
-
-
-async def test_on_a_slow_machine_ordinary_work_is_not_taken_for_slow_work():
-    """Else, where the processor is overloaded, all would be cut for each other."""
-    async with desk() as work:
-        await work.spend("s", 0.4, took_s=4.0)
-        for name in ("a1", "b1"):
-            await work.begin(name)
-        work.clock.now = 20.0
-        await work.begin("x1")
-        assert work.at_work == ["a1", "b1"]
-        work.clock.now = 30.0
-        await work.begin("y1")
-        assert work.at_work == ["a1", "b1", "x1", "y1"]
 
 
 async def test_nobody_is_cut_for_who_has_used_more():
