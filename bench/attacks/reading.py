@@ -4,8 +4,10 @@ import contextlib
 import http.client
 import json
 import socket
+import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +24,10 @@ _ADDRESS = "X-Real-IP"
 _TEXT_BYTES = 7_000_000
 _CONNECTIONS = 1_000
 _HEADS = 50
+# Of three addresses at the default limit (5 a second each), from as many threads.
+_RATE, _ATTACKERS = 15, 15
+# Of the health, some ten seconds in all.
+_SAMPLES, _PAUSE_S = 300, 0.03
 # The memory is read until it has not grown for so long.
 _QUIET_S, _MOST_S = 8.0, 50.0
 # Beyond this the attack has succeeded, and the machine is spared the rest.
@@ -67,6 +73,8 @@ def rows(tree: Tree) -> Iterator[Row]:
         with _target(tree, chosen) as target:
             for method in ("HEAD", "GET"):
                 yield "2", f"{method} of a task with 7 MB of text, {name}", _cost(target, method)
+                tried = f"{method} of it {_RATE} times a second, {name}"
+                yield "2", tried, _time_of_others(target, method)
 
 
 _ATTACKS = (("task", 1), ("task", 50), ("file", 50), ("range", 1))
@@ -165,3 +173,35 @@ def _cost(target: Target, method: str) -> str:
             connection.getresponse().read()
         used = cpu_s(target.pid) - used
     return f"{used / _HEADS * 1000:.1f} ms of CPU an answer"
+
+
+def _time_of_others(target: Target, method: str) -> str:
+    """Return how long others wait for the health meanwhile."""
+    is_over = threading.Event()
+
+    def attack() -> None:
+        while not is_over.wait(_ATTACKERS / _RATE):
+            _answer(target.port, method, target.task)
+
+    attackers = [threading.Thread(target=attack) for _ in range(_ATTACKERS)]
+    for attacker in attackers:
+        attacker.start()
+    times = []
+    for _ in range(_SAMPLES):
+        time.sleep(_PAUSE_S)
+        times.append(_answer(target.port, "GET", "/api/health"))
+    is_over.set()
+    for attacker in attackers:
+        attacker.join()
+    p50, p99 = statistics.median(times), statistics.quantiles(times, n=100)[98]
+    return f"health p50 {p50 * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms"
+
+
+def _answer(port: int, method: str, path: str) -> float:
+    """Return how long one answer takes, in seconds."""
+    began = time.monotonic()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request(method, path)
+        connection.getresponse().read()
+    return time.monotonic() - began
