@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import attrs
 
 from gateway.admin.desk import Desk
+from gateway.admin.references import shorten_ids
 from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
 
 PER_PAGE = 50
@@ -68,7 +69,8 @@ def _row_of(one: ActionRecord) -> Sequence[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
+    """Return a text that opens no task, and that no spreadsheet takes for a formula."""
+    text = shorten_ids(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from gateway.admin.books.span import DAY_S, Span
 from gateway.admin.books.sums import Books, BooksLine
 from gateway.admin.desk import Desk
+from gateway.admin.references import shorten_ids
 from gateway.contracts.operators import Actor, NewAction
 from gateway.store.operators import ledger
 from gateway.store.operators.ledger import LedgerRow
@@ -67,7 +68,7 @@ def _row(one: LedgerRow, eth_usd: Decimal | None) -> Row:
         "day": moment.date().isoformat(),
         "time": moment.strftime("%H:%M:%S"),
         "kind": one.kind,
-        "task": one.task_id,
+        "task": shorten_ids(one.task_id),
         "endpoint": one.slug,
         "provider": one.provider or "",
         "flow": one.flow,

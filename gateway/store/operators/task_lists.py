@@ -86,6 +86,14 @@ class TaskRow:
     decision: str | None
 
 
+def find_referred(db: Connection, reference: str) -> str | None:
+    """Return the id of the task whose id begins so, as `admin/references.py` shortens it."""
+    # All ids are UUIDs of one length, so every language's order keeps them apart.
+    bounds = (f"{reference}-0000-000000000000", f"{reference}-ffff-ffffffffffff")
+    row = db.execute("SELECT id FROM tasks WHERE id BETWEEN ? AND ?", bounds).fetchone()
+    return row[0] if row is not None else None
+
+
 def find_tasks(db: Connection, wanted: TaskFilter, limit: int) -> list[TaskRow]:
     """Return the newest tasks that a filter lets through."""
     where, values = _conditions(db, wanted)

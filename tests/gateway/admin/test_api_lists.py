@@ -1,5 +1,7 @@
 """The lists as JSON: the same numbers as on the pages, for tokens that read."""
 
+import json
+
 import pytest
 
 from tests.cases import each
@@ -27,18 +29,57 @@ async def test_json_and_page_tell_the_same_of_refunds_and_tasks(gateway, reader,
     owed = await get(gateway, "/refunds", reader)
     assert (owed["kind"], owed["owedUnits"]) == ("undecided", 20_000)
     (refund,) = owed["refunds"]
-    assert refund["row"]["taskId"] == task["taskId"]
+    assert refund["row"]["taskId"] == task["taskId"][:18]
     assert refund["decisions"][0] == ["approve", "Approve"]
     listed = await get(gateway, "/tasks?state=owed", reader)
-    assert [one["row"]["id"] for one in listed["tasks"]] == [task["taskId"]]
+    assert [one["row"]["id"] for one in listed["tasks"]] == [task["taskId"][:18]]
     assert (await get(gateway, "/tasks?state=completed", reader))["tasks"] == []
-    detail = await get(gateway, f"/tasks/{task['taskId']}", reader)
+    detail = await get(gateway, f"/tasks/{task['taskId'][:18]}", reader)
     assert detail["listed"] == listed["tasks"][0]
     assert "a boat" not in str(detail)
     await log_in(gateway)
     page = await text_of(await gateway.client.get(f"/admin/tasks/{task['taskId']}"))
     for moment in detail["timeline"]:
         assert moment["title"] in page
+
+
+async def test_no_list_and_no_csv_opens_a_result(gateway, reader, payer, provider):
+    """Whoever has a task's id may read its result, and no row of the audit log says so."""
+    done = await (await buy(gateway, payer.header())).get_json()
+    await gateway.wait(done["taskId"])
+    owed = await fail_once(gateway, payer, provider)
+    ids, actor = [done["taskId"], owed["taskId"]], await token_of(gateway, "act")
+    short, said = owed["taskId"][:18], []
+    for path in (f"/refunds/{short}/reject", f"/refunds/{short}/reject"):
+        answer = await post(gateway, path, actor, "k1", reason="abuse")
+        assert answer.status_code == 200
+        said.append(await answer.get_data(as_text=True))
+    refused = await post(
+        gateway, f"/refunds/{short}/retry", actor, "k2", amountUnits=1, recipient="x"
+    )
+    assert refused.status_code == 409
+    said.append(await refused.get_data(as_text=True))
+    paths = ("/refunds?state=rejected", "/tasks", f"/tasks/{ids[0][:18]}", f"/tasks/{short}")
+    paths += ("/payments", "/actions", f"/actions?subject={short}", "/overview")
+    said += [json.dumps(await get(gateway, path, reader)) for path in paths]
+    await log_in(gateway)
+    page = {"Sec-Fetch-Site": "same-origin"}
+    log = await gateway.client.post("/admin/system/actions.csv", form={}, headers=page)
+    books = await gateway.client.get("/admin/books/export.csv")
+    said += [await answer.get_data(as_text=True) for answer in (log, books)]
+    assert sum(short in text for text in said) >= 8
+    assert [one for one in ids for text in said if one in text or one[19:] in text] == []
+
+
+async def test_a_reference_finds_its_task(gateway, reader, payer):
+    sold = [await (await buy(gateway, payer.header())).get_json() for _ in range(2)]
+    newest, older = [one["row"]["id"] for one in (await get(gateway, "/tasks", reader))["tasks"]]
+    assert {newest, older} == {one["taskId"][:18] for one in sold}
+    for query in (f"q={older}", f"before={newest}"):
+        found = await get(gateway, f"/tasks?{query}", reader)
+        assert [one["row"]["id"] for one in found["tasks"]] == [older]
+    unknown = await gateway.client.get(f"{API}/tasks/01234567-0123-4123", headers=reader)
+    assert unknown.status_code == 404
 
 
 async def test_json_tells_payments_and_marks_transfers(gateway, reader, payer):

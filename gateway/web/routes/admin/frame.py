@@ -7,6 +7,7 @@ import msgspec
 from quart import Blueprint, Response, g, request
 
 from gateway.admin import codes, passkeys
+from gateway.admin.references import shorten_ids
 from gateway.contracts.operators import AlreadyDone
 from gateway.errors import ActionRefused, InvalidCredentials, NeedsFresh
 from gateway.web import error_answers
@@ -80,7 +81,8 @@ def _answer_plainly(error: Exception) -> Answer:
     if isinstance(error, ActionRefused):
         # Our own sentences hold no secret, but may quote the caller: a missing word would confirm a
         # guess.
-        return json_answer({"error": str(error), "code": error.code}, error.status, NOT_STORED)
+        said = shorten_ids(str(error), request.path)
+        return json_answer({"error": said, "code": error.code}, error.status, NOT_STORED)
     if isinstance(error, AlreadyDone):
         body = {"done": True, "repeated": True, "actionId": error.action.id}
         return json_answer(body, HTTPStatus.OK, NOT_STORED)

@@ -2,6 +2,7 @@
 
 from quart import Response, request
 
+from gateway.admin.references import find_id
 from gateway.web.routes.admin.api.frame import API, answer, page_asked_for
 from gateway.web.routes.admin.frame import blueprint
 from gateway.web.routes.admin.guards import needs_scope
@@ -14,6 +15,8 @@ async def api_actions() -> Response:
     """Return what operators did, newest first, `before` an id."""
     before, limit = page_asked_for()
     subject, action = request.args.get("subject"), request.args.get("action")
+    if subject is not None:
+        subject = await find_id(services().desk, subject)
     found = await services().store.operators.actions(before, limit, subject, action)
     following = found[-1].id if len(found) == limit else None
     return answer({"actions": found, "before": following})

@@ -9,6 +9,7 @@ from typing import Any, cast
 import attrs
 from quart import Response, request
 
+from gateway.admin.references import shorten_ids
 from gateway.errors import ValidationError
 from gateway.web import wire
 from gateway.web.answers import NOT_STORED, json_answer
@@ -20,24 +21,31 @@ MOST_ROWS = 200
 _ROWS = 50
 # What operators and holders of tokens type. Without a secret in it, it would confirm a guess.
 _TYPED = ("reason", "pauseReason", "note", "subject", "actor", "name", "muteReason")
+# Ids of others, which open nothing here: vendors' and requests'.
+_WHOLE = ("jobId", "requestId")
 _WORD = re.compile(r"_([a-z0-9])")
 _MOST_ID = 2**63 - 1
 
 
 def answer(value: Any, status: int = HTTPStatus.OK) -> Response:
-    """Answer with what a function of the desk returned; secrets are taken out."""
-    return json_answer(_without_secrets(to_json(value)), status, NOT_STORED).to_response()
+    """Answer with what a function of the desk returned, without secrets and ids of tasks."""
+    return json_answer(_make_readable(to_json(value)), status, NOT_STORED).to_response()
 
 
-def _without_secrets(value: Any) -> Any:
-    """Return JSON without secrets in texts that no caller has typed."""
-    if isinstance(value, str):
-        return services().redactor.without_secrets(value)
+def _make_readable(value: Any, name: str = "") -> Any:
+    """Return JSON with references for ids, and without secrets in texts that no caller has typed.
+
+    `name` is the field of the value.
+    """
     if isinstance(value, dict):
-        return {
-            name: each if name in _TYPED else _without_secrets(each) for name, each in value.items()
-        }
-    return [_without_secrets(each) for each in value] if isinstance(value, list) else value
+        return {each: _make_readable(inner, each) for each, inner in value.items()}
+    if isinstance(value, list):
+        return [_make_readable(inner, name) for inner in value]
+    if not isinstance(value, str) or name in _WHOLE:
+        return value
+    clean = value if name in _TYPED else services().redactor.without_secrets(value)
+    # A caller that sent an id knows it.
+    return shorten_ids(clean, request.path)
 
 
 def to_json(value: Any) -> Any:

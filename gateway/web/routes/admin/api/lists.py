@@ -5,6 +5,7 @@ from quart import Response, request
 from gateway.admin.actions.transfers import mark_seen, parse_log
 from gateway.admin.machine import read_machine
 from gateway.admin.payments import read_payments, read_unclaimed
+from gateway.admin.references import find_id
 from gateway.admin.refunds_list import read_refunds
 from gateway.admin.tasks import find_task, list_tasks, make_filter
 from gateway.web.routes.admin.api.frame import API, answer, page_asked_for, read_body, text_of
@@ -30,6 +31,8 @@ async def api_tasks() -> Response:
     """Return the newest tasks that the filter lets through."""
     given = {name: request.args.get(name, "") for name in _FILTERS}
     given["state"] = given["state"] or request.args.get("status", "")
+    for name in ("q", "before"):
+        given[name] = await find_id(services().desk, given[name])
     return answer(await list_tasks(services().desk, make_filter(**given)))
 
 
@@ -37,7 +40,8 @@ async def api_tasks() -> Response:
 @needs_scope("read")
 async def api_task(task_id: str) -> Response:
     """Return all about one task, but neither its prompt nor links to its outputs."""
-    return answer(await find_task(services().desk, task_id))
+    desk = services().desk
+    return answer(await find_task(desk, await find_id(desk, task_id)))
 
 
 @blueprint.get(f"{API}/payments")

@@ -6,6 +6,7 @@ from quart import Response
 
 from gateway.admin.actions import refunds
 from gateway.admin.actions.refunds import RefundChoice
+from gateway.admin.references import find_id
 from gateway.domain import RefundCase
 from gateway.errors import ValidationError
 from gateway.web.routes.admin.api.frame import (
@@ -33,7 +34,7 @@ async def api_approve(task_id: str) -> Response:
     cases = await refunds.approve(
         services().desk,
         actor(),
-        [_choice(task_id, body)],
+        [_choice(await _find_id(task_id), body)],
         reason=text_of(body, "reason"),
         to=text_of(body, "to") or None,
         accepts_unproven=flag_of(body, "acceptsUnproven"),
@@ -48,7 +49,8 @@ async def api_reject(task_id: str) -> Response:
     """Reject a refund, for a reason."""
     body = await read_body("reason", needed=["reason"])
     reason = text_of(body, "reason")
-    return _answer(await refunds.reject(services().desk, actor(), [task_id], reason=reason))
+    desk, found = services().desk, await _find_id(task_id)
+    return _answer(await refunds.reject(desk, actor(), [found], reason=reason))
 
 
 @blueprint.post(f"{_REFUND}/retry")
@@ -56,7 +58,7 @@ async def api_reject(task_id: str) -> Response:
 async def api_retry(task_id: str) -> Response:
     """Send a refund that failed once more."""
     body = await read_body(*_SEEN, "reason", needed=_SEEN)
-    choice, reason = _choice(task_id, body), text_of(body, "reason")
+    choice, reason = _choice(await _find_id(task_id), body), text_of(body, "reason")
     return _answer(await refunds.retry(services().desk, actor(), choice, reason=reason))
 
 
@@ -66,7 +68,12 @@ async def api_take_back(task_id: str) -> Response:
     """Take an approval back that was not signed yet."""
     body = await read_body("reason")
     reason = text_of(body, "reason")
-    return _answer(await refunds.take_back(services().desk, actor(), task_id, reason=reason))
+    desk, found = services().desk, await _find_id(task_id)
+    return _answer(await refunds.take_back(desk, actor(), found, reason=reason))
+
+
+async def _find_id(task_id: str) -> str:
+    return await find_id(services().desk, task_id)
 
 
 def _choice(task_id: str, body: dict[str, Any]) -> RefundChoice:
