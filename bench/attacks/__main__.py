@@ -14,7 +14,7 @@ from rich.table import Table
 from tables import print_head, print_tables
 from tree import HERE, tree_at
 
-AREAS = ("reading", "unpaid")
+AREAS = ("reading", "unpaid", "operators")
 
 
 def main() -> None:
