@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import clocks
 from place import environment, folder
 from processes import cpu_s, free_port, gateway_process, stub_chain
 from tree import Tree
@@ -102,6 +103,7 @@ def rows(tree: Tree) -> Iterator[Row]:
         yield "10", "a schema with a right and a wrong guess of a secret", _guess_secret(target)
         yield "11", "an id in the list of a token that may read", _open_result(target)
         yield "12", "/metrics with Accept: …openmetrics-text;version=x", _scrape(target)
+    yield from clocks.rows(tree)
     for chosen in tree.servers:
         name = chosen.get("server", "hypercorn")
         with _target(tree, **chosen) as target:
