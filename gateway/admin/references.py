@@ -10,12 +10,19 @@ from gateway.admin.desk import Desk
 from gateway.store.operators import task_lists
 
 _ID = re.compile(r"\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4})-[0-9a-f]{4}-[0-9a-f]{12}\b")
-_REFERENCE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}")
+_REFERENCE = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}\b(?!-)")
 
 
 def shorten_ids(text: str, known: str = "") -> str:
     """Return a text with a reference in place of each task's id that is not in `known`."""
     return _ID.sub(lambda found: found[0] if found[0] in known else found[1], text)
+
+
+async def lengthen_ids(desk: Desk, text: str) -> str:
+    """Return a text with an id in place of each reference."""
+    for named in set(_REFERENCE.findall(text)):
+        text = text.replace(named, await find_id(desk, named))
+    return text
 
 
 async def find_id(desk: Desk, named: str) -> str:

@@ -66,9 +66,25 @@ async def test_no_list_and_no_csv_opens_a_result(gateway, reader, payer, provide
     page = {"Sec-Fetch-Site": "same-origin"}
     log = await gateway.client.post("/admin/system/actions.csv", form={}, headers=page)
     books = await gateway.client.get("/admin/books/export.csv")
-    said += [await answer.get_data(as_text=True) for answer in (log, books)]
+    pages = ("/admin", "/admin/tasks", f"/admin/tasks/{short}", "/admin/refunds?state=rejected")
+    shown = [await gateway.client.get(path) for path in (*pages, "/admin/system/actions")]
+    assert {answer.status_code for answer in shown} == {200}
+    said += [await answer.get_data(as_text=True) for answer in (log, books, *shown)]
     assert sum(short in text for text in said) >= 8
     assert [one for one in ids for text in said if one in text or one[19:] in text] == []
+
+
+async def test_only_a_look_that_is_written_down_shows_what_opens_a_result(gateway, payer):
+    done = await (await buy(gateway, payer.header())).get_json()
+    await gateway.wait(done["taskId"])
+    await log_in(gateway)
+    path = f"/admin/tasks/{done['taskId'][:18]}"
+    page = {"Sec-Fetch-Site": "same-origin"}
+    form = {"what": "outputs", "reason": "a complaint"}
+    look = await gateway.client.post(f"{path}/look", form=form, headers=page)
+    assert f"/files/{done['taskId']}" in await look.get_data(as_text=True)
+    (action,) = await actions_of(gateway, "output.look")
+    assert action.subject == done["taskId"]
 
 
 async def test_a_reference_finds_its_task(gateway, reader, payer):

@@ -50,6 +50,10 @@ async def complete_answer(response: Response) -> Response:
     for name, value in HEADERS.items():
         if name != "Content-Type":
             response.headers.setdefault(name, value)
+    if response.mimetype == "text/html" and not g.get("shows_ids"):
+        # A caller that sent an id knows it.
+        known = f"{request.full_path} {g.get('whole_ids', '')}"
+        response.set_data(shorten_ids(await response.get_data(as_text=True), known))
     caller = g.get("caller")
     is_new_page = wants_page() and "X-Live" not in request.headers
     if caller is not None and caller.session is not None and is_new_page:

@@ -14,6 +14,7 @@ from quart import g, request
 from werkzeug.datastructures import MultiDict
 
 from gateway.admin import sessions, tokens
+from gateway.admin.references import lengthen_ids
 from gateway.contracts.operator_logins import OperatorSession, OperatorToken, Scope
 from gateway.contracts.operators import Actor
 from gateway.errors import (
@@ -39,6 +40,8 @@ _Route = Callable[_Parameters, Awaitable[_Answer]]
 
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _MOST_KEY_CHARS = 128
+# What a person has written: no field of it names a task.
+_TYPED = ("password", "code", "reason")
 
 
 @attrs.frozen(kw_only=True)
@@ -228,11 +231,22 @@ async def _check_post() -> None:
         return
     check_origin()
     # A body of another kind is an empty form to a page.
-    g.form = await request.form if request.mimetype == FORM else MultiDict()
+    g.form = await _read_form() if request.mimetype == FORM else MultiDict()
     if g.form:
         password = g.form.get("password", "")
         if password:
             await _take_password(password[:MOST_PASSWORD_CHARS], g.form.get("code", ""))
+
+
+async def _read_form() -> MultiDict[str, str]:
+    """Return the form, with ids in place of the references that pages show."""
+    desk, form = services().desk, await request.form
+    return MultiDict(
+        [
+            (name, text if name in _TYPED else await lengthen_ids(desk, text))
+            for name, text in form.items(multi=True)
+        ]
+    )
 
 
 async def _take_password(password: str, code: str) -> None:

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response as Redirect
 from gateway.admin import backups
 from gateway.admin.audit import export_audit, read_audit
 from gateway.admin.machine import Machine, read_machine
+from gateway.admin.references import find_id
 from gateway.contracts.backups import Kind
 from gateway.errors import WrongValue
 from gateway.web.operator_pages import HEADERS
@@ -56,6 +57,7 @@ async def begin_drill() -> Redirect:
 async def show_actions() -> Response:
     """Show the audit log, page by page."""
     given = {name: request.args.get(name, "")[:200] for name in ("subject", "action")}
+    given["subject"] = await find_id(services().desk, given["subject"])
     before = request.args.get("before", "")
     if before and not (before.isascii() and before.isdigit() and len(before) <= _MOST_DIGITS):
         raise WrongValue("There is no such page of the audit log.")

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from quart import Response, g, request
 
+from gateway.admin.references import find_id
 from gateway.admin.tasks import (
     STATES,
     find_task,
@@ -29,8 +30,11 @@ async def show_tasks() -> Response:
     given = {name: request.args.get(name, "") for name in _FIELDS}
     # The overview's links name a status.
     given["state"] = given["state"] or request.args.get("status", "")
-    wanted = make_filter(**given, before=request.args.get("before", ""))
-    page = await list_tasks(services().desk, wanted)
+    desk = services().desk
+    given["q"] = await find_id(desk, given["q"])
+    before = await find_id(desk, request.args.get("before", ""))
+    wanted = make_filter(**given, before=before)
+    page = await list_tasks(desk, wanted)
     chosen = {name: value for name, value in given.items() if value}
     older = urlencode(chosen | {"before": page.next_before}) if page.next_before else ""
     return await render(
@@ -50,7 +54,10 @@ async def show_tasks() -> Response:
 @needs_session
 async def show_task(task_id: str) -> Response:
     """Show all about one task, but neither its prompt nor its outputs."""
-    detail = await find_task(services().desk, task_id)
+    desk = services().desk
+    detail = await find_task(desk, await find_id(desk, task_id))
+    # The vendor's id opens nothing here.
+    g.whole_ids = detail.facts.job_id or ""
     return await render("task.html", page="tasks", d=detail, request_key=secrets.token_urlsafe(12))
 
 
@@ -59,6 +66,9 @@ async def show_task(task_id: str) -> Response:
 async def look_at_task(task_id: str) -> Response:
     """Show a task's prompt or outputs; the audit log keeps who looked, and why."""
     gateway, form = services(), g.form
+    task_id = await find_id(gateway.desk, task_id)
+    # The links to the outputs hold the id; the audit log has this look.
+    g.shows_ids = True
     reason, what = form.get("reason", ""), form.get("what", "")
     if what == "prompt":
         look = await look_at_prompt(gateway.desk, actor(), task_id, reason=reason)
