@@ -108,6 +108,10 @@ EVENTS: dict[str, str] = {
     "outputs.bucket_failed": (
         "The bucket refuses or is silent; outputs are kept on the disk meanwhile."
     ),
+    "node.clock": (
+        "This machine's clock is too far from the database's, as `problem` says: it works on "
+        "nothing new until the clock is right, which is logged, too."
+    ),
     "node.unfit": (
         "This process may not go on with the database, as `problem` says: it drains and ends with "
         "code 1, to be started again."
