@@ -20,9 +20,8 @@ def shorten_ids(text: str, known: str = "") -> str:
 
 async def lengthen_ids(desk: Desk, text: str) -> str:
     """Return a text with an id in place of each reference."""
-    for named in set(_REFERENCE.findall(text)):
-        text = text.replace(named, await find_id(desk, named))
-    return text
+    ids = {named: await find_id(desk, named) for named in set(_REFERENCE.findall(text))}
+    return _REFERENCE.sub(lambda found: ids[found[0]], text)
 
 
 async def find_id(desk: Desk, named: str) -> str:

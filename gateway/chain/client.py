@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from functools import partial
 from typing import Any
 
 from gateway.chain.decode import (
@@ -15,6 +16,7 @@ from gateway.chain.decode import (
     read_word,
 )
 from gateway.chain.endpoints import Endpoint, RpcEndpoints
+from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.chain.retries import EndpointLags, RetryTiming
 from gateway.contracts import CallReverted
 from gateway.domain import Block, MinedTransfer, Receipt
@@ -32,11 +34,11 @@ from gateway.shared_answers import SharedAnswer
 
 # 0.001 gwei: what Base's sequencer takes in quiet times.
 _MIN_PRIORITY_WEI = 1_000_000
-# Queries for one answer, where an endpoint limits how many blocks each of them covers. The callers
-# ask for 2,000 blocks: of a nonce, where money waits, even five at a time, but of all transfers in
-# days a hundred at a time.
-_NONCE_QUERIES = 400
-_TRANSFER_QUERIES = 20
+# Queries for one answer, where an endpoint limits how many blocks each of them covers: 100 of the
+# 2,000 that callers ask for. For a nonce, where money waits, an endpoint is asked even for five at
+# a time, once all have turned out to be so narrow.
+_FEW_QUERIES = 20
+_MANY_QUERIES = 400
 # Half of Base's block time. Fees are bid at twice the base fee, which changes by 2 % a block.
 _FEES_KEPT_S = 1.0
 
@@ -200,7 +202,7 @@ class Web3Chain:
                 query,
                 first=from_block,
                 last=to_block,
-                most_queries=_TRANSFER_QUERIES,
+                most_queries=_FEW_QUERIES,
             )
             return [read_transfer(log) for log in found]
 
@@ -219,20 +221,24 @@ class Web3Chain:
             ],
         }
 
-        async def ask(endpoint: Endpoint) -> list[tuple[str, bool]]:
+        async def ask(endpoint: Endpoint, most_queries: int) -> list[tuple[str, bool]]:
             # This raises at an endpoint that lags behind, so the next endpoint is asked.
             await _fetch_known(endpoint, known.hash)
-            found = await endpoint.logs.read(
+            is_long = most_queries == _MANY_QUERIES
+            found = await (endpoint.logs.read_long if is_long else endpoint.logs.read)(
                 endpoint.request,
                 query,
                 first=max(from_block, 0),
                 last=to_block,
-                most_queries=_NONCE_QUERIES,
+                most_queries=most_queries,
                 until_found=True,
             )
             return [read_event(log) for log in found]
 
-        return await self._rpc.ask_in_order(ask)
+        try:
+            return await self._rpc.ask_in_order(partial(ask, most_queries=_FEW_QUERIES))
+        except LogsTooNarrow:
+            return await self._rpc.ask_in_order(partial(ask, most_queries=_MANY_QUERIES))
 
     def logs_limit(self) -> int | None:
         """Return for how many blocks of logs the narrowest endpoint answers at once; None: any."""

@@ -101,12 +101,7 @@ class Endpoint:
             async with asyncio.timeout(self.timeout_s):
                 answer = await self.provider.make_request(method, list(params))
         except EndpointRefused as error:
-            if error.answer is not None and self._is_about_the_call(method, error.answer["error"]):
-                return dict(error.answer)
-            raise EndpointRefused(
-                f"RPC endpoint {self.place}: {error.message} at {method}",
-                retry_after_s=error.retry_after_s,
-            ) from None
+            return self._read_refusal(method, error)
         except Exception as error:  # noqa: BLE001 - any other error counts as silence
             kind = type(error).__name__
             raise ChainUnavailable(f"RPC endpoint {self.place}: {kind} at {method}") from None
@@ -114,10 +109,22 @@ class Endpoint:
             raise ChainUnavailable(f"RPC endpoint {self.place}: no JSON-RPC answer to {method}")
         return answer
 
-    def _is_about_the_call(self, method: str, error: Any) -> bool:
-        """Return whether the same call would fail again, whatever the status says."""
-        failure = read_failure(self.place, method, error)
-        return isinstance(failure, (CallReverted, RangeRefused))
+    def _read_refusal(self, method: str, refusal: EndpointRefused) -> dict[str, Any]:
+        """Return the JSON-RPC answer that came with a status of failure, if it is about the call.
+
+        Raises `EndpointRefused` where it is about the endpoint.
+        """
+        said = None
+        if refusal.answer is not None:
+            said = read_failure(self.place, method, refusal.answer["error"])
+            is_range = isinstance(said, RangeRefused) and said.is_certain
+            if is_range or isinstance(said, (CallReverted, EndpointLags)):
+                return dict(refusal.answer)
+        raise EndpointRefused(
+            f"RPC endpoint {self.place}: {refusal.message} at {method}",
+            details=said.details if isinstance(said, ChainUnavailable) else None,
+            retry_after_s=refusal.retry_after_s,
+        ) from None
 
     def _begin_rest(
         self, why: ChainUnavailable, *, least_s: float = 0.0, wished_s: float = 0.0
@@ -346,9 +353,9 @@ def _log_failure(endpoint: Endpoint, error: ChainUnavailable) -> None:
 
 def _unavailable(failures: Sequence[ChainUnavailable]) -> ChainUnavailable:
     """Return the error of a call that no endpoint answered; it may be retried where one refused."""
+    if narrow := [error for error in failures if isinstance(error, LogsTooNarrow)]:
+        return narrow[0]
     details = failures[-1].details or failures[-1].message if failures else None
     if any(isinstance(error, EndpointRefused) for error in failures):
         return EndpointRefused(_SILENT, details=details)
-    if narrow := [error for error in failures if isinstance(error, LogsTooNarrow)]:
-        return narrow[0]
     return ChainUnavailable(_SILENT, details=details)

@@ -18,25 +18,45 @@ _FAILED_CALL = re.compile(
     r"|write protection|return data out of bounds|evm error|vm execution error",
     re.IGNORECASE,
 )
-# What vendors say with status 200 where a key or an address has asked too often.
+# What vendors say where a key or an address has asked too often.
 _BUSY_CODES = (429, -32005, -32016, -32029)
 _BUSY = re.compile(
-    r"rate.?limit|too many requests|capacity exceeded|throttl|per second|quota|request count",
+    r"rate.?(limit|exceed)|too many requests|capacity|throttl|per second|\brps\b|quota"
+    r"|requests?\b.{0,20}(count|limit|exceed)",
     re.IGNORECASE,
 )
 # What nodes say of a block that they do not have yet: behind one address may be several nodes.
-_LAGS = re.compile(r"(header|block) not found|unknown block|could not find block", re.IGNORECASE)
+_LAGS = re.compile(
+    r"\b(header|blocks?|hash)\b.{0,90}\b(not|cannot be|could not be) found|unknown block"
+    r"|could not find block|beyond (the )?(current )?head|after (the )?latest|not (yet )?available",
+    re.IGNORECASE,
+)
+# What a refusal of a query of logs speaks of where fewer blocks would do.
+_RANGE = re.compile(
+    r"\bblocks?\b|\branges?\b|\bresults?\b|response size|too (large|wide|big|broad)|query timeout",
+    re.IGNORECASE,
+)
+# The method is not there, or not for this key.
+_NEVER = re.compile(
+    r"authenticat|authori[sz]|forbidden|api.?key|not supported|not found", re.IGNORECASE
+)
+_NO_METHOD = -32601
 
 
 class RangeRefused(ChainUnavailable):
     """An endpoint refused a query of logs; it may answer one over fewer blocks."""
 
+    def __init__(self, message: str, *, details: str | None, is_certain: bool) -> None:
+        super().__init__(message, details=details)
+        # Whether the endpoint speaks of blocks or of a size.
+        self.is_certain = is_certain
+
 
 def read_failure(place: int, method: str, error: Any) -> Exception:
     """Return what an error of JSON-RPC means.
 
-    Vendors refuse a range of logs in many words and with many codes. So each error of a query of
-    logs counts as one, unless it says that the endpoint is busy.
+    Vendors refuse a range of logs in many words and with many codes. So an error of a query of logs
+    that is nothing else counts as such a refusal.
     """
     message = str(error.get("message", "")) if isinstance(error, dict) else str(error)
     code = error.get("code") if isinstance(error, dict) else None
@@ -45,9 +65,14 @@ def read_failure(place: int, method: str, error: Any) -> Exception:
     if (is_reverted and method in _MAY_REVERT) or is_failed_call:
         return CallReverted(message)
     details = message[:200]
-    if _BUSY.search(message) or (code in _BUSY_CODES and method != LOGS):
-        return EndpointRefused(f"RPC endpoint {place} refuses {method} for now", details=details)
     if _LAGS.search(message):
         return EndpointLags(f"RPC endpoint {place} lacks a block at {method}", details=details)
-    failure = RangeRefused if method == LOGS else ChainUnavailable
-    return failure(f"RPC endpoint {place}: {method} failed", details=details)
+    failed = f"RPC endpoint {place}: {method} failed"
+    is_certain = method == LOGS and _RANGE.search(message) is not None
+    if is_certain:
+        return RangeRefused(failed, details=details, is_certain=True)
+    if code in _BUSY_CODES or _BUSY.search(message):
+        return EndpointRefused(f"RPC endpoint {place} refuses {method} for now", details=details)
+    if method == LOGS and code != _NO_METHOD and not _NEVER.search(message):
+        return RangeRefused(failed, details=details, is_certain=False)
+    return ChainUnavailable(failed, details=details)

@@ -4,6 +4,7 @@ Free plans answer for 5, 10 or 500 blocks at once, and refuse more in many ways.
 asked again in parts: of the size that the refusal names, or else of half the blocks.
 """
 
+import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import attrs
 
 from gateway.chain.failures import LOGS, RangeRefused
+from gateway.chain.retries import EndpointRefused
 from gateway.errors import ChainUnavailable
 
 # A refusal may have been a passing fault, and plans change.
@@ -20,8 +22,15 @@ _ANY = 2**63
 # "[0x1f4, 0x3e7]": the range that would work, as some vendors name it.
 _RANGE = re.compile(r"\[\s*0x([0-9a-f]{1,16})\s*,\s*0x([0-9a-f]{1,16})\s*\]", re.IGNORECASE)
 _NUMBER = re.compile(
-    r"(?<![\w.-])(\d{1,3}(?:[,_']\d{3})+|\d{1,9})\s?(k\b)?(?![\w.])", re.IGNORECASE
+    r"(?<![\w.-])(\d{1,3}(?:[ ,_']\d{3})+|\d{1,9})\s?(k)?\b"
+    # Not of time, money or requests.
+    r"(?!\s?(?:ms|s|secs?|seconds?|minutes?|rps|requests?|calls?|results?|logs|credits|cu|%)\b)",
+    re.IGNORECASE,
 )
+# A part that a busy endpoint refuses is asked for again, after pauses that double.
+_MOST_MISSES = 6
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 10.0
 
 Request = Callable[..., Awaitable[Any]]
 
@@ -37,6 +46,9 @@ class LogRange:
     place: int
     _most_blocks: int | None = None
     _until: float = 0.0
+    _is_proven: bool = False
+    # One search at a time needs many queries.
+    _long: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     async def read(
         self,
@@ -58,18 +70,23 @@ class LogRange:
         while first <= last and not (until_found and found):
             size = self.limit or _ANY
             if last - first >= size * most_queries:
-                self._most_blocks = None
                 raise self._too_narrow(size, -(-(last - first + 1) // most_queries), words)
             begin = max(first, last - size + 1)
             where = {"fromBlock": hex(begin), "toBlock": hex(last)}
             try:
-                found = [*await request(LOGS, query | where), *found]
+                found = [*await _ask_patiently(request, query | where), *found]
             except RangeRefused as refusal:
                 words = refusal.details
                 self._shrink(refusal, last - begin + 1)
                 continue
+            self._is_proven = True
             last = begin - 1
         return found
+
+    async def read_long(self, request: Request, query: dict[str, Any], **search: Any) -> list[Any]:
+        """Return what `read` does, while no other long search asks this endpoint."""
+        async with self._long:
+            return await self.read(request, query, **search)
 
     @property
     def limit(self) -> int | None:
@@ -79,18 +96,37 @@ class LogRange:
     def _shrink(self, refusal: RangeRefused, refused: int) -> None:
         """Remember a smaller size than was refused; raise the refusal of a single block."""
         if refused == 1:
-            self._most_blocks = None
+            self._forget()
             raise refusal
-        named = [each for each in _named_sizes(refusal.details or "") if 0 < each < refused]
-        self._most_blocks = max(named, default=refused // 2)
+        half = refused // 2
+        named = [each for each in _named_sizes(refusal.details or "") if 0 < each <= half]
+        # Another search may have learned a smaller one meanwhile.
+        self._most_blocks = min(max(named, default=half), self.limit or _ANY)
         self._until = time.monotonic() + _REMEMBERED_S
+        self._is_proven = False
+
+    def _forget(self) -> None:
+        self._most_blocks, self._is_proven = None, False
 
     def _too_narrow(self, size: int, needed: int, words: str | None) -> LogsTooNarrow:
+        if not self._is_proven:
+            self._forget()
         return LogsTooNarrow(
             f"RPC endpoint {self.place} answers for the logs of {size:,} blocks at once, and this "
             f"search needs {needed:,}. Name another endpoint in GATEWAY_RPC_URLS.",
             details=words,
         )
+
+
+async def _ask_patiently(request: Request, query: dict[str, Any]) -> Any:
+    """Ask again after pauses while the endpoint is busy: a search would begin anew otherwise."""
+    for miss in range(_MOST_MISSES):
+        try:
+            return await request(LOGS, query)
+        except EndpointRefused as refusal:
+            pause_s = max(_FIRST_PAUSE_S * 2**miss, refusal.retry_after_s)
+            await asyncio.sleep(min(pause_s, _LONGEST_PAUSE_S))
+    return await request(LOGS, query)
 
 
 def _named_sizes(words: str) -> Iterator[int]:

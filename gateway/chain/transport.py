@@ -18,15 +18,12 @@ from gateway.chain.retries import EndpointRefused
 # After these statuses the same call may succeed.
 _BUSY = (408, 425, 429)
 _CLIENT_ERROR = 400
-_TOO_LARGE = 413
+_ABOUT_THE_CALL = (400, 413, 422)
 _SERVER_ERROR = 500
 _CONNECTIONS = 100
 _CONNECT_S = 30.0
 # Servers on Node close an idle connection after 5 seconds.
 _KEEP_ALIVE_S = 4.0
-
-# Status, headers, body.
-_Answer = tuple[int, Mapping[str, str], bytes]
 
 
 class KeepAliveProvider(AsyncHTTPProvider):
@@ -52,23 +49,24 @@ class KeepAliveProvider(AsyncHTTPProvider):
         # web3's encoder looks at each value for types of its own; our parameters are plain JSON.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
         try:
-            status, headers, body = await self._post_twice(json.dumps(asked).encode())
+            return json.loads(str(await self._post_twice(json.dumps(asked).encode()), "utf-8"))
         except aiohttp.ClientConnectionError as error:
             raise EndpointRefused(type(error).__name__) from None
-        if status < _CLIENT_ERROR:
-            return json.loads(str(body, "utf-8"))
-        return _read_failed(status, headers, body)
 
-    async def _post_twice(self, data: bytes) -> _Answer:
+    async def _post_twice(self, data: bytes) -> bytes:
         """Post again where a kept connection had died: reads and signed bytes may be repeated."""
         try:
             return await self._post(data)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             return await self._post(data)
 
-    async def _post(self, data: bytes) -> _Answer:
+    async def _post(self, data: bytes) -> bytes:
+        """Return the JSON-RPC answer; raises `EndpointRefused` and `ValueError`."""
         async with self._session.post(str(self.endpoint_uri), data=data) as answer:
-            return answer.status, answer.headers, await answer.read()
+            body = await answer.read()
+        if answer.status < _CLIENT_ERROR:
+            return body
+        return json.dumps(_read_failed(answer.status, answer.headers, body)).encode()
 
     async def disconnect(self) -> None:
         """Close the connections."""
@@ -80,20 +78,31 @@ def _read_failed(status: int, headers: Mapping[str, str], body: bytes) -> Any:
 
     Raises as `make_request` does; what came with a status that may pass is in the error.
     """
-    try:
-        answer = json.loads(str(body, "utf-8"))
-    except ValueError:
-        answer = None
-    if not isinstance(answer, dict) or not answer.get("error"):
-        answer = None
+    answer = _read_error(body)
     if status in _BUSY or status >= _SERVER_ERROR:
         wish_s = _retry_after_s(headers)
         raise EndpointRefused(f"status {status}", retry_after_s=wish_s, answer=answer)
-    if status == _TOO_LARGE and answer is None:
-        return {"error": {"message": "status 413"}}
+    if answer is None and status in _ABOUT_THE_CALL:
+        words = body[:200].decode("utf-8", "replace") or "The answer would be too large."
+        answer = {"error": {"message": words}}
     if answer is None:
         raise ValueError(f"status {status}")
     return answer
+
+
+def _read_error(body: bytes) -> dict[str, Any] | None:
+    """Return an answer with an error, also one in a list of one or without its envelope."""
+    try:
+        answer = json.loads(str(body, "utf-8-sig"))
+    except ValueError:
+        return None
+    if isinstance(answer, list) and len(answer) == 1:
+        (answer,) = answer
+    if not isinstance(answer, dict):
+        return None
+    if answer.get("error"):
+        return answer
+    return {"error": answer} if answer.get("message") else None
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:

@@ -88,7 +88,7 @@ def judge_alarms(settings: AlarmSettings) -> dict[str, bool]:
         "alarm_webhook_secret": _is_secret(secret_text)
         if secret_text
         else not settings.alarm_webhook,
-        "alarm_urls": all("://" in url for url in split_urls(str(settings.alarm_urls))),
+        "alarm_urls": all(map(_is_one_address, split_urls(str(settings.alarm_urls)))),
         "alarm_gas": _is_pair(settings.alarm_gas, is_falling=True),
         "alarm_failures": _is_pair(settings.alarm_failures),
         "alarm_refund_hours": 0 < settings.alarm_refund_hours < math.inf,
@@ -101,7 +101,11 @@ def judge_alarms(settings: AlarmSettings) -> dict[str, bool]:
 
 def split_urls(text: str) -> list[str]:
     """Return the addresses of a list; a comma parts two only where another address follows."""
-    return [url for url in _BETWEEN_URLS.split(text) if url]
+    return [url for part in _BETWEEN_URLS.split(text) if (url := part.rstrip(",;"))]
+
+
+def _is_one_address(url: str) -> bool:
+    return url.partition("?")[0].count("://") == 1
 
 
 def parse_pair(text: str) -> tuple[float, float]:

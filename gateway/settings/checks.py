@@ -28,8 +28,8 @@ _EMAIL = re.compile(r"([^@\s<>,]+@[^@\s<>,]+\.[^@\s<>,.]+)?")
 # CAIP-10 of the registry's contract, and the number of the agent in it.
 _REGISTRATION = re.compile(r"eip155:[1-9][0-9]{0,19}:0x[0-9a-fA-F]{40}/[0-9]{1,78}")
 _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
-# A token of RFC 9110, or empty.
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]*")
+# A token of RFC 9110 without quotes, or empty.
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&*+.^_|~-]*")
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 # An address that may stand in an attribute and in a Content-Security-Policy.
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/?#&=%+@!-]*)?")

@@ -3,6 +3,7 @@
 import os
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,12 @@ from gateway.settings.sections import variable
 
 # Fields that this module fills; the operator cannot set them by name.
 _FILLED_HERE = {"plugin_values", "unknown_in_file"}
-_QUOTES = "\"'`"
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+# A quoted value, also with a comment behind it.
+_QUOTED = re.compile("""(["'`]).*\\1(\\s+#.*)?|\u201c.*\u201d|\u2018.*\u2019|«.*»""")
+# Control and format characters, and the separators of lines and paragraphs.
+_CONTROLS = ("Cc", "Cf", "Zl", "Zp")
+_LINE_ENDS = "\n\t"
+_MAY_HAVE_LINES = ("alarm_urls",)
 _OWN_NAMES = {field.name for field in attrs.fields(Settings)} - _FILLED_HERE
 
 
@@ -72,13 +77,18 @@ def _read_file(file: Path) -> dict[str, Any]:
 def _check_plain(name: str, value: Any) -> None:
     """Raise `SettingsError` for quotes around a value, and for control characters in it.
 
-    Docker's `--env-file` keeps quotes, and a file from Windows leaves a carriage return.
+    Docker's `--env-file` keeps quotes and what follows them, and a file from Windows leaves a
+    carriage return.
     """
+    if isinstance(value, list):
+        for each in value:
+            _check_plain(name, each)
     if not isinstance(value, str):
         return
-    if len(value) > 1 and value[0] == value[-1] and value[0] in _QUOTES:
+    if _QUOTED.fullmatch(value.strip()):
         raise SettingsError(f"{variable(name)} has quotes around its value. Remove the quotes.")
-    if value != value.strip("\n\t") or _CONTROL.search(value):
+    allowed = _LINE_ENDS if name in _MAY_HAVE_LINES else ""
+    if any(unicodedata.category(sign) in _CONTROLS and sign not in allowed for sign in value):
         raise SettingsError(
             f"{variable(name)} holds a line end or another control character. Remove it; a file "
             "that was written on Windows has one at the end of each line."

@@ -20,6 +20,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 # An ASGI extension of our uvicorn's: a function of status, header lines and body that writes all of
 # them at once. It returns False where the answer must go by `send`.
 WHOLE_ANSWER = "gateway.whole_answer"
+# For a body in pieces, where Quart sends it; the fast path gives each piece a time of its own.
+_LONG_BODY_S = 600.0
 # What no header may hold besides line breaks, which are counted; uvicorn refuses the same.
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -54,6 +56,7 @@ class Answer:
         body = self.pieces.read() if method != "HEAD" else b""
         response = Response(body, self.status, dict(self.headers))
         response.content_length = self.pieces.size
+        response.timeout = _LONG_BODY_S
         return response
 
 
@@ -90,7 +93,11 @@ async def send_answer(
             (name.lower().encode(), value.encode()) for name, value in (*first, *own, *standing)
         ],
     }
-    sending = EagerStart(_send_all(start, answer, send))
+    if answer.pieces is not None:
+        with contextlib.suppress(TimeoutError):
+            await _send_pieces(start, answer.pieces, send, timeout_s)
+        return
+    sending = EagerStart(_send_both(start, answer.body, send))
     # As Quart does, for a client that does not read.
     if not sending.is_done:
         with contextlib.suppress(TimeoutError):
@@ -115,10 +122,16 @@ def _header_lines(headers: Sequence[_Header]) -> bytes:
 _kept_lines = functools.lru_cache(maxsize=128)(_header_lines)
 
 
-async def _send_all(start: dict[str, Any], answer: Answer, send: Send) -> None:
+async def _send_both(start: dict[str, Any], body: bytes, send: Send) -> None:
     await send(start)
-    if answer.pieces is not None:
-        async with contextlib.aclosing(answer.pieces.read()) as pieces:
-            async for piece in pieces:
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def _send_pieces(start: dict[str, Any], pieces: Pieces, send: Send, timeout_s: float) -> None:
+    """Send a long body; a slow client may take long for all of it, and `timeout_s` for a piece."""
+    await send(start)
+    async with contextlib.aclosing(pieces.read()) as read:
+        async for piece in read:
+            async with asyncio.timeout(timeout_s):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": answer.body, "more_body": False})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -2,6 +2,7 @@
 # ruff: noqa: ASYNC110 - tests look from outside, where no event tells
 
 import asyncio
+import sqlite3
 
 import attrs
 import pytest
@@ -13,7 +14,6 @@ from gateway.domain import Decision
 from gateway.errors import SettingsError
 from gateway.payments.refunds import Refunds, RefundTiming
 from gateway.settings import check_settings
-from gateway.store.sql import POSTGRESQL, dialect_of
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 
@@ -201,7 +201,7 @@ async def test_a_database_that_forgot_a_refund_cannot_pay_it_twice(
 
 
 def forget(db, task_id) -> None:
-    on_table = " ON payments" if dialect_of(db) is POSTGRESQL else ""
+    on_table = "" if isinstance(db, sqlite3.Connection) else " ON payments"
     db.execute(f"DROP TRIGGER payments_legal{on_table}")
     db.execute("UPDATE payments SET state = 'refund_due'")
     db.execute(

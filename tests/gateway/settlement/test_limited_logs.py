@@ -23,7 +23,12 @@ REFUSALS = {
     "names no number": limits_logs(64, "block range is too wide", status=413, code=-32062),
     "names two numbers": limits_logs(5, "{asked} blocks asked for, {most} allowed", code=-32005),
     "names thousands": limits_logs(1_000, "ranges over 1K blocks are not supported", code=-32614),
-    "fails": limits_logs(300, "Internal error", status=500, code=-32603),
+    "fails": limits_logs(300, "Internal error: too many results", status=500, code=-32603),
+    "names what was asked": limits_logs(10, "block range 1999 exceeds the limit", code=-32000),
+    "names a time": limits_logs(400, "query timeout exceeded, limit 10 seconds", code=-32000),
+    "speaks of a rate": limits_logs(
+        10, "Block range limit exceeded: {most} blocks; rate limits: 50"
+    ),
     "has its own words": limits_logs(7, "Upgrade your plan.", status=400, code=-32701),
 }
 
@@ -101,6 +106,61 @@ async def test_a_refusal_of_one_block_is_a_failure(chain, proxy, reader):
     before = proxy.seen.count(LOGS)
     await reader.transfer_logs(WALLET, from_block=0, to_block=chain.block.number)
     assert proxy.seen.count(LOGS) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "code"),
+    [
+        (429, "Monthly capacity limit exceeded", 429),
+        (200, "limit exceeded", -32005),
+        (200, "project ID request rate exceeded", -32000),
+        (200, "You have exceeded the RPS limit", -32000),
+        (503, "Internal error", -32603),
+    ],
+)
+async def test_what_is_no_limit_of_blocks_limits_none(
+    chain, proxy, reader, payer, status, words, code
+):
+    payer.transfer(20_000)
+    refusals = [limits_logs(0, words, status=status, code=code)] * 2
+
+    def refuse_twice(*asked):
+        return (refusals.pop() if refusals else limits_logs(2_000, ""))(*asked)
+
+    proxy.break_call(LOGS, refuse_twice)
+    found = await reader.transfer_logs(WALLET, from_block=0, to_block=chain.block.number)
+    assert [each.amount_units for each in found] == [20_000]
+    assert (proxy.seen.count(LOGS), reader.logs_limit()) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, b"block range too large, max 5"),
+        (413, b""),
+        (422, b'{"code": -32600, "message": "at most 5 blocks"}'),
+        (400, b'[{"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "5 blocks"}}]'),
+    ],
+)
+async def test_a_refusal_that_is_no_json_rpc_is_read(chain, proxy, reader, payer, status, body):
+    payer.transfer(20_000)
+    chain.mine(30)
+    answered = limits_logs(5, "")
+
+    def refuse(proxy, request, asked):
+        told, answer = answered(proxy, request, asked)
+        return (status, body) if b"error" in answer else (told, answer)
+
+    proxy.break_call(LOGS, refuse)
+    found = await reader.transfer_logs(WALLET, from_block=0, to_block=chain.block.number)
+    assert [each.amount_units for each in found] == [20_000]
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+async def test_a_transaction_that_is_known_counts_as_sent_with_any_status(proxy, reader, status):
+    body = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"already known"}}'
+    proxy.break_call("eth_sendRawTransaction", lambda *_: (status, body))
+    await reader.send(b"\x02")
 
 
 async def test_a_busy_endpoint_is_asked_for_the_same_range_again(chain, proxy, reader):

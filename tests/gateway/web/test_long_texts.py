@@ -1,13 +1,17 @@
 """A task whose text is long: the whole of it by GET, none of it by HEAD, nothing of it in a row."""
 
+import asyncio
 import json
 
 from gateway import Result
 from gateway.store.texts import PART_CHARS, SHORT_CHARS
+from gateway.web.answers import send_answer
+from gateway.web.routes.tasks import answer_task
 from tests.cases import each
 from tests.gateway.web.asgi_calls import Asked, ask
 from tests.gateway.web.test_event_stream import STREAM, Listener, asked
 from tests.gateway.web.test_task_route import FILE, order, show
+from tests.patience import skip_time
 
 HOST = (b"host", b"gateway.test")
 # Quart's routes answer it, because of the header.
@@ -79,3 +83,19 @@ async def test_a_client_that_reads_slowly_is_given_one_piece_at_a_time(gateway, 
 
 async def _nothing_more():
     return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def test_a_client_that_reads_slowly_all_the_time_gets_all_of_it(gateway, provider, payer):
+    """Each piece has a time of its own: the whole may take longer."""
+    text = "x" * (4 * PART_CHARS)
+    task_id = await finished(gateway, provider, payer, text)
+    answer = await answer_task(gateway.services, task_id, 0.0, "peer")
+    read = []
+
+    async def send(message):
+        await asyncio.sleep(0)
+        skip_time(40)
+        read.append(message.get("body", b""))
+
+    await send_answer(answer, (), (), {}, send, 60.0)
+    assert json.loads(b"".join(read))["result"]["text"] == text

@@ -15,7 +15,7 @@ async def test_fifty_at_once_are_one_sale(shop, name):
 
 async def test_a_repeat_that_looked_before_the_first_try_committed_has_its_task(shop, monkeypatch):
     """Two looks of a repeated request, with the first try's commit between them."""
-    find, is_first = SqliteStore.find_idempotent, True
+    find, is_first = SqliteStore.find_direct, True
 
     async def overtaken(store, *what):
         nonlocal is_first
@@ -25,7 +25,7 @@ async def test_a_repeat_that_looked_before_the_first_try_committed_has_its_task(
             answers.append(await shop.ask(purchase))
         return found
 
-    monkeypatch.setattr(SqliteStore, "find_idempotent", overtaken)
+    monkeypatch.setattr(SqliteStore, "find_direct", overtaken)
     async with shop.one_sale() as answers:
         purchase = shop.direct()
         answers.append(await shop.ask(purchase))

@@ -38,13 +38,18 @@ def refusal_of(**written) -> str:
         "GATEWAY_OPENAI_API_KEY",
     ],
 )
-@pytest.mark.parametrize("value", ["'X-Real-IP'", '"X-Real-IP"', "`X-Real-IP`"])
+@pytest.mark.parametrize(
+    "value",
+    ["'X-Real-IP'", '"X-Real-IP"', "`X-Real-IP`", '"X-Real-IP" ', "'a' # behind Caddy", "“a”"],
+)
 def test_quotes_around_a_value_are_refused_by_name(name, value):
     said = refusal_of(**{name: value})
     assert said == f"{name} has quotes around its value. Remove the quotes."
 
 
-@pytest.mark.parametrize("value", ["abc\r", "abc\n", "a\x1bbc", "\rabc", "a\x7fbc"])
+@pytest.mark.parametrize(
+    "value", ["abc\r", "abc\n", "a\x1bbc", "\rabc", "a\x7fbc", "a\nbc", "abc\u2028", "\ufeffabc"]
+)
 @pytest.mark.parametrize("name", ["GATEWAY_ADMIN_PASSWORD", "GATEWAY_OPENAI_API_KEY"])
 def test_control_characters_are_refused_by_name_and_the_value_is_not_shown(name, value):
     said = refusal_of(**{name: value})
@@ -52,13 +57,15 @@ def test_control_characters_are_refused_by_name_and_the_value_is_not_shown(name,
     assert "bc" not in said
 
 
-@pytest.mark.parametrize("value", ["it's", '6" or 7"', "'", "a 'b'", "crème"])
+@pytest.mark.parametrize("value", ["it's", '6" or 7"', "'", "a 'b'", "crème", "'a' or b"])
 def test_quotes_inside_a_value_are_its_own(monkeypatch, value):
     monkeypatch.setenv("GATEWAY_NAME", value)
     assert load_settings().name == value
 
 
-@pytest.mark.parametrize("value", ["X Real IP", "X-Real-IP:", "X-Real-IP, Forwarded", "Ä"])
+@pytest.mark.parametrize(
+    "value", ["X Real IP", "X-Real-IP:", "X-Real-IP, Forwarded", "Ä", "'X-Real-IP"]
+)
 def test_a_header_that_has_no_possible_name_is_refused(value):
     said = refusal_of(GATEWAY_CLIENT_IP_HEADER=value)
     assert said.startswith("GATEWAY_CLIENT_IP_HEADER is not right.")
@@ -88,9 +95,14 @@ def test_quotes_of_the_environment_inside_the_files_quotes_are_refused_too(folde
         ("json://a/x,json://b/y", ["json://a/x", "json://b/y"]),
         ("json://a/x , ntfys://b", ["json://a/x", "ntfys://b"]),
         ("mailto://u:p@h?to=a@b,c@d json://a", ["mailto://u:p@h?to=a@b,c@d", "json://a"]),
-        ("json://a\njson://b,\n", ["json://a", "json://b,"]),
+        ("json://a\njson://b,\n", ["json://a", "json://b"]),
         ("", []),
     ],
 )
 def test_commas_part_the_channels_of_alarms(text, urls):
     assert split_urls(text) == urls
+
+
+@pytest.mark.parametrize("urls", ["json://a;json://b", "json://a|json://b", "json"])
+def test_addresses_of_alarms_that_nothing_parts_are_refused(urls):
+    assert refusal_of(GATEWAY_ALARM_URLS=urls).startswith("GATEWAY_ALARM_URLS is not right.")
