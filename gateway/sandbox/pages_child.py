@@ -5,6 +5,7 @@ which readers find different numbers counts with the largest of them, or is refu
 """
 
 import io
+import re
 import struct
 from typing import Any
 
@@ -18,6 +19,12 @@ _AMBIGUOUS = (
     "The PDF is damaged or incomplete: its pages cannot be counted for certain. Open it in another "
     "program and save it again."
 )
+# Readers search the file's end for the offset of its table of objects, qpdf its last 1,054 bytes.
+# One more is the line break before them.
+_TAIL_BYTES = 1055
+_START = b"startxref"
+_PLAIN_START = re.compile(rb"[\r\n]startxref[ \t\r\n]+\d{1,10}[ \t\r\n]")
+_PLAIN_END = re.compile(rb"[\r\n]startxref[ \t\r\n]+\d{1,10}[ \t\r\n]+%%EOF[\0\t\n\f\r ]*\Z")
 # Page trees of ordinary files have fewer than ten levels.
 _MAX_LEVELS = 200
 # qpdf's number of what is no object of its own but a part of another.
@@ -41,10 +48,10 @@ def _count_pdf_pages(data: bytes) -> int:
     """Return the entries of the page tree, each as often as it is named; no page is read.
 
     Refuses what a reader has to repair or guess, because each reader guesses differently: a table
-    of objects that is wrong, offsets that count from elsewhere than the file's first byte, a key
-    that stands twice, a tree that leads back into itself.
+    of objects that is wrong or cannot be located for certain, offsets that count from elsewhere
+    than the file's first byte, a key that stands twice, a tree that leads back into itself.
     """
-    if not data.startswith(_HEADER):
+    if not data.startswith(_HEADER) or not _ends_plainly(data[-_TAIL_BYTES:]):
         raise SandboxRefusal(_AMBIGUOUS)
     try:
         with _open(data) as pdf:
@@ -61,6 +68,12 @@ def _count_pdf_pages(data: bytes) -> int:
     if pages == 0:
         raise SandboxRefusal("The PDF is damaged or incomplete: it holds no pages.")
     return pages
+
+
+def _ends_plainly(tail: bytes) -> bool:
+    """Return whether every reader finds the same offset of the table of objects."""
+    plain = len(_PLAIN_START.findall(tail))
+    return _PLAIN_END.search(tail) is not None and plain == tail.count(_START)
 
 
 def _open(data: bytes) -> pikepdf.Pdf:

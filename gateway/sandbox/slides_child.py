@@ -19,6 +19,9 @@ _DAMAGED = "The presentation is damaged or incomplete."
 _OTHER = "The file is no PowerPoint presentation, or has parts of another kind of document."
 # Without a part that names the presentation's own, readers take the usual name.
 _USUAL_MAIN = "ppt/presentation.xml"
+_PACKAGE_LINKS = "_rels/.rels"
+# A target that every reader resolves to the same name: no escapes, empty or relative segments.
+_PLAIN_TARGET = re.compile(r"/?((?:\w[\w.-]*/)*\w[\w.-]*)", re.ASCII)
 _SLIDE = re.compile(r"ppt/slides/slide\d+\.xml", re.ASCII | re.IGNORECASE)
 # The parts of a Word document and of a workbook; those that slides embed are files of their own.
 _OTHER_KINDS = ("word/", "xl/")
@@ -29,13 +32,20 @@ _UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, struct.error),
     *(KeyError, ValueError, EOFError, RuntimeError),
 )
-# APPNOTE.TXT §4.3.7 and §4.3.16: the lengths of name and extra field in a member's header, and the
-# record at the end of the container.
+# APPNOTE.TXT §4.3.7: the lengths of name and extra field in a member's header.
 _LENGTHS = struct.Struct("<HH")
 _LENGTHS_AT = 26
 _HEADER_BYTES = 30
+# §4.3.12: an entry of the directory without name, extra field and comment.
+_ENTRY_BYTES = 46
+# §4.3.16: the record at the end: magic, two disk numbers, entries of this disk and of all, size and
+# offset of the directory, length of the comment.
+_END = struct.Struct("<4s4H2LH")
 _END_MAGIC = b"PK\x05\x06"
-_END_BYTES = 22
+# §4.3.15: the ZIP64 locator, right before that record.
+_LOCATOR_MAGIC = b"PK\x06\x07"
+_LOCATOR_BYTES = 20
+_UTF8_NAME = 0x800
 
 _Attributes = Mapping[str, str]
 
@@ -65,7 +75,7 @@ def _count(archive: zipfile.ZipFile) -> int:
     links = _Links("/slide")
     _read_part(archive, posixpath.join(folder, "_rels", f"{name}.rels"), links.start)
     listed = _SlideList()
-    if main in names:
+    if _has(names, main):
         _read_part(archive, main, listed.start)
         if listed.root != "presentation":
             raise SandboxRefusal(_OTHER)
@@ -75,16 +85,25 @@ def _count(archive: zipfile.ZipFile) -> int:
 
 def _find_main(archive: zipfile.ZipFile, names: list[str]) -> str:
     """Return the name of the presentation's own part."""
-    if "_rels/.rels" not in names:
+    if not _has(names, _PACKAGE_LINKS):
         return _USUAL_MAIN
     links = _Links("/officedocument")
-    _read_part(archive, "_rels/.rels", links.start)
+    _read_part(archive, _PACKAGE_LINKS, links.start)
     if len(links.targets) != 1:
         raise SandboxRefusal(_OTHER)
-    main = posixpath.normpath(links.targets[0].lstrip("/"))
-    if main not in names:
+    target = _PLAIN_TARGET.fullmatch(links.targets[0])
+    if target is None or target[1] not in names:
         raise SandboxRefusal(_DAMAGED)
-    return main
+    return target[1]
+
+
+def _has(names: list[str], name: str) -> bool:
+    """Return whether the part exists; refuse it in another case, which only some readers find."""
+    if name in names:
+        return True
+    if name.lower() in (other.lower() for other in names):
+        raise SandboxRefusal(_DAMAGED)
+    return False
 
 
 class _Links:
@@ -144,20 +163,51 @@ def _refuse_doctype(*_: object) -> None:
 def _check_container(archive: zipfile.ZipFile, data: bytes) -> None:
     """Refuse a container that hides members from some readers and shows them to others."""
     members = sorted(archive.infolist(), key=lambda member: member.header_offset)
-    names = [member.filename.replace("\\", "/").lstrip("/").lower() for member in members]
-    ends_plainly = data[-_END_BYTES:].startswith(_END_MAGIC) and not archive.comment
-    if not ends_plainly or len(set(names)) < len(names):
-        raise SandboxRefusal(_DAMAGED)
+    _check_directory(archive, members, data)
+    _check_names([member.filename for member in members])
     # Nothing as long as another member's header lies before, between or behind the members.
     starts = [member.header_offset for member in members] + [archive.start_dir]
     ends = [0, *(_end_of(member, data) for member in members)]
     if any(not 0 <= start - end < _HEADER_BYTES for start, end in zip(starts, ends, strict=True)):
         raise SandboxRefusal(_DAMAGED)
-    # A part in pieces (ECMA-376 part 2 §7.3.4); no program writes presentations so.
-    if any(name.endswith(".piece") for name in names):
+
+
+def _check_directory(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], data: bytes) -> None:
+    """Refuse a container in which readers could find another directory than `zipfile` did."""
+    end = len(data) - _END.size
+    size = sum(_ENTRY_BYTES + len(_raw_name(member)) + len(member.extra) for member in members)
+    # `zipfile` skips over bytes before the container, and prefers a ZIP64 record.
+    total = len(members)
+    expected = (_END_MAGIC, 0, 0, total, total, size, archive.start_dir, 0)
+    if _END.unpack_from(data, end) != expected or archive.start_dir + size != end:
+        raise SandboxRefusal(_DAMAGED)
+    if data.startswith(_LOCATOR_MAGIC, end - _LOCATOR_BYTES):
+        raise SandboxRefusal(_DAMAGED)
+    if any(member.comment or member.filename != member.orig_filename for member in members):
         raise SandboxRefusal(_DAMAGED)
 
 
+def _check_names(names: list[str]) -> None:
+    """Refuse names that some readers take for another name."""
+    if len({name.lower() for name in names}) < len(names):
+        raise SandboxRefusal(_DAMAGED)
+    for name in names:
+        segments = name.removesuffix("/").split("/")
+        if "%" in name or "\\" in name or not {"", ".", ".."}.isdisjoint(segments):
+            raise SandboxRefusal(_DAMAGED)
+        # A part in pieces (ECMA-376 part 2 §7.3.4); no program writes presentations so.
+        if name.lower().endswith(".piece"):
+            raise SandboxRefusal(_DAMAGED)
+
+
+def _raw_name(member: zipfile.ZipInfo) -> bytes:
+    return member.orig_filename.encode("utf-8" if member.flag_bits & _UTF8_NAME else "cp437")
+
+
 def _end_of(member: zipfile.ZipInfo, data: bytes) -> int:
+    """Return where a member ends; refuse one that its header calls by another name."""
     name, extra = _LENGTHS.unpack_from(data, member.header_offset + _LENGTHS_AT)
-    return int(member.header_offset + _HEADER_BYTES + name + extra + member.compress_size)
+    start = member.header_offset + _HEADER_BYTES
+    if data[start : start + name] != _raw_name(member):
+        raise SandboxRefusal(_DAMAGED)
+    return int(start + name + extra + member.compress_size)

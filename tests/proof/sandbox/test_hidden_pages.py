@@ -2,6 +2,7 @@
 
 import io
 import re
+import struct
 import warnings
 import zipfile
 
@@ -128,6 +129,66 @@ async def test_no_reader_sees_more_pages_of_a_pdf_than_are_charged(pages):
     for name, (data, seen) in HIDDEN.items():
         charged = await charged_pages(pages, "a.pdf", data)
         assert charged is None or charged >= seen, name
+
+
+def two_tables(tail: str) -> bytes:
+    """Return a PDF with a table for 1 page (A) and one for 50 (B), and a certain end."""
+    small = pdf_of(CATALOG, root("[3 0 R]", 1), PAGE)
+    tables = [small.index(b"xref\n")]
+    data = small[: small.index(b"startxref")]
+    at = len(data)
+    data += f"2 0 obj {root('[' + '3 0 R ' * 50 + ']', 50)} endobj\n".encode()
+    tables.append(len(data))
+    data += f"xref\n2 1\n{at:010} 00000 n \n".encode()
+    data += f"trailer <</Root 1 0 R /Size 4 /Prev {tables[0]}>>\n".encode()
+    return data + tail.format(A=tables[0], B=tables[1]).encode()
+
+
+PLAIN_TAILS = {
+    "one": "startxref\n{B}\n%%EOF\n",
+    "one line": "startxref {B} %%EOF",
+    "carriage returns": "startxref\r\n{B}\r\n%%EOF\r\n\r\n",
+    "an update": "startxref\n{A}\n%%EOF\nstartxref\n{B}\n%%EOF\n",
+    "the table of a linearized file": "startxref\n0\n%%EOF\nstartxref\n{B}\n%%EOF\n",
+    "zeros": "startxref\n{B}\n%%EOF\n\0\0\0",
+}
+TAILS = {
+    "an offset that is no integer": "startxref\n{A}\n%%EOF\nstartxref\n{B}.0\n%%EOF\n",
+    "another word": "startxref\n{B}\n%%EOF\nXstartxref\n{A}\n%%EOF\n",
+    "a comment": "startxref\n%{B}\n{A}\n%%EOF\n",
+    "another word first": "Xstartxref\n{B}\n%%EOF\nstartxref\n{A}\n%%EOF\n",
+    "no integer first": "startxref\n{B}.0\n%%EOF\nstartxref\n{A}\n%%EOF\n",
+    "bytes after the end": "startxref\n{B}\n%%EOF\nstartxref\n{A}\n%%EOF\n%",
+    "no end": "startxref\n{A}\n",
+    "an end far away": "startxref\n{A}\n%%EOF\n" + "\n" * 1100,
+    "a word cut by the search": "Xstartxref\n{A}\n%%EOF".ljust(1054 + 1),
+}
+
+
+async def test_a_pdf_whose_last_table_is_not_certain_is_refused(pages):
+    plain = {
+        name: await charged_pages(pages, "a.pdf", two_tables(tail))
+        for name, tail in PLAIN_TAILS.items()
+    }
+    assert plain == dict.fromkeys(PLAIN_TAILS, 50)
+    for name, tail in TAILS.items():
+        assert await charged_pages(pages, "a.pdf", two_tables(tail)) is None, name
+
+
+async def test_pdfs_of_common_libraries_are_counted(pages):
+    import pikepdf
+    from PIL import Image
+
+    file = io.BytesIO()
+    frames = [Image.new("RGB", (9, 9)) for _ in range(3)]
+    frames[0].save(file, "PDF", save_all=True, append_images=frames[1:])
+    assert await charged_pages(pages, "a.pdf", file.getvalue()) == 3
+    streams = pikepdf.ObjectStreamMode.generate
+    for options in ({}, {"linearize": True}, {"object_stream_mode": streams}):
+        saved = io.BytesIO()
+        with pikepdf.open(file) as pdf:
+            pdf.save(saved, **options)
+        assert await charged_pages(pages, "a.pdf", saved.getvalue()) == 3, options
 
 
 async def test_nodes_that_multiply_are_counted_without_walking_each_way(pages):
@@ -260,6 +321,7 @@ async def test_slides_of_sections_are_not_charged_twice(pages):
     sections = "".join(f'<p14:sldId id="{slide.slide_id}"/>' for slide in show.slides)
     file = io.BytesIO()
     show.save(file)
+    assert await charged_pages(pages, "a.pptx", file.getvalue()) == 3
     with zipfile.ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     space = "http://schemas.microsoft.com/office/powerpoint/2010/main"
@@ -327,3 +389,126 @@ def strange_containers() -> dict[str, bytes]:
 async def test_a_container_in_which_readers_find_different_slides_is_refused(pages):
     for name, data in strange_containers().items():
         assert await charged_pages(pages, "a.pptx", data) is None, name
+
+
+class Pipe(io.RawIOBase):
+    """A file without places, for which writers put each member's sizes behind it."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data) -> int:
+        self.data += data
+        return len(data)
+
+
+async def test_a_container_with_sizes_behind_its_members_is_counted(pages):
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in (deck() | {"Configurations2/": "", "docProps/é.xml": "<a/>"}).items():
+            archive.writestr(name, text)
+    assert await charged_pages(pages, "a.pptx", bytes(pipe.data)) == SLIDES
+
+
+END = struct.Struct("<4s4H2LH")
+INNER = "ppt/media/a.bin"
+
+
+def nested(*, in_comment: bool = False) -> tuple[bytes, tuple]:
+    """Return `SMALL` with a deck in its first member, and the deck's end record.
+
+    With `in_comment`, the deck's directory is the comment of the last member.
+    """
+    file = io.BytesIO(bytes(30 + len(INNER)))
+    file.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in deck().items():
+            archive.writestr(name, text)
+    inner = file.getvalue()
+    end = END.unpack(inner[-22:])
+    directory = inner[end[6] : -22]
+    last = zipfile.ZipInfo("last.xml")
+    last.comment = directory if in_comment else b""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(INNER, inner[30 + len(INNER) :])
+        for name, text in SMALL.items():
+            archive.writestr(name, text)
+        archive.writestr(last, "")
+    return file.getvalue(), end
+
+
+def with_zip64() -> bytes:
+    data, inner_end = nested()
+    _, _, _, total, _, size, at, _ = END.unpack(data[-22:])
+    record = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, total, total, size, at)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, len(data) - 22, 1)
+    return data[:-22] + record + locator + END.pack(*inner_end)
+
+
+def with_directory_in_comment() -> bytes:
+    data, inner_end = nested(in_comment=True)
+    magic, _, _, _, _, size, at, _ = END.unpack(data[-22:])
+    inside = len(data) - 22 - inner_end[5]
+    # `zipfile` takes what the offset is too large by from each member's place.
+    directory = bytearray(data[at:-22])
+    entry = 0
+    while entry < len(directory):
+        (place,) = struct.unpack_from("<L", directory, entry + 42)
+        struct.pack_into("<L", directory, entry + 42, place + inside - at)
+        entry += 46 + sum(struct.unpack_from("<3H", directory, entry + 28))
+    total = inner_end[3]
+    return data[:at] + directory + END.pack(magic, 0, 0, total, total, size, inside, 0)
+
+
+@pytest.mark.parametrize("container", [with_zip64, with_directory_in_comment])
+async def test_a_container_with_two_directories_is_refused(pages, container):
+    assert await charged_pages(pages, "a.pptx", container()) is None
+
+
+def renamed(old: str, new: str) -> dict[str, str | bytes]:
+    """Return a deck of 120 slides beside the usual names of one slide, with a part renamed."""
+    parts = deck(main="ppt/show.xml") | {
+        "ppt/presentation.xml": presentation(slide_list(1)),
+        "ppt/_rels/presentation.xml.rels": relationships(relationship(0)),
+    }
+    return {new if name == old else name: text for name, text in parts.items()}
+
+
+STRANGE_NAMES = {
+    "a percent code": deck(main="ppt/x1.xml")
+    | {
+        "_rels/.rels": relationships(
+            relationship(1, kind=f"{OFFICE}/officeDocument", target="ppt/x%31.xml")
+        ),
+        "ppt/x%31.xml": presentation(slide_list(1)),
+        "ppt/_rels/x%31.xml.rels": relationships(relationship(0)),
+    },
+    "links in another case": renamed("_rels/.rels", "_RELS/.rels"),
+    "links from the root": renamed("_rels/.rels", "/_rels/.rels"),
+    "links with a backslash": renamed("_rels/.rels", "_rels\\.rels"),
+    "links of an empty folder": renamed("_rels/.rels", "_rels//.rels"),
+    "links in this folder": renamed("_rels/.rels", "./_rels/.rels"),
+    "a main part in another case": {
+        "PPT/presentation.xml": deck()["ppt/presentation.xml"],
+        "ppt/_rels/presentation.xml.rels": relationships(relationship(0)),
+    },
+}
+
+
+@pytest.mark.parametrize("name", STRANGE_NAMES)
+async def test_a_name_that_readers_take_for_another_is_refused(pages, name):
+    assert await charged_pages(pages, "a.pptx", zipped(STRANGE_NAMES[name])) is None
+
+
+async def test_a_member_with_two_names_is_refused(pages):
+    data = zipped(SMALL | {"ppt/other.xml": "<a/>"})
+    assert await charged_pages(pages, "a.pptx", data) == 1
+    for changed in (
+        data.replace(b"ppt/other.xml", b"ppt/local.xml", 1),
+        data.replace(b"ppt/other.xml", b"ppt/other\0xml"),
+    ):
+        assert await charged_pages(pages, "a.pptx", changed) is None
