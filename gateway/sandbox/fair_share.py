@@ -108,8 +108,11 @@ class FairShare:
         Raises `TooMuchUnpaid` for an address that has used or waits for too much, and `ChecksFull`
         for work that has to make way; then the block is cancelled.
         """
-        turn = self._enter(address)
+        self._check(address)
+        self._numbers += 1
+        turn = _Turn(address, self._numbers, asyncio.get_running_loop().create_future())
         try:
+            self._enter(turn)
             await self._wait(turn)
             async with asyncio.timeout(None) as turn.limit:
                 with metered(turn.meter):
@@ -131,21 +134,21 @@ class FairShare:
         except TimeoutError:
             raise ChecksFull from None
 
-    def _enter(self, address: str) -> _Turn:
+    def _check(self, address: str) -> None:
+        """Refuse an address that has used or waits for too much."""
         shares = self._shares
         too_much_s = self._ledger.used(address) - shares.budget_s
         if too_much_s > 0:
             raise TooMuchUnpaid(math.ceil(too_much_s / shares.regained))
-        waits, held = self._count(self._waiting)[address], self._count(self._running)[address]
+        waits, held = self._count(self._live())[address], self._count(self._running)[address]
         may_wait = waits < shares.waiting_per_address
         if not may_wait and (waits or held >= shares.slots_per_address):
             raise TooMuchUnpaid(_SOON_S)
-        self._numbers += 1
-        turn = _Turn(address, self._numbers, asyncio.get_running_loop().create_future())
+
+    def _enter(self, turn: _Turn) -> None:
         self._waiting.append(turn)
         self._give_out()
         self._turn_away()
-        return turn
 
     def _leave(self, turn: _Turn) -> None:
         if turn in self._waiting:
@@ -189,6 +192,10 @@ class FairShare:
 
     def _age(self, turn: _Turn) -> float:
         return 0.0 if turn.since is None else self._now() - turn.since
+
+    def _live(self) -> list[_Turn]:
+        """Return the waiting turns whose clients have neither hung up nor waited too long."""
+        return [turn for turn in self._waiting if not turn.granted.done()]
 
     @staticmethod
     def _count(turns: list[_Turn]) -> Counter[str]:
@@ -239,10 +246,11 @@ class FairShare:
 
     def _turn_away(self) -> None:
         """Refuse the work of who waits for most, if more waits than may."""
-        if len(self._waiting) <= self._shares.waiting + self._cuts():
+        live = self._live()
+        if len(live) <= self._shares.waiting + self._cuts():
             return
-        waiting = self._count(self._waiting)
-        last = max(self._waiting, key=lambda one: (waiting[one.address], *self._rank(one)))
+        waiting = self._count(live)
+        last = max(live, key=lambda one: (waiting[one.address], *self._rank(one)))
         self._waiting.remove(last)
         last.granted.set_exception(ChecksFull())
         # Its request may be gone; then nobody asks for the exception.

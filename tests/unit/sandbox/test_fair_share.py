@@ -43,9 +43,12 @@ class Desk:
 
     async def begin(self, name: str, address: str | None = None) -> None:
         """Ask for a slot under a name; the address is the name's first letter."""
+        self.start(name, address)
+        await settled()
+
+    def start(self, name: str, address: str | None = None) -> None:
         self._ends[name] = asyncio.Event()
         self._tasks[name] = asyncio.create_task(self._work(name, address or name[0]))
-        await settled()
 
     async def _work(self, name: str, address: str) -> float:
         async with self.share.turn(address):
@@ -196,6 +199,31 @@ async def test_a_client_that_hangs_up_leaves_its_place():
             work._tasks[name].cancel()
         await settled()
         assert work.at_work == ["a1", "b1", "d1"]
+
+
+async def test_a_client_that_hangs_up_while_another_enters_a_full_queue_costs_no_slot():
+    async with desk(waiting=2) as work:
+        for name in ("a1", "b1", "c1", "c2"):
+            await work.begin(name)
+        # The new turn enters before the cancelled one has left.
+        work.start("d1")
+        work._tasks["c2"].cancel()
+        await settled()
+        assert work.error_of("d1") is work.error_of("c1") is None
+        for name in ("a1", "b1"):
+            await work.end(name)
+        assert work.at_work == ["a1", "b1", "c1", "d1"]
+
+
+async def test_a_turn_that_fails_to_enter_leaves_nothing_behind(monkeypatch):
+    async with desk() as work:
+        with monkeypatch.context() as patch:
+            patch.setattr(work.share, "_turn_away", lambda: 1 / 0)
+            await work.begin("a1")
+        assert isinstance(work.error_of("a1"), ZeroDivisionError)
+        for name in ("a2", "b1"):
+            await work.begin(name)
+        assert work.at_work == ["a2", "b1"]
 
 
 async def test_who_waits_too_long_is_told_so():
