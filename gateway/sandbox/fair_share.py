@@ -22,6 +22,9 @@ _MUCH = 1 / 10
 # What a client is told that has enough work waiting.
 _SOON_S = 2
 _ROUND_S = 0.01
+# An address owes at most so many budgets, so that a day of use while nobody else came is not
+# followed by a day of refusals.
+_MOST_OWED = 2
 # Ledger entries that are looked at for each new one, so that old ones go.
 _DROPPED_PER_CHARGE = 2
 
@@ -76,7 +79,8 @@ class _Ledger:
         return max(0.0, used - self.shares.regained * (self.now() - at))
 
     def charge(self, address: str, seconds: float) -> None:
-        self._entries[address] = (self.used(address) + seconds, self.now())
+        most_s = _MOST_OWED * self.shares.budget_s
+        self._entries[address] = (min(self.used(address) + seconds, most_s), self.now())
         self._entries.move_to_end(address)
         for first in list(itertools.islice(self._entries, _DROPPED_PER_CHARGE)):
             if not self.used(first):
@@ -105,8 +109,8 @@ class FairShare:
     async def turn(self, address: str) -> AsyncIterator[None]:
         """Hold a slot within the block, after waiting for it.
 
-        Raises `TooMuchUnpaid` for an address that has used or waits for too much, and `ChecksFull`
-        for work that has to make way; then the block is cancelled.
+        Raises `TooMuchUnpaid` for an address that waits for too much, or has used too much while
+        others come. Raises `ChecksFull` for work that has to make way; then the block is cancelled.
         """
         self._check(address)
         self._numbers += 1
@@ -135,10 +139,10 @@ class FairShare:
             raise ChecksFull from None
 
     def _check(self, address: str) -> None:
-        """Refuse an address that has used or waits for too much."""
+        """Refuse an address that waits for too much, or has used too much while others come."""
         shares = self._shares
         too_much_s = self._ledger.used(address) - shares.budget_s
-        if too_much_s > 0:
+        if too_much_s > 0 and self._others_come(address):
             raise TooMuchUnpaid(math.ceil(too_much_s / shares.regained))
         waits, held = self._count(self._live())[address], self._count(self._running)[address]
         may_wait = waits < shares.waiting_per_address
@@ -196,6 +200,9 @@ class FairShare:
     def _live(self) -> list[_Turn]:
         """Return the waiting turns whose clients have neither hung up nor waited too long."""
         return [turn for turn in self._waiting if not turn.granted.done()]
+
+    def _others_come(self, address: str) -> bool:
+        return any(turn.address != address for turn in (*self._running, *self._live()))
 
     @staticmethod
     def _count(turns: list[_Turn]) -> Counter[str]:

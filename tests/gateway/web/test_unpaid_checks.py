@@ -28,7 +28,7 @@ class SlowChecks:
         self.news = asyncio.Condition()
 
     async def validate(self, request, endpoint):
-        if request.attachment.data != SLOW:
+        if request.attachment is None or request.attachment.data != SLOW:
             return
         async with self.news:
             self.begun.append(request.attachment.name)
@@ -121,9 +121,13 @@ async def test_who_fills_the_queue_gets_429_and_others_an_answer(selling, slow):
         task.cancel()
 
 
-async def test_processor_time_of_files_is_charged_to_their_address(selling):
+async def test_processor_time_of_files_is_charged_to_their_address(selling, slow):
     share(selling, budget_s=1e-6, regained=1e-7)
     assert (await ask(selling, "198.51.100.1", pdf_of(3), "a.pdf")).status_code == 402
+    # Nobody else waits, so a spent budget refuses nothing.
+    assert (await ask(selling, "198.51.100.1", pdf_of(3), "a.pdf")).status_code == 402
+    (other,) = greedy(selling, 1, "203.0.113.1")
+    await slow.wait_for(1)
     refused = await ask(selling, "198.51.100.1", pdf_of(3), "a.pdf")
     assert refused.status_code == 429
     assert int(refused.headers["Retry-After"]) > 0
@@ -132,6 +136,7 @@ async def test_processor_time_of_files_is_charged_to_their_address(selling):
     picture = {"json": {"prompt": "x"}, "headers": {"X-Client": "198.51.100.1"}}
     assert (await selling.client.post("/api/x402/picture", **picture)).status_code == 402
     assert (await ask(selling, "198.51.100.2", pdf_of(3), "a.pdf")).status_code == 402
+    other.cancel()
 
 
 def test_no_check_waits_for_another_behind_the_slots():

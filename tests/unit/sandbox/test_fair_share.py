@@ -167,15 +167,39 @@ async def test_nobody_is_cut_for_who_has_used_more():
 async def test_a_budget_that_is_spent_is_told_with_the_time_to_wait():
     async with desk() as work:
         await work.spend("a", 25.0)
+        await work.begin("b1")
         await work.begin("a1")
         error = work.error_of("a1")
         assert isinstance(error, TooMuchUnpaid)
         assert (error.status, error.retry_after_s) == (429, 20)
-        await work.begin("b1")
         await work.end("b1")
         work.clock.now = 20.0
         await work.begin("a2")
         assert work.at_work == ["b1", "a2"]
+
+
+async def test_a_budget_that_is_spent_refuses_nothing_while_nobody_else_comes():
+    async with desk() as work:
+        await work.spend("a", 25.0)
+        await work.begin("a1")
+        await work.begin("b1")
+        assert work.at_work == ["a1", "b1"]
+        # It was charged: it makes way first.
+        work.clock.now = 3.0
+        await work.begin("c1")
+        assert isinstance(work.error_of("a1"), ChecksFull)
+        assert work.at_work == ["a1", "b1", "c1"]
+
+
+async def test_a_debt_is_bounded():
+    async with desk() as work:
+        for _ in range(10):
+            await work.spend("a", 25.0)
+        await work.begin("b1")
+        await work.begin("a1")
+        error = work.error_of("a1")
+        assert isinstance(error, TooMuchUnpaid)
+        assert error.retry_after_s == 80
 
 
 async def test_who_fills_the_queue_is_refused_and_others_are_not():
