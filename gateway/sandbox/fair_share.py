@@ -211,18 +211,45 @@ class FairShare:
     # -- making room
 
     def _make_room(self) -> None:
-        """Cut work for each waiting turn that could run, or look again when some is old enough."""
+        """Cut work for turns that get no slot, or check again when some is old enough."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        free = self._shares.slots - len(self._running) + self._cuts()
-        wanting = sorted(filter(self._may_run, self._waiting), key=self._rank)[max(0, free) :]
-        for turn in wanting:
+        waits_s = [self._until_little(turn) for turn in self._without_slot()]
+        for turn in self._without_slot():
             wait_s = self._cut_for(turn)
             if wait_s is not None:
-                loop = asyncio.get_running_loop()
-                self._timer = loop.call_later(wait_s, self._give_out)
-                return
+                waits_s.append(wait_s)
+                break
+        wait_s = min(waits_s, default=math.inf)
+        if wait_s < math.inf:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(wait_s, _ROUND_S), self._give_out)
+
+    def _without_slot(self) -> list[_Turn]:
+        """Return the turns that get no slot when the work that was cut has left."""
+        staying = [turn for turn in self._running if not turn.was_cut]
+        held, without = self._count(staying), []
+        much = sum(1 for turn in staying if self._has_used_much(turn.address))
+        free = self._shares.slots - len(staying)
+        for turn in sorted(self._live(), key=self._rank):
+            if held[turn.address] >= self._shares.slots_per_address:
+                continue
+            held[turn.address] += 1
+            has_used_much = self._has_used_much(turn.address)
+            if not free or (has_used_much and much >= self._shares.slots - 1):
+                without.append(turn)
+                continue
+            free -= 1
+            much += has_used_much
+        return without
+
+    def _until_little(self, turn: _Turn) -> float:
+        """Return after how many seconds an address has no longer used much."""
+        over_s = self._used(turn.address) - _MUCH * self._shares.budget_s
+        if over_s < 0 or turn.address in self._count(self._running):
+            return math.inf
+        return over_s / self._shares.regained + _ROUND_S
 
     def _cuts(self) -> int:
         return sum(1 for turn in self._running if turn.was_cut)

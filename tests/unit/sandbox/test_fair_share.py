@@ -153,6 +153,56 @@ async def test_a_waiting_turn_cuts_by_itself_when_the_work_is_old_enough():
         ) == 1
 
 
+async def test_among_those_who_have_used_much_the_heaviest_makes_way():
+    async with desk() as work:
+        await work.spend("a", 10.0)
+        await work.spend("b", 5.0)
+        await work.begin("a1")
+        work.clock.now = 1.0
+        await work.begin("b1")
+        assert work.at_work == ["a1"]
+        work.clock.now = 3.0
+        await work.begin("c1")
+        assert isinstance(work.error_of("a1"), ChecksFull)
+        assert sorted(work.at_work) == ["a1", "b1", "c1"]
+
+
+async def test_the_heaviest_is_cut_without_a_new_request():
+    async with desk(undisturbed_s=0.05) as work:
+        await work.spend("a", 10.0)
+        await work.spend("b", 5.0)
+        for name in ("a1", "b1"):
+            await work.begin(name)
+        assert work.at_work == ["a1"]
+        work.clock.now = 0.1
+        await asyncio.sleep(0.2)
+        assert isinstance(work.error_of("a1"), ChecksFull)
+        assert work.at_work == ["a1", "b1"]
+
+
+async def test_a_waiting_turn_runs_once_its_address_has_regained_enough():
+    async with desk() as work:
+        await work.spend("a", 2.0)
+        await work.begin("a1")
+        work.share._ledger.charge("b", 2.001)
+        await work.begin("b1")
+        assert work.at_work == ["a1"]
+        work.clock.now = 0.1
+        await asyncio.sleep(0.2)
+        assert work.at_work == ["a1", "b1"]
+        assert work.error_of("a1") is None
+
+
+async def test_one_address_cuts_no_more_work_than_it_may_have_slots():
+    async with desk(waiting_per_address=3) as work:
+        for name in ("a1", "b1", "x1", "x2"):
+            await work.begin(name)
+        work.clock.now = 3.0
+        await work.begin("x3")
+        cut = [name for name in ("a1", "b1") if work.error_of(name) is not None]
+        assert len(cut) == 1
+
+
 async def test_nobody_is_cut_for_who_has_used_more():
     async with desk() as work:
         await work.spend("x", 10.0)
