@@ -25,6 +25,11 @@ _ROUND_S = 0.01
 # An address owes at most so many budgets, so that a day of use while nobody else came is not
 # followed by a day of refusals.
 _MOST_OWED = 2
+# Each cut in a row doubles the time for which an address's work is safe, so that long work ends.
+# After so many it stays: in production, at less than the time that others wait.
+_DOUBLINGS = 2
+# Addresses whose cuts are remembered.
+_CUT_ADDRESSES = 1000
 # Ledger entries that are looked at for each new one, so that old ones go.
 _DROPPED_PER_CHARGE = 2
 
@@ -38,7 +43,8 @@ class Shares:
     waiting: int
     waiting_per_address: int
     wait_s: float
-    # After so many seconds, work makes way for the work of an address that has used less.
+    # After so many seconds, work makes way for the work of an address that has used less; later
+    # if work of its address was just cut.
     undisturbed_s: float
     # The seconds that one address may use at once, and how many it regains each second.
     budget_s: float
@@ -57,6 +63,8 @@ class _Turn:
     since: float | None = None
     limit: asyncio.Timeout | None = None
     was_cut: bool = False
+    # Whether the work was cancelled, by a cut or because its client hung up.
+    was_cancelled: bool = False
 
     def cut(self) -> None:
         """End the work by a time-out."""
@@ -87,6 +95,27 @@ class _Ledger:
                 del self._entries[first]
 
 
+@attrs.define
+class _Cuts:
+    """How often the work of addresses was cut in a row."""
+
+    _counts: OrderedDict[str, int] = attrs.field(factory=OrderedDict, init=False)
+
+    def factor(self, address: str) -> int:
+        return int(2 ** self._counts.get(address, 0))
+
+    def note_end(self, turn: _Turn) -> None:
+        if turn.limit is None:
+            return
+        if not turn.was_cancelled:
+            self._counts.pop(turn.address, None)
+        elif turn.was_cut:
+            self._counts[turn.address] = min(self._counts.get(turn.address, 0) + 1, _DOUBLINGS)
+            self._counts.move_to_end(turn.address)
+            if len(self._counts) > _CUT_ADDRESSES:
+                self._counts.popitem(last=False)
+
+
 class FairShare:
     """Gives out slots; create it in the event loop that uses it."""
 
@@ -100,6 +129,7 @@ class FairShare:
         """Charge processor seconds of sandboxed calls, or else the seconds that a slot was held."""
         self._shares, self._now, self._counts_processor = shares, now, counts_processor
         self._ledger = _Ledger(shares, now)
+        self._cut_before = _Cuts()
         self._running: list[_Turn] = []
         self._waiting: list[_Turn] = []
         self._numbers = 0
@@ -119,8 +149,12 @@ class FairShare:
             self._enter(turn)
             await self._wait(turn)
             async with asyncio.timeout(None) as turn.limit:
-                with metered(turn.meter):
-                    yield
+                try:
+                    with metered(turn.meter):
+                        yield
+                except asyncio.CancelledError:
+                    turn.was_cancelled = True
+                    raise
         except TimeoutError:
             if turn.was_cut:
                 raise ChecksFull from None
@@ -160,6 +194,7 @@ class FairShare:
             return
         if turn in self._running:
             self._running.remove(turn)
+            self._cut_before.note_end(turn)
             seconds = turn.meter.cpu_s if self._counts_processor else self._age(turn)
             self._ledger.charge(turn.address, seconds)
         self._give_out()
@@ -276,7 +311,8 @@ class FairShare:
         held = self._count(self._running)
         if held[work.address] > held[turn.address] + 1:
             return 0.0
-        return self._shares.undisturbed_s - self._age(work)
+        safe_s = self._shares.undisturbed_s * self._cut_before.factor(work.address)
+        return safe_s - self._age(work)
 
     def _turn_away(self) -> None:
         """Refuse the work of who waits for most, if more waits than may."""

@@ -203,6 +203,44 @@ async def test_one_address_cuts_no_more_work_than_it_may_have_slots():
         assert len(cut) == 1
 
 
+async def test_each_cut_in_a_row_doubles_the_time_until_the_next():
+    async with desk() as work:
+        for at, safe_s in enumerate((3.0, 6.0, 12.0, 12.0)):
+            # The address regains what it used.
+            start = work.clock.now = 1000.0 * (at + 1)
+            names = [f"{letter}{at}" for letter in "abc"]
+            for name in names[:2]:
+                await work.begin(name)
+            work.clock.now = start + safe_s - 0.5
+            # The second address is charged less, so the first is the one to be cut.
+            await work.end(names[1])
+            await work.begin(names[1])
+            await work.begin(names[2])
+            assert work.error_of(names[0]) is None
+            work.clock.now = start + safe_s
+            await work.begin(f"d{at}")
+            assert isinstance(work.error_of(names[0]), ChecksFull)
+            for name in (names[1], names[2], f"d{at}"):
+                await work.end(name)
+
+
+async def test_work_that_ends_by_itself_resets_the_time_until_a_cut():
+    async with desk() as work:
+        for at, ends in enumerate((False, True, False)):
+            start = work.clock.now = 1000.0 * (at + 1)
+            for name in (f"a{at}", f"b{at}"):
+                await work.begin(name)
+            work.clock.now = start + 3.0
+            if ends:
+                await work.end(f"a{at}")
+            await work.end(f"b{at}")
+            for name in (f"c{at}", f"d{at}"):
+                await work.begin(name)
+            assert isinstance(work.error_of(f"a{at}"), ChecksFull) is not ends
+            for name in (f"c{at}", f"d{at}"):
+                await work.end(name)
+
+
 async def test_nobody_is_cut_for_who_has_used_more():
     async with desk() as work:
         await work.spend("x", 10.0)
