@@ -29,6 +29,9 @@ class Moment:
     title: str
     text: str = ""
 
+    # What somebody typed.
+    reason: str = ""
+
     # A transaction's hash.
     tx_hash: str = ""
 
@@ -155,10 +158,10 @@ def _work_moments(facts: TaskFacts) -> Iterator[Moment]:
 def _action_moments(facts: TaskFacts) -> Iterator[Moment]:
     for action in facts.actions:
         door = _DOORS.get(action.actor.door, "by the gateway")
-        reason = f": {action.reason}" if action.reason else ""
         yield Moment(
             at=action.at,
             shape="off",
             title=_ACTIONS.get(action.action, action.action),
-            text=f"by {action.actor.name} {door}{reason}",
+            text=f"by {action.actor.name} {door}",
+            reason=action.reason or "",
         )

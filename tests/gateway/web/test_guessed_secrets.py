@@ -12,6 +12,7 @@ import pytest
 from tests.cases import each
 from tests.conftest import running
 from tests.gateway.admin.test_api import token_of
+from tests.gateway.refunds.conftest import fail_once
 from tests.gateway.web.test_document_extraction import ExtractPlugin
 
 RIGHT, WRONG = "Tr0ub4dor&3-right", "Tr0ub4dor&3-wrong"
@@ -171,3 +172,15 @@ async def test_a_token_s_answers_say_a_guess_back_or_do_not_quote_it(gateway, to
 async def send(gateway, token, path, body):
     key = {"Idempotency-Key": secrets.token_hex(8)}
     return await gateway.client.post(path, json=body, headers=token | key)
+
+
+async def test_a_reason_is_shown_on_the_task_as_it_was_typed(gateway, token, payer, provider):
+    shown = []
+    for guess in (RIGHT, WRONG):
+        task_id = (await fail_once(gateway, payer, provider))["taskId"]
+        path, body = admin(f"/refunds/{task_id}/reject", reason=guess)
+        assert (await send(gateway, token, path, body)).status_code == 200
+        answer = await gateway.client.get(f"/admin/api/v1/tasks/{task_id}", headers=token)
+        moments = (await answer.get_json())["timeline"]
+        shown.append([one["reason"] for one in moments if one["reason"]])
+    assert shown == [[RIGHT], [WRONG]]
