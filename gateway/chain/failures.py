@@ -27,8 +27,8 @@ _BUSY = re.compile(
 )
 # What nodes say of a block that they do not have yet: behind one address may be several nodes.
 _LAGS = re.compile(
-    r"\b(header|blocks?|hash)\b.{0,90}\b(not|cannot be|could not be) found|unknown block"
-    r"|could not find block|beyond (the )?(current )?head|after (the )?latest|not (yet )?available",
+    r"\b(header|blocks?|hash)\b.{0,90}\b(not|cannot be|could not be) (found|available)"
+    r"|unknown block|could not find block|beyond (the )?(current )?head|after (the )?latest",
     re.IGNORECASE,
 )
 # What a refusal of a query of logs speaks of where fewer blocks would do.
@@ -65,7 +65,7 @@ def read_failure(place: int, method: str, error: Any) -> Exception:
     if (is_reverted and method in _MAY_REVERT) or is_failed_call:
         return CallReverted(message)
     details = message[:200]
-    if _LAGS.search(message):
+    if code != _NO_METHOD and _LAGS.search(message):
         return EndpointLags(f"RPC endpoint {place} lacks a block at {method}", details=details)
     failed = f"RPC endpoint {place}: {method} failed"
     is_certain = method == LOGS and _RANGE.search(message) is not None

@@ -8,6 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import attrs
@@ -46,6 +47,7 @@ class LogRange:
     place: int
     _most_blocks: int | None = None
     _until: float = 0.0
+    # Whether a query over so many blocks was answered.
     _is_proven: bool = False
     # One search at a time needs many queries.
     _long: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
@@ -74,7 +76,7 @@ class LogRange:
             begin = max(first, last - size + 1)
             where = {"fromBlock": hex(begin), "toBlock": hex(last)}
             try:
-                found = [*await _ask_patiently(request, query | where), *found]
+                found = [*await request(LOGS, query | where), *found]
             except RangeRefused as refusal:
                 words = refusal.details
                 self._shrink(refusal, last - begin + 1)
@@ -84,9 +86,9 @@ class LogRange:
         return found
 
     async def read_long(self, request: Request, query: dict[str, Any], **search: Any) -> list[Any]:
-        """Return what `read` does, while no other long search asks this endpoint."""
+        """Return what `read` does, with patience, while no other long search asks this endpoint."""
         async with self._long:
-            return await self.read(request, query, **search)
+            return await self.read(partial(_ask_patiently, request), query, **search)
 
     @property
     def limit(self) -> int | None:
@@ -118,15 +120,15 @@ class LogRange:
         )
 
 
-async def _ask_patiently(request: Request, query: dict[str, Any]) -> Any:
+async def _ask_patiently(request: Request, method: str, query: dict[str, Any]) -> Any:
     """Ask again after pauses while the endpoint is busy: a search would begin anew otherwise."""
     for miss in range(_MOST_MISSES):
         try:
-            return await request(LOGS, query)
+            return await request(method, query)
         except EndpointRefused as refusal:
             pause_s = max(_FIRST_PAUSE_S * 2**miss, refusal.retry_after_s)
             await asyncio.sleep(min(pause_s, _LONGEST_PAUSE_S))
-    return await request(LOGS, query)
+    return await request(method, query)
 
 
 def _named_sizes(words: str) -> Iterator[int]:

@@ -30,9 +30,9 @@ class AlarmSettings:
         example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     )
     alarm_urls: ts.SecretStr = secret(
-        "Where else alarms are told, as addresses of Apprise, parted by spaces or commas: ntfy, "
-        "Telegram, Slack, Discord, e-mail and some 130 more. Needs the extra `alarms`, which the "
-        "image has.",
+        "Where else alarms are told, as addresses of Apprise, separated by spaces or commas: "
+        "ntfy, Telegram, Slack, Discord, e-mail and some 130 more. Needs the extra `alarms`, which "
+        "the image has.",
         example="ntfys://my-topic mailto://user:password@example.com",
     )
     alarm_gas: str = setting(
@@ -100,7 +100,7 @@ def judge_alarms(settings: AlarmSettings) -> dict[str, bool]:
 
 
 def split_urls(text: str) -> list[str]:
-    """Return the addresses of a list; a comma parts two only where another address follows."""
+    """Return the addresses of a list; a comma separates two only where another follows."""
     return [url for part in _BETWEEN_URLS.split(text) if (url := part.rstrip(",;"))]
 
 

@@ -3,7 +3,6 @@
 import os
 import re
 import tomllib
-import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,11 @@ from gateway.settings.sections import variable
 _FILLED_HERE = {"plugin_values", "unknown_in_file"}
 # A quoted value, also with a comment behind it.
 _QUOTED = re.compile("""(["'`]).*\\1(\\s+#.*)?|\u201c.*\u201d|\u2018.*\u2019|«.*»""")
-# Control and format characters, and the separators of lines and paragraphs.
-_CONTROLS = ("Cc", "Cf", "Zl", "Zp")
-_LINE_ENDS = "\n\t"
-_MAY_HAVE_LINES = ("alarm_urls",)
+# Control characters, the separators of lines and paragraphs, and a byte order mark.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
+_LINE_END = re.compile(r"[\r\n\t]")
+# Of our own settings, a list and a PEM may have several lines. Those of plugins may, too.
+_OF_LINES = ("alarm_urls", "facilitator_key_secret")
 _OWN_NAMES = {field.name for field in attrs.fields(Settings)} - _FILLED_HERE
 
 
@@ -87,8 +87,9 @@ def _check_plain(name: str, value: Any) -> None:
         return
     if _QUOTED.fullmatch(value.strip()):
         raise SettingsError(f"{variable(name)} has quotes around its value. Remove the quotes.")
-    allowed = _LINE_ENDS if name in _MAY_HAVE_LINES else ""
-    if any(unicodedata.category(sign) in _CONTROLS and sign not in allowed for sign in value):
+    if "\n" in value.strip() and (name in _OF_LINES or name not in _OWN_NAMES):
+        value = _LINE_END.sub(" ", value)
+    if _CONTROL.search(value):
         raise SettingsError(
             f"{variable(name)} holds a line end or another control character. Remove it; a file "
             "that was written on Windows has one at the end of each line."

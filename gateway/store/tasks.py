@@ -12,7 +12,7 @@ from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.nodes import is_off, lease_clock
 from gateway.store.rows import dump, lease_of, load
 from gateway.store.sql import Connection, Row, dialect_of, none_of
-from gateway.store.texts import add_text, shorten
+from gateway.store.texts import add_parts, shorten
 from gateway.store.webhooks import add_event
 
 
@@ -93,7 +93,7 @@ def complete(
     provider: str | None,
 ) -> bool:
     """Write a task `completed` with its result; raises for a result that cannot be read back."""
-    short = shorten(result)
+    short, parts = shorten(result)
     written = dump(short)
     load(written, StoredResult)
     row = db.execute(
@@ -108,8 +108,7 @@ def complete(
     ).fetchone()
     if row is None:
         return False
-    if result.text is not None and short.long_text is not None:
-        add_text(db, lease.task_id, result.text)
+    add_parts(db, lease.task_id, parts)
     _note_end(db, lease, row["callback_url"], EventType.TASK_COMPLETED, now)
     return True
 

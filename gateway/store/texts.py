@@ -3,7 +3,7 @@
 A client gets such a text part by part (`web/long_texts.py`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 import msgspec
@@ -18,19 +18,19 @@ SHORT_CHARS = 32_768
 PART_CHARS = 65_536
 
 
-def shorten(result: StoredResult) -> StoredResult:
-    """Return a result as the task's row holds it: a long text is only described."""
+def shorten(result: StoredResult) -> tuple[StoredResult, list[bytes]]:
+    """Return a result as the task's row holds it, and the parts of a long text."""
     text = result.text
     if text is None or len(text) <= SHORT_CHARS:
-        return result
-    sizes = [len(part) for part in _split(text)]
-    described = LongText(parts=len(sizes), json_bytes=sum(sizes), chars=len(text))
-    return attrs.evolve(result, text=None, long_text=described)
+        return result, []
+    parts = list(_split(text))
+    described = LongText(parts=len(parts), json_bytes=sum(map(len, parts)), chars=len(text))
+    return attrs.evolve(result, text=None, long_text=described), parts
 
 
-def add_text(db: Connection, task_id: str, text: str) -> None:
+def add_parts(db: Connection, task_id: str, parts: Sequence[bytes]) -> None:
     """Write the parts of a long text."""
-    for number, part in enumerate(_split(text)):
+    for number, part in enumerate(parts):
         db.execute(
             "INSERT INTO task_texts (task_id, part, data) VALUES (?, ?, ?)", (task_id, number, part)
         )

@@ -13,7 +13,7 @@ from gateway.contracts import Store
 from gateway.domain import LongText, Task
 from gateway.shared_answers import SharedAnswers
 
-# Parts of texts that are kept for the next client, of some 66 KB each.
+# Parts of texts that are kept for the next client: some 66 KB each, and 393 KB at most.
 _MOST_PARTS = 32
 _KEPT_S = 10.0
 

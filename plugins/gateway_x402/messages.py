@@ -99,12 +99,18 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
     }
     if quote.refund is not None:
         extensions[REFUND_POLICY] = quote.refund.extension()
+    return Challenge(body=body, headers={"PAYMENT-REQUIRED": _encode_briefly(header, quote)})
+
+
+def _encode_briefly(header: dict[str, Any], quote: Quote) -> str:
+    """Return a challenge encoded; a long one describes less of the request and the response."""
     encoded = encode(header)
     for shorter in ({"has_fields": False}, {"has_fields": False, "has_output": False}):
-        if len(encoded) > _MAX_CHARS:
-            extensions[BAZAAR] = bazaar_of(quote.endpoint, **shorter)
-            encoded = encode(header)
-    return Challenge(body=body, headers={"PAYMENT-REQUIRED": encoded})
+        if len(encoded) <= _MAX_CHARS:
+            break
+        header["extensions"][BAZAAR] = bazaar_of(quote.endpoint, **shorter)
+        encoded = encode(header)
+    return encoded
 
 
 def _build_entry_v1(quote: Quote, token: str) -> dict[str, Any]:

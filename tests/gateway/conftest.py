@@ -1,6 +1,19 @@
-"""What several themes watch at the edge of the app."""
+"""What several themes watch, or break, at the edge of the app."""
+
+from collections.abc import Iterator
 
 import pytest
+
+from tests.proof.faults.proxy import FaultProxy
+
+
+@pytest.fixture
+def proxy(chain) -> Iterator[FaultProxy]:
+    """Start an RPC endpoint in front of the chain, which fails as a test wishes."""
+    proxy = FaultProxy(chain)
+    proxy.start()
+    yield proxy
+    proxy.stop()
 
 
 @pytest.fixture

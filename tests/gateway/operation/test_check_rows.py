@@ -8,16 +8,8 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from tests.gateway.refunds.test_refund_commands import environment
-from tests.proof.faults.proxy import FaultProxy, limits_logs
+from tests.proof.faults.proxy import limits_logs
 from tests.redis_server import run_redis
-
-
-@pytest.fixture
-def proxy(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from gateway.store.sqlite.migrations import migrations
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_once
 from tests.gateway.refunds.test_refund_commands import environment, rows
-from tests.proof.faults.proxy import FaultProxy, error
+from tests.proof.faults.proxy import error
 
 EVERYTHING = 100_000_000  # what a payer starts with
 SOON = ("--wait", "0.3", "--json")
@@ -39,14 +39,6 @@ def owed(settings, provider, chain, clock) -> list[str]:
             return [task["taskId"] for task in failed]
 
     return asyncio.run(buy_two())
-
-
-@pytest.fixture
-def proxy(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
 
 
 def shown(run) -> dict[str, tuple[str, str]]:

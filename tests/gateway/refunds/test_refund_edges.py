@@ -26,22 +26,14 @@ from tests.gateway.refunds.test_refunds import (
     without_its_money,
 )
 from tests.patience import until
-from tests.proof.faults.proxy import FaultProxy, never_lands
 from tests.proof.faults.proxy import error as internal_error
+from tests.proof.faults.proxy import never_lands
 
 SPENT = "eth_call authorizationState"
 BALANCE = "eth_call balanceOf"
 SIMULATION = "eth_call simulation, signed"
 LAG_S = 120.0
 EVERYTHING = 100_000_000  # what a payer starts with
-
-
-@pytest.fixture
-def proxy(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
 
 
 @pytest.fixture

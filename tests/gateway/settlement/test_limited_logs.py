@@ -8,7 +8,7 @@ from gateway.chain.client import Web3Chain
 from gateway.payments.spent_nonces import EventSearch
 from gateway.payments.unclaimed import unclaimed_transfers
 from tests.conftest import WALLET, buy
-from tests.proof.faults.proxy import FaultProxy, limits_logs
+from tests.proof.faults.proxy import limits_logs
 
 LOGS = "eth_getLogs"
 REFUSALS = {
@@ -31,14 +31,6 @@ REFUSALS = {
     ),
     "has its own words": limits_logs(7, "Upgrade your plan.", status=400, code=-32701),
 }
-
-
-@pytest.fixture
-def proxy(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
 
 
 @pytest.fixture
@@ -198,6 +190,26 @@ async def test_an_endpoint_without_a_limit_is_asked_where_another_has_too_narrow
     found = await both.transfer_logs(WALLET, from_block=0, to_block=chain.block.number)
     await both.close()
     assert [each.amount_units for each in found] == [20_000]
+
+
+async def test_the_next_endpoint_is_asked_at_once_where_one_is_busy(settings, chain, proxy, payer):
+    payer.transfer(20_000)
+    proxy.break_call(LOGS, limits_logs(0, "too many requests", status=429))
+    both = Web3Chain(attrs.evolve(settings, rpc_urls=(proxy.url, chain.rpc_url)))
+    found = await both.transfer_logs(WALLET, from_block=0, to_block=chain.block.number)
+    await both.close()
+    assert [each.amount_units for each in found] == [20_000]
+    assert proxy.seen.count(LOGS) == 1
+
+
+async def test_a_method_that_is_not_there_is_not_asked_for_again(chain, proxy, reader):
+    """geth says so in the words in which others say that a block is late."""
+    body = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method '
+    body += b'eth_getBalance does not exist/is not available for this block"}}'
+    proxy.break_call("eth_getBalance", lambda *_: (200, body))
+    with pytest.raises(ChainUnavailable):
+        await reader.gas_balance("0x" + "ab" * 20)
+    assert proxy.seen.count("eth_getBalance") == 1
 
 
 async def test_a_spent_nonce_is_never_told_that_nothing_was_charged(gateway, chain, proxy, payer):

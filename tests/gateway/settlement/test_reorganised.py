@@ -14,7 +14,6 @@ from gateway.domain.eip3009 import transfer_calldata
 from gateway.payments.refunds import RefundTiming
 from gateway.payments.settlement import SettlementTiming
 from tests.conftest import WALLET, Payer, buy, multicall, running
-from tests.proof.faults.proxy import FaultProxy
 from tests.waits import Waits, started_with
 
 PRICE = 20_000
@@ -31,14 +30,6 @@ def _fast():
     )
     with started_with(waits):
         yield
-
-
-@pytest.fixture
-def proxy(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
 
 
 @pytest.fixture

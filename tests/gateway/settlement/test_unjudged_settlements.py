@@ -9,7 +9,6 @@ from gateway.payments.settlement import SettlementTiming
 from tests.conftest import Payer
 from tests.gateway.settlement.test_payer_exposure import bought, empty, failures, reverts
 from tests.patience import until
-from tests.proof.faults.proxy import FaultProxy
 from tests.waits import Waits, started_with
 
 
@@ -21,14 +20,6 @@ def _fast():
     )
     with started_with(waits):
         yield
-
-
-@pytest.fixture
-def proxy(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
 
 
 @pytest.fixture

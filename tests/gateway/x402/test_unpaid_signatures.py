@@ -8,20 +8,11 @@ import pytest
 from gateway.payments.settlement import SettlementTiming
 from gateway.payments.spent_nonces import EventSearch
 from tests.conftest import WALLET, Payer, buy, cancel, nothing_charged
-from tests.proof.faults.proxy import FaultProxy
 
 PRICE = 20_000
 SPENT = "invalid_exact_evm_nonce_already_used"
 STRANGER = "0x" + "99" * 20
 MOST_CALLS = 30
-
-
-@pytest.fixture
-def proxy(chain):
-    proxy = FaultProxy(chain)
-    proxy.start()
-    yield proxy
-    proxy.stop()
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def test_quotes_around_a_value_are_refused_by_name(name, value):
 
 
 @pytest.mark.parametrize(
-    "value", ["abc\r", "abc\n", "a\x1bbc", "\rabc", "a\x7fbc", "a\nbc", "abc\u2028", "\ufeffabc"]
+    "value", ["abc\r", "abc\n", "a\x1bbc", "\rabc", "a\x7fbc", "abc\u2028", "\ufeffabc", "abc\x85"]
 )
 @pytest.mark.parametrize("name", ["GATEWAY_ADMIN_PASSWORD", "GATEWAY_OPENAI_API_KEY"])
 def test_control_characters_are_refused_by_name_and_the_value_is_not_shown(name, value):
@@ -57,7 +57,32 @@ def test_control_characters_are_refused_by_name_and_the_value_is_not_shown(name,
     assert "bc" not in said
 
 
-@pytest.mark.parametrize("value", ["it's", '6" or 7"', "'", "a 'b'", "crème", "'a' or b"])
+def test_a_password_of_two_lines_is_refused():
+    assert refusal_of(GATEWAY_ADMIN_PASSWORD="a\nb").startswith("GATEWAY_ADMIN_PASSWORD holds")
+
+
+@pytest.mark.parametrize("name", ["GATEWAY_FACILITATOR_KEY_SECRET", "GATEWAY_ACME_KEY"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_pem_has_several_lines(monkeypatch, name, line_end):
+    """A secret store keeps the last line end of a file, too."""
+    lines = ["-----BEGIN KEY-----", "AAAA", "-----END KEY-----", ""]
+    monkeypatch.setenv(name, line_end.join(lines))
+    load_settings()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "👩\u200d🍳 Kitchen",
+        "\u0645\u06cc\u200c\u062e",
+        "it's",
+        '6" or 7"',
+        "'",
+        "a 'b'",
+        "crème",
+        "'a' or b",
+    ],
+)
 def test_quotes_inside_a_value_are_its_own(monkeypatch, value):
     monkeypatch.setenv("GATEWAY_NAME", value)
     assert load_settings().name == value
