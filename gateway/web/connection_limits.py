@@ -7,6 +7,10 @@ MAX_HEAD_BYTES = 48 * 1024
 # Each header costs microseconds to read, however short. Apache takes as many; browsers behind some
 # proxies send thirty. Trailers have the same limit.
 MAX_HEADERS = 100
+# Each chunk of a body costs microseconds as well. Programs write chunks of kilobytes; so many of a
+# body's may hold fewer bytes than this.
+MAX_SHORT_CHUNKS = 1000
+SHORT_CHUNK_BYTES = 64
 # A client may still send this much after its answer. Closing at once would make the operating
 # system drop the answer, too: a client that reads only after its last byte would see a reset.
 MAX_UNREAD_BYTES = 32 * 1024 * 1024

@@ -24,7 +24,9 @@ from gateway.web.connection_limits import (
     IDLE_S,
     MAX_HEAD_BYTES,
     MAX_HEADERS,
+    MAX_SHORT_CHUNKS,
     MAX_UNREAD_BYTES,
+    SHORT_CHUNK_BYTES,
     WRITE_BUFFER_BYTES,
 )
 from gateway.web.lazy_timer import LazyTimer
@@ -49,6 +51,10 @@ class GuardedProtocol(HttpToolsProtocol):
     # Headers of the head that is read, or trailers, and their bytes.
     _fields = 0
     _field_bytes = 0
+    # Of the requests in `pipeline`, together.
+    _waiting_head_bytes = 0
+    # Of the body that is read.
+    _short_chunks = 0
     _unread_bytes = 0
     # From a request's head to its end.
     _is_body_missing = False
@@ -214,10 +220,12 @@ class GuardedProtocol(HttpToolsProtocol):
     # -- what the parser reports; an error raised here ends the parsing
 
     def on_message_begin(self) -> None:
-        """Begin a request, unless too many wait for the answers of requests before them."""
-        if len(self.pipeline) >= _MAX_WAITING:
+        """Begin a request, unless too much waits for the answers of requests before them."""
+        if not self.pipeline:
+            self._waiting_head_bytes = 0
+        if len(self.pipeline) >= _MAX_WAITING or self._waiting_head_bytes > MAX_HEAD_BYTES:
             raise _RefusedError
-        self._fields = self._field_bytes = 0
+        self._fields = self._field_bytes = self._short_chunks = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -233,6 +241,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start answering a request, unless its head is not to be trusted."""
         self._refusal = self._judge_head()
+        self._waiting_head_bytes += self._field_bytes
         self._unreported_bytes = self._fields = self._field_bytes = 0
         if self._refusal is not HTTPStatus.OK:
             raise _RefusedError
@@ -256,6 +265,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Hand on a part of a body."""
         self._unreported_bytes = 0
+        self._short_chunks += len(body) < SHORT_CHUNK_BYTES
+        if self._short_chunks > MAX_SHORT_CHUNKS:
+            raise _RefusedError
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -150,6 +150,17 @@ def test_an_app_hears_of_a_hang_up_also_where_further_requests_wait(connect, app
     assert {app.ended.get(timeout=60) for _ in range(2)} == {"connection", "request"}
 
 
+def test_few_long_requests_wait_behind_an_answer_that_is_not_read(connect):
+    padded = ASK[:-2] + b"A: " + b"x" * 30_000 + b"\r\n\r\n"
+    with connect() as connection:
+        connection.sendall(ASK % b"long")
+        begun = read(connection, 1)
+        connection.sendall(padded % b"whole" * 8)
+        answers = begun + read(connection)
+    # One was being answered, 60,000 bytes of two more waited, and the next one was refused.
+    assert re.findall(rb"HTTP/1.1 (\d+) ", answers) == [b"200"] * 4
+
+
 def test_a_request_with_a_broken_body_gets_one_answer_however_late_it_is_read(connect):
     broken = b"POST /%b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n"
     for path in (b"whole", b"parts"):

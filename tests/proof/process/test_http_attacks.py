@@ -17,6 +17,7 @@ from tests.proof.process.gateway_process import PATIENCE_S, until
 HEALTH = b"GET /api/health HTTP/1.1\r\nHost: a\r\n"
 ASK = b"POST /api/x402/slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 PRICE = b'{"prompt":"a boat"}'
+CHUNKED = ASK + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
 # A request that nobody may find in another one's body.
 HIDDEN = b"GET /api/hidden HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -207,9 +208,8 @@ def test_a_trailer_has_as_many_fields_as_a_head(gateway, trailer):
     ask = ASK + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n" % (len(PRICE), PRICE)
     assert answers(gateway, ask + trailer + b"\r\n") == [b"431"]
     assert answers(gateway, ask, trailer + b"\r\n") == [b"431"]
-    assert answers(gateway, ask + b"a:\r\n" * 9 + b"Connection: close\r\n\r\n", HIDDEN[:3]) == [
-        b"402"
-    ]
+    few = CHUNKED + b"%x\r\n%b\r\n0\r\n" % (len(PRICE), PRICE) + b"a:\r\n" * 10 + b"\r\n"
+    assert answers(gateway, few, HIDDEN[:3]) == [b"402"]
 
 
 def test_a_trailer_has_an_end(gateway):
@@ -221,6 +221,21 @@ def test_a_trailer_has_an_end(gateway):
             while sent < 10**9:
                 sent += connection.send(b"x" * 65536)
     assert sent < 10**9
+    assert is_well(gateway)
+
+
+def padded(size: int, count: int) -> bytes:
+    """Return the request for a price, padded by so many chunks of so many spaces."""
+    chunk = b"%x\r\n%b\r\n" % (size, b" " * size)
+    first = b"%x\r\n%b\r\n" % (len(PRICE), PRICE)
+    return CHUNKED + first + chunk * count + b"0\r\n\r\n"
+
+
+def test_a_body_in_more_than_a_thousand_short_chunks_is_refused(gateway):
+    for size, count in ((1, 1_001), (1, 10_000), (63, 1_001)):
+        assert answers(gateway, padded(size, count)) == [b"400"]
+    for size, count in ((1, 990), (64, 1_020)):
+        assert answers(gateway, padded(size, count)) == [b"402"]
     assert is_well(gateway)
 
 
