@@ -5,6 +5,7 @@ and make way if somebody waits. Paid work takes no slot.
 """
 
 import asyncio
+import ipaddress
 import itertools
 import math
 import time
@@ -319,9 +320,19 @@ class FairShare:
         live = self._live()
         if len(live) <= self._shares.waiting + self._cuts():
             return
-        waiting = self._count(live)
-        last = max(live, key=lambda one: (waiting[one.address], *self._rank(one)))
+        # A customer of a provider often has all /64s of a /48.
+        sites, waiting = Counter(map(_site, live)), self._count(live)
+        last = max(
+            live, key=lambda one: (sites[_site(one)], waiting[one.address], *self._rank(one))
+        )
         self._waiting.remove(last)
         last.granted.set_exception(ChecksFull())
         # Its request may be gone; then nobody asks for the exception.
         last.granted.exception()
+
+
+def _site(turn: _Turn) -> str:
+    """Return the /48 of a turn that is counted by the /64 of its IPv6 address; else its address."""
+    if not turn.address.endswith("/64"):
+        return turn.address
+    return str(ipaddress.ip_network(turn.address).supernet(new_prefix=48))

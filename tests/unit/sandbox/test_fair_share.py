@@ -327,6 +327,17 @@ async def test_a_client_that_hangs_up_while_another_enters_a_full_queue_costs_no
         assert work.at_work == ["a1", "b1", "c1", "d1"]
 
 
+async def test_networks_of_one_site_are_one_client_to_a_full_queue():
+    async with desk(waiting=3) as work:
+        for number in range(6):
+            await work.begin(f"site {number}", f"2001:db8:1:{number:x}::/64")
+        await work.begin("a1", "192.0.2.1")
+        await work.begin("b1", "2001:db8:2::/64")
+        assert work.error_of("a1") is work.error_of("b1") is None
+        refused = [number for number in range(6) if work.error_of(f"site {number}") is not None]
+        assert refused == [3, 4, 5]
+
+
 async def test_a_turn_that_fails_to_enter_leaves_nothing_behind(monkeypatch):
     async with desk() as work:
         with monkeypatch.context() as patch:
