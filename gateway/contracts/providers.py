@@ -62,6 +62,8 @@ class Validating(Protocol):
         """Refuse a request that would fail, before payment. Cheap, and writes nothing.
 
         A plain function will do where the check waits for nothing; each 402 is cheaper by it.
+        A request with a file that passed is not checked again when its sender repeats it within
+        five minutes, as buyers do to pay.
         Raises `InvalidInput` with a sentence for the buyer.
         """
         ...

@@ -28,6 +28,7 @@ from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.threads import Threads
 from gateway.web.admin_password import AdminPassword
+from gateway.web.checked_files import CheckedFiles
 from gateway.web.leadership import Leadership
 from gateway.web.long_texts import LongTexts
 from gateway.web.mcp import McpDoor
@@ -155,6 +156,7 @@ class Services:
     now: Clock
     # The checks of files before their payment.
     checks: FairShare = attrs.field(factory=lambda: FairShare(CHECKS))
+    checked_files: CheckedFiles = attrs.field(factory=CheckedFiles)
     long_texts: LongTexts = attrs.field(init=False)
 
     @long_texts.default

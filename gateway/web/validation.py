@@ -152,8 +152,13 @@ async def _validate_in_turn(
     """Validate; the check of a file takes a slot, which all addresses share fairly."""
     if generation.attachment is None:
         return await _validate(gateway, generation, registered)
+    slug = registered.endpoint.slug
+    if checked := gateway.checked_files.find(address, slug, generation):
+        return checked
     async with gateway.checks.turn(address):
-        return await _validate(gateway, generation, registered)
+        checked = await _validate(gateway, generation, registered)
+    gateway.checked_files.add(address, slug, checked)
+    return checked
 
 
 async def _validate(

@@ -87,6 +87,20 @@ async def test_a_price_and_a_purchase_do_not_wait_for_slow_files_of_others(selli
         task.cancel()
 
 
+async def test_a_payment_does_not_wait_for_the_check_that_its_price_passed(selling, slow, payer):
+    share(selling, undisturbed_s=60.0, waiting=0)
+    bought = "203.0.113.1", b"letter"
+    assert (await ask(selling, *bought)).status_code == 402
+    # Slow checks hold all slots, nothing cuts them, and nobody may wait.
+    attackers = greedy(selling, 2)
+    await slow.wait_for(2)
+    assert (await ask(selling, *bought, header=payer.header(10_000))).status_code == 200
+    for other in (("203.0.113.2", b"letter"), ("203.0.113.1", b"another")):
+        assert (await ask(selling, *other)).status_code == 503
+    for task in attackers:
+        task.cancel()
+
+
 async def test_a_purchase_whose_check_made_way_costs_nothing(selling, slow, payer, chain):
     share(selling)
     header = payer.header(10_000)
@@ -125,10 +139,10 @@ async def test_processor_time_of_files_is_charged_to_their_address(selling, slow
     share(selling, budget_s=1e-6, regained=1e-7)
     assert (await ask(selling, "198.51.100.1", pdf_of(3), "a.pdf")).status_code == 402
     # Nobody else waits, so a spent budget refuses nothing.
-    assert (await ask(selling, "198.51.100.1", pdf_of(3), "a.pdf")).status_code == 402
+    assert (await ask(selling, "198.51.100.1", pdf_of(4), "a.pdf")).status_code == 402
     (other,) = greedy(selling, 1, "203.0.113.1")
     await slow.wait_for(1)
-    refused = await ask(selling, "198.51.100.1", pdf_of(3), "a.pdf")
+    refused = await ask(selling, "198.51.100.1", pdf_of(5), "a.pdf")
     assert refused.status_code == 429
     assert int(refused.headers["Retry-After"]) > 0
     assert "Checking your files" in (await refused.get_json())["error"]
