@@ -18,6 +18,7 @@ from gateway import signals
 from gateway.chain.failures import RangeRefused, read_failure
 from gateway.chain.log_ranges import LogRange, LogsTooNarrow
 from gateway.chain.retries import (
+    SILENT,
     EndpointLags,
     EndpointRefused,
     Rest,
@@ -35,7 +36,6 @@ Check = Callable[["Endpoint"], Awaitable[None]]
 
 # A refused broadcast is retried for this long; the settlement's driver sends again later.
 _BROADCAST_S = 0.5
-_SILENT = "The chain does not answer now. Nothing was charged; try again."
 _log = structlog.get_logger()
 
 
@@ -255,7 +255,7 @@ class RpcEndpoints:
                 return await answer
             except ChainUnavailable as error:
                 details = error.details or error.message
-        raise ChainUnavailable(_SILENT, details=details)
+        raise ChainUnavailable(SILENT, details=details)
 
     async def ask_all(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> list[Answer]:
         """Ask every endpoint at once and return their answers, in the operator's order.
@@ -357,5 +357,5 @@ def _unavailable(failures: Sequence[ChainUnavailable]) -> ChainUnavailable:
         return narrow[0]
     details = failures[-1].details or failures[-1].message if failures else None
     if any(isinstance(error, EndpointRefused) for error in failures):
-        return EndpointRefused(_SILENT, details=details)
-    return ChainUnavailable(_SILENT, details=details)
+        return EndpointRefused(SILENT, details=details)
+    return ChainUnavailable(SILENT, details=details)

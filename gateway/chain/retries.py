@@ -15,6 +15,8 @@ from gateway.errors import ChainUnavailable
 
 Answer = TypeVar("Answer")
 
+# The authorization that a request brought may have been spent before.
+SILENT = "The chain does not answer now. This request charged nothing; send the same again."
 # Tries of one call. Where half of all calls are refused, one in 65,536 fails.
 _MOST_TRIES = 16
 # Retries of all calls of the process together: so many at once, and so many regained a second.
@@ -143,7 +145,7 @@ async def retry_refused(
         except TimeoutError:
             break
     raise refusal or EndpointRefused(
-        "The chain does not answer now. Nothing was charged; try again.",
+        SILENT,
         details="every RPC endpoint asks to be left alone for a while",
     )
 

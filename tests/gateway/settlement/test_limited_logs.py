@@ -8,7 +8,7 @@ from gateway.chain.client import Web3Chain
 from gateway.payments.spent_nonces import EventSearch
 from gateway.payments.unclaimed import unclaimed_transfers
 from tests.conftest import WALLET, buy
-from tests.proof.faults.proxy import limits_logs
+from tests.proof.faults.proxy import limits_logs, unavailable
 
 LOGS = "eth_getLogs"
 REFUSALS = {
@@ -220,5 +220,19 @@ async def test_a_spent_nonce_is_never_told_that_nothing_was_charged(gateway, cha
     error = (await answer.get_json())["error"]
     assert "send the same request again" in error
     assert "Nothing was charged" not in error
+    proxy.heal()
+    assert (await buy(gateway, header)).status_code == 200
+
+
+async def test_a_spent_nonce_that_nobody_can_read_is_told_what_this_request_charged(
+    gateway, chain, proxy, payer
+):
+    gateway.services.payments.search = EventSearch(pause_s=0.01)
+    header = submit(chain, payer)
+    proxy.break_call("eth_getBlockByNumber", unavailable)
+    answer = await buy(gateway, header)
+    error = (await answer.get_json())["error"]
+    assert answer.status_code == 500
+    assert "This request charged nothing" in error
     proxy.heal()
     assert (await buy(gateway, header)).status_code == 200
