@@ -1,6 +1,6 @@
 """Attacks on a real gateway: `bench/attacks --python ../older/.venv/bin/python --only unpaid`.
 
-Each area prints a row for each attack: the point of issue 29, what was tried, what was measured.
+Each area prints a row for each attack: its number, what was tried, what was measured.
 """
 
 import argparse
