@@ -239,9 +239,11 @@ class Refunds:
                 f"The refund key {self.address} has too little ETH, or gas is over the cap. "
                 "Send it some ETH, or wait until gas is cheaper."
             )
-        # Counted first: what is mined between the two questions is subtracted twice.
-        on_its_way = await self._units_on_their_way(case)
-        holds = await self._chain.call_uint(BALANCE_OF + word(self.address))
+        # Of one block: endpoints of different blocks would count a refund that was just mined
+        # neither as on its way nor as gone from the balance.
+        block = await self._chain.head()
+        on_its_way = await self._units_on_their_way(case, block)
+        holds = await self._chain.call_uint(BALANCE_OF + word(self.address), at=block)
         if holds - on_its_way >= case.amount_units:
             return None
         others = f" for others than {on_its_way / 10**6:g} on their way" if on_its_way else ""
@@ -250,9 +252,9 @@ class Refunds:
             "Send it some USDC."
         )
 
-    async def _units_on_their_way(self, case: RefundCase) -> int:
-        """Return what other refunds will take from the key: signed, and not mined yet."""
-        count = await self._chain.transaction_count(self.address)
+    async def _units_on_their_way(self, case: RefundCase, block: Block) -> int:
+        """Return what other refunds take from the key after a block: signed, and not mined by it."""
+        count = await self._chain.transaction_count(self.address, at=block)
         unmined = await self._journal.unmined(self.address)
         waiting = {payment.id for payment, sent in unmined if sent.nonce >= count}
         refunds = await self._ledger.cases(PaymentState.REFUNDING)

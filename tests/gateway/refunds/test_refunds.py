@@ -270,6 +270,34 @@ async def test_refunds_wait_for_money_that_others_have_not_left(
     assert await reverted(chain, refund_key) == 0
 
 
+async def test_a_balance_of_an_older_block_does_not_count_as_money_for_the_next_refund(
+    settings, provider, chain, proxy, clock, refund_key
+):
+    """The first refund is mined, and the node that is asked for the balance lacks its block."""
+    spend(chain, refund_key, 1_000_000 - PRICE)
+    behind = attrs.evolve(settings, rpc_urls=(proxy.url,))
+    async with running(behind, provider, now=clock) as gateway:
+        tasks = [await fail_once(gateway, Payer(chain), provider) for _ in range(2)]
+        refunds = gateway.services.refunds
+        await refunds.close()
+        for task in tasks:
+            await approve(gateway, task)
+        chain.set_automine(False)
+        await refunds.sweep([tasks[0]["taskId"]])
+        assert (await refund_of(gateway, tasks[0]))["state"] == "refunding"
+        chain.mine()
+        proxy.break_call("eth_call balanceOf", one_block_behind)
+        await refunds.sweep([tasks[1]["taskId"]])
+        assert (await refund_of(gateway, tasks[1]))["state"] == "refund_due"
+        assert "holds only 0 USDC" in (await case_of(gateway, tasks[1])).problem
+
+
+def one_block_behind(proxy, request, body):
+    """Answer as a node that lacks the newest block, unless another one is named."""
+    older = f'"{hex(proxy.chain.block.number - 1)}"'.encode()
+    return 200, proxy.chain.rpc.answer(body.replace(b'"latest"', older))
+
+
 async def reverted(chain, account) -> int:
     """Return how many of an account's mined transactions reverted."""
     return sum(

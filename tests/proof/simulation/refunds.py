@@ -11,13 +11,17 @@ _OWED = "('refund_due', 'refunding', 'refunded', 'refund_failed')"
 
 
 def waiting(ground: Ground) -> list[str]:
-    """Return the refunds that are on their way, or that nobody has looked at yet."""
+    """Return the refunds that are on their way, or that nobody has looked at yet.
+
+    One that was mined in vain stays on its way, with a reason, while the key lacks the money.
+    """
+    holds = ground.chain.state.balances.get(REFUNDER, 0)
     is_automatic = ground.terms.refunds == "automatic"
     rows = ground.db.execute(
         """SELECT p.id, p.state FROM payments p JOIN refunds r ON r.payment_id = p.id
-           WHERE p.state = 'refunding'
+           WHERE (p.state = 'refunding' AND (r.problem IS NULL OR r.amount_units <= ?))
               OR (? AND p.state = 'refund_due' AND p.payer_proven AND r.problem IS NULL)""",
-        (is_automatic,),
+        (holds, is_automatic),
     )
     return [f"REFUND_STUCK payment {row['id']} is {row['state']}" for row in rows]
 
