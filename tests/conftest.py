@@ -228,6 +228,8 @@ class Running:
     client: object
     services: Services
     chain: PlayChain | None = None
+    # Of an operator, where the test logs in.
+    headers: dict[str, str] | None = None
 
     async def silence_background(self) -> None:
         """Let only the test ask the chain from now on; looks that are due are made first."""

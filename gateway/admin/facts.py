@@ -14,6 +14,7 @@ from gateway.admin.last_seen import Seen
 from gateway.admin.machine_facts import MachineFacts, read_machine
 from gateway.admin.running import Check
 from gateway.chain.smart_wallets import KEY_GAS
+from gateway.contracts import Selling
 from gateway.domain import Block
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.plugins.catalog import Registered
@@ -93,6 +94,8 @@ class Facts:
     at: float
     # None in a command beside the gateway.
     checks: Sequence[Check] | None
+    # What can be bought now; None where `checks` is.
+    selling: Selling | None
     owed: OwedNow
     open_payments: Waiting
     waiting_tasks: Waiting
@@ -134,6 +137,7 @@ async def _read_facts(desk: Desk) -> Facts:
     return Facts(
         at=now,
         checks=checks,
+        selling=None if desk.running is None else desk.running.selling(),
         owed=stored["owed"],
         open_payments=stored["open_payments"],
         waiting_tasks=stored["waiting_tasks"],

@@ -231,15 +231,12 @@ def _sum_money(endpoints: Sequence[EndpointSums], gas: GasSum) -> Money:
 
 def _find_selling(facts: Facts) -> Selling:
     """Return whether all is sold, some, or nothing."""
-    if facts.checks is None:
+    if facts.selling is None:
         return "unknown"
     offered = [one for one in facts.endpoints if not one.is_switched_off]
-    is_stopped = any(not check.ok and check.stops_everything for check in facts.checks)
-    if is_stopped or not any(one.sells for one in offered):
+    if facts.selling == "nothing" or not any(one.sells for one in offered):
         return "no"
-    is_all = all(check.ok or check.stops_nothing for check in facts.checks) and all(
-        one.sells for one in offered
-    )
+    is_all = facts.selling == "everything" and all(one.sells for one in offered)
     return "yes" if is_all else "some"
 
 

@@ -3,7 +3,7 @@
 import functools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 import msgspec
@@ -19,6 +19,10 @@ from gateway.domain import (
 from gateway.domain.eip3009 import Network
 from gateway.domain.refund_promise import RefundPromise
 from gateway.settings import Settings
+
+# What can be bought now: all by every way to pay; all, but only by transfers that are on-chain
+# already and by methods with proofs of their own; or nothing.
+Selling: TypeAlias = Literal["everything", "transfers", "nothing"]
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +47,9 @@ class Quote:
 
     # What is promised if the generation fails. None: nothing is said about it.
     refund: RefundPromise | None = None
+
+    # Unless it is "everything", no authorization can be settled, and a challenge asks for none.
+    selling: Selling = "everything"
 
 
 @attrs.frozen(kw_only=True)

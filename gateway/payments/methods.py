@@ -4,6 +4,7 @@ The first verifier makes the 402; every further one, and every method with proof
 its headers to it.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -90,6 +91,11 @@ class PaymentMethods:
                 )
         return None if chosen is None else chosen[1:]
 
+    def _sells_by(self, quote: Quote, way: WayToPay) -> bool:
+        if quote.selling == "transfers":
+            return self.method_of(way) is not None
+        return quote.selling == "everything"
+
     def challenge(
         self,
         quote: Quote,
@@ -100,10 +106,10 @@ class PaymentMethods:
         """Return the 402 for a quote: the first verifier's, with the headers of the others.
 
         `refused` is the one whose payment was refused for `reason`. If it is a further one, the
-        members of its body are added, too.
+        members of its body are added, too. A way by which nothing can be bought now adds nothing.
         """
         made = self.first.challenge(quote, reason, version)
-        for way in self._further:
+        for way in filter(functools.partial(self._sells_by, quote), self._further):
             is_refused = way is refused
             added = way.challenge(quote, reason if is_refused else None, version)
             headers = dict(made.headers)

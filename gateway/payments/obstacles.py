@@ -1,14 +1,17 @@
-"""Finds what keeps every x402 payment from being settled: the clock, the token, our wallet, gas.
+"""Finds what keeps payments from being taken: a silent chain, the clock, token, wallet, gas.
 
 The chain and the settler are asked at the start and every minute, so that a request without a
 payment can be answered without asking the chain. Each obstacle has two sentences: the operator's
 sentence says what is wrong and what to do; the buyer's sentence holds nothing of the operator's.
 """
 
+from collections.abc import Awaitable
+
 import attrs
 import structlog
 
-from gateway.contracts import CallReverted, Chain, Clock, Settler
+from gateway.contracts import CallReverted, Chain, Clock, Selling, Settler
+from gateway.domain import Block
 from gateway.domain.eip3009 import IS_BLACKLISTED, PAUSED, word
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.periodic import Periodic
@@ -19,11 +22,14 @@ WARNED_S = 15
 # Seconds that the clock may be off before x402 stops. A client's window of some minutes then
 # begins too late or ends too early.
 STOPPED_S = 60
-_CLOCK, _TOKEN, _WALLET, _SETTLER = "clock", "token", "wallet", "settler"
+_CHAIN, _CLOCK, _TOKEN, _WALLET, _SETTLER = "chain", "clock", "token", "wallet", "settler"
+# These stop direct transfers, too.
+_STOP_ALL = (_CHAIN, _TOKEN, _WALLET)
 _DIRECT_WORKS = (
     "The gateway cannot settle x402 payments now; nothing was charged. "
     "A direct USDC transfer works."
 )
+_IS_SILENT = "The gateway cannot read the chain now, so it sells nothing. Try again later."
 _IS_PAUSED = "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
 _CANNOT_RECEIVE = "The gateway's wallet cannot receive USDC now; nothing was charged."
 _log = structlog.get_logger()
@@ -40,7 +46,7 @@ class ObstacleTiming:
 
 
 class Obstacles:
-    """Knows what was in the way at the last look. A silent chain changes nothing."""
+    """Knows what was in the way at the last look. A silent chain leaves the rest as it was."""
 
     def __init__(
         self,
@@ -65,11 +71,19 @@ class Obstacles:
     @property
     def said(self) -> str | None:
         """The buyer's sentence about what was in the way at the last look, or None."""
-        # The obstacles that stop direct transfers too come first.
-        for kind in (_TOKEN, _WALLET, _CLOCK, _SETTLER):
+        for kind in (*_STOP_ALL, _CLOCK, _SETTLER):
             if kind in self._buyer_sentences:
                 return self._buyer_sentences[kind]
         return None
+
+    @property
+    def selling(self) -> Selling:
+        """What payments the last look leaves room for."""
+        if not self._buyer_sentences:
+            return "everything"
+        return (
+            "nothing" if any(kind in self._buyer_sentences for kind in _STOP_ALL) else "transfers"
+        )
 
     def start(self) -> None:
         """Look every minute, and more often while something is wrong.
@@ -86,7 +100,7 @@ class Obstacles:
         """Ask the chain and the settler. Raises `ChainUnavailable` if the chain is silent."""
         self._periodic.every_s = self.timing.again_s
         asked_at = self._now()
-        newest = await self._chain.newest_head()
+        newest = await self.ask_chain(self._chain.newest_head())
         self._note_clock(asked_at - newest.timestamp)
         is_paused = await is_true(self._chain, PAUSED)
         self._note(_TOKEN, "USDC is paused by its issuer." if is_paused else None, _IS_PAUSED)
@@ -101,6 +115,19 @@ class Obstacles:
             return
         if not self._operator_sentences:
             self._periodic.every_s = self.timing.every_s
+
+    async def ask_chain(self, question: Awaitable[Block]) -> Block:
+        """Return the block that an endpoint names; note whether any endpoint answers.
+
+        Raises `ChainUnavailable`.
+        """
+        try:
+            block = await question
+        except ChainUnavailable:
+            self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _IS_SILENT)
+            raise
+        self._note(_CHAIN, None, "")
+        return block
 
     async def check(self) -> None:
         """Raise `ExecutionError` with the operator's sentence if something is in the way now.

@@ -33,6 +33,7 @@ def make_desk(gateway: Services) -> Desk:
         running=Running(
             started_at=gateway.started_at,
             checks=tell_checks,
+            selling=lambda: gateway.selling,
             settlement_keys=lambda: gateway.settlements.addresses,
             blocked=tell_blocks,
         ),

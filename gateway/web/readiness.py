@@ -24,6 +24,8 @@ class Readiness:
     catalog: Catalog
     # Whether a machine works on what is sold: not always this one.
     has_workers: Callable[[], bool] = lambda: True
+    # As the last check of the database found it.
+    is_database_well: bool = True
     # Nothing is sold any more; everything else goes on.
     is_draining: bool = False
     # What had begun has ended or been put down: requests that wait are answered now.
@@ -38,23 +40,32 @@ class Readiness:
 
         Where the gateway is stopping, that is a `Restarting`.
         """
+        if problem := self.find_problem(slug):
+            raise problem
+
+    def find_problem(self, slug: str | None = None) -> ExecutionError | None:
+        """Return why this machine sells nothing, or not the endpoint with this slug; else None."""
         if self.is_draining:
-            raise Restarting
+            return Restarting()
         if "web" not in self.settings.roles:
-            raise SellsNothing
+            return SellsNothing()
         if not self.has_workers():
-            raise NobodyWorks
+            return NobodyWorks()
         if self.free_disk_mb() < self.settings.min_free_disk_mb:
-            raise ExecutionError(
+            return ExecutionError(
                 "The gateway's disk is nearly full; nothing was charged. Try again later."
             )
+        return None if slug is None else self._find_problem_of(slug)
+
+    def _find_problem_of(self, slug: str) -> ExecutionError | None:
         registered = self.catalog[slug]
         if registered.is_paused:
-            raise ExecutionError("This endpoint is paused; nothing was charged. Try again later.")
+            return ExecutionError("This endpoint is paused; nothing was charged. Try again later.")
         if registered.open_circuit is not None:
-            raise ExecutionError(
+            return ExecutionError(
                 "This endpoint's provider does not work now; nothing was charged. Try again later."
             )
+        return None
 
 
 @attrs.frozen(kw_only=True)

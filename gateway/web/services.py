@@ -8,7 +8,7 @@ import attrs
 from quart import current_app
 
 from gateway.chain.wallet_check import WalletCheck
-from gateway.contracts import Chain, Clock, OutputStore, Quote, Store
+from gateway.contracts import Chain, Clock, OutputStore, Quote, Selling, Store
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.domain.description import price_range
 from gateway.domain.refund_promise import RefundPromise
@@ -254,6 +254,22 @@ class Services:
         self.readiness.is_drained = True
         self.notifications.post_all()
 
+    @property
+    def selling(self) -> Selling:
+        """What can be bought now, as it was known at the last look; asks nobody."""
+        is_well = self.readiness.is_database_well and self.wallet.problem is None
+        if not is_well or self.readiness.find_problem() is not None or not len(self.catalog):
+            return "nothing"
+        return self.settlements.obstacles.selling
+
+    def unsold_because(self, slug: str | None = None) -> str | None:
+        """Return the buyer's sentence about why not all can be bought by every way to pay, or None.
+
+        With `slug`, the endpoint's own problem counts, too.
+        """
+        problem = self.readiness.find_problem(slug)
+        return self.settlements.obstacles.said if problem is None else problem.message
+
     def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
         """Return the price of a request and where to pay it.
 
@@ -269,6 +285,7 @@ class Services:
             resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",
             earlier_units=self._earlier_units(endpoint.slug, request),
             refund=self.refund_promises.of(price_units),
+            selling=self.selling if self.catalog[endpoint.slug].sells_now else "nothing",
         )
 
     def refund_promise(self) -> RefundPromise:

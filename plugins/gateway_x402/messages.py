@@ -70,31 +70,23 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
     The body has a second entry whose asset is the token's address: x402 v1 clients cannot sign for
     an asset "USDC". x402-fetch and x402-axios look for that address among the entries. Clients
     that take the first entry ask for `version` 1, which changes the order. `name` is the gateway's.
+    Where nothing can be settled there are no entries, so that nobody signs in vain.
     """
     token = checksum_address(quote.network.token)
     named = _build_entry_v1(quote, token)
     entries = [named, named | {"asset": token}]
     if version == 1:
         entries.reverse()
+    can_settle = quote.selling == "everything"
     price = f"{quote.price_units / 10**6:.6f}".rstrip("0").rstrip(".")
     plain = f"Payment required: {price} USDC on {quote.network.name} to {quote.wallet}"
-    body = {"x402Version": 1, "error": reason or plain, "accepts": entries}
+    body = {"x402Version": 1, "error": reason or plain, "accepts": entries if can_settle else []}
     extensions = {BAZAAR: bazaar_of(quote.endpoint), _IDENTIFIER: _IDENTIFIER_EXTENSION}
     header = {
         "x402Version": 2,
         "error": reason or "Payment required",
         "resource": resource_of(quote.endpoint, quote.resource_url, name),
-        "accepts": [
-            {
-                "scheme": "exact",
-                "network": quote.network.caip2,
-                "asset": token,
-                "amount": str(quote.price_units),
-                "payTo": quote.wallet,
-                "maxTimeoutSeconds": MAX_TIMEOUT_S,
-                "extra": _build_domain(quote) | UPFRONT,
-            }
-        ],
+        "accepts": [_build_entry_v2(quote, token)] if can_settle else [],
         "extensions": extensions,
     }
     if quote.refund is not None:
@@ -111,6 +103,18 @@ def _encode_briefly(header: dict[str, Any], quote: Quote) -> str:
         header["extensions"][BAZAAR] = bazaar_of(quote.endpoint, **shorter)
         encoded = encode(header)
     return encoded
+
+
+def _build_entry_v2(quote: Quote, token: str) -> dict[str, Any]:
+    return {
+        "scheme": "exact",
+        "network": quote.network.caip2,
+        "asset": token,
+        "amount": str(quote.price_units),
+        "payTo": quote.wallet,
+        "maxTimeoutSeconds": MAX_TIMEOUT_S,
+        "extra": _build_domain(quote) | UPFRONT,
+    }
 
 
 def _build_entry_v1(quote: Quote, token: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def describe_gateway(gateway: Services) -> dict[str, Any]:
         "name": settings.name,
         "version": "1.0.0",
         "specVersion": "1.0",
+        "selling": gateway.selling,
         "authentication": _describe_ways_to_pay(gateway),
         "endpoints": {
             "generate": f"{base}/api/x402/{{slug}}",

@@ -52,7 +52,7 @@ def _keep(
 ) -> _Document:
     """Return the document that `describe` makes of the gateway.
 
-    It is made again after the catalogue or the promise about refunds changed.
+    It is made again after the catalogue, the promise about refunds, or what is sold changed.
     """
 
     def make() -> _Document:
@@ -60,7 +60,8 @@ def _keep(
         text = said if isinstance(said, str) else wire.dumps(said) + "\n"
         return _Document(text.encode())
 
-    return gateway.catalog.keep(f"{name} {gateway.refund_promise().on_failure}", make)
+    state = f"{gateway.refund_promise().on_failure} {gateway.selling}"
+    return gateway.catalog.keep(f"{name} {state}", make)
 
 
 @blueprint.get("/.well-known/agent-manifest.json")

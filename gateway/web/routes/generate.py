@@ -193,9 +193,18 @@ def make_challenge(
     # A buyer that reads the price may also pay by a direct transfer, which the gateway cannot stop.
     gateway.wallet.check_known()
     if reason is None:
-        # The sentence of the last look: an unpaid request causes no call to the chain.
-        reason = gateway.settlements.obstacles.said
+        # As known at the last look: an unpaid request causes no call to the chain.
+        reason = gateway.unsold_because(quote.endpoint.slug)
+        if quote.selling == "transfers":
+            reason = f"{reason} {_explain_transfer(gateway, quote)}"
     return gateway.payments.methods.challenge(quote, reason, version, refused)
+
+
+def _explain_transfer(gateway: Services, quote: Quote) -> str:
+    return (
+        f"Send {wire.decimal(quote.price_units)} USDC on {quote.network.name} to {quote.wallet}, "
+        f"then its hash as txHash to {gateway.settings.base_url}/api/proxy-generate."
+    )
 
 
 def _answer_challenge(challenge: Challenge) -> Answer:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Sequence
 from http import HTTPStatus
 from typing import Any
 
+import attrs
 from quart import Blueprint, Response
 
 from gateway.errors import GatewayError
@@ -15,6 +16,7 @@ from gateway.web.services import Services, services
 
 # The value of `Check.stops` for a check that stops all sales.
 _EVERYTHING = "everything"
+_PAID_ROUTES = "paid routes"
 _MAX_PROBLEM_CHARS = 500
 HEALTH_RULE = "/api/health"
 blueprint = Blueprint("health", __name__)
@@ -46,14 +48,26 @@ async def answer_health(gateway: Services) -> Answer:
 
 @blueprint.get("/api/ready")
 async def ready() -> tuple[dict[str, Any], int]:
-    """Show each check of what the gateway can sell; status 503 where it can sell nothing.
+    """Show each check of the machine, and what it sells; status 503 where it should get no request.
 
     Strangers read fixed sentences. The operator reads the details at /admin/ready.
     """
-    found = await checks(services())
-    status = status_of(found)
+    gateway = services()
+    found = await checks(gateway)
     rows = [check.for_strangers() for check in found]
-    return {"ready": status == HTTPStatus.OK, "checks": rows}, status
+    return describe(gateway, found, rows)
+
+
+def describe(
+    gateway: Services, found: Sequence[Check], rows: list[dict[str, Any]]
+) -> tuple[dict[str, Any], int]:
+    """Return the body and the status of an answer about the checks that were found.
+
+    While only the chain is silent, tasks can be polled: a proxy must not drop the machine.
+    """
+    status = status_of(found)
+    is_ready = status == HTTPStatus.OK
+    return {"ready": is_ready, "selling": gateway.selling, "checks": rows}, status
 
 
 async def checks(gateway: Services) -> list[Check]:
@@ -78,27 +92,29 @@ def status_of(found: Sequence[Check]) -> int:
 
 
 async def _ask_others(gateway: Services) -> list[Check]:
-    return [
-        await _check_call(
-            "database",
-            gateway.store.check_writable(),
-            stops=_EVERYTHING,
-            summary="The database does not take writes.",
-        ),
-        await _check_call(
-            "rpc",
-            gateway.chain.head(),
-            stops="paid routes",
-            summary="No RPC endpoint gives a usable answer.",
-        ),
-        await _check_call(
-            "settlement",
-            gateway.settlements.check_ready(),
-            stops="x402",
-            summary="x402 payments cannot be settled now.",
-        ),
-        *await _check_limits(gateway),
-    ]
+    database = await _check_call(
+        "database",
+        gateway.store.check_writable(),
+        stops=_EVERYTHING,
+        summary="The database does not take writes.",
+    )
+    gateway.readiness.is_database_well = database.ok
+    obstacles = gateway.settlements.obstacles
+    rpc = await _check_call(
+        "rpc",
+        obstacles.ask_chain(gateway.chain.head()),
+        stops=_PAID_ROUTES,
+        summary="No RPC endpoint gives a usable answer.",
+    )
+    settlement = await _check_call(
+        "settlement",
+        gateway.settlements.check_ready(),
+        stops="x402",
+        summary="x402 payments cannot be settled now.",
+    )
+    if obstacles.selling == "nothing":
+        settlement = attrs.evolve(settlement, stops=_PAID_ROUTES)
+    return [database, rpc, settlement, *await _check_limits(gateway)]
 
 
 async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: str) -> Check:

@@ -73,10 +73,10 @@ async def _answer_page(template: str, slug: str) -> Response:
 
 
 async def _render_kept(gateway: Services, template: str, slug: str) -> str:
-    """Return a page, rendered once for each state of the catalogue, the wallet and the refunds."""
-    sells = gateway.wallet.problem is None
-    kept: dict[tuple[str, str, bool, str], str] = gateway.catalog.keep("pages", dict)
-    key = (template, slug, sells, gateway.refund_promise().on_failure)
+    """Return a page, rendered once for each state of the catalogue, the refunds and the sales."""
+    kept: dict[tuple[str | None, ...], str] = gateway.catalog.keep("pages", dict)
+    state = (gateway.refund_promise().on_failure, gateway.selling, gateway.unsold_because())
+    key = (template, slug, *state)
     if key not in kept:
         view = shop_pages.view(gateway, _assets(), slug)
         kept[key] = await render_template(f"pages/{template}", **view)

@@ -52,6 +52,7 @@ async def test_the_manifest_has_the_fields_of_the_specification(gateway):
         "name",
         "version",
         "specVersion",
+        "selling",
         "authentication",
         "endpoints",
         "agentCapabilities",

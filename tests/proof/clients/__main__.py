@@ -10,11 +10,12 @@ import click
 from gateway.demo.tour.errors import DemoError
 from tests.proof.clients import rows
 from tests.proof.clients.places import Skipped, default_cache, prepare
-from tests.proof.clients.purchase import Bought, Failed, buy
+from tests.proof.clients.purchase import Bought, Failed, buy, give_up
 from tests.proof.clients.rows import Row
 from tests.proof.clients.shop import Shop, open_shop
 
 _HEADINGS = ("client", "version", "speaks", "header", "answers", "task", "settled", "seconds")
+_MOST_CHARS = 100
 _WIDTHS = (18, 9, 6, 19, 11, 11, 27, 7)
 
 
@@ -48,21 +49,27 @@ def _chosen(only: tuple[str, ...]) -> list[Row]:
 async def _run(chosen: list[Row], cache: Path, folder: Path) -> int:
     """Print the rows as they come, and their count; returns how many failed."""
     counts = {"bought": 0, "failed": 0, "skipped": 0}
-    # Every client meets the challenges of both protocols.
-    async with open_shop(folder, mpp_enabled="true") as shop:
+    # Every client meets the challenges of both protocols, and then a shop without gas.
+    for name in ("open", "closed"):
+        (folder / name).mkdir()
+    async with (
+        open_shop(folder / "open", mpp_enabled="true") as shop,
+        open_shop(folder / "closed", settles=False, mpp_enabled="true") as closed,
+    ):
         _print(_HEADINGS)
         for row in chosen:
-            counts[await _row(row, cache, shop)] += 1
+            counts[await _row(row, cache, shop, closed)] += 1
     click.echo("\n" + ", ".join(f"{count} {what}" for what, count in counts.items()))
     return counts["failed"]
 
 
-async def _row(row: Row, cache: Path, shop: Shop) -> str:
+async def _row(row: Row, cache: Path, shop: Shop, closed: Shop) -> str:
     version = row.packages[0][1] if row.packages else "-"
     try:
         place = await asyncio.to_thread(prepare, row, cache)
         version = place.version
         bought = await buy(place, shop, by_mcp=row.by_mcp)
+        refused = await give_up(place, closed, by_mcp=row.by_mcp)
     except Skipped as reason:
         _print((row.name, version, f"skipped: {reason}"))
         return "skipped"
@@ -70,6 +77,7 @@ async def _row(row: Row, cache: Path, shop: Shop) -> str:
         _print((row.name, version, f"failed: {reason}"))
         return "failed"
     _print((row.name, version, *_cells(bought)))
+    click.echo(f"    without gas: {refused[:_MOST_CHARS]}")
     return "bought"
 
 

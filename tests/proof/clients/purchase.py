@@ -66,6 +66,26 @@ async def buy(place: Place, shop: Shop, *, by_mcp: bool = False) -> Bought:
     )
 
 
+async def give_up(place: Place, shop: Shop, *, by_mcp: bool = False) -> str:
+    """Let a new customer come with a client while nothing can be settled; return what it says.
+
+    Raises `Failed` unless the client gives up, and has signed nothing.
+    """
+    customer = shop.customer()
+    before = len(shop.tap.heard)
+    code, _, complained = await _run(place, shop.tap.url, customer.key.to_0x_hex())
+    heard = shop.tap.heard[before:]
+    asked = [one for one in heard if one.target.startswith("/api/x402/")]
+    if by_mcp:
+        asked = mcp_calls.purchases(heard)
+    _expect("the answers of a shop that settles nothing", {one.status for one in asked}, {402})
+    _expect("the payments sent there", [one.payments for one in asked if one.payments], [])
+    _expect("what the customer has there", shop.chain.usdc_balance(customer.address), FUNDS_UNITS)
+    if not code:
+        raise Failed("the client did not say that it could not buy where nothing can be settled")
+    return _complaint(complained, [])
+
+
 async def _run(place: Place, shop_url: str, key: str) -> tuple[int, str, str]:
     kept = {name: value for name, value in os.environ.items() if not _OURS.fullmatch(name)}
     process = await asyncio.create_subprocess_exec(

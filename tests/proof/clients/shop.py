@@ -51,13 +51,17 @@ class Shop:
 
 
 @contextlib.asynccontextmanager
-async def open_shop(folder: Path, **more: str) -> AsyncIterator[Shop]:
-    """Start it all; the gateway's data and log are in `folder`, and `more` are settings of it."""
+async def open_shop(folder: Path, *, settles: bool = True, **more: str) -> AsyncIterator[Shop]:
+    """Start it all; the gateway's data and log are in `folder`, and `more` are settings of it.
+
+    Without gas it settles nothing, and sells for transfers only.
+    """
     port = choose_port(0, "--port")
     with PlayChain() as chain:
         async with tapping(port) as tap:
             place = Place(port=port, rpc_port=0, output=folder, folder=folder)
-            chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
+            if settles:
+                chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
             limits = {"x402": "1000/60s", "direct": "1000/60s", "task": "1000/1s"}
             seen = {"base_url": tap.url, "rpc_urls": chain.rpc_url} | {
                 f"limit_{name}": limit for name, limit in limits.items()
@@ -65,12 +69,15 @@ async def open_shop(folder: Path, **more: str) -> AsyncIterator[Shop]:
             settings = place.settings | seen | more
             gateway = Child.start("gateway", ["serve"], folder, **settings)
             try:
-                _await(gateway, port)
+                _await(gateway, port, "everything" if settles else "transfers")
                 yield Shop(chain=chain, tap=tap, wallet=place.wallet, gateway=gateway, port=port)
             finally:
                 gateway.stop()
 
 
-def _await(gateway: Child, port: int) -> None:
+def _await(gateway: Child, port: int, selling: str) -> None:
+    url = f"http://{HOST}:{port}"
     with open_session() as session:
-        gateway.wait_until(Client(f"http://{HOST}:{port}", session).answers)
+        gateway.wait_until(Client(url, session).answers)
+        ready = f"{url}/api/ready"
+        gateway.wait_until(lambda: session.get(ready, timeout=20).json()["selling"] == selling)

@@ -44,6 +44,7 @@ OWED = OwedNow(
 FACTS = Facts(
     at=NOW,
     checks=(Check(name="rpc", ok=True, stops="paid routes"),),
+    selling="everything",
     owed=OWED,
     open_payments=NOTHING,
     waiting_tasks=NOTHING,

@@ -1,11 +1,10 @@
 """The checks of /api/ready with what only the operator may read."""
 
-from http import HTTPStatus
 from typing import Any
 
 from gateway.web.routes.admin.frame import blueprint
 from gateway.web.routes.admin.guards import needs_scope
-from gateway.web.routes.health import checks, for_operator, status_of
+from gateway.web.routes.health import checks, describe, for_operator
 from gateway.web.services import services
 
 
@@ -15,5 +14,4 @@ async def ready() -> tuple[dict[str, Any], int]:
     """Answer as /api/ready does, but with the details that only the operator may read."""
     gateway = services()
     found = await checks(gateway)
-    status = status_of(found)
-    return {"ready": status == HTTPStatus.OK, "checks": for_operator(found, gateway)}, status
+    return describe(gateway, found, for_operator(found, gateway))
