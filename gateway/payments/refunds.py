@@ -253,7 +253,7 @@ class Refunds:
         )
 
     async def _units_on_their_way(self, case: RefundCase, block: Block) -> int:
-        """Return what other refunds take from the key after a block: signed, and not mined by it."""
+        """Return what other refunds take from the key after a block: signed, not mined by it."""
         count = await self._chain.transaction_count(self.address, at=block)
         unmined = await self._journal.unmined(self.address)
         waiting = {payment.id for payment, sent in unmined if sent.nonce >= count}

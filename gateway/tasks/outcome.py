@@ -50,6 +50,10 @@ _UNUSABLE = "The result was made, but is not what the endpoint sells."
 _REFUSALS = (AccountProblem, ContentPolicy, InvalidInput, JobFailed, NotAccepted, RateLimited)
 # Errors after which nothing is submitted again, unless that bills nothing.
 _ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
+# The provider has answered, and what failed is a job of this model.
+_OF_ONE_JOB = (HandleLost, JobFailed, JobTimedOut, ResultUnusable)
+# A job that kills its server is lost each time, and other buyers' jobs with it.
+_MOST_LOST = 3
 _log = structlog.get_logger()
 
 
@@ -101,27 +105,30 @@ class Outcome:
             case RateLimited():
                 await self._wait_as_asked(getattr(error, "retry_after_s", None), upstream)
             case HandleLost() if not is_idempotent:
-                self._count_failure(failure, upstream)
+                self._count_failure(error, failure, registered)
                 await self.fail("uncertain_submit", "The provider has lost the job.")
             case JobTimedOut():
-                self._count_failure(failure, upstream)
+                self._count_failure(error, failure, registered)
                 await self.fail("timed_out", "The provider took too long.")
             case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
-                self._count_failure(failure, upstream)
+                self._count_failure(error, failure, registered)
                 await self.fail("provider_error", upstream.error_text(error))
             case WriteFailed():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
             case SubmitUncertain() if not is_idempotent:
-                self._count_failure(failure, upstream)
+                self._count_failure(error, failure, registered)
                 await self.fail_uncertain()
             case ResultUnusable():
-                self._count_failure(failure, upstream)
+                self._count_failure(error, failure, registered)
                 await self._retry("provider_error", upstream.error_text(error))
+            case HandleLost():
+                self._count_failure(error, failure, registered)
+                await self._retry("provider_error", _GAVE_UP, most=_MOST_LOST)
             case TimeoutError():
-                self._count_failure(failure, upstream)
+                self._count_failure(error, failure, registered)
                 await self._retry("timed_out", "The provider took too long.")
             case _:
-                self._count_failure(failure, upstream)
+                self._count_failure(error, failure, registered)
                 await self._retry("provider_error", _GAVE_UP)
 
     def _is_the_buyers(self, error: Exception, registered: Registered) -> bool:
@@ -168,9 +175,9 @@ class Outcome:
         else:
             await self._put_off(wait_s, costs_attempt=False)
 
-    async def _retry(self, details: str, error: str) -> None:
-        """Try again later; fail the task if this was its last attempt."""
-        if self.lease.attempt >= MAX_ATTEMPTS:
+    async def _retry(self, details: str, error: str, *, most: int = MAX_ATTEMPTS) -> None:
+        """Try again later; fail the task if this was the last of so many attempts."""
+        if self.lease.attempt >= most:
             await self.fail(details, error)
             return
         timing = self.resources.timing
@@ -198,8 +205,11 @@ class Outcome:
             tell(signals.task_ended, slug=self.lease.slug, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
-    def _count_failure(self, failure: Failure, upstream: Upstream) -> None:
-        upstream.circuit.failed(failure.summary, self.lease.task_id)
+    def _count_failure(self, error: Exception, failure: Failure, registered: Registered) -> None:
+        """Count what says nothing about the provider's other models for the endpoint alone."""
+        is_own = isinstance(error, _OF_ONE_JOB)
+        circuit = registered.circuit if is_own else registered.upstream.circuit
+        circuit.failed(failure.summary, self.lease.task_id)
 
 
 def _refused_sentence(error: AccountProblem) -> str:

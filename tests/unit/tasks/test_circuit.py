@@ -4,7 +4,14 @@ import asyncio
 
 import pytest
 
-from gateway import AccountProblem, ContentPolicy, Transient
+from gateway import (
+    AccountProblem,
+    ContentPolicy,
+    HandleLost,
+    JobFailed,
+    ResultUnusable,
+    Transient,
+)
 from gateway.errors import ExecutionError
 from gateway.testing.store.facts import ENDPOINT
 from gateway.web.readiness import Readiness
@@ -45,6 +52,30 @@ async def test_repeated_failures_stop_sales_and_let_who_waits_rest(tmp_path, clo
             await asyncio.sleep(0.01)
         assert {(await shop.store.task(one)).status for one in tasks} == {"completed"}
         assert len(list(shop.catalog)) == 2
+
+
+@pytest.mark.parametrize(
+    "error", [JobFailed("it failed"), HandleLost("gone"), ResultUnusable("too large")], ids=repr
+)
+async def test_a_model_whose_jobs_fail_takes_only_itself_off_sale(tmp_path, clock, error):
+    api = PlainApi(*[error] * 50)
+    async with opened(tmp_path, api, clock) as shop:
+        paper = shop.catalog["paper"]
+        await shop.sold(5)
+        await until(lambda: paper.circuit.is_open)
+        assert not shop.circuit.is_open
+        assert [one.slug for one in shop.catalog] == [ENDPOINT.slug]
+        await shop.idle()
+        api.script = [PICTURE]
+        assert (await shop.ended(await shop.accept())).status == "completed"
+
+
+async def test_a_job_that_its_vendor_loses_is_not_made_a_fourth_time(tmp_path, clock):
+    """It may be the job that kills the vendor's server each time."""
+    api = PlainApi(*[HandleLost("The server has no such job.")] * 4, idempotent_submit=True)
+    async with opened(tmp_path, api, clock) as shop:
+        task = await shop.ended(await shop.accept(PAPER))
+    assert (task.status, task.details, len(api.submits)) == ("failed", "provider_error", 3)
 
 
 async def test_who_paid_just_before_a_spent_account_was_known_is_told_at_once(tmp_path, clock):
