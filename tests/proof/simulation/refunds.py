@@ -7,15 +7,19 @@ from tests.proof.simulation.ground import Ground
 from tests.proof.simulation.market import REFUNDER
 from tests.proof.simulation.token import TOKEN
 
+_UNLIMITED = 2**62
 _OWED = "('refund_due', 'refunding', 'refunded', 'refund_failed')"
 
 
 def waiting(ground: Ground) -> list[str]:
     """Return the refunds that are on their way, or that nobody has looked at yet.
 
-    One that was mined in vain stays on its way, with a reason, while the key lacks the money.
+    One that was mined in vain stays on its way, with a reason, while the key lacks the money. The
+    key also lacks it where the refund took it, and the gateway has not seen that yet.
     """
     holds = ground.chain.state.balances.get(REFUNDER, 0)
+    if _sent(ground):
+        holds = _UNLIMITED
     is_automatic = ground.terms.refunds == "automatic"
     rows = ground.db.execute(
         """SELECT p.id, p.state FROM payments p JOIN refunds r ON r.payment_id = p.id
