@@ -22,7 +22,10 @@ class Condition:
     subject: str = ""
     level: Level
     title: str
+    # What is known of it.
     text: str
+    # The one thing to do, as a sentence.
+    action: str
     # The key of the page that the button leads to, what it says, and its path.
     page: str
     button: str

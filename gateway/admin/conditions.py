@@ -11,6 +11,16 @@ from gateway.admin.facts import Facts, KeyFacts
 from gateway.admin.machine_conditions import MACHINE_LOOKS
 from gateway.admin.wording import age, counted, usdc
 
+# By the name of the check.
+_CHECK_ACTIONS = {
+    "database": "Look whether the disk is full, or the database server is down.",
+    "rpc": "Name another endpoint in GATEWAY_RPC_URLS.",
+    "disk": "Free some space, or make the volume larger.",
+    "wallet": "Set GATEWAY_WALLET to an address that can receive.",
+    "workers": "Start a machine that works (GATEWAY_ROLE).",
+    "wakes": "Look whether the database takes LISTEN; a pooler in between may not.",
+    "limits": "Look at the Redis of GATEWAY_LIMITS_URL.",
+}
 _ORDER: Mapping[str, int] = {"bad": 0, "warn": 1, "note": 2}
 __all__ = ["Condition", "Level", "Thresholds", "find_conditions"]
 
@@ -37,7 +47,7 @@ def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             or check.name.startswith(("provider ", "endpoint "))
         ):
             continue
-        stopped = "Nothing is sold" if check.stops_everything else f"{check.stops} stopped"
+        stopped = "Nothing is sold" if check.stops_all_sales else f"{check.stops} stopped"
         title = f"Not well: {check.name}" if check.stops_nothing else f"{stopped}: {check.name}"
         yield Condition(
             condition="check",
@@ -45,6 +55,9 @@ def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             level="warn" if check.stops_nothing else "bad",
             title=title,
             text=check.problem,
+            action=_CHECK_ACTIONS.get(
+                check.name, "Run `gateway check`: it says what to set right."
+            ),
             page="system",
             button="Details",
             href="/admin/system",
@@ -58,7 +71,8 @@ def _refunds_failed(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             condition="refund_failed",
             level="bad",
             title=f"{counted(owed.failed, 'refund')} failed, {usdc(owed.failed_units)} USDC",
-            text="The chain or the token refused. Each needs a new decision.",
+            text="The chain or the token refused.",
+            action="Decide anew about each, with another address or by hand.",
             page="refunds",
             button="Look",
             href="/admin/refunds?state=failed",
@@ -84,6 +98,7 @@ def _refunds_undecided(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="warn",
         title=f"{counted(owed.undecided, 'refund')} to decide, {usdc(owed.undecided_units)} USDC",
         text=f"The oldest waits for {age(waits_s)}. {held}",
+        action="Approve or reject each.",
         page="refunds",
         button="Decide",
         href="/admin/refunds",
@@ -103,10 +118,8 @@ def _refund_key(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             subject="usdc",
             level="bad" if is_approved else "warn",
             title="The refund key holds less than is owed",
-            text=(
-                f"It holds {usdc(key.usdc.value)} USDC; {usdc(owed.units)} USDC is owed. "
-                f"Send USDC to {key.address}."
-            ),
+            text=f"It holds {usdc(key.usdc.value)} USDC; {usdc(owed.units)} USDC is owed.",
+            action=f"Send USDC to {key.address}.",
             page="system",
             button="Show the address",
             href="/admin/system#keys",
@@ -138,10 +151,8 @@ def _low_gas(key: KeyFacts, word: str, level: Level) -> Condition:
             if key.lasts_for
             else f"Not enough gas for a {word}"
         ),
-        text=(
-            f"The {word} key {key.address} holds {(wei or 0) / 10**18:.6f} ETH. "
-            "Send it ETH on Base."
-        ),
+        text=f"The {word} key holds {(wei or 0) / 10**18:.6f} ETH.",
+        action=f"Send ETH on Base to {key.address}.",
         page="system",
         button="Show the address",
         href="/admin/system#keys",
@@ -158,6 +169,7 @@ def _open_payments(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="bad" if age_s >= limits.payment_open_urgent_s else "warn",
         title=f"{counted(waiting.count, 'payment')} without an outcome",
         text=f"The oldest since {age(age_s)}. {_who_knows(facts)}",
+        action="Look whether the RPC endpoints and the facilitator answer.",
         page="payments",
         button="Look",
         href="/admin/payments",
@@ -187,6 +199,7 @@ def _queue(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="bad" if age_s >= limits.queue_urgent_s else "warn",
         title=f"{counted(waiting.count, 'paid task')} in the queue",
         text=f"The oldest waits for {age(age_s)}.",
+        action="Look at what the vendor and the workers do; more may run with GATEWAY_WORKERS.",
         page="tasks",
         button="Look",
         href="/admin/tasks?status=queued",
@@ -211,6 +224,7 @@ def _rpc(title: str, text: str, level: Level) -> Condition:
         level=level,
         title=title,
         text=text,
+        action="Name another endpoint in GATEWAY_RPC_URLS.",
         page="system",
         button="Details",
         href="/admin/system#rpc",
@@ -236,6 +250,7 @@ def _backup(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level=level,
         title=title,
         text=text,
+        action="Look why no copy is made." if facts.has_backup_url else "Set GATEWAY_BACKUP_URL.",
         page="system",
         button="Look at backups" if facts.has_backup_url else "Set up backups",
         href="/admin/system#backups",

@@ -18,14 +18,18 @@ def _off_sale(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             subject=provider,
             level="bad" if is_long or first.is_account else "warn",
             title=f"{join(one.slug for one in endpoints)}: off sale",
-            text=(
-                f"{sentence(first.problem or '')} Nobody is charged for it. It comes back by "
-                "itself once the vendor answers."
-            ),
+            text=f"{sentence(first.problem or '')} Nobody is charged for it.",
+            action=_way_back(first),
             page="endpoints",
             button="Look at the endpoint",
             href=f"/admin/endpoints#{first.slug}",
         )
+
+
+def _way_back(one: EndpointFacts) -> str:
+    if one.is_account:
+        return "Set the key, the credit or the model right at the vendor, then try it now."
+    return "Wait: it comes back by itself once the vendor answers."
 
 
 def _retiring(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
@@ -41,7 +45,8 @@ def _retiring(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             title=(
                 f"{one.slug} is not sold: {gone}" if one.is_retired else f"{one.slug} ends on {day}"
             ),
-            text=f"The vendor stops serving {one.model} on {day}. Name another model.",
+            text=f"The vendor stops serving {one.model} on {day}.",
+            action=f"Name another model for {one.slug}, or switch it off.",
             page="endpoints",
             button="Look at the endpoint",
             href=f"/admin/endpoints#{one.slug}",
@@ -58,6 +63,7 @@ def _failures(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             level="bad" if one.failed >= limits.failures_urgent else "warn",
             title=f"{one.slug} fails: {one.failed} of its last {one.looked_at}",
             text="Each failed sale is owed back. The tasks say why, in the vendor's words.",
+            action="Read why they failed; pause the endpoint if it goes on.",
             page="tasks",
             button="Look at the tasks",
             href=f"/admin/tasks?slug={one.slug}&status=failed",
@@ -76,6 +82,7 @@ def _below_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
                     f"It costs {usdc(one.cost_micros)} US dollars and is sold for "
                     f"{usdc(one.price_units)} USDC."
                 ),
+                action="Raise the price, or pause the endpoint.",
                 page="endpoints",
                 button="Change the price",
                 href=f"/admin/endpoints/{one.slug}/price",
@@ -96,6 +103,7 @@ def _losing(facts: Facts, _: Thresholds) -> Iterator[Condition]:
                 f"Each cost {usdc(-one.margin_units)} more than it brought, on average, "
                 "before gas. What failed was paid back and may have been billed."
             ),
+            action="Raise the price, or pause the endpoint.",
             page="endpoints",
             button="Change the price",
             href=f"/admin/endpoints/{one.slug}/price",
@@ -110,6 +118,7 @@ def _unknown_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             level="note",
             title="Margin unknown",
             text=f"{join(one.slug for one in unknown)}: the vendor tells no cost and none is set.",
+            action="Set what one generation costs you.",
             page="endpoints",
             button="Set a cost",
             href=f"/admin/endpoints/{unknown[0].slug}/cost",
@@ -127,6 +136,7 @@ def _paused(facts: Facts, _: Thresholds) -> Iterator[Condition]:
                 level="note",
                 title=f"{one.slug} is paused by you",
                 text=f"Since {age(facts.at - one.pause.at)}.{reason}",
+                action="Resume it when it should be sold again.",
                 page="endpoints",
                 button="Resume",
                 href=f"/admin/endpoints/{one.slug}/resume",

@@ -8,6 +8,7 @@ from gateway.admin.wording import age, counted
 
 _LOW_FLOORS = 3
 _COPIES_OVERDUE = 2
+_DRILL = "Run `gateway drill`: it says what is wrong."
 
 
 def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
@@ -24,9 +25,10 @@ def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="bad" if abs(ahead_s) > limits.clock_urgent_s else "warn",
         title=f"The clock is {age(abs(ahead_s))} {how} the newest block",
         text=(
-            "x402 payments are refused while it is wrong. Set the machine's clock by NTP"
-            f"{', or the RPC endpoint stands still' if ahead_s > 0 else ''}."
+            "x402 payments are refused while it is wrong"
+            f"{', unless the RPC endpoint stands still' if ahead_s > 0 else ''}."
         ),
+        action="Set the machine's clock by NTP.",
         page="system",
         button="Details",
         href="/admin/system#rpc",
@@ -44,6 +46,7 @@ def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             level="warn",
             title=f"RPC endpoint {place} has not answered for {age(seconds)}",
             text="The others do its work. Where none is left, nothing that is paid for is sold.",
+            action="Put another endpoint in its place in GATEWAY_RPC_URLS.",
             page="system",
             button="Details",
             href="/admin/system#rpc",
@@ -65,6 +68,7 @@ def _disk(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="warn",
         title=f"The disk has {free // 10**6:,} MB left",
         text=f"With less than {floor // 10**6:,} MB nothing is sold.{pace}",
+        action="Free some space, or make the volume larger.",
         page="system",
         button="Details",
         href="/admin/system#disk",
@@ -81,6 +85,7 @@ def _blocked(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             level="bad" if seconds > limits.blocked_urgent_s else "warn",
             title=f"{plugin} blocked the gateway for {age(seconds)}",
             text="Every request waited meanwhile. The log names the code: loop.blocked.",
+            action=f"Remove {plugin}, or tell its author what the log says.",
             page="system",
             button="Details",
             href="/admin/system",
@@ -96,6 +101,7 @@ def _refused_logins(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="warn",
         title=f"{counted(count, 'login')} refused within an hour",
         text="Somebody tries passwords, or you forgot yours. Each address has few attempts.",
+        action="Change the password if it may be known.",
         page="system",
         button="Look at the addresses",
         href="/admin/access",
@@ -109,7 +115,8 @@ def _new_logins(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             subject=login.actor.name,
             level="note",
             title="A login from a browser that was not known",
-            text=f"From {login.actor.address}. If it was not you: end it, and change the password.",
+            text=f"From {login.actor.address}.",
+            action="End the session and change the password if it was not you.",
             page="system",
             button="Look at the sessions",
             href="/admin/access",
@@ -128,6 +135,7 @@ def _late_copies(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             "backup_late",
             f"The newest backup is {age(known.age_s)} old",
             f"One is made every {age(known.every_s)}. {why or ''}".rstrip(),
+            "Look whether the place of GATEWAY_BACKUP_URL can be reached and written.",
             "warn",
         )
     yield from _drills(facts, limits)
@@ -139,18 +147,19 @@ def _drills(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         return
     if known.drill.error is not None:
         words = f"A restore may not work: {known.drill.error}"
-        yield _about_copies("drill", "The newest restore drill failed", words, "bad")
+        yield _about_copies("drill", "The newest restore drill failed", words, _DRILL, "bad")
     elif known.drill_age_s is not None and known.drill_age_s > limits.drill_age_s:
         title = f"The newest restore drill is {age(known.drill_age_s)} old"
-        yield _about_copies("drill", title, "Nobody knows that a restore works.", "warn")
+        yield _about_copies("drill", title, "Nobody knows that a restore works.", _DRILL, "warn")
 
 
-def _about_copies(condition: str, title: str, text: str, level: Level) -> Condition:
+def _about_copies(condition: str, title: str, text: str, action: str, level: Level) -> Condition:
     return Condition(
         condition=condition,
         level=level,
         title=title,
         text=text,
+        action=action,
         page="system",
         button="Look at backups",
         href="/admin/system#backups",
@@ -170,6 +179,7 @@ def _unclaimed(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="bad" if max(waiting) > limits.unclaimed_urgent_s else "warn",
         title=f"{counted(len(waiting), 'transfer')} to the wallet paid for nothing",
         text=f"The oldest came {age(max(waiting))} ago. A buyer may wait for an answer.",
+        action="Send the money back, or start the task that it was for.",
         page="payments",
         button="Look",
         href="/admin/payments#unclaimed",

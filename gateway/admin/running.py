@@ -18,9 +18,9 @@ class Check:
     problem: str = ""
 
     @property
-    def stops_everything(self) -> bool:
+    def stops_all_sales(self) -> bool:
         """Whether nothing is sold while the check fails."""
-        return self.stops == "everything"
+        return self.stops in ("everything", "paid routes")
 
     @property
     def stops_nothing(self) -> bool:

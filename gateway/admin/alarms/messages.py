@@ -102,7 +102,7 @@ def _write_body(alarm: Alarm) -> str:
     if alarm.ended_at is not None:
         lines.append(f"Over since {write_time(alarm.ended_at)}.")
     if alarm.todo:
-        lines.append(f"What to do: {alarm.todo}.")
+        lines.append(f"What to do: {alarm.todo}")
     return "\n".join([*lines, alarm.link])
 
 

@@ -137,6 +137,6 @@ def _text_of(condition: Condition) -> dict[str, str]:
     return {
         "title": condition.title,
         "text": condition.text,
-        "todo": condition.button,
+        "todo": condition.action,
         "href": condition.href,
     }

@@ -121,8 +121,9 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
     try:
         await call
     except GatewayError as error:
-        problem = f"{error.message} ({error.details})" if error.details else error.message
-        return Check(name=name, ok=False, stops=stops, summary=summary, problem=problem)
+        # The sentence is the buyer's; the details are the operator's.
+        found = error.details or error.message
+        return Check(name=name, ok=False, stops=stops, summary=summary, problem=found)
     return Check(name=name, ok=True, stops=stops, summary=summary)
 
 

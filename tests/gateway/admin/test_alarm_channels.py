@@ -104,7 +104,10 @@ async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider,
             (letter,) = receiver.delivered
             said = json.loads(letter.body)
             assert said["title"] == "Generation Gateway: Soon: picture fails: 8 of its last 8"
-            assert "What to do: Look at the tasks." in said["message"]
+            assert (
+                "What to do: Read why they failed; pause the endpoint if it goes on."
+                in said["message"]
+            )
             assert said["type"] == "warning"
             assert await untold(gateway) == []
             assert gateway.services.alarms.teller.channels == [name_of(url)]

@@ -26,6 +26,7 @@ def condition(name: str = "margin", level: str = "bad", **changes) -> Condition:
         level=level,
         title="picture is sold below its cost",
         text="It costs 0.03 US dollars and is sold for 0.02 USDC.",
+        action="Raise the price.",
         page="endpoints",
         button="Change the price",
         href="/admin/endpoints/picture/price",

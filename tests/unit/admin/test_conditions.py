@@ -114,11 +114,15 @@ def test_endpoints_of_one_vendor_that_is_off_sale_are_one_condition():
     assert (found.level, found.key) == ("bad", "off_sale:vendor")
     assert found.title == "picture and sketch: off sale"
     assert "401 invalid_api_key." in found.text
+    # A wrong key or a bill does not mend itself.
+    assert found.action.endswith("then try it now.")
+    assert "by itself" not in found.text + found.action
 
 
 def test_a_vendor_that_stumbles_becomes_urgent_after_a_while():
     off = {"problem": "Transient", "off_since": NOW - 30}
     assert only(**endpoint(**off)).level == "warn"
+    assert "comes back by itself" in only(**endpoint(**off)).action
     assert only(**endpoint(**off | {"off_since": NOW - 3600})).level == "bad"
 
 
@@ -149,7 +153,7 @@ def test_a_key_that_holds_less_than_is_owed_says_where_to_send_it():
     due = owed(moving=1, moving_units=50_000)
     found = only(**due, **key(usdc=20_000))
     assert (found.level, found.key) == ("bad", "refund_key:usdc")
-    assert KEY in found.text
+    assert KEY in found.action
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_a_letter_says_what_since_when_what_to_do_and_where():
         urgency="urgent",
         title="Gas runs low: about 3 settlements left",
         text="The settlement key holds 0.000001 ETH.",
-        todo="Show the address",
+        todo="Show the address.",
         link="https://gateway.example.com/admin/system#keys",
         since=NOW,
         gateway="Shop",
