@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import rlp
-from coincurve import PublicKey
+from btclib_secp256k1 import recovery
 from place import WALLET
 
 from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, BASE, TRANSFER_TOPIC, keccak, topic
@@ -76,11 +76,11 @@ def read_transaction(raw: bytes) -> Sent:
     fields = rlp.decode(raw[1:])
     digest = keccak(b"\x02" + rlp.encode(fields[:9]))
     parity, r, s = fields[9:]
-    signature = r.rjust(32, b"\0") + s.rjust(32, b"\0") + (parity or b"\0")
-    key = PublicKey.from_signature_and_message(signature, digest, hasher=None)
+    signature, recovery_id = r.rjust(32, b"\0") + s.rjust(32, b"\0"), (parity or b"\0")[0]
+    key = recovery.recover(digest, signature, recovery_id, compressed=False)
     return Sent(
         tx_hash="0x" + keccak(raw).hex(),
-        signer="0x" + keccak(key.format(compressed=False)[1:])[12:].hex(),
+        signer="0x" + keccak(key[1:])[12:].hex(),
         nonce=int.from_bytes(fields[1], "big"),
         authorization=read_call(fields[7]),
     )

@@ -6,11 +6,12 @@ import json
 import os
 import time
 
-from coincurve import PrivateKey
 from gateway_bench import INSTANT
 from load import NextRequest, request_bytes
 from place import WALLET
 
+from gateway.chain.keys import address_of
+from gateway.chain.signatures import sign_digest
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE, authorization_digest, keccak
 
@@ -19,10 +20,10 @@ _BODY = '{"prompt":"A lighthouse at dusk"}'
 
 
 @functools.cache
-def _buyer(number: int) -> tuple[PrivateKey, str]:
+def _buyer(number: int) -> tuple[bytes, str]:
     """Return a buyer's key and address."""
-    key = PrivateKey(keccak(b"buyer %d" % number))
-    return key, "0x" + keccak(key.public_key.format(compressed=False)[1:])[12:].hex()
+    key = keccak(b"buyer %d" % number)
+    return key, address_of(key)
 
 
 def signed_request(buyer: int) -> bytes:
@@ -37,9 +38,9 @@ def signed_request(buyer: int) -> bytes:
         "nonce": "0x" + os.urandom(32).hex(),
     }
     digest = authorization_digest(Authorization(**signed, signature=b""), BASE)
-    signature = key.sign_recoverable(digest, hasher=None)
+    signature = sign_digest(key, digest)
     payload = {
-        "signature": "0x" + (signature[:64] + bytes([27 + signature[64]])).hex(),
+        "signature": "0x" + signature.hex(),
         "authorization": {
             "from": signed["sender"],
             "to": signed["recipient"],

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from coincurve import PrivateKey
+from btclib_secp256k1.keys import pubkey_from_prvkey
 from eth_hash.auto import keccak
 
 from gateway.errors import SettingsError
@@ -18,7 +18,7 @@ _ROUNDS = 600_000
 
 def address_of(secret: bytes) -> str:
     """Return the lower-case address of a private key of 32 bytes."""
-    public = PrivateKey(secret).public_key.format(compressed=False)
+    public = pubkey_from_prvkey(secret, compressed=False)
     return "0x" + keccak(public[1:])[12:].hex()
 
 

@@ -4,7 +4,7 @@ A plain account signs by its key, a smart account by its code (EIP-1271).
 """
 
 import attrs
-from coincurve import PrivateKey, PublicKey
+from btclib_secp256k1 import recovery
 from eth_hash.auto import keccak
 
 from gateway.contracts.chain import CallReverted, Chain
@@ -20,14 +20,19 @@ _IS_VALID_SIGNATURE = selector("isValidSignature(bytes32,bytes)")
 _MAGIC = _IS_VALID_SIGNATURE.ljust(32, b"\0")
 
 
+def sign_digest(secret: bytes, digest: bytes) -> bytes:
+    """Return the signature of a digest, 65 bytes (r ‖ s ‖ v), always the same."""
+    signature, recovery_id = recovery.sign(digest, secret)
+    return signature + bytes([27 + recovery_id])
+
+
 def sign_authorization(secret: bytes, unsigned: Authorization, network: Network) -> Authorization:
     """Return an EIP-3009 authorization with its sender's signature, 65 bytes (r ‖ s ‖ v).
 
     Signing the same authorization again gives the same bytes.
     """
-    digest = authorization_digest(unsigned, network)
-    signature = PrivateKey(secret).sign_recoverable(digest, hasher=None)
-    return attrs.evolve(unsigned, signature=signature[:64] + bytes([27 + signature[64]]))
+    signature = sign_digest(secret, authorization_digest(unsigned, network))
+    return attrs.evolve(unsigned, signature=signature)
 
 
 def recover_signer(digest: bytes, signature: bytes) -> str | None:
@@ -39,12 +44,11 @@ def recover_signer(digest: bytes, signature: bytes) -> str | None:
         return None
     if int.from_bytes(signature[32:64], "big") > _HALF_N:
         return None
-    recoverable = signature[:64] + bytes([signature[64] - 27])
     try:
-        key = PublicKey.from_signature_and_message(recoverable, digest, hasher=None)
+        key = recovery.recover(digest, signature[:64], signature[64] - 27, compressed=False)
     except ValueError:
         return None
-    return "0x" + keccak(key.format(compressed=False)[1:])[12:].hex()
+    return "0x" + keccak(key[1:])[12:].hex()
 
 
 async def is_signed_by(chain: Chain, account: str, digest: bytes, signature: bytes) -> bool:

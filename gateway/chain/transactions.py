@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from coincurve import PrivateKey
+from btclib_secp256k1 import recovery
 from eth_hash.auto import keccak
 
 from gateway.slim_imports import import_ethereum
@@ -40,9 +40,9 @@ def sign_transaction(secret: bytes, transaction: Transaction) -> tuple[str, byte
         [],
     ]
     digest = keccak(_TYPE + rlp.encode(fields))
-    signature = PrivateKey(secret).sign_recoverable(digest, hasher=None)
-    r, s = signature[:32].lstrip(b"\0"), signature[32:64].lstrip(b"\0")
-    raw = _TYPE + bytes(rlp.encode([*fields, _big_endian(signature[64]), r, s]))
+    signature, recovery_id = recovery.sign(digest, secret)
+    r, s = signature[:32].lstrip(b"\0"), signature[32:].lstrip(b"\0")
+    raw = _TYPE + bytes(rlp.encode([*fields, _big_endian(recovery_id), r, s]))
     return "0x" + keccak(raw).hex(), raw
 
 

@@ -24,7 +24,7 @@ with hidden("rich", "pydantic"):
     import gateway.app, gateway.cli.serve, gateway.settings, gateway.web.server
 from gateway.plugins.manager import BUNDLED
 LATER = ("hypercorn.asyncio", "gateway.web.hypercorn_server", "gateway.web.uvicorn_server", "web3",
-         "gateway.chain.client", "eth_account", "coincurve", "argon2")
+         "gateway.chain.client", "eth_account", "btclib_secp256k1", "argon2")
 for name in (*BUNDLED, *LATER):
     importlib.import_module(name)
 gc.freeze()

@@ -6,9 +6,9 @@ from base64 import b64encode
 from collections.abc import Awaitable
 
 import attrs
-from coincurve import PrivateKey
 
 from gateway import Authorization, GenerationRequest
+from gateway.chain.signatures import sign_digest
 from gateway.chain.signer import address_of
 from gateway.contracts import Quote
 from gateway.domain.eip3009 import BASE, authorization_digest, transfer_calldata
@@ -21,10 +21,10 @@ from tests.proof.simulation.ground import Ask
 
 
 @functools.lru_cache(maxsize=64)
-def key_of(name: str) -> tuple[PrivateKey, str]:
+def key_of(name: str) -> tuple[bytes, str]:
     """Return (private key, lower-case address) of somebody, the same in every history."""
     secret = name.encode().rjust(32, b"\x01")
-    return PrivateKey(secret), address_of(secret)
+    return secret, address_of(secret)
 
 
 @attrs.frozen
@@ -61,8 +61,7 @@ def sign(
         nonce=nonce or "0x" + world.dice.randbytes(32).hex(),
         signature=b"",
     )
-    raw = key.sign_recoverable(authorization_digest(plain, BASE), hasher=None)
-    signature = raw[:64] + bytes([raw[64] + 27])
+    signature = sign_digest(key, authorization_digest(plain, BASE))
     if address in chain.token.wallets:
         signature = b"\x07" * 64 + b"\x1b"  # its code takes any, and no key of its own made it
     signed = attrs.evolve(plain, signature=signature)
@@ -109,8 +108,7 @@ def buy_direct(
 
 def prove(name: str, asked: Quote, tx_hash: str) -> PayerProof:
     digest = proof_digest(asked, tx_hash, bytes(32))
-    raw = key_of(name)[0].sign_recoverable(digest, hasher=None)
-    return PayerProof(digest=digest, signature=raw[:64] + bytes([raw[64] + 27]))
+    return PayerProof(digest=digest, signature=sign_digest(key_of(name)[0], digest))
 
 
 def _quote(services: Services) -> Quote:
