@@ -89,6 +89,10 @@ EVENTS: dict[str, str] = {
         "The Redis of GATEWAY_LIMITS_URL fails or is slow, as `problem` says: each node counts a "
         "client's requests by itself, and one request in five seconds asks Redis again."
     ),
+    "log.dropped": (
+        "Standard output took no lines for a while: nobody read it, or its disk was full. So many "
+        "`lines` were dropped, so that sales went on."
+    ),
     "loop.blocked": (
         "A plugin, or the gateway, holds the event loop: every request waits. `frames` say where."
     ),
