@@ -14,6 +14,10 @@ EVENTS: dict[str, str] = {
     "alarm.raised": "Something needs you: `alarm` is the key for `gateway alarms mute`.",
     "alarm.told": "A channel took messages about these `alarms`.",
     "alarms.failed": "A look at what needs you failed (`work`); the next one is in 30 seconds.",
+    "alarms.from_memory": (
+        "The database takes no writes, as `error` says: alarms are told from memory, and the "
+        "heartbeat is silent. A restart meanwhile tells them again."
+    ),
     "background.failed": (
         "A fault ended work beside the requests (`work`) until the next start. Please report it, "
         "and start the gateway again."
