@@ -14,6 +14,10 @@ EVENTS: dict[str, str] = {
     "alarm.raised": "Something needs you: `alarm` is the key for `gateway alarms mute`.",
     "alarm.told": "A channel took messages about these `alarms`.",
     "alarms.failed": "A look at what needs you failed (`work`); the next one is in 30 seconds.",
+    "alarms.from_memory": (
+        "The database takes no writes, as `error` says: alarms are told from memory, and the "
+        "heartbeat is silent. A restart meanwhile tells them again."
+    ),
     "background.failed": (
         "A fault ended work beside the requests (`work`) until the next start. Please report it, "
         "and start the gateway again."
@@ -88,6 +92,10 @@ EVENTS: dict[str, str] = {
     "limits.redis_silent": (
         "The Redis of GATEWAY_LIMITS_URL fails or is slow, as `problem` says: each node counts a "
         "client's requests by itself, and one request in five seconds asks Redis again."
+    ),
+    "log.dropped": (
+        "Standard output took no lines for a while: nobody read it, or its disk was full. So many "
+        "`lines` were dropped, so that sales went on."
     ),
     "loop.blocked": (
         "A plugin, or the gateway, holds the event loop: every request waits. `frames` say where."

@@ -261,7 +261,9 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
     method_settlements = MethodSettlements(
         store, methods.by_name, now, announcer.queued, announcer.ended
     )
-    readiness = Readiness(settings, catalog, lambda: store.nodes.has_workers)
+    readiness = Readiness(
+        settings, catalog, lambda: store.nodes.has_workers, is_full=lambda: store.is_full
+    )
     wallet = WalletCheck(settings, chain)
     payments = _make_payments(
         parts,

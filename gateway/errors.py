@@ -15,6 +15,7 @@ GatewayError                       reaches the buyer as JSON: status, code, sent
 ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
 │   ├── BodiesFull                 503 EXECUTION_ERROR, with Retry-After
 │   ├── ChecksFull                 503 EXECUTION_ERROR, with Retry-After
+│   ├── DiskFull                   500 EXECUTION_ERROR: a write found no room
 │   ├── Restarting                 503 EXECUTION_ERROR, with Retry-After
 │   └── StoreUnavailable           503 EXECUTION_ERROR, with Retry-After: no database
 ├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
@@ -186,6 +187,16 @@ class ChecksFull(ExecutionError):
             "Too many files are being checked; this request charged nothing. "
             f"Try again in {self.retry_after_s} seconds."
         )
+
+
+class DiskFull(ExecutionError):
+    """A write found no room on the database's disk. Nothing was charged."""
+
+    # For the operator, who can do something about it.
+    way_out: ClassVar[str] = "The disk is full: free some space"
+
+    def __init__(self) -> None:
+        super().__init__("The gateway's disk is full; nothing was charged. Try again later.")
 
 
 class Restarting(ExecutionError):

@@ -35,6 +35,9 @@ batch_committed = Signal()
 # plugin, seconds for which the event loop has not answered.
 loop_blocked = Signal()
 
+# lines that standard output did not take.
+log_lines_dropped = Signal()
+
 
 def tell(signal: Signal, **facts: Any) -> None:
     """Send a signal where anybody listens; without listeners this costs an attribute."""

@@ -3,12 +3,13 @@
 Each condition is one small function of the facts. Nothing here asks or remembers anything.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gateway.admin.condition import Condition, Level, Thresholds
 from gateway.admin.endpoint_conditions import ENDPOINT_LOOKS
 from gateway.admin.facts import Facts, KeyFacts
 from gateway.admin.machine_conditions import MACHINE_LOOKS
+from gateway.admin.running import Check
 from gateway.admin.wording import age, counted, usdc
 
 # By the name of the check.
@@ -22,7 +23,7 @@ _CHECK_ACTIONS = {
     "limits": "Look at the Redis of GATEWAY_LIMITS_URL.",
 }
 _ORDER: Mapping[str, int] = {"bad": 0, "warn": 1, "note": 2}
-__all__ = ["Condition", "Level", "Thresholds", "find_conditions"]
+__all__ = ["Condition", "Level", "Thresholds", "find_conditions", "find_failed_checks"]
 
 
 def find_conditions(facts: Facts, thresholds: Thresholds | None = None) -> list[Condition]:
@@ -36,11 +37,15 @@ Look = Callable[[Facts, Thresholds], Iterator[Condition]]
 
 
 def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    return find_failed_checks(facts.checks or ())
+
+
+def find_failed_checks(checks: Sequence[Check]) -> Iterator[Condition]:
     """Tell what stops sales; providers and draining have their own words.
 
     A machine that sells nothing by its role is as its operator wants it.
     """
-    for check in facts.checks or ():
+    for check in checks:
         if (
             check.ok
             or check.name in ("draining", "role")

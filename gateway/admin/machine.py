@@ -12,10 +12,11 @@ from gateway.admin.backups import BackupStatus, status
 from gateway.admin.desk import Desk
 from gateway.admin.facts import Facts, read_facts
 from gateway.admin.last_seen import Seen
-from gateway.admin.system import DiskState, read_clock, read_disk
+from gateway.admin.system import read_clock
 from gateway.contracts.operators import ActionRecord
 from gateway.domain.eip3009 import checksum_address
 from gateway.settings import Settings, variable
+from gateway.store.disk import DiskState, read_disk
 from gateway.store.operators import sizes
 from gateway.version import VERSION
 
@@ -98,7 +99,7 @@ async def read_machine(desk: Desk) -> Machine:
         status(desk),
         desk.store.operators.sum(sizes.database_bytes),
         desk.store.operators.actions(None, _ACTIONS),
-        asyncio.to_thread(read_disk, desk.settings, desk.store),
+        asyncio.to_thread(read_disk, desk.settings, is_full=desk.store.is_full),
     )
     settings = desk.settings
     return Machine(

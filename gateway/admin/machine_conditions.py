@@ -6,7 +6,6 @@ from gateway.admin.condition import Condition, Level, Thresholds
 from gateway.admin.facts import Facts
 from gateway.admin.wording import age, counted
 
-_LOW_FLOORS = 3
 _COPIES_OVERDUE = 2
 _DRILL = "Run `gateway drill`: it says what is wrong."
 
@@ -55,19 +54,21 @@ def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 def _disk(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     """Tell that the disk gets full; under the floor the check of the same name tells it."""
-    free, floor = facts.machine.disk_free, facts.machine.disk_floor
-    lasts_s = facts.machine.disk_lasts_s
-    if free is None or free < floor:
+    disk, lasts_s = facts.machine.disk, facts.machine.disk_lasts_s
+    if disk is None or disk.problem is not None:
         return
     fills_soon = lasts_s is not None and lasts_s < limits.disk_soon_s
-    if free >= _LOW_FLOORS * floor and not fills_soon:
+    if not disk.is_low and not fills_soon:
         return
+    left, floor = f"{disk.free_bytes // 10**6:,} MB", f"{disk.floor_bytes // 10**6:,} MB"
+    if disk.has_few_inodes:
+        left, floor = f"{disk.free_inodes:,} inodes", f"{disk.floor_inodes:,}"
     pace = f" At the pace of the last day that is in {age(lasts_s)}." if lasts_s is not None else ""
     yield Condition(
         condition="disk",
         level="warn",
-        title=f"The disk has {free // 10**6:,} MB left",
-        text=f"With less than {floor // 10**6:,} MB nothing is sold.{pace}",
+        title=f"The disk has {left} left",
+        text=f"With less than {floor} nothing is sold.{pace}",
         action="Free some space, or make the volume larger.",
         page="system",
         button="Details",

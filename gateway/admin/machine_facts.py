@@ -1,6 +1,5 @@
 """What the machine and the door tell: room on the disk, blocks of the loop, logins, copies."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -9,6 +8,7 @@ from gateway.admin import backups
 from gateway.admin.backups import BackupStatus
 from gateway.admin.desk import Desk
 from gateway.contracts.operators import ActionRecord
+from gateway.store.disk import DiskState, read_disk
 from gateway.store.operators import actions, logins, marks
 from gateway.store.sql import Connection
 
@@ -20,9 +20,7 @@ _LOOKED_AT = 20
 class MachineFacts:
     """Numbers as of now; None: not known. Times are Unix seconds."""
 
-    # Bytes, and how many must be free for sales.
-    disk_free: int | None = None
-    disk_floor: int = 0
+    disk: DiskState | None = None
     # In how many seconds only the floor is left at the pace of the last day.
     disk_lasts_s: float | None = None
     # By place in the settings: for how many seconds an RPC endpoint has only failed.
@@ -44,13 +42,11 @@ async def read_machine(desk: Desk) -> MachineFacts:
     refused, new_logins = await desk.store.operators.sum(_read_logins, now - _HOUR_S)
     search = desk.unclaimed
     running = desk.running
-    free = shutil.disk_usage(desk.settings.data_dir).free
-    floor = desk.settings.min_free_disk_mb * 10**6
-    desk.disk_pace.note(now, free)
+    disk = read_disk(desk.settings, is_full=desk.store.is_full)
+    desk.disk_pace.note(now, disk.free_bytes)
     return MachineFacts(
-        disk_free=free,
-        disk_floor=floor,
-        disk_lasts_s=desk.disk_pace.lasts_s(now, free, floor),
+        disk=disk,
+        disk_lasts_s=desk.disk_pace.lasts_s(now, disk.free_bytes, disk.floor_bytes),
         failing_rpc=desk.rpc_watch.failing(),
         blocked={} if running is None else running.blocked(),
         refused_logins=refused,

@@ -1,7 +1,6 @@
 """The command `gateway check`: one row for each thing that must work before money is involved."""
 
 import asyncio
-import shutil
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -41,6 +40,7 @@ from gateway.settings import (
     load_settings,
 )
 from gateway.store.data_folder import enter_data
+from gateway.store.disk import read_disk
 from gateway.store.opening import open_store
 
 _CONFINED = "files are read by processes that can make no system call but those of computing"
@@ -168,11 +168,10 @@ async def _make_row(name: str, check_one: Callable[[], Awaitable[str]]) -> Row:
 
 
 async def _check_disk(settings: Settings) -> str:
-    folder = _existing_parent(settings.data_dir)
-    free_mb = shutil.disk_usage(folder).free / 10**6
-    if free_mb < settings.min_free_disk_mb:
-        raise ValueError(f"{free_mb:.0f} MB free in {folder}, {settings.min_free_disk_mb} needed")
-    return f"{free_mb:,.0f} MB free"
+    disk = read_disk(settings, folder=_existing_parent(settings.data_dir))
+    if disk.problem is not None:
+        raise ValueError(disk.problem)
+    return f"{disk.free_bytes / 10**6:,.0f} MB free"
 
 
 def _existing_parent(folder: Path) -> Path:

@@ -5,10 +5,12 @@ import gc
 import click
 
 from gateway.cli.terminal import one_sentence
+from gateway.log_queue import queued_output
 from gateway.slim_imports import hidden
 
 
 @click.command()
+@queued_output()
 @one_sentence
 def serve() -> None:
     """Serve HTTP until SIGTERM. Settings come from gateway.toml and GATEWAY_* variables."""

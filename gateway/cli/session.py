@@ -22,6 +22,7 @@ from gateway.plugins.catalog import Catalog
 from gateway.plugins.live_changes import LiveChanges
 from gateway.settings import Settings
 from gateway.store.data_folder import check_network, enter_data, existing_database
+from gateway.store.disk import full_disk
 from gateway.store.opening import open_store
 from gateway.store.sqlite.migrations import migrations
 
@@ -81,6 +82,8 @@ def _check_version(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path)) as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error as error:
-        raise SettingsError(f"The database {path} cannot be opened ({error}).") from None
+        raise full_disk(path.parent, error) or SettingsError(
+            f"The database {path} cannot be opened ({error})."
+        ) from None
     if version < migrations()[-1][0]:
         raise SettingsError("The database is of an older version. Start this gateway once first.")

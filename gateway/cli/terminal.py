@@ -3,6 +3,7 @@
 Printing tables is in `gateway.cli.tables`: it loads rich, which `serve` starts without.
 """
 
+import contextlib
 import math
 import sqlite3
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 
 import click
 
-from gateway.errors import ActionRefused, BackupFailed, ChainUnavailable, SettingsError
+from gateway.errors import ActionRefused, BackupFailed, ChainUnavailable, DiskFull, SettingsError
 
 
 def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
@@ -25,11 +26,31 @@ def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
         except (SettingsError, ActionRefused, BackupFailed, ChainUnavailable) as error:
             click.echo(f"gateway: {error}", err=True)
             sys.exit(1)
-        except sqlite3.OperationalError as error:
-            click.echo(f"gateway: The database does not answer ({error}). Try again.", err=True)
+        except (DiskFull, sqlite3.OperationalError, OSError) as error:
+            sentence = _explain(error)
+            if sentence is None:
+                raise
+            click.echo(f"gateway: {sentence}", err=True)
             sys.exit(1)
 
     return run
+
+
+def _explain(error: Exception) -> str | None:
+    """Return the sentence about an error of the disk or the database; None for another one."""
+    # They are heavy, and `serve` imports this module first.
+    from gateway.settings import load_settings  # noqa: PLC0415
+    from gateway.store.disk import full_disk, means_full  # noqa: PLC0415
+
+    if isinstance(error, DiskFull) or means_full(error):
+        return f"{DiskFull.way_out}."
+    if not isinstance(error, sqlite3.OperationalError):
+        return None
+    with contextlib.suppress(SettingsError, OSError):
+        # Without inodes SQLite says only that it cannot open the database.
+        if full := full_disk(load_settings().data_dir, error):
+            return str(full)
+    return f"The database does not answer ({error}). Try again."
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")

@@ -270,7 +270,7 @@ class Store(AbstractAsyncContextManager["Store"], SettlementJournal, Protocol):
     async def check_writable(self) -> None:
         """Return once the writer answers; where the disk was full, once it takes a write again.
 
-        Raises `ExecutionError` while the disk is full.
+        Raises `DiskFull` while the disk is full.
         """
         ...
 

@@ -59,9 +59,9 @@ class AlarmSettings:
     # It holds the secret by which the other side knows the gateway.
     heartbeat_url: str = setting(
         "",
-        "Address that is asked (GET) every minute while nothing urgent is on, such as a check of "
-        "healthchecks.io or a push monitor of Uptime Kuma: a machine that is dead cannot call, so "
-        "the other side calls you when it hears nothing.",
+        "Address that is asked (GET) every minute while nothing urgent is on and the database "
+        "takes writes, such as a check of healthchecks.io or a push monitor of Uptime Kuma: a "
+        "machine that is dead cannot call, so the other side calls you when it hears nothing.",
         example="https://hc-ping.com/your-uuid",
         shown=False,
     )

@@ -332,8 +332,8 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
     )
     min_free_disk_mb: int = setting(
         200,
-        "Megabytes (10⁶ bytes) that must be free in the data folder. With less, the gateway sells "
-        "nothing, because it could not keep the outputs.",
+        "Megabytes (10⁶ bytes) that must be free in the data folder. With less, or with fewer "
+        "than 300 free inodes, the gateway sells nothing, because it could not keep the outputs.",
     )
     play_key: str = setting(
         "",

@@ -11,6 +11,7 @@ from gateway.contracts import Store
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, give_to, make_private, private_opener
 from gateway.settings import Settings
+from gateway.store.disk import full_disk
 
 
 def enter_data(settings: Settings) -> None:
@@ -96,7 +97,7 @@ def lock_data(settings: Settings) -> TextIO:
         settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         lock = open(settings.data_dir / "gateway.lock", "w", opener=private_opener)  # noqa: SIM115 - Path.open takes no opener; the caller closes it
     except OSError as error:
-        raise SettingsError(
+        raise full_disk(settings.data_dir, error) or SettingsError(
             f"The folder {settings.data_dir} cannot be written ({error.strerror}). "
             "Name another: GATEWAY_DATA_DIR=/data"
         ) from None

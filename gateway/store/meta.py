@@ -1,5 +1,7 @@
 """Values that are kept by name, and login attempts: writes about neither payments nor tasks."""
 
+import secrets
+
 from gateway.store.sql import Connection
 
 
@@ -8,6 +10,26 @@ def find_or_make(db: Connection, key: str, made: str) -> str:
     db.execute("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING", (key, made))
     value: str = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0]
     return value
+
+
+def note_write(db: Connection, now: float) -> None:
+    """Note when a write was tried last: the value differs each time, so something is written."""
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES ('written_at', ?)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (str(now),),
+    )
+
+
+def write_something(db: Connection) -> None:
+    """Write more than one page, which no server compresses, and take it back."""
+    text = secrets.token_hex(20_000)
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES ('room', ?)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (text,),
+    )
+    db.execute("DELETE FROM meta WHERE key = 'room'")
 
 
 def count_login_attempt(

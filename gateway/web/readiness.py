@@ -1,6 +1,5 @@
 """Whether the gateway may sell now, and the checks that say what it cannot sell and why."""
 
-import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,7 @@ import attrs
 from gateway.errors import ExecutionError, NobodyWorks, Restarting, SellsNothing
 from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
+from gateway.store.disk import DiskState, read_disk
 
 # Anybody may ask for the checks. Questions cost at most one round of checks in this time.
 KEPT_S = 5.0
@@ -26,14 +26,16 @@ class Readiness:
     has_workers: Callable[[], bool] = lambda: True
     # As the last check of the database found it.
     is_database_well: bool = True
+    # Whether the newest write of the database found no room.
+    is_full: Callable[[], bool] = lambda: False
     # Nothing is sold any more; everything else goes on.
     is_draining: bool = False
     # What had begun has ended or been put down: requests that wait are answered now.
     is_drained: bool = False
 
-    def free_disk_mb(self) -> float:
-        """Return the megabytes (10⁶ bytes) free in the data folder."""
-        return shutil.disk_usage(self.settings.data_dir).free / 10**6
+    def read_disk(self) -> DiskState:
+        """Return how much room the disk has."""
+        return read_disk(self.settings, is_full=self.is_full())
 
     def check_serving(self, slug: str) -> None:
         """Raise `ExecutionError` where the gateway or the endpoint's provider cannot serve.
@@ -51,7 +53,7 @@ class Readiness:
             return SellsNothing()
         if not self.has_workers():
             return NobodyWorks()
-        if self.free_disk_mb() < self.settings.min_free_disk_mb:
+        if self.read_disk().problem is not None:
             return ExecutionError(
                 "The gateway's disk is nearly full; nothing was charged. Try again later."
             )

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 import structlog
 
-from gateway.admin.system import read_disk
 from gateway.contracts import GasOfKey
 from gateway.errors import ChainUnavailable
 from gateway.web.services import Services
@@ -44,12 +43,10 @@ class StateWatch:
             self._look_at_refund_key(await refunds.look_at_gas())
 
     def _look_at_disk(self) -> None:
-        disk = read_disk(self._services.settings, self._services.store)
-        level = "soon" if disk.is_low else ""
-        if disk.free_bytes < disk.floor_bytes:
-            level = "urgent"
-        free_mb, floor_mb = disk.free_bytes // 10**6, disk.floor_bytes // 10**6
-        self._note("disk", level, {"free_mb": free_mb, "floor_mb": floor_mb})
+        disk = self._services.readiness.read_disk()
+        level = "urgent" if disk.problem else "soon" if disk.is_low else ""
+        about = {"free_mb": disk.free_bytes // 10**6, "floor_mb": disk.floor_bytes // 10**6}
+        self._note("disk", level, {**about, "free_inodes": disk.free_inodes})
 
     def _look_at_gas(self, keys: tuple[GasOfKey, ...]) -> None:
         if not keys:

@@ -8,12 +8,18 @@ from gateway.admin.alarms.heartbeat import Heartbeat
 from gateway.admin.alarms.own_address import OwnAddress
 from gateway.admin.alarms.teller import Teller
 from gateway.admin.alarms.watch import EVERY_S, AlarmWatch
-from gateway.admin.conditions import Condition, Thresholds, find_conditions
+from gateway.admin.conditions import (
+    Condition,
+    Thresholds,
+    find_conditions,
+    find_failed_checks,
+)
 from gateway.admin.desk import Desk
 from gateway.admin.facts import read_facts
 from gateway.admin.overview import read_overview
 from gateway.contracts.alarms import Alarm
 from gateway.settings.alarms import parse_time
+from gateway.store.meta import note_write
 
 _SEARCH_EVERY_S = 600.0
 
@@ -31,9 +37,12 @@ def make_watch(
     at_s = parse_time(settings.digest_at)
 
     async def find_told() -> Sequence[Condition]:
-        await _search_unclaimed(desk)
-        found = find_conditions(await read_facts(desk), thresholds)
+        found = await _find_conditions(desk, thresholds)
         return [one for one in found if one.is_told]
+
+    async def try_write() -> None:
+        await desk.store.check_writable()
+        await operators.write(note_write, desk.now())
 
     async def write_due_digest(last: float | None) -> Alarm | None:
         now = desk.now()
@@ -47,6 +56,7 @@ def make_watch(
     return AlarmWatch(
         operators=operators,
         find_conditions=find_told,
+        try_write=try_write,
         write_digest=write_due_digest,
         clean=clean,
         teller=Teller(operators=operators, carriers=carriers, now=desk.now),
@@ -56,6 +66,19 @@ def make_watch(
         gateway=settings.name,
         every_s=every_s,
     )
+
+
+async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condition]:
+    """Return what needs the operator; where the database cannot be read, what the checks say."""
+    try:
+        await _search_unclaimed(desk)
+        return find_conditions(await read_facts(desk), thresholds)
+    except Exception:
+        checks = () if desk.running is None else await desk.running.checks()
+        failed = list(find_failed_checks(checks))
+        if not failed:
+            raise
+        return failed
 
 
 async def _search_unclaimed(desk: Desk) -> None:

@@ -1,10 +1,13 @@
 """Tells what is due, each carrier in a task of its own: one that hangs holds up itself only.
 
 A message is told once it is in the queue of the database, so a restart forgets none. After a crash
-between telling and writing it down, it is told again.
+between telling and writing it down, it is told again. While the database takes no writes, messages
+wait in memory, and so does what came of the stored ones.
 """
 
 import asyncio
+import contextlib
+import secrets
 from collections import deque
 from collections.abc import Mapping, Sequence
 
@@ -13,8 +16,9 @@ import structlog
 
 from gateway.admin.alarms.carriers import LATE, Carrier, Outcomes
 from gateway.contracts import Clock
-from gateway.contracts.alarms import AlarmMessage
+from gateway.contracts.alarms import Alarm, AlarmMessage
 from gateway.contracts.operators import OperatorRecords
+from gateway.errors import GatewayError
 from gateway.store.operators import alarm_messages
 
 # Before each further attempt, in seconds; the last one repeats until a message is a day old.
@@ -29,6 +33,8 @@ _LOOKED_AT = 500
 _HOURLY = 20
 _SLOW_S = 300.0
 _HOUR_S = 3_600.0
+# Of the id of a message that is not stored: no other node's, and none of an earlier process.
+_ID_BITS = 53
 _log = structlog.get_logger()
 
 
@@ -44,6 +50,10 @@ class Teller:
     # By channel: until when it is left alone, and when it was told lately.
     _rests_until: dict[str, float] = attrs.field(factory=dict, init=False)
     _told: dict[str, deque[float]] = attrs.field(factory=dict, init=False)
+    # Messages that are in memory only, by their ids, which are below 0.
+    _unwritten: dict[int, AlarmMessage] = attrs.field(factory=dict, init=False)
+    # By a stored message's id: when it was told, where that could not be written down.
+    _unnoted: dict[int, float] = attrs.field(factory=dict, init=False)
 
     @property
     def channels(self) -> list[str]:
@@ -52,8 +62,7 @@ class Teller:
 
     async def start_due(self) -> None:
         """Begin to tell what is due by every carrier that is free; waits for none of them."""
-        due = await self.operators.sum(alarm_messages.due, self.now(), _LOOKED_AT)
-        await self._give_up_lost(due)
+        due = await self._find_due()
         for place, carrier in enumerate(self.carriers):
             if place in self._running:
                 continue
@@ -61,6 +70,37 @@ class Teller:
             batches = {name: messages for name, messages in batches.items() if messages}
             if batches:
                 self._start(place, carrier, batches)
+        await self._give_up_lost(due)
+
+    def tell_unwritten(self, alarms: Sequence[Alarm]) -> None:
+        """Have messages told that the database cannot keep."""
+        now = self.now()
+        for alarm in alarms:
+            for channel in self.channels:
+                number = -secrets.randbits(_ID_BITS) - 1
+                self._unwritten[number] = AlarmMessage(
+                    id=number, channel=channel, alarm=alarm, created_at=now, due_at=now
+                )
+
+    async def _find_due(self) -> list[AlarmMessage]:
+        """Return what is to be told now, stored or not; what was told is not told again."""
+        now = self.now()
+        kept = [one for one in self._unwritten.values() if (one.due_at or now) <= now]
+        try:
+            await self._note_late()
+            due = await self.operators.sum(alarm_messages.due, now, _LOOKED_AT)
+        except Exception:
+            if not kept:
+                raise
+            return kept
+        return [*kept, *(one for one in due if one.id not in self._unnoted)]
+
+    async def _note_late(self) -> None:
+        """Write down what was told while the database took no writes."""
+        with contextlib.suppress(GatewayError):
+            for number, at in list(self._unnoted.items()):
+                await self.operators.write(alarm_messages.note_told, [number], at)
+                self._unnoted.pop(number, None)
 
     async def finish(self) -> None:
         """Wait until what has begun has ended."""
@@ -132,10 +172,16 @@ class Teller:
         if told:
             self._told[channel].append(now)
             self._rests_until.pop(channel, None)
-            await self.operators.write(alarm_messages.note_told, [one.id for one in told], now)
             _log.info("alarm.told", channel=channel, alarms=[one.alarm.key for one in told])
+            await self._note_told(told, now)
         for one in failed:
             await self._note_failed(channel, one, str(outcomes[one.id]), now)
+
+    async def _note_told(self, messages: Sequence[AlarmMessage], now: float) -> None:
+        for one in messages:
+            if self._unwritten.pop(one.id, None) is None:
+                self._unnoted[one.id] = now
+        await self._note_late()
 
     async def _note_failed(
         self, channel: str, message: AlarmMessage, problem: str, now: float
@@ -144,7 +190,10 @@ class Teller:
         is_given_up = now + pause_s - message.created_at > _GIVEN_UP_S
         due_at = None if is_given_up else now + pause_s
         self._rests_until[channel] = now + pause_s
-        await self.operators.write(alarm_messages.note_failed, [message.id], problem, due_at)
+        if message.id in self._unwritten:
+            self._keep_failed(message, problem, due_at)
+        else:
+            await self.operators.write(alarm_messages.note_failed, [message.id], problem, due_at)
         _log.warning(
             "alarm.not_told",
             channel=channel,
@@ -153,3 +202,10 @@ class Teller:
             failures=message.failures + 1,
             given_up=is_given_up,
         )
+
+    def _keep_failed(self, message: AlarmMessage, problem: str, due_at: float | None) -> None:
+        del self._unwritten[message.id]
+        if due_at is not None:
+            self._unwritten[message.id] = attrs.evolve(
+                message, problem=problem, due_at=due_at, failures=message.failures + 1
+            )

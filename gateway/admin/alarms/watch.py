@@ -5,6 +5,7 @@ tasks of its own.
 """
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
@@ -13,9 +14,10 @@ import structlog
 from gateway.admin.alarms.heartbeat import Heartbeat
 from gateway.admin.alarms.rounds import Round
 from gateway.admin.alarms.teller import Teller
+from gateway.admin.alarms.unwritten import UnwrittenAlarms
 from gateway.admin.conditions import Condition
 from gateway.contracts import Clock
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.alarms import Alarm, AlarmRecord
 from gateway.contracts.operators import OperatorRecords
 from gateway.store.operators import alarm_messages, alarms
 from gateway.store.operators.alarms import Step
@@ -23,6 +25,8 @@ from gateway.store.operators.alarms import Step
 EVERY_S = 30.0
 # The heartbeat is silent when the numbers could not be read for so long.
 BLIND_S = 300.0
+# Of the checks those that stop the heartbeat at once, not only once their alarm is raised.
+_STORAGE_CHECKS = ("disk", "database")
 # Old rows are deleted once in so many seconds.
 _TIDY_S = 86_400.0
 _log = structlog.get_logger()
@@ -36,6 +40,8 @@ class AlarmWatch:
     # What holds now, and the day's digest; the digest is None where it is not due.
     find_conditions: Callable[[], Awaitable[Sequence[Condition]]]
     write_digest: Callable[[float | None], Awaitable[Alarm | None]]
+    # Writes to the database; raises where that takes no writes.
+    try_write: Callable[[], Awaitable[None]]
     # Takes secrets out of what is told.
     clean: Callable[[str], str]
     teller: Teller
@@ -45,22 +51,33 @@ class AlarmWatch:
     base_url: str
     gateway: str
     every_s: float = EVERY_S
-    # While it says no, another node watches.
+    # While it says no, another node watches, if the database takes writes.
     is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
     _beating: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _looked_at: float | None = attrs.field(default=None, init=False)
     _tidied_at: float = attrs.field(default=0.0, init=False)
     _is_urgent: bool = attrs.field(default=False, init=False)
+    _is_storage_well: bool = attrs.field(default=True, init=False)
+    _is_writable: bool = attrs.field(default=True, init=False)
+    # The open alarms as they were last read.
+    _stored: Sequence[AlarmRecord] = attrs.field(default=(), init=False)
+    _unwritten: UnwrittenAlarms = attrs.field(factory=UnwrittenAlarms, init=False)
 
     async def run(self) -> None:
         """Look again and again, whatever a look raises; a start is given time to begin."""
         while True:
             await asyncio.sleep(self.every_s)
-            if self.is_mine():
-                await self.step()
+            await self.step()
 
     async def step(self) -> None:
-        """Look once, and begin to tell what is due."""
+        """Look once, and begin to tell what is due.
+
+        Without writes no node can lead, so then each one looks and tells.
+        """
+        await self._find_writable()
+        if self._is_writable and not self.is_mine():
+            self._unwritten.clear()
+            return
         for work in (self._look, self._add_digest, self._tidy, self.teller.start_due):
             try:
                 await work()
@@ -85,12 +102,53 @@ class AlarmWatch:
             gateway=self.gateway,
             has_channels=bool(channels),
         )
-        steps = await self.operators.write(alarms.play_round, one_round.judge, channels, now)
-        for step in steps:
+        for step in await self._play(one_round):
             _log_step(step, now)
-        held = await self.operators.sum(alarms.open_alarms)
-        self._is_urgent = any(one.urgency == "urgent" and one.is_on(now) for one in held)
+        await self._read_stored()
+        self._is_urgent = self._unwritten.is_urgent(self._stored, now)
+        self._is_storage_well = not any(
+            one.condition == "check" and one.subject in _STORAGE_CHECKS for one in conditions
+        )
         self._looked_at = now
+
+    async def _find_writable(self) -> None:
+        try:
+            await self.try_write()
+        except Exception as error:  # noqa: BLE001 - whatever it is, alarms are told from memory
+            self._note_unwritable(error)
+        else:
+            self._is_writable = True
+
+    def _note_unwritable(self, error: Exception) -> None:
+        if self._is_writable:
+            _log.error("alarms.from_memory", error=str(error) or type(error).__name__)
+        self._is_writable = False
+
+    async def _play(self, one_round: Round) -> list[Step]:
+        """Write down what becomes of the alarms, or keep it in memory, and return it."""
+        judge = functools.partial(self._unwritten.judge, one_round)
+        channels, now = self.teller.channels, one_round.now
+        if self._is_writable:
+            try:
+                steps = await self.operators.write(alarms.play_round, judge, channels, now)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._note_unwritable(error)
+            else:
+                self._unwritten.clear()
+                return steps
+        await self._read_stored()
+        steps = judge(self._stored)
+        self._unwritten.keep(steps)
+        self.teller.tell_unwritten([alarm for step in steps for alarm in step.tells])
+        return steps
+
+    async def _read_stored(self) -> None:
+        """Read the open alarms; a database that is not readable now has those of before."""
+        try:
+            self._stored = await self.operators.sum(alarms.open_alarms)
+        except Exception:
+            if self._is_writable:
+                raise
 
     def _clean(self, condition: Condition) -> Condition:
         """Return a condition without secrets: a vendor's words may quote one."""
@@ -99,7 +157,7 @@ class AlarmWatch:
         )
 
     async def _add_digest(self) -> None:
-        if not self.teller.channels:
+        if not self.teller.channels or not self._is_writable:
             return
         last = await self.operators.sum(alarm_messages.newest_at, "digest")
         digest = await self.write_digest(last)
@@ -109,14 +167,19 @@ class AlarmWatch:
 
     async def _tidy(self) -> None:
         now = self.now()
-        if now - self._tidied_at >= _TIDY_S:
+        if self._is_writable and now - self._tidied_at >= _TIDY_S:
             self._tidied_at = now
             await self.operators.write(alarms.forget_old, now)
 
     def _start_beat(self) -> None:
-        """Ask the heartbeat's address, unless something urgent is on or nothing is known."""
+        """Ask the heartbeat's address, unless something urgent is on or nothing is known.
+
+        A database that takes no writes stops it at once.
+        """
         beat, now = self.heartbeat, self.now()
         is_blind = self._looked_at is None or now - self._looked_at > BLIND_S
+        if not (self._is_writable and self._is_storage_well):
+            return
         is_beating = self._beating is not None and not self._beating.done()
         if beat is None or is_blind or self._is_urgent or is_beating or not beat.is_due:
             return

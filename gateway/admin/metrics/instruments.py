@@ -77,6 +77,7 @@ class Instruments:
         blocked = self._counter(
             "loop_blocked_seconds", "Time for which a plugin held the event loop.", "plugin"
         )
+        dropped = self._counter("log_lines_dropped", "Log lines that nobody took.")
 
         def count_call(endpoint: int, method: str, result: str, seconds: float) -> None:
             calls.labels(str(endpoint), method, result).inc()
@@ -87,6 +88,7 @@ class Instruments:
         self._listen(
             signals.loop_blocked, lambda plugin, seconds: blocked.labels(plugin).inc(seconds)
         )
+        self._listen(signals.log_lines_dropped, lambda **lost: dropped.inc(lost["lines"]))
 
     def _listen(self, signal: Signal, count: Callable[..., None]) -> None:
         def receive(_: Any, **facts: Any) -> None:

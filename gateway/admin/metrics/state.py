@@ -1,6 +1,5 @@
 """Gauges of keys, chain, disk and copies: as the operator's pages saw them last."""
 
-import shutil
 from collections.abc import Iterator, Sequence
 
 import attrs
@@ -9,6 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from gateway.admin import backups
 from gateway.admin.desk import Desk
 from gateway.admin.facts import KeyFacts, read_facts
+from gateway.store.disk import read_disk
 
 _PREFIX = "gateway_"
 _UNITS = 10**6
@@ -29,6 +29,8 @@ class State:
     disk_free: int
     database: int
 
+    disk_inodes: int | None
+
     # Seconds, and payments that a restore of the newest copy would forget.
     backup_age_s: float | None
     drill_age_s: float | None
@@ -42,11 +44,13 @@ async def read_state(desk: Desk) -> State:
     head, folder = facts.head, desk.settings.data_dir
     seen_at, made_at = head.at, None if head.value is None else head.value.timestamp
     database = folder / "gateway.db"
+    disk = read_disk(desk.settings)
     return State(
         keys=facts.keys,
         clock_ahead_s=None if made_at is None or seen_at is None else seen_at - made_at,
         block_age_s=None if made_at is None else desk.now() - made_at,
-        disk_free=shutil.disk_usage(folder).free,
+        disk_free=disk.free_bytes,
+        disk_inodes=disk.free_inodes,
         database=database.stat().st_size if database.exists() else 0,
         backup_age_s=copies.age_s,
         drill_age_s=copies.drill_age_s,
@@ -65,6 +69,7 @@ def collect_state(state: State) -> Iterator[Metric]:
         ),
         ("rpc_block_age_seconds", "Age of the newest block that was seen.", state.block_age_s),
         ("disk_free_bytes", "Free bytes of the data folder's disk.", state.disk_free),
+        ("disk_free_inodes", "Free inodes of the data folder's disk.", state.disk_inodes),
         ("database_bytes", "Bytes of the database, without its write-ahead log.", state.database),
         ("backup_age_seconds", "Age of the newest copy.", state.backup_age_s),
         ("drill_age_seconds", "Age of the newest drill that succeeded.", state.drill_age_s),

@@ -20,8 +20,9 @@ import psycopg
 import structlog
 from psycopg import errors
 
-from gateway.errors import ExecutionError, StoreUnavailable
+from gateway.errors import DiskFull, StoreUnavailable
 from gateway.store import method_payments, payments, tasks
+from gateway.store.meta import write_something
 from gateway.store.postgres.failover import read_server
 from gateway.store.postgres.locks import locks_of
 from gateway.store.postgres.session import Session, connect
@@ -80,14 +81,14 @@ class Pool:
         self._server = server
         self._on_other_server = on_other_server
         self._is_other_server = False
-        # Whether the newest write failed for want of room on the server's disk.
+        # Whether a write failed for want of room on the server's disk, and none was tried since.
         self.is_full = False
 
     async def write(self, function: Callable[..., Value], *arguments: Any) -> Value:
         """Run a function in a transaction; what it wrote is durable when this returns.
 
         Raises what the function raises, `StoreUnavailable` where the server does not answer, and
-        `ExecutionError` where its disk is full. The write of a cancelled caller runs to its end.
+        `DiskFull`. The write of a cancelled caller runs to its end.
         """
         value: Value = await asyncio.shield(self._start(self._write, function, arguments))
         return value
@@ -101,6 +102,13 @@ class Pool:
         """Run a function that only reads; all its statements see the same state."""
         value: Value = await self._start(self._read_one_state, function, arguments)
         return value
+
+    async def try_room(self) -> None:
+        """Write something where the disk was full; raises `DiskFull` while it still is."""
+        if self.is_full:
+            await self.write(write_something)
+            self.is_full = False
+            _log.info("disk.writable")
 
     async def close(self) -> None:
         """Finish what runs, then close the connections."""
@@ -220,13 +228,11 @@ class Pool:
                 time.sleep(random.random() * 0.002 * races)  # noqa: S311 - not a secret
             except errors.DiskFull as error:
                 self._note_full(error)
-                raise ExecutionError(
-                    "The gateway cannot store anything now; nothing was charged."
-                ) from error
+                raise DiskFull from error
             except _UNANSWERED as error:
                 self._wait_or_raise(error, give_up_at)
             else:
-                self._is_down = self.is_full = False
+                self._is_down = False
                 return value
 
     def _refuse_sale(self, function: Callable[..., Any]) -> None:

@@ -111,6 +111,7 @@ class PostgresStore(SqlStore):
 
     async def check_writable(self) -> None:
         await self.ping()
+        await self._pool.try_room()
 
     async def give_back_space(self) -> None:
         """Do nothing: the server's own vacuum does it."""

@@ -18,6 +18,7 @@ from gateway.errors import SettingsError
 from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
+from gateway.store.disk import full_disk, means_full
 from gateway.store.moving import notes
 from gateway.store.operators import actions
 from gateway.store.sqlite.migrations import migrate
@@ -37,6 +38,8 @@ def back_up(settings: Settings, target: Path) -> int:
     except FileExistsError:
         raise SettingsError(f"{target} exists already. Name a new file.") from None
     except OSError as error:
+        if means_full(error):
+            raise SettingsError(_no_room(target, error)) from None
         raise SettingsError(
             f"The copy {target} cannot be written ({error.strerror}). Name a file where the owner "
             f"of {settings.data_dir} may write, such as {settings.data_dir / 'copy.db'}."
@@ -46,10 +49,13 @@ def back_up(settings: Settings, target: Path) -> int:
             db.execute("VACUUM INTO ?", (str(target),))
     except sqlite3.Error as error:
         target.unlink()
-        raise SettingsError(
-            f"The copy {target} cannot be written ({error}). Name a file on a disk with more room."
-        ) from None
+        raise SettingsError(_no_room(target, error)) from None
     return target.stat().st_size
+
+
+def _no_room(target: Path, error: Exception) -> str:
+    why = error.strerror if isinstance(error, OSError) else error
+    return f"The copy {target} cannot be written ({why}). Name a file on a disk with more room."
 
 
 def restore(
@@ -169,7 +175,7 @@ def _copy_database(copy: Path, fresh: Path) -> None:
         ):
             source.backup(target)
     except sqlite3.Error as error:
-        raise SettingsError(
+        raise full_disk(fresh.parent, error) or SettingsError(
             f"{copy} is not a database that can be read ({error}). Name a copy that "
             "`gateway backup` wrote."
         ) from None

@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
+from gateway.store.disk import full_disk
 from gateway.store.operators.records import SumReader
 from gateway.store.sql_store import SqlStore
 from gateway.store.sqlite import space, upgrade
@@ -74,7 +75,7 @@ class SqliteStore(SqlStore):
         except (OSError, sqlite3.DatabaseError) as error:
             await writer.close()
             await self._reader.close()
-            raise SettingsError(
+            raise full_disk(self._path.parent, error) or SettingsError(
                 f"The database in {self._path.parent} cannot be opened ({error}). "
                 "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
             ) from error

@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 import structlog
 
 from gateway import signals
-from gateway.errors import ExecutionError
+from gateway.errors import DiskFull
 from gateway.signals import tell
+from gateway.store.disk import means_full
+from gateway.store.meta import write_something
 from gateway.store.sqlite.connection import ThreadConnection, answer_caller
 
 Value = TypeVar("Value")
@@ -56,7 +58,7 @@ class Writer:
     async def run(self, write: Write[Value]) -> Value:
         """Run a write; it is durable when this returns.
 
-        Raises what the write raises, and `ExecutionError` where the disk is full.
+        Raises what the write raises, and `DiskFull`.
         """
         if self._task is None or self._task.done():
             raise RuntimeError("the store is not open")
@@ -87,43 +89,23 @@ class Writer:
 
     def _note_room(self, outcomes: list[Any]) -> None:
         """Note whether the disk takes writes; log a change once."""
-        full = [each for each in outcomes if _means_full(each)]
+        full = [each for each in outcomes if means_full(each)]
         if full and not self.is_full:
             _log.error("disk.full", error=str(full[0]))
         self.is_full = self.is_full or bool(full)
 
     async def try_room(self) -> None:
-        """Write something where the disk was full; raises `ExecutionError` while it still is."""
+        """Write something where the disk was full; raises `DiskFull` while it still is."""
         if not self.is_full:
             return
-        await self.run(_write_something)
+        await self.run(write_something)
         self.is_full = False
         _log.info("disk.writable")
 
 
-def _write_something(db: sqlite3.Connection) -> None:
-    """Write more than one page, and take it back."""
-    db.execute(
-        "INSERT INTO meta (key, value) VALUES ('room', hex(zeroblob(20000)))"
-        " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-    )
-    db.execute("DELETE FROM meta WHERE key = 'room'")
-
-
 def _explain(outcome: Any) -> Any:
     """Return an outcome, or the sentence for a buyer where the disk is full."""
-    if _means_full(outcome):
-        return ExecutionError("The gateway cannot store anything now; nothing was charged.")
-    return outcome
-
-
-def _means_full(outcome: object) -> bool:
-    return isinstance(outcome, sqlite3.OperationalError) and getattr(
-        outcome, "sqlite_errorcode", None
-    ) in (
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR_WRITE,
-    )
+    return DiskFull() if means_full(outcome) else outcome
 
 
 def _commit_batch(writes: list[Write[Any]], db: sqlite3.Connection) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 from quart import Blueprint, Response
 
-from gateway.errors import GatewayError
+from gateway.errors import DiskFull, GatewayError
 from gateway.plugins.upstream import Upstream
 from gateway.version import VERSION
 from gateway.web.answers import Answer, json_answer
@@ -123,6 +123,8 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
     except GatewayError as error:
         # The sentence is the buyer's; the details are the operator's.
         found = error.details or error.message
+        if isinstance(error, DiskFull):
+            found = f"{error.way_out}."
         return Check(name=name, ok=False, stops=stops, summary=summary, problem=found)
     return Check(name=name, ok=True, stops=stops, summary=summary)
 
@@ -171,13 +173,13 @@ def _check_wakes(gateway: Services) -> list[Check]:
 
 
 def _check_disk(gateway: Services) -> Check:
-    free, needed = gateway.readiness.free_disk_mb(), gateway.settings.min_free_disk_mb
+    problem = gateway.readiness.read_disk().problem
     return Check(
         name="disk",
-        ok=free >= needed,
+        ok=problem is None,
         stops=_EVERYTHING,
-        summary="The disk is nearly full.",
-        problem=f"{free:.0f} MB free; GATEWAY_MIN_FREE_DISK_MB asks for {needed} MB.",
+        summary="The disk is full, or nearly so.",
+        problem=problem or "",
     )
 
 

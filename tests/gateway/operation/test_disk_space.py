@@ -1,35 +1,32 @@
-"""The database gives the disk back what held requests took, while it runs."""
+"""A disk without room, in bytes or inodes, sells nothing; what held requests took is given back."""
 
+import asyncio
 import contextlib
-import os
 import sqlite3
-import subprocess
 from pathlib import Path
 
 import attrs
 import pytest
+from click.testing import CliRunner
 
+from gateway.cli import main
 from gateway.domain import Attachment, GenerationRequest
+from gateway.settings import variable
 from gateway.store import SqliteStore
 from gateway.testing.store.facts import NOW, authorization, key_of, new_task
 from gateway.web.services import Timing
-from tests.conftest import Payer, buy, running
+from tests.conftest import WALLET, Payer, buy, operators_rows, running
+from tests.volumes import fill_bytes, fill_inodes, mounted, needs_root
 
 MEGABYTE = 10**6
 FILE = GenerationRequest(attachment=Attachment(name="a.txt", data=b"a" * 2 * MEGABYTE))
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small volume needs root")
 
 
 @pytest.fixture
 def volume(tmp_path) -> Path:
     """A volume of 40 MB of its own."""
-    folder = tmp_path / "volume"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)]
-    if subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("this machine mounts no tmpfs")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with mounted(tmp_path / "volume", "size=40m") as folder:
+        yield folder
 
 
 async def hold(store, nonce: int) -> int:
@@ -37,6 +34,13 @@ async def hold(store, nonce: int) -> int:
     signed = authorization(nonce)
     task = await store.reserve(new_task(request=FILE), signed, key_of(signed), 0)
     return task.payment.id
+
+
+async def run_command(settings, *words):
+    names = ("base_url", "wallet", "data_dir", "settlement_key")
+    env = {variable(name): str(getattr(settings, name)) for name in names}
+    env["GATEWAY_RPC_URLS"] = ",".join(settings.rpc_urls)
+    return await asyncio.to_thread(CliRunner().invoke, main, list(words), env=env)
 
 
 def size_of(folder: Path) -> int:
@@ -90,3 +94,46 @@ async def test_a_database_of_an_older_release_can_shrink_too(tmp_path):
         await store.give_back_space()
     with contextlib.closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA auto_vacuum").fetchone()[0] == 2
+
+
+@needs_root
+@pytest.mark.parametrize(("inodes", "left"), [(80, 0), (200, 60), (2_000, 250)])
+async def test_a_disk_without_inodes_sells_nothing_until_files_are_deleted(
+    settings, provider, chain, tmp_path, inodes, left
+):
+    options = f"size=512m,nr_inodes={inodes}"
+    with mounted(tmp_path / "volume", options) as folder:
+        small = attrs.evolve(settings, data_dir=folder, min_free_disk_mb=200)
+        async with running(small, provider) as gateway:
+            gateway.chain = chain
+            header = Payer(chain).header()
+            held, before = fill_inodes(folder, but=left), chain.usdc_balance(WALLET)
+            refusal = await buy(gateway, header)
+            assert refusal.status_code == 500
+            assert "nothing was charged" in (await refusal.get_json())["error"]
+            _, rows = await operators_rows(gateway)
+            assert rows["disk"]["problem"].startswith("The disk is full: free some space.")
+            assert f"{left} inodes" in rows["disk"]["problem"]
+            assert (chain.usdc_balance(WALLET), provider.requests) == (before, [])
+            for path in held:
+                path.unlink()
+            answer = await buy(gateway, header)
+            assert answer.status_code == 200, await answer.get_json()
+
+
+@needs_root
+@pytest.mark.parametrize("fill", [fill_bytes, fill_inodes])
+@pytest.mark.parametrize(
+    "command",
+    [("refunds", "list"), ("tasks",), ("alarms",), ("books",), ("migrate",), ("check",)],
+    ids=" ".join,
+)
+async def test_no_command_on_a_full_disk_advises_another_folder(settings, tmp_path, fill, command):
+    with mounted(tmp_path / "volume", "size=8m,nr_inodes=200") as folder:
+        async with SqliteStore(folder / "gateway.db"):
+            pass
+        fill(folder)
+        told = await run_command(attrs.evolve(settings, data_dir=folder), *command)
+        assert "GATEWAY_DATA_DIR" not in told.output
+        if told.exit_code or command == ("check",):
+            assert "The disk is full: free some space" in told.output

@@ -84,10 +84,10 @@ async def test_a_vendors_words_and_balances_are_for_the_operator_alone(settings,
         assert answer.status_code == 503
         problems = {row["name"]: row["problem"] for row in (await answer.get_json())["checks"]}
         assert "$3.14" in problems["provider scripted"]
-        assert "MB free" in problems["disk"]
+        assert "MB are free" in problems["disk"]
         page = await _text(gateway.client.get("/admin"))
         assert "$3.14" in page
-    assert "MB free" in page
+    assert "MB are free" in page
 
 
 async def test_the_operators_rows_want_the_operators_session(gateway):

@@ -5,12 +5,12 @@ import pytest
 import structlog
 from eth_account import Account
 
-from gateway.admin.system import read_clock, read_disk
+from gateway.admin.system import read_clock
 from gateway.domain import Attachment, GenerationRequest
 from gateway.errors import ExecutionError
 from gateway.testing.store.facts import authorization, key_of, new_task
 from gateway.web.state_watch import StateWatch
-from tests.conftest import operators_rows, running
+from tests.conftest import Payer, buy, operators_rows, running
 
 LARGE = GenerationRequest(attachment=Attachment(name="a.pdf", data=b"x" * 300_000))
 
@@ -68,7 +68,9 @@ async def test_a_disk_near_its_floor_is_told(settings, provider):
         assert line["floor_mb"] == 10**9
 
 
-async def test_a_full_disk_is_told_and_ready_says_so_until_it_writes_again(settings, provider):
+async def test_a_full_disk_is_told_and_ready_says_so_until_it_writes_again(
+    settings, provider, chain
+):
     async with running(attrs.evolve(settings, min_free_disk_mb=0), provider) as gateway:
         store = gateway.services.store
         gateway.services.shared_checks.kept_s = 0.0
@@ -82,13 +84,14 @@ async def test_a_full_disk_is_told_and_ready_says_so_until_it_writes_again(setti
             status, rows = await operators_rows(gateway)
         assert [line["event"] for line in lines].count("disk.full") == 1
         assert status == 503
-        assert "cannot store anything" in rows["database"]["problem"]
-        assert read_disk(gateway.services.settings, store).is_full
+        assert rows["database"]["problem"] == "The disk is full: free some space."
+        assert rows["disk"]["problem"].startswith("The disk is full: free some space.")
+        refusal = await buy(gateway, Payer(chain).header())
+        assert (refusal.status_code, (await refusal.get_json())["code"]) == (500, "EXECUTION_ERROR")
         assert (await gateway.client.get("/api/health")).status_code == 200
         await on_writer(store, "PRAGMA max_page_count = 1000000")
         status, rows = await operators_rows(gateway)
-        assert (status, rows["database"]["ok"]) == (200, True)
-        assert not read_disk(gateway.services.settings, store).is_full
+        assert (status, rows["database"]["ok"], rows["disk"]["ok"]) == (200, True, True)
 
 
 async def test_the_clock_is_compared_with_the_newest_block(settings, provider, clock):

@@ -30,6 +30,7 @@ NOTHING = Numbers(
         clock_ahead_s=None,
         block_age_s=None,
         disk_free=0,
+        disk_inodes=None,
         database=0,
         backup_age_s=None,
         drill_age_s=None,

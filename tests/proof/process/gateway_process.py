@@ -68,6 +68,9 @@ class Gateway:
     """
 
     is_forked = True
+    # A file descriptor for standard output and error; None: the file `log`.
+    output: int | None = None
+    command = (sys.executable, "-m", "gateway", "serve")
 
     def __init__(self, tmp_path, chain, key, **variables) -> None:
         self.folder = tmp_path
@@ -111,7 +114,7 @@ class Gateway:
         until(self._is_up)
 
     def _run(self) -> subprocess.Popen | Forked:
-        if not self.is_forked:
+        if not self.is_forked or self.output is not None:
             return self._run_anew()
         patch = self.site / "sitecustomize.py"
         named = str(patch) if patch.exists() else ""
@@ -120,10 +123,10 @@ class Gateway:
     def _run_anew(self) -> subprocess.Popen:
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "gateway", "serve"],
+                self.command,
                 cwd=self.folder,
                 env=self.environment,
-                stdout=log,
+                stdout=log if self.output is None else self.output,
                 stderr=subprocess.STDOUT,
             )
 

@@ -41,6 +41,7 @@ class Inbox:
     channels: tuple[str, ...] = ("inbox",)
     told: list[Alarm] = attrs.field(factory=list)
     batches: list[int] = attrs.field(factory=list)
+    ids: list[int] = attrs.field(factory=list)
     problem: str | None = None
     hangs: asyncio.Event | None = None
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -58,6 +59,7 @@ class Inbox:
         if self.problem is None:
             self.told += [one.alarm for one in messages]
             self.batches.append(len(messages))
+            self.ids += [one.id for one in messages]
             self._changed.set()
         return {one.id: self.problem for one in messages}
 
@@ -93,6 +95,9 @@ class AlarmDesk:
     digests: list[Alarm] = attrs.field(factory=list)
     at: float = NOW
     others: tuple = ()
+    # What the database raises instead of writing.
+    full: Exception | None = None
+    is_leader: bool = True
     watch: AlarmWatch = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -107,11 +112,16 @@ class AlarmDesk:
         async def write_digest(last):
             return self.digests.pop() if self.digests else None
 
+        async def try_write():
+            if self.full is not None:
+                raise self.full
+
         carriers = [self.inbox, *self.others] if self.inbox is not None else list(self.others)
         operators = self.store.operators
         self.watch = AlarmWatch(
             operators=operators,
             find_conditions=find_conditions,
+            try_write=try_write,
             write_digest=write_digest,
             clean=lambda text: text.replace("sk-secret", "…"),
             teller=Teller(operators=operators, carriers=carriers, now=lambda: self.at),
@@ -120,6 +130,7 @@ class AlarmDesk:
             base_url="https://gateway.example.com",
             gateway="Shop",
         )
+        self.watch.is_mine = lambda: self.is_leader
 
     async def step(self, after_s: float = 30.0) -> None:
         """Let time pass and look once, and wait until everything is told."""

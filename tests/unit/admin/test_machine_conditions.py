@@ -18,6 +18,7 @@ from gateway.contracts.operators import ActionRecord, Actor
 from gateway.domain import Block
 from gateway.settings import Settings
 from gateway.signals import tell
+from gateway.store.disk import DiskState
 from tests.unit.admin.test_conditions import FACTS, NOW, endpoint, key
 
 HOUR_S = 3_600.0
@@ -64,16 +65,24 @@ def test_a_block_of_an_earlier_look_says_nothing_about_the_clock():
 )
 def test_a_disk_that_gets_full_is_told_before_sales_stop(free, level):
     # Under the floor the check of /api/ready tells it.
-    found = find(disk_free=free * 10**6, disk_floor=200 * 10**6)
+    found = find(disk=DiskState(free_bytes=free * 10**6, floor_bytes=200 * 10**6))
     assert [one.level for one in found] == ([level] if level else [])
 
 
 def test_a_disk_that_is_full_within_three_days_is_told():
-    sizes = {"disk_free": 10**12, "disk_floor": 2 * 10**8}
-    assert find(**sizes, disk_lasts_s=4 * 24 * HOUR_S) == []
-    found = only(**sizes, disk_lasts_s=2 * 24 * HOUR_S)
+    large = DiskState(free_bytes=10**12, floor_bytes=2 * 10**8)
+    assert find(disk=large, disk_lasts_s=4 * 24 * HOUR_S) == []
+    found = only(disk=large, disk_lasts_s=2 * 24 * HOUR_S)
     assert (found.level, found.key) == ("warn", "disk:")
     assert "in 2 d" in found.text
+
+
+@pytest.mark.parametrize(("free", "level"), [(299, None), (899, "warn"), (900, None)])
+def test_a_disk_that_runs_out_of_inodes_is_told_before_sales_stop(free, level):
+    disk = DiskState(free_bytes=10**12, floor_bytes=0, free_inodes=free, floor_inodes=300)
+    found = find(disk=disk)
+    assert [one.level for one in found] == ([level] if level else [])
+    assert all(f"{free} inodes" in one.title for one in found)
 
 
 def test_the_pace_of_the_disk_is_known_after_half_a_day():

@@ -9,7 +9,7 @@ from quart import Blueprint, Response, g, request
 from gateway.admin import codes, passkeys
 from gateway.admin.references import shorten_ids
 from gateway.contracts.operators import AlreadyDone
-from gateway.errors import ActionRefused, InvalidCredentials, NeedsFresh
+from gateway.errors import ActionRefused, DiskFull, InvalidCredentials, NeedsFresh
 from gateway.web import error_answers
 from gateway.web.answers import NOT_STORED, Answer, json_answer
 from gateway.web.devices import remember_device
@@ -87,6 +87,9 @@ def _answer_plainly(error: Exception) -> Answer:
         # guess.
         said = shorten_ids(str(error), request.path)
         return json_answer({"error": said, "code": error.code}, error.status, NOT_STORED)
+    if isinstance(error, DiskFull):
+        told = {"error": f"{error.way_out}.", "code": error.code}
+        return json_answer(told, error.status, NOT_STORED)
     if isinstance(error, AlreadyDone):
         body = {"done": True, "repeated": True, "actionId": error.action.id}
         return json_answer(body, HTTPStatus.OK, NOT_STORED)

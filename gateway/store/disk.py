@@ -1,0 +1,108 @@
+"""The disk with the data folder: its free space in bytes and inodes, and errors of a full one."""
+
+import errno
+import os
+import sqlite3
+from pathlib import Path
+
+import attrs
+
+from gateway.errors import DiskFull, SettingsError
+from gateway.settings import Settings
+
+# Less is full, whatever the settings allow: SQLite's side files need it.
+_LEAST_BYTES = 1_000_000
+# Each sold output takes a folder and a file, and the queue may hold a hundred.
+_FLOOR_INODES = 300
+# Under so many times the floor the disk is low: there is still time to make room.
+_LOW_FLOORS = 3
+_SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
+_SYSTEM_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@attrs.frozen(kw_only=True)
+class DiskState:
+    """The room on the disk with the data folder."""
+
+    free_bytes: int
+    # Below it nothing is sold (GATEWAY_MIN_FREE_DISK_MB).
+    floor_bytes: int
+    # None where the file system makes them as it needs them.
+    free_inodes: int | None = None
+    # Below it nothing is sold, either.
+    floor_inodes: int = 0
+    # The newest write of the database failed for want of room.
+    is_full: bool = False
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the room will soon be under the floor."""
+        is_near = self.free_bytes < _LOW_FLOORS * self.floor_bytes
+        return self.problem is not None or is_near or self.has_few_inodes
+
+    @property
+    def has_few_inodes(self) -> bool:
+        """Whether the inodes will soon be under their floor."""
+        return (self.free_inodes or 0) < _LOW_FLOORS * self.floor_inodes
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing is sold, and what to do about it; None while there is room."""
+        free_mb, floor_mb = self.free_bytes / 10**6, self.floor_bytes / 10**6
+        if self.is_full:
+            return f"{DiskFull.way_out}. The database found no room for its newest write."
+        if self.free_inodes is not None and self.free_inodes < self.floor_inodes:
+            return (
+                f"{DiskFull.way_out}. It has {self.free_inodes} inodes left for new files, and "
+                f"{self.floor_inodes} are needed: delete files."
+            )
+        if self.free_bytes < _LEAST_BYTES:
+            return f"{DiskFull.way_out}. {free_mb:.1f} MB are free."
+        if self.free_bytes < self.floor_bytes:
+            return (
+                f"The disk is nearly full: free some space. {free_mb:,.0f} MB are free, and "
+                f"{floor_mb:,.0f} MB are needed (GATEWAY_MIN_FREE_DISK_MB)."
+            )
+        return None
+
+
+def read_disk(
+    settings: Settings, *, folder: Path | None = None, is_full: bool = False
+) -> DiskState:
+    """Return how much room there is in the data folder, or in `folder`.
+
+    `is_full` says that the newest write of the database found none.
+    """
+    found = os.statvfs(folder or settings.data_dir)
+    return DiskState(
+        free_bytes=found.f_bavail * found.f_frsize,
+        floor_bytes=settings.min_free_disk_mb * 10**6,
+        # btrfs and FAT have no fixed number, and say 0.
+        free_inodes=found.f_favail if found.f_files else None,
+        # A small volume may have few of them.
+        floor_inodes=min(_FLOOR_INODES, found.f_files // 2),
+        is_full=is_full,
+    )
+
+
+def means_full(error: object) -> bool:
+    """Whether an error of SQLite or of the system says that the disk has no room."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", None) in _SQLITE_FULL
+    return isinstance(error, OSError) and error.errno in _SYSTEM_FULL
+
+
+def full_disk(folder: Path, error: object) -> SettingsError | None:
+    """Return what to raise for an error that a full disk caused; None for another one.
+
+    Without room for its side files SQLite says only that it cannot open the database.
+    """
+    if means_full(error) or (isinstance(error, sqlite3.OperationalError) and _has_no_room(folder)):
+        return SettingsError(f"{DiskFull.way_out}. The folder {folder} is on it.")
+    return None
+
+
+def _has_no_room(folder: Path) -> bool:
+    found = os.statvfs(folder)
+    has_inodes = found.f_favail > 0 or not found.f_files
+    return found.f_bavail * found.f_frsize < _LEAST_BYTES or not has_inodes

@@ -1,0 +1,69 @@
+"""A PostgreSQL whose disk is full: each node tells, none sells, and one writes it down later."""
+
+import contextlib
+
+import attrs
+import psycopg
+
+from gateway.admin.alarms import rounds
+from gateway.store.operators import alarms
+from tests.conftest import buy, running
+from tests.gateway.admin.alarm_gateway import look
+from tests.gateway.admin.test_alarm_channels import Telling
+
+# The server's own error of a full disk, for every statement that writes.
+_FILL = """
+CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END
+$$;
+DO $$ DECLARE name text; BEGIN
+  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() LOOP
+    EXECUTE format('CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE OR DELETE ON %I '
+                   'FOR EACH STATEMENT EXECUTE FUNCTION full_disk()', name);
+  END LOOP;
+END $$;
+"""
+
+
+@contextlib.contextmanager
+def full_disk(address):
+    with psycopg.connect(address, autocommit=True) as raw:
+        raw.execute(_FILL)
+        try:
+            yield
+        finally:
+            raw.execute("DROP FUNCTION full_disk() CASCADE")
+
+
+async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
+    settings, provider, payer, database_url, monkeypatch
+):
+    monkeypatch.setitem(rounds.HOLDS_S, "check", 0.0)
+    settings.data_dir.mkdir(parents=True)
+    one, other = (attrs.evolve(settings, database_url=database_url, node=name) for name in "ab")
+    heard = Telling(), Telling()
+    async with (
+        running(one, provider, more=(heard[0],)) as first,
+        running(other, provider, more=(heard[1],)) as second,
+    ):
+        nodes = (first, second)
+        for node in nodes:
+            await node.services.warmed.wait()
+            node.services.shared_checks.kept_s = 0.0
+            node.services.alarms.is_mine = node.services.leadership.leads
+        with full_disk(database_url):
+            for node, ear in zip(nodes, heard, strict=True):
+                await look(node)
+                assert "check:disk" in {one.key for one in ear.told if one.event == "raised"}
+                # An answer of the server alone says nothing about its disk.
+                await node.services.store.ping()
+                assert node.services.store.is_full
+                refusal = await buy(node, payer.header())
+                assert "nothing was charged" in (await refusal.get_json())["error"]
+        for node in nodes:
+            await look(node)
+            assert not node.services.store.is_full
+        open_alarms = await first.services.store.operators.sum(alarms.open_alarms)
+        assert [one.key for one in open_alarms].count("check:disk") == 1
+        answer = await buy(second, payer.header())
+        assert answer.status_code == 200, await answer.get_json()

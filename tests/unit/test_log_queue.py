@@ -1,0 +1,89 @@
+"""Lines come out in their order and whole, or they are counted."""
+
+import json
+import os
+import threading
+
+import pytest
+import structlog
+
+from gateway.log_queue import LogQueue
+
+LINE = "x" * 99 + "\n"
+
+
+@pytest.fixture
+def pipe():
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "wb", buffering=0) as writer:
+        yield reader, writer
+
+
+def test_lines_of_output_and_errors_keep_their_order(pipe):
+    reader, writer = pipe
+    second = os.dup(writer.fileno())
+    log = LogQueue()
+    told = [f"{number}\n" for number in range(200)]
+    for number, line in enumerate(told):
+        log.put(second if number % 3 else writer.fileno(), line)
+    assert log.close()
+    os.close(second)
+    writer.close()
+    assert reader.read().decode() == "".join(told)
+
+
+def test_a_pipe_that_another_process_made_non_blocking_loses_nothing(pipe):
+    reader, writer = pipe
+    os.set_blocking(writer.fileno(), False)
+    log = LogQueue(most_chars=10**7)
+    for _ in range(10_000):
+        log.put(writer.fileno(), LINE)
+    read = bytearray()
+    reading = threading.Thread(target=lambda: read.extend(reader.read()))
+    reading.start()
+    assert log.close(60)
+    writer.close()
+    reading.join()
+    assert read.decode() == LINE * 10_000
+
+
+def test_lines_that_a_full_disk_did_not_take_are_counted_once_it_has_room(tmp_path, monkeypatch):
+    full, log = os.open("/dev/full", os.O_WRONLY), LogQueue()
+    for _ in range(7):
+        log.put(full, LINE)
+    written = threading.Event()
+    monkeypatch.setattr(structlog, "get_logger", lambda: _Logger(log, full, written))
+    with (tmp_path / "log").open("wb") as room:
+        while log._dropped < 7:
+            os.sched_yield()
+        os.dup2(room.fileno(), full)
+        log.put(full, LINE)
+        assert written.wait(60)
+    assert log.close()
+    os.close(full)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert (lines[0], json.loads(lines[1])) == (LINE.strip(), {"event": "log.dropped", "lines": 7})
+
+
+class _Logger:
+    """Logs to the queue as the process's own loggers do."""
+
+    def __init__(self, log, descriptor, written) -> None:
+        self._log, self._descriptor, self._written = log, descriptor, written
+
+    def warning(self, event, **fields) -> None:
+        self._log.put(self._descriptor, json.dumps({"event": event, **fields}) + "\n")
+        self._written.set()
+
+
+def test_what_nobody_reads_is_not_waited_for(pipe):
+    reader, writer = pipe
+    log = LogQueue(most_chars=200_000)
+    for _ in range(10_000):
+        log.put(writer.fileno(), LINE)
+    assert not log.close(0.01)
+    reading = threading.Thread(target=reader.read)
+    reading.start()
+    assert log.close(60)
+    writer.close()
+    reading.join()
