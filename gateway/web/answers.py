@@ -16,6 +16,8 @@ from gateway.web import wire
 JSON = {"Content-Type": "application/json"}
 NOT_STORED = {"Cache-Control": "no-store"}
 _Header = tuple[str, str]
+# Of an answer that is its connection's last one.
+LAST = ("Connection", "close")
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 # An ASGI extension of our uvicorn's: a function of status, header lines and body that writes all of
 # them at once. It returns False where the answer must go by `send`.
@@ -82,7 +84,8 @@ async def send_answer(
     first = tuple(answer.headers.items())
     own = [("Content-Length", str(answer.size)), *own]
     write_whole = scope.get("extensions", {}).get(WHOLE_ANSWER)
-    if write_whole and answer.pieces is None:
+    # Only the server itself closes the connection after its answer.
+    if write_whole and answer.pieces is None and LAST not in standing:
         lines = b"".join((_kept_lines(first), _header_lines(own), _kept_lines(standing)))
         if write_whole(answer.status, lines, answer.body):
             return

@@ -2,6 +2,11 @@
 
 # A client that sends no complete head for so long, or nothing, or reads nothing, is cut off.
 IDLE_S = 30
+# A connection between two requests. It has to be longer than any proxy in front keeps it, so that
+# the proxy closes it: a request on a connection that we close meanwhile is lost, and its client
+# gets a 502. nginx keeps one for 60 s, cloudflared for 90 s, Caddy for 120 s. Google's load
+# balancer keeps one for 600 s, which nobody can change.
+KEEP_ALIVE_S = 620
 # Of a request's line and headers together. A payment header of 32 KiB is 43,692 bytes in Base64.
 MAX_HEAD_BYTES = 48 * 1024
 # Each header costs microseconds to read, however short. Apache takes as many; browsers behind some

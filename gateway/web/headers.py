@@ -13,6 +13,7 @@ from quart import Quart, Request, Response, g, request
 from gateway import signals
 from gateway.redaction import hide_prompt
 from gateway.signals import tell
+from gateway.web.answers import LAST
 from gateway.web.request_lines import log_request
 from gateway.web.services import Services, services
 
@@ -111,6 +112,7 @@ def standing_headers(gateway: Services, path: str, method: str) -> tuple[tuple[s
         is_opened_first=path in _OPENED_FIRST,
         is_public=is_public,
         is_preflight=is_public and method == "OPTIONS",
+        is_last=gateway.readiness.is_draining,
         asked=methods.further_request_headers,
         answered=methods.further_answer_headers,
     )
@@ -124,6 +126,7 @@ def _stand(
     is_opened_first: bool,
     is_public: bool,
     is_preflight: bool,
+    is_last: bool,
     asked: tuple[str, ...],
     answered: tuple[str, ...],
 ) -> tuple[tuple[str, str], ...]:
@@ -132,6 +135,9 @@ def _stand(
         headers.append(("Strict-Transport-Security", "max-age=31536000"))
     if is_opened_first:
         headers.append(("Link", _LINKS))
+    if is_last:
+        # A proxy would send a buyer's next request on a connection that the stop closes.
+        headers.append(LAST)
     # A browser takes a header of the same name twice as one list.
     if is_public:
         headers += _CORS

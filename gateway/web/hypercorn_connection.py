@@ -12,7 +12,7 @@ import hypercorn.asyncio.run
 from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.events import Closed, Event, RawData
 
-from gateway.web.connection_limits import WRITE_BUFFER_BYTES
+from gateway.web.connection_limits import IDLE_S, WRITE_BUFFER_BYTES
 from gateway.web.lazy_timer import LazyTimer
 from gateway.web.unread import Outbox
 
@@ -20,24 +20,35 @@ from gateway.web.unread import Outbox
 class _Idleness:
     """Stands where Hypercorn has a task that it cancels and makes again with each request."""
 
-    def __init__(self, longest_s: float) -> None:
-        self._longest_s = longest_s
+    def __init__(self, keep_alive_s: float, is_between_requests: Callable[[], bool]) -> None:
+        self._keep_alive_s = keep_alive_s
+        self._head_s = min(IDLE_S, keep_alive_s)
+        self._is_between_requests = is_between_requests
         self._now = asyncio.get_running_loop().time
         self._watch: asyncio.Task[None] | None = None
-        # By the loop's clock; infinite in the middle of a request.
+        # By the loop's clock, as all times; when the watch looks next.
+        self._looks_at = math.inf
+        # Infinite in the middle of a request.
         self.ends_at = math.inf
+        # Whether the time that runs is the one between two requests.
+        self.is_keeping = False
 
     async def restart(
         self, task_group: Any, watch: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         """Note that the connection is idle from now on."""
-        self.ends_at = self._now() + self._longest_s
+        self.is_keeping = self._is_between_requests()
+        self.ends_at = self._now() + (self._keep_alive_s if self.is_keeping else self._head_s)
+        if self._watch is not None and self.ends_at < self._looks_at:
+            self._watch.cancel()
+            self._watch = None
         if self._watch is None or self._watch.done():
+            self._looks_at = self.ends_at
             self._watch = task_group._task_group.create_task(watch())  # noqa: SLF001 - as Hypercorn
 
     async def stop(self) -> None:
         """Note that the connection is not idle."""
-        self.ends_at = math.inf
+        self.is_keeping, self.ends_at = False, math.inf
 
     def end(self) -> None:
         """Watch no longer: the connection has ended."""
@@ -46,7 +57,10 @@ class _Idleness:
 
     def left_s(self) -> float:
         """Return after how many seconds to look again; 0 where the connection is to be closed."""
-        return min(max(self.ends_at - self._now(), 0.0), self._longest_s)
+        now = self._now()
+        left_s = min(max(self.ends_at - now, 0.0), self._keep_alive_s)
+        self._looks_at = now + left_s
+        return left_s
 
 
 class Connection(TCPServer):
@@ -54,7 +68,7 @@ class Connection(TCPServer):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        self._idleness = _Idleness(self.config.keep_alive_timeout)
+        self._idleness = _Idleness(self.config.keep_alive_timeout, self._is_between_requests)
         # Hypercorn's types name its own class.
         self.idle_task: Any = self._idleness
         self.writer.transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
@@ -85,9 +99,7 @@ class Connection(TCPServer):
 
     async def _read_data(self) -> None:
         silence = LazyTimer(
-            # The setting changes with the request.
-            lambda: self.config.read_timeout,
-            lambda: self.reader.set_exception(TimeoutError()),
+            self._longest_silence_s, lambda: self.reader.set_exception(TimeoutError())
         )
         try:
             while not self.reader.at_eof():
@@ -98,10 +110,23 @@ class Connection(TCPServer):
                     break
                 silence.stop()
                 await self.protocol.handle(RawData(data))
+                if self._idleness.is_keeping and not self._is_between_requests():
+                    # A head has begun, and has the time of a head.
+                    await self._idleness.restart(self._task_group, self._idle_timeout)
             await self.protocol.handle(Closed())
         finally:
             silence.end()
             self._idleness.end()
+
+    def _longest_silence_s(self) -> float | None:
+        """Return how long a client may be silent in a request; between requests it is idle."""
+        # The setting changes with the request.
+        return self.config.read_timeout if self._idleness.ends_at == math.inf else None
+
+    def _is_between_requests(self) -> bool:
+        protocol: Any = self.protocol.protocol
+        between: bool = protocol.is_between_requests
+        return between
 
     async def _idle_timeout(self) -> None:
         """Close the connection once it was idle for so long, or is idle when the server stops."""

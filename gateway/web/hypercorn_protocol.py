@@ -111,6 +111,15 @@ class Http1Protocol(H11Protocol):
         self._transport.write(data)
 
     @property
+    def is_between_requests(self) -> bool:
+        """Whether a request was answered whole, and no byte of another one has come."""
+        return (
+            self.keep_alive_requests > 0
+            and not self._is_answered
+            and not self.connection.trailing_data[0]
+        )
+
+    @property
     def outbox(self) -> Outbox:
         """What waits for the client."""
         outbox: Outbox = cast(Any, self._server).outbox

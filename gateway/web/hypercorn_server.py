@@ -10,7 +10,7 @@ from hypercorn.config import Config, Sockets
 from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
-from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, STOP_S
+from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, KEEP_ALIVE_S, STOP_S
 from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
 from gateway.web.services import FAILURE
@@ -60,10 +60,10 @@ def hypercorn_config(listener: socket.socket) -> Config:
     config = _Config()
     config.bind = [f"fd://{listener.detach()}"]
     config.backlog = BACKLOG
-    config.keep_alive_timeout = IDLE_S
+    config.keep_alive_timeout = KEEP_ALIVE_S
     config.keep_alive_max_requests = 10_000
-    # Hypercorn counts it in the middle of an answer, too, and a request may wait half a minute for
-    # its task (`?wait=30`).
+    # From a request's head on. Hypercorn counts it in the middle of an answer, too, and a request
+    # may wait half a minute for its task (`?wait=30`).
     config.read_timeout = 2 * IDLE_S
     config.graceful_timeout = GRACE_S
     config.shutdown_timeout = STOP_S

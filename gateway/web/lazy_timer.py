@@ -32,6 +32,12 @@ class LazyTimer:
         """Begin anew."""
         self._since = self._loop.time()
 
+    def start_shorter(self) -> None:
+        """Begin anew where `longest_s` is shorter than it was at the last look."""
+        self.start()
+        self._timer.cancel()
+        self._look()
+
     def stop(self) -> None:
         """Let nothing happen until the next start."""
         self._since = math.inf

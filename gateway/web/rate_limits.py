@@ -118,9 +118,10 @@ def _parse_other_address(text: str, peer: str) -> str:
     try:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        if text != peer:
-            _warn_once("the header holds no address")
-        return peer
+        if text == peer:
+            return peer
+        _warn_once("the header holds no address")
+        return _parse_address(peer, peer)
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return str(address.ipv4_mapped)

@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Any, cast
 
 import structlog
 import uvloop
@@ -103,13 +103,13 @@ def _run_app(run: Run, app: Quart, listener: socket.socket, metrics: socket.sock
 def listen(bind: str) -> socket.socket:
     """Open the port before the app starts: early clients wait instead of being refused.
 
-    Raises `SettingsError` where the port cannot be opened.
+    `[::]` takes IPv4 as well, whatever the system's default is (net.ipv6.bindv6only). Raises
+    `SettingsError` where the port cannot be opened.
     """
-    host, _, port = bind.rpartition(":")
-    host = host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, int(port)), family=family, backlog=BACKLOG)
+        family, place = _resolve(bind)
+        is_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(place, family=family, backlog=BACKLOG, dualstack_ipv6=is_both)
     except (OSError, OverflowError) as error:
         is_busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         problem = "is in use" if is_busy else f"cannot be opened ({error})"
@@ -117,6 +117,17 @@ def listen(bind: str) -> socket.socket:
             f"{bind} {problem}. Stop the other program, or choose another address and port, such "
             "as GATEWAY_BIND=127.0.0.1:8081"
         ) from None
+
+
+def _resolve(bind: str) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    """Return the family and the socket address to listen on.
+
+    A name may have IPv6 addresses alone, as Fly's `fly-local-6pn`; else its IPv4 one is taken.
+    """
+    host, _, port = bind.rpartition(":")
+    found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+    family, *_, place = min(found, key=lambda one: one[0] != socket.AF_INET)
+    return family, (place[0], int(port), *place[2:])
 
 
 async def _serve(

@@ -51,6 +51,10 @@ class GuardedProtocol(HttpToolsProtocol):
     # Headers of the head that is read, or trailers, and their bytes.
     _fields = 0
     _field_bytes = 0
+    # Whether some of a head has come, but not all of it.
+    _is_head_begun = False
+    # Whether a request was answered, and no byte of another one has come.
+    _is_between_requests = False
     # Of the requests in `pipeline`, together.
     _waiting_head_bytes = 0
     # Of the body that is read.
@@ -80,7 +84,7 @@ class GuardedProtocol(HttpToolsProtocol):
         transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
         self._outbox = Outbox(transport)
         self.transport = cast(asyncio.Transport, _PoliteTransport(transport, self))
-        self._idleness = LazyTimer(lambda: self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self._idleness = LazyTimer(self._longest_idle_s, self.timeout_keep_alive_handler)
         self._idleness.start()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -141,6 +145,9 @@ class GuardedProtocol(HttpToolsProtocol):
             self._wire.write_eof()
         self.flow.resume_reading()
 
+    def _longest_idle_s(self) -> float:
+        return self.timeout_keep_alive if self._is_between_requests else IDLE_S
+
     def _expect_reading(self) -> None:
         """Cut the client off unless it reads some of its answer, or closes, within a time."""
         self._expect_no_reading()
@@ -177,6 +184,9 @@ class GuardedProtocol(HttpToolsProtocol):
             self._feed(piece)
             if self._unreported_bytes >= MAX_HEAD_BYTES and not self._is_deaf:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if self._is_between_requests and self._is_head_begun:
+            self._is_between_requests = False
+            self._idleness.start_shorter()
         self._unread_bytes += len(data)
         if self._unread_bytes > MAX_UNREAD_BYTES:
             self._wire.abort()
@@ -226,6 +236,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= _MAX_WAITING or self._waiting_head_bytes > MAX_HEAD_BYTES:
             raise _RefusedError
         self._fields = self._field_bytes = self._short_chunks = 0
+        self._is_head_begun = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -243,6 +254,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._refusal = self._judge_head()
         self._waiting_head_bytes += self._field_bytes
         self._unreported_bytes = self._fields = self._field_bytes = 0
+        self._is_head_begun = False
         if self._refusal is not HTTPStatus.OK:
             raise _RefusedError
         self._refusal = HTTPStatus.BAD_REQUEST
@@ -257,6 +269,7 @@ class GuardedProtocol(HttpToolsProtocol):
         write = functools.partial(write_whole, cycle)
         extensions: Any = {WHOLE_ANSWER: write, OUTBOX: self._outbox}
         self.scope["extensions"] = extensions
+        self._is_between_requests = False
         self._idleness.stop()
         self._is_body_missing = True
         # An answer before the request's end carries `Connection: close`.
@@ -292,7 +305,11 @@ class GuardedProtocol(HttpToolsProtocol):
         # As uvicorn does, but for its timer.
         self.server_state.total_requests += 1
         self.flow.resume_reading()
-        self._idleness.start()
+        self._is_between_requests = not self._is_head_begun
+        if self._is_head_begun:
+            self._idleness.start_shorter()
+        else:
+            self._idleness.start()
 
     def _judge_head(self) -> HTTPStatus:
         """Return OK, or the status with which the request is refused."""

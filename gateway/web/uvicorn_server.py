@@ -13,7 +13,7 @@ from typing import Any
 from quart import Quart
 from uvicorn import Config, Server
 
-from gateway.web.connection_limits import BACKLOG, GRACE_S, IDLE_S, STOP_S
+from gateway.web.connection_limits import BACKLOG, GRACE_S, KEEP_ALIVE_S, STOP_S
 from gateway.web.uvicorn_protocol import GuardedProtocol
 
 
@@ -64,7 +64,7 @@ def uvicorn_config(app: Any) -> Config:
         interface="asgi3",
         lifespan="off",
         backlog=BACKLOG,
-        timeout_keep_alive=IDLE_S,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
         # `X-Forwarded-For` is a client's word; GATEWAY_CLIENT_IP_HEADER names the header to trust.
         proxy_headers=False,

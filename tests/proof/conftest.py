@@ -13,7 +13,7 @@ import pytest
 _SHARING = re.compile(
     r"tests/proof/(?:demo/test_demo|distribution/test_(?:wheel|plugin_docs)"
     r"|fuzz/test_fuzz_c|pages/test_(?!built)"
-    r"|process/test_(?:event_streams|fast_path|http|payment))"
+    r"|process/test_(?:event_streams|fast_path|http|payment)|proxies/)"
 )
 
 

@@ -6,6 +6,7 @@ import contextlib
 import pytest
 from hypercorn.asyncio import serve
 
+from gateway.web import hypercorn_connection
 from gateway.web.hypercorn_connection import watch_lightly
 from gateway.web.hypercorn_protocol import speak_http1_only
 from gateway.web.hypercorn_server import hypercorn_config
@@ -48,7 +49,7 @@ async def app(scope, receive, send) -> None:
 
 @pytest.fixture
 def patience() -> dict[str, float]:
-    """How long a connection may be idle, and how long it may be silent, in seconds."""
+    """How long a connection may be idle, and how long it may be silent in a request, in seconds."""
     return {"keep_alive_timeout": IDLE_S, "read_timeout": 60}
 
 
@@ -99,13 +100,58 @@ async def test_an_idle_connection_is_closed(connect, asked):
         assert await reader.read() == b""
 
 
-@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 60, "read_timeout": 2 * IDLE_S}])
-@pytest.mark.parametrize("begun", [b"", ASK % b"", ASK % b"" + b"GET / HTTP/1.1\r\nHo"])
-async def test_a_client_that_goes_silent_is_cut_off(connect, begun):
+KEPT = pytest.mark.parametrize(
+    "patience", [{"keep_alive_timeout": 600, "read_timeout": 2 * IDLE_S}]
+)
+
+
+@pytest.fixture
+def short_heads(monkeypatch):
+    monkeypatch.setattr(hypercorn_connection, "IDLE_S", IDLE_S)
+
+
+@KEPT
+@pytest.mark.parametrize(
+    "begun", [[b""], [b"GET"], [ASK % b"", b"GET / HTTP/1.1\r\nHo"], [ASK % b"" + b"G"]]
+)
+async def test_a_client_that_goes_silent_before_its_head_is_cut_off(connect, begun, short_heads):
     reader, writer, _ = await connect()
-    writer.write(begun)
+    for piece in begun:
+        writer.write(piece)
+        if len(begun) > 1:
+            await asyncio.sleep(IDLE_S / 2)
     async with asyncio.timeout(60):
-        assert (await reader.read()).count(b"HTTP/1.1 200") == begun.count(b"\r\n\r\n")
+        assert (await reader.read()).count(b"HTTP/1.1 200") == b"".join(begun).count(b"\r\n\r\n")
+
+
+@KEPT
+async def test_bytes_of_a_head_one_by_one_gain_no_time(connect, short_heads):
+    reader, writer, _ = await connect()
+    assert (await ask(reader, writer)).endswith(b"ok")
+    began = asyncio.get_running_loop().time()
+    # A connection that is closed meanwhile ends it.
+    with contextlib.suppress(OSError):
+        while not reader.at_eof():
+            writer.write(b"x")
+            await asyncio.sleep(IDLE_S / 8)
+            assert asyncio.get_running_loop().time() < began + 60
+
+
+@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 600, "read_timeout": IDLE_S / 4}])
+async def test_silence_between_two_requests_is_no_silence_in_a_request(connect, short_heads):
+    reader, writer, _ = await connect()
+    for _ in range(2):
+        assert (await ask(reader, writer)).endswith(b"ok")
+        await asyncio.sleep(2 * IDLE_S)
+    assert (await ask(reader, writer)).endswith(b"ok")
+
+
+@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 60, "read_timeout": 2 * IDLE_S}])
+async def test_a_client_that_is_silent_while_it_is_answered_is_cut_off(connect):
+    reader, writer, _ = await connect()
+    writer.write(ASK % b"events")
+    async with asyncio.timeout(60):
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("patience", [{"keep_alive_timeout": 60, "read_timeout": 2 * IDLE_S}])

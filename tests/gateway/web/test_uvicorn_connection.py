@@ -72,7 +72,7 @@ def app(monkeypatch):
             app.ended.put("connection")
 
     monkeypatch.setattr(uvicorn_protocol, "IDLE_S", IDLE_S)
-    monkeypatch.setattr(uvicorn_server, "IDLE_S", IDLE_S)
+    monkeypatch.setattr(uvicorn_server, "KEEP_ALIVE_S", IDLE_S)
     monkeypatch.setattr(uvicorn_server, "GuardedProtocol", Told)
     return app
 

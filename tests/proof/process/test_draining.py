@@ -187,3 +187,28 @@ def opened(gateway, *begun: bytes):
         for connection, data in zip(connections, begun, strict=True):
             connection.sendall(data)
         yield connections
+
+
+def test_each_answer_of_a_gateway_that_stops_is_its_connections_last(served, chain):
+    """So a proxy has no idle connection that ends while it sends a purchase on it."""
+    served.start()
+    slow = served.bought(Payer(chain).header())
+    until(lambda: len(served.calls()) == 1)
+    asked = {
+        "poll": ("GET", f"/api/task/{slow}"),
+        "health": ("GET", "/api/health"),
+        "page": ("GET", "/"),
+        "price": ("POST", "/api/x402/slow", {"prompt": PROMPT}),
+    }
+    assert {ask(served, *request)[1]["Connection"] for request in asked.values()} == {None}
+    served.stop()
+    asked["purchase"] = purchase(Payer(chain))
+    until(lambda: ask(served, *asked["purchase"])[0] == 503)
+    answers = {name: ask(served, *request) for name, request in asked.items()}
+    assert {headers["Connection"] for _, headers, _ in answers.values()} == {"close"}
+    with contextlib.closing(socket.create_connection(("127.0.0.1", served.port))) as connection:
+        connection.sendall(HEALTH + b"\r\n")
+        # The server closes it, not the client.
+        assert heard(connection).startswith(b"HTTP/1.1 200 ")
+    served.let_go()
+    assert served.process.wait(PATIENCE_S) == 0

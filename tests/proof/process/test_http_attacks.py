@@ -70,15 +70,17 @@ def is_well(gateway) -> bool:
 
 def test_a_head_that_does_not_come_is_not_awaited(impatient):
     """Whatever has come of it, and whether the client goes on byte by byte or says nothing."""
-    begun = (b"", b"GET /api/hea", HEALTH, HEALTH + b"\r\n")
+    asked = HEALTH + b"\r\n"
+    begun = [(b"", b""), (b"", b"GET /api/hea"), (b"", HEALTH), (asked, b"G"), (asked, HEALTH)]
     with contextlib.ExitStack() as stack:
         open_ones = {}
-        for start in begun:
+        for first, start in begun:
             for drip in (b"", b"x"):
                 connection = stack.enter_context(connected(impatient))
-                connection.sendall(start)
-                if start.endswith(b"\r\n\r\n"):
+                if first:
+                    connection.sendall(first)
                     assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+                connection.sendall(start)
                 connection.settimeout(0.05)
                 open_ones[connection] = drip
 
@@ -90,6 +92,21 @@ def test_a_head_that_does_not_come_is_not_awaited(impatient):
 
         until(all_are_closed)
     assert is_well(impatient)
+
+
+def test_a_head_that_came_with_another_request_is_awaited_no_longer(impatient):
+    assert answers(impatient, HEALTH + b"\r\nGET /api/hea") == [b"200"]
+
+
+def test_a_connection_stays_after_an_answer_for_longer_than_a_head_may_take(impatient):
+    """A proxy closes it, so that no request of a buyer's comes while we close it."""
+    with connected(impatient) as kept, connected(impatient) as silent:
+        kept.sendall(HEALTH + b"\r\n")
+        assert kept.recv(65536).startswith(b"HTTP/1.1 200 ")
+        # One that has asked nothing is closed after that time.
+        assert heard(silent) == b""
+        kept.sendall(HEALTH + b"Connection: close\r\n\r\n")
+        assert heard(kept).startswith(b"HTTP/1.1 200 ")
 
 
 def is_closed(connection, drip) -> bool:

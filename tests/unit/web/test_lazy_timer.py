@@ -45,6 +45,16 @@ async def test_a_start_begins_anew_and_a_longer_time_counts_at_once(timed):
     assert not expired.is_set()
 
 
+async def test_a_shorter_time_counts_at_once_where_it_is_said(timed):
+    longest, expired, timer = timed
+    longest["s"] = 600
+    timer.start_shorter()
+    longest["s"] = SHORT_S
+    timer.start_shorter()
+    async with asyncio.timeout(60):
+        await expired.wait()
+
+
 async def test_it_runs_on_where_there_was_no_end_for_a_while(timed, monkeypatch):
     monkeypatch.setattr("gateway.web.lazy_timer.IDLE_S", SHORT_S)
     longest, expired, timer = timed
