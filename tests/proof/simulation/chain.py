@@ -9,7 +9,15 @@ import attrs
 from gateway import CallReverted
 from gateway.chain.multicall import MULTICALL3
 from gateway.domain import Block, Receipt
-from tests.proof.simulation.token import UNDOING, Call, State, Token, read_batch, receipt_logs
+from tests.proof.simulation.token import (
+    TRANSFER_VRS,
+    UNDOING,
+    Call,
+    State,
+    Token,
+    read_batch,
+    receipt_logs,
+)
 from tests.proof.simulation.world import EPOCH, World
 
 BLOCK_S = 2
@@ -272,14 +280,16 @@ class SimulatedChain:
     def _reorganise(self) -> None:
         """Replace the newest block: the same transactions, other places, perhaps a copy in front.
 
-        One block deep and nothing lost: more no confirmation of 1 can stand.
+        One block deep and nothing lost: more no confirmation of 1 can stand. Only what pays the
+        same counts as a copy: code that burns gas, put in front, would undo the settlement.
         """
         lost = self.blocks.pop()
         self.orphans[lost.number] = lost
         chosen = list(lost.transactions)
         settled = {call.data for transaction in chosen for call in transaction.calls}
         for transaction in self.pending:
-            is_copy = {call.data for call in transaction.calls} <= settled
+            calls = {call.data for call in transaction.calls}
+            is_copy = calls <= settled and all(data[:4] == TRANSFER_VRS for data in calls)
             if is_copy and transaction.nonce is None:
                 self.pending.remove(transaction)
                 chosen.insert(0, transaction)
