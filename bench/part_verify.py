@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 from eth_keys import KeyAPI
-from eth_keys.backends.native.main import NativeECCBackend
+from eth_keys.backends import CoinCurveECCBackend, NativeECCBackend
 from gateway_bench import INSTANT
 from place import WALLET, median_us
 from rich.table import Table
 
 from gateway.chain.smart_wallets import is_signed_by_key
 from gateway.contracts import Quote
-from gateway.demo.chain.curve import Curve
 from gateway.domain.eip3009 import BASE, authorization_digest, checksum_address
 from gateway_x402.verifier import X402Verifier
 
@@ -94,7 +93,7 @@ def _rows() -> Iterator[tuple[str, float, float | None]]:
     yield "gateway: decode, terms, signature", median_us(ours, 2_000), _TARGET_US
     yield "  of that: decode the header", median_us(lambda: verifier.read(header), 2_000), None
     yield "eth_account: recover_message(encode_typed_data(…))", median_us(theirs, 200), None
-    yield "eth_keys, recovery only, in C", recover_with(Curve), None
+    yield "eth_keys, recovery only, coincurve", recover_with(CoinCurveECCBackend), None
     yield "eth_keys, recovery only, pure Python", recover_with(NativeECCBackend), None
 
 

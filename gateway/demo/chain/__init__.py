@@ -3,11 +3,6 @@
 The buyer of the demo is in `gateway.demo.tour`.
 """
 
-import os
-
-# eth_keys reads it at its first use.
-os.environ.setdefault("ECC_BACKEND_CLASS", "gateway.demo.chain.curve.Curve")
-
 from gateway.demo.chain.play_chain import (
     DEFAULT_GAS,
     DEFAULT_MAX_FEE_WEI,

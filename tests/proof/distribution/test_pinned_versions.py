@@ -20,7 +20,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 LEFT_OUT = set(PYPROJECT["tool"]["uv"]["exclude-dependencies"])
-PYTHONS = ("3.11.0", "3.12.0", "3.13.0")
+PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
 # What newer Pythons have themselves: `asyncio.timeout` as it is since 3.11.3, for redis.
 BACKPORTS = {"async-timeout"}
 LISTS = {
@@ -220,9 +220,9 @@ def pretender(folder: Path, change: str) -> Path:
     [
         (
             "sys.version_info = (3, 9, 18)",
-            "Python 3.9.18 is too old: the gateway needs Python 3.11 to 3.13. Name one that you",
+            "Python 3.9.18 is too old: the gateway needs Python 3.11 to 3.14. Name one that you",
         ),
-        ("sys.version_info = (3, 14, 0)", "Python 3.14.0 is too new: the gateway needs"),
+        ("sys.version_info = (3, 15, 0)", "Python 3.15.0 is too new: the gateway needs"),
         ("sys.modules['ensurepip'] = None", "apt-get install python3-venv; then run make again."),
     ],
 )

@@ -16,7 +16,7 @@ async def test_what_holds_is_told_once_with_all_that_an_operator_needs(desk):
     assert (told.event, told.key, told.urgency) == ("raised", "margin:picture", "urgent")
     assert told.title == "picture is sold below its cost"
     assert told.text == "It costs 0.03 US dollars and is sold for 0.02 USDC."
-    assert told.todo == "Change the price"
+    assert told.todo == "Raise the price."
     assert told.link == "https://gateway.example.com/admin/endpoints/picture/price"
     assert (told.since, told.gateway) == (NOW + 30, "Shop")
 
