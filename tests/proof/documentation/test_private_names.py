@@ -15,7 +15,7 @@ OURS = {"gateway", *(path.stem for name in FOLDERS[1:] for path in (ROOT / name)
 # Their packages document them, underscore and all.
 DOCUMENTED = {"_current_frames", "_exit", "_get_current_object"}
 # Their packages document that programs set these.
-SETTINGS = ("sys.argv", "PIL.Image.MAX_IMAGE_PIXELS", "quart.g.")
+SETTINGS = ("sys.argv", "sys.stdout", "sys.stderr", "PIL.Image.MAX_IMAGE_PIXELS", "quart.g.")
 
 
 @attrs.frozen
