@@ -46,11 +46,13 @@ def document_bought(gateway, chain):
 
 
 def descendants(pid):
-    """Return every process below one, by id, with its command line."""
+    """Return every process below one, by id, with its command line; one that ends is left out."""
     found = {}
-    for child in children_below(pid):
-        found[child] = of_process(child, "cmdline")
-        found |= descendants(child)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for child in children_below(pid):
+            found |= descendants(child)
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                found[child] = of_process(child, "cmdline")
     return found
 
 
