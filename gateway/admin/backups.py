@@ -21,6 +21,9 @@ class BackupStatus:
     is_on: bool
     every_s: float
 
+    # Whether the database's server makes the copies, of which nothing is known here.
+    is_servers: bool = False
+
     # The newest copy that was made, and the newest failure if it is newer than that.
     last: BackupRecord | None
     failed: BackupRecord | None
@@ -40,6 +43,22 @@ class BackupStatus:
     drill_age_s: float | None
 
 
+# PostgreSQL is copied by its server. Records in it are of the SQLite file before it.
+_NO_COPIES = BackupStatus(
+    is_on=False,
+    every_s=0.0,
+    is_servers=True,
+    last=None,
+    failed=None,
+    drill=None,
+    good_drill=None,
+    forgotten=None,
+    records=(),
+    age_s=None,
+    drill_age_s=None,
+)
+
+
 async def status(desk: Desk) -> BackupStatus:
     """Return what is known of copies and drills."""
     return await desk.store.operators.sum(_read_status, desk)
@@ -47,6 +66,8 @@ async def status(desk: Desk) -> BackupStatus:
 
 def _read_status(db: Connection, desk: Desk) -> BackupStatus:
     now = desk.now()
+    if desk.settings.database_url:
+        return _NO_COPIES
     last = rows.newest(db, "backup", succeeded=True)
     failed = rows.newest(db, "backup", succeeded=False)
     good_drill = rows.newest(db, "drill", succeeded=True)

@@ -59,6 +59,7 @@ class Thresholds:
     unclaimed_soon_s: float = 3600.0
     unclaimed_urgent_s: float = DAY_S
     rpc_endpoint_soon_s: float = 15 * MINUTE_S
+    node_soon_s: float = MINUTE_S
     disk_soon_s: float = 3 * DAY_S
     clock_soon_s: float = 15.0
     clock_urgent_s: float = MINUTE_S

@@ -237,6 +237,8 @@ def _rpc(title: str, text: str, level: Level) -> Condition:
 
 
 def _backup(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    if facts.is_copied_by_server:
+        return
     if facts.backup_at is None:
         title = "No backup yet"
         text = (

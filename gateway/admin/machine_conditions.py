@@ -34,6 +34,25 @@ def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     )
 
 
+def _dead_nodes(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Tell of machines that have ended without a stop; one that stopped in order is not missed."""
+    for node in facts.machine.nodes:
+        silent_s = facts.at - node.seen_at
+        if node.is_stopped or silent_s < limits.node_soon_s:
+            continue
+        yield Condition(
+            condition="node",
+            subject=node.name,
+            level="warn",
+            title=f"Node {node.name} has not been seen for {age(silent_s)}",
+            text="It ended without a stop. The others do its work, if one of them has its role.",
+            action="Start it again; one that is gone for good is forgotten after a day.",
+            page="system",
+            button="Look at the nodes",
+            href="/admin/system#nodes",
+        )
+
+
 def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     """Tell that an endpoint only fails while others still do its work."""
     for place, seconds in facts.machine.failing_rpc.items():
@@ -188,6 +207,7 @@ def _unclaimed(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 MACHINE_LOOKS: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = (
+    _dead_nodes,
     _rpc_endpoints,
     _clock,
     _disk,

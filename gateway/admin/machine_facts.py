@@ -7,6 +7,7 @@ import attrs
 from gateway.admin import backups
 from gateway.admin.backups import BackupStatus
 from gateway.admin.desk import Desk
+from gateway.contracts.nodes import NodeRecord
 from gateway.contracts.operators import ActionRecord
 from gateway.store.disk import DiskState, read_disk
 from gateway.store.operators import actions, logins, marks
@@ -31,6 +32,8 @@ class MachineFacts:
     refused_logins: int = 0
     new_logins: Sequence[ActionRecord] = ()
     backups: BackupStatus | None = None
+    # The machines of the last day; empty on SQLite.
+    nodes: Sequence[NodeRecord] = ()
     # When transfers came in that paid for nothing, and that nobody has looked at; None: not
     # searched for yet.
     unclaimed: Sequence[float] | None = None
@@ -52,6 +55,7 @@ async def read_machine(desk: Desk) -> MachineFacts:
         refused_logins=refused,
         new_logins=new_logins,
         backups=await backups.status(desk),
+        nodes=await desk.store.nodes.nodes(),
         unclaimed=None if search.looked_at is None else await _read_unclaimed(desk),
     )
 

@@ -25,8 +25,17 @@ _LATE_S = 120.0
 _WRONG_S = 300.0
 # A transfer of the same amount, so near to a payment of the same payer, looks like a second one.
 _TWICE_S = 86_400.0
+# Blocks have times of their own: what came in so shortly before the database began is not older.
+_CLOCKS_S = 30.0
 
-Why = Literal["not used yet", "paid too little", "paid twice", "paid too late", "paid to nobody"]
+Why = Literal[
+    "older than this database",
+    "not used yet",
+    "paid too little",
+    "paid twice",
+    "paid too late",
+    "paid to nobody",
+]
 
 
 @attrs.frozen(kw_only=True)
@@ -154,11 +163,15 @@ class _Facts:
 
     like: str | None
     has_paid: bool
+    # A restore begins the database anew: the copy may have forgotten what was sold.
+    is_older: bool
     mark: Mark | None
 
 
 def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Facts]:
     marked = marks.find(db, {one.transfer.tx_hash for one in known})
+    born = db.execute("SELECT value FROM meta WHERE key = 'born_at'").fetchone()
+    born_at = 0.0 if born is None else float(born["value"])
     found = []
     for one in known:
         sent = one.transfer
@@ -166,6 +179,7 @@ def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Fac
         found.append(
             _Facts(
                 like=payment_lists.paid_alike(db, sent.sender, sent.amount_units, *near),
+                is_older=one.at < born_at - _CLOCKS_S,
                 has_paid=payment_lists.has_paid(db, sent.sender),
                 mark=marked.get((sent.tx_hash, sent.log_index)),
             )
@@ -195,6 +209,8 @@ def _explain(
     amount_units: int, age_s: float, facts: _Facts, cheapest_units: int, late_s: float
 ) -> Why:
     """Say what a transfer looks like; nobody can know what its sender meant."""
+    if facts.is_older:
+        return "older than this database"
     if amount_units < cheapest_units:
         return "paid too little"
     if facts.like is not None:

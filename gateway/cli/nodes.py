@@ -5,6 +5,7 @@ import time
 
 import click
 
+from gateway.admin.wording import age
 from gateway.cli.session import open_session
 from gateway.cli.terminal import one_sentence
 from gateway.contracts.nodes import NodeRecord
@@ -25,7 +26,7 @@ def nodes() -> None:
         return
     found = asyncio.run(_find_nodes(settings))
     if not found:
-        click.echo("No machine has run in the last day.")
+        click.echo("No machine has run on this database in the last day.")
     width = max((len(node.name) for node in found), default=0)
     for node in found:
         click.echo(f"{node.name:<{width}}  {node.version}  {_describe(node, time.time())}")
@@ -39,8 +40,10 @@ async def _find_nodes(settings: Settings) -> list[NodeRecord]:
 
 
 def _describe(node: NodeRecord, now: float) -> str:
-    silent_s = now - node.seen_at
+    silent_s = max(now - node.seen_at, 0.0)
+    if node.is_stopped:
+        return f"stopped {age(silent_s)} ago"
     if silent_s > _GONE_S:
-        return f"gone, last seen {silent_s / 60:.0f} minutes ago"
+        return f"gone without a stop, last seen {age(silent_s)} ago"
     roles = "all" if len(node.roles) == len(ROLES) else ", ".join(node.roles)
     return f"runs ({roles}){', and leads' if node.is_leader else ''}"

@@ -17,6 +17,9 @@ class NodeRecord:
     # Whether it does what only one node does.
     is_leader: bool
 
+    # Whether it stopped in order at `seen_at`; it is no longer missed.
+    is_stopped: bool = False
+
     # What it does, of `web`, `worker`, `signer`, in this order; empty once it is gone.
     roles: tuple[str, ...] = ()
 
@@ -54,7 +57,7 @@ class NodeRecords(Protocol):
         ...
 
     async def leave(self) -> None:
-        """Give the lead up, and take this node off the list."""
+        """Give the lead up, and note that this node has stopped."""
         ...
 
     async def nodes(self) -> list[NodeRecord]:

@@ -38,6 +38,8 @@ _FORGOTTEN_S = 86_400.0
 MOST_SKEW_S = 5.0
 # The role of a node whose clock is off: it works on nothing new.
 _OFF = "off"
+# The life of a node that stopped in order.
+_NO_LIFE = ""
 
 
 def read_clock(db: Connection) -> float:
@@ -76,7 +78,7 @@ def arrive(db: Connection, name: str, life: str, now: float, watched: float | No
     if is_off(now, clock):
         raise SettingsError(describe_skew(now - clock))
     other = db.execute("SELECT life, seen_at FROM nodes WHERE name = ?", (name,)).fetchone()
-    if other is not None and other["life"] != life:
+    if other is not None and other["life"] not in (life, _NO_LIFE):
         seen_at = other["seen_at"]
         if seen_at != watched and clock - seen_at < _GONE_S:
             raise _NameTaken(seen_at)
@@ -119,12 +121,12 @@ def keep(
     """
     clock = read_clock(db)
     known = db.execute("SELECT life FROM nodes WHERE name = ?", (name,)).fetchone()
-    if known is not None and known["life"] != life:
+    if known is not None and known["life"] not in (life, _NO_LIFE):
         raise _NameLost
     if known is None:
         _insert(db, name, life, clock)
     else:
-        db.execute("UPDATE nodes SET seen_at = ? WHERE name = ?", (clock, name))
+        db.execute("UPDATE nodes SET life = ?, seen_at = ? WHERE name = ?", (life, clock, name))
     for role in _note_roles(db, name, roles, off=is_off(now, clock)):
         _take_role(db, f"{role}:{name}", life, clock + _GONE_S, clock)
     leads = "signer" in roles and _take_role(db, _LEADER, life, clock + lease_s, clock)
@@ -159,7 +161,9 @@ def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
     """
     held = db.execute("SELECT name FROM roles WHERE until >= ?", (clock,))
     pairs = [row["name"].split(":", 1) for row in held if ":" in row["name"]]
-    nodes = db.execute("SELECT name FROM nodes WHERE seen_at >= ?", (clock - _GONE_S,))
+    nodes = db.execute(
+        "SELECT name FROM nodes WHERE seen_at >= ? AND life <> ?", (clock - _GONE_S, _NO_LIFE)
+    )
     found = {row["name"]: [role for role, of in pairs if of == row["name"]] for row in nodes}
     return {
         name: tuple([role for role in ROLES if role in roles or not roles])
@@ -168,10 +172,13 @@ def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
 
 
 def leave(db: Connection, name: str, life: str) -> None:
-    """Give the lead up at once, and take a node off the list."""
+    """Give the lead up at once, and note that a node has stopped."""
     db.execute("UPDATE roles SET until = 0.0 WHERE name = ? AND holder = ?", (_LEADER, life))
     db.execute("DELETE FROM roles WHERE holder = ? AND name <> ?", (life, _LEADER))
-    db.execute("DELETE FROM nodes WHERE name = ? AND life = ?", (name, life))
+    db.execute(
+        "UPDATE nodes SET life = ?, seen_at = ? WHERE name = ? AND life = ?",
+        (_NO_LIFE, read_clock(db), name, life),
+    )
 
 
 def find_workers(db: Connection) -> list[str]:
@@ -197,6 +204,7 @@ def find_nodes(db: Connection) -> list[NodeRecord]:
             started_at=row["started_at"],
             seen_at=row["seen_at"],
             is_leader=row["life"] == leader,
+            is_stopped=row["life"] == _NO_LIFE,
             roles=roles.get(row["name"], ()),
         )
         for row in rows

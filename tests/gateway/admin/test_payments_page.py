@@ -71,6 +71,22 @@ async def test_transfers_that_bought_nothing_are_listed_by_what_they_look_like(
     assert later[30_000] == "paid to nobody"
 
 
+async def test_a_transfer_from_before_a_restore_is_not_said_to_be_paid_twice(
+    gateway, desk, clock, payer
+):
+    await buy(gateway, payer.header())
+    payer.transfer(20_000)
+    await gateway.services.store._write(_begin_anew, clock() + 3600)
+    clock.offset_s += 7200
+    whys = [one.why for one in (await looked(desk)).transfers]
+    assert whys == ["older than this database"]
+
+
+def _begin_anew(db, at):
+    """Write down what a restore does."""
+    db.execute("UPDATE meta SET value = ? WHERE key = 'born_at'", (str(at),))
+
+
 async def test_a_transfer_that_buys_something_later_leaves_the_list(gateway, desk, payer):
     await gateway.services.payments.cutoff_block()
     tx_hash = payer.transfer(20_000)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from functools import partialmethod
 
@@ -48,7 +49,24 @@ async def test_one_node_leads_until_it_gives_up(database_url):
         ]
         await one.nodes.leave()
         assert await other.nodes.keep(lease_s=60, now=time.time())
-        assert [(each.name, each.is_leader) for each in await other.nodes.nodes()] == [("b", True)]
+        assert [
+            (each.name, each.is_leader, each.is_stopped) for each in await other.nodes.nodes()
+        ] == [("a", False, True), ("b", True, False)]
+
+
+async def test_a_node_that_stopped_in_order_comes_again_at_once(database_url):
+    async with node(database_url, "a") as former, node(database_url, "a") as later:
+        later.nodes._watch_s = math.inf  # it need not watch whether the former one runs
+        await arrive(former)
+        await former.nodes.keep(lease_s=60, now=time.time())
+        await former.nodes.leave()
+        (stopped,) = await later.nodes.nodes()
+        assert (stopped.is_stopped, stopped.roles, stopped.is_leader) == (True, (), False)
+        assert abs(time.time() - stopped.seen_at) < 60
+        await arrive(later)
+        assert await later.nodes.keep(lease_s=60, now=time.time())
+        (running_one,) = await later.nodes.nodes()
+        assert (running_one.is_stopped, running_one.is_leader) == (False, True)
 
 
 async def test_a_leader_that_died_is_followed(database_url):

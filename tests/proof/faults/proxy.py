@@ -345,6 +345,7 @@ FAULTS = {
     "missing field": missing_field,
     "zero hash": preconfirmed(ZERO_HASH),
     "unknown hash": preconfirmed("0x" + "f1" * 32),
+    "limited": limits_logs(10, "ranges over {most} blocks are not supported on your plan"),
     "wrong chain": wrong_chain,
     "answer lost": answer_lost,
     "never lands": never_lands,

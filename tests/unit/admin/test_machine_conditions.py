@@ -14,6 +14,7 @@ from gateway.admin.last_seen import Seen
 from gateway.admin.machine_facts import MachineFacts
 from gateway.admin.rpc_watch import RpcWatch
 from gateway.contracts.backups import BackupRecord
+from gateway.contracts.nodes import NodeRecord
 from gateway.contracts.operators import ActionRecord, Actor
 from gateway.domain import Block
 from gateway.settings import Settings
@@ -43,6 +44,23 @@ def find(limits: Thresholds | None = None, **machine) -> list[Condition]:
 def only(**machine) -> Condition:
     (found,) = find(**machine)
     return found
+
+
+def test_a_node_that_ended_without_a_stop_is_told_and_one_that_stopped_is_not():
+    def node(name, silent_s, **changes):
+        return NodeRecord(
+            name=name,
+            version="1",
+            started_at=NOW - 9000,
+            seen_at=NOW - silent_s,
+            is_leader=False,
+            **changes,
+        )
+
+    nodes = [node("a", 5), node("b", 7200), node("c", 7200, is_stopped=True)]
+    (found,) = find(nodes=nodes)
+    assert (found.key, found.level) == ("node:b", "warn")
+    assert found.title == "Node b has not been seen for 2 h"
 
 
 @pytest.mark.parametrize(

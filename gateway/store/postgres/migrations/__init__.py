@@ -102,7 +102,7 @@ def _refuse_beside_older_nodes(raw: psycopg.Connection[Any], before: int) -> Non
     names = _find(
         raw,
         """SELECT string_agg(name, ', ' ORDER BY name) FROM nodes
-           WHERE seen_at > extract(epoch FROM clock_timestamp()) - %s""",
+           WHERE life <> '' AND seen_at > extract(epoch FROM clock_timestamp()) - %s""",
         _GONE_S,
     )
     if names:
