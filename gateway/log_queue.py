@@ -89,11 +89,12 @@ class LogQueue:
         """Write all of it; what a full disk or a closed pipe does not take is dropped."""
         while data:
             try:
-                data = data[os.write(descriptor, data) :]
-            except BlockingIOError:
+                with contextlib.suppress(BlockingIOError):
+                    data = data[os.write(descriptor, data) :]
+                    continue
                 # Another process that shares the pipe made it non-blocking.
                 select.select((), (descriptor,), ())
-            except OSError:
+            except (OSError, ValueError):
                 self._count_dropped(data.count(b"\n"))
                 return
         if descriptor >= 0:
@@ -116,6 +117,22 @@ class LogQueue:
             _log.warning("log.dropped", lines=lines)
 
 
+class _QueuedBytes(io.RawIOBase):
+    """The `buffer` of a queued stream, for programs that print bytes."""
+
+    def __init__(self, stream: "_QueuedStream") -> None:
+        self._stream = stream
+
+    def write(self, data: Any) -> int:
+        """Queue the bytes, read as text."""
+        self._stream.write(bytes(data).decode(self._stream.encoding, "backslashreplace"))
+        return len(data)
+
+    def writable(self) -> bool:
+        """Return True: this stream only writes."""
+        return True
+
+
 class _QueuedStream(io.TextIOBase):
     """A text stream whose writes never wait."""
 
@@ -123,6 +140,7 @@ class _QueuedStream(io.TextIOBase):
         self._log = log
         self._descriptor = descriptor
         self._encoding = encoding
+        self.buffer = _QueuedBytes(self)
 
     def write(self, text: str) -> int:
         """Queue the text."""

@@ -51,10 +51,17 @@ const DOMAIN = [
   ["verifyingContract", "address"],
 ];
 
-/** Read the offer of a 402; throws where it is not what this page says. */
+interface Challenge {
+  error: string;
+  accepts: Terms[];
+}
+
+/** Read the offer of a 402; throws where there is none, or it is not what this page says. */
 export function readTerms(header: string | null): Terms {
   if (!header) throw new Error("The gateway named no price. Load this page again.");
-  const challenge = JSON.parse(new TextDecoder().decode(bytes(header))) as { accepts: Terms[] };
+  const challenge = JSON.parse(new TextDecoder().decode(bytes(header))) as Challenge;
+  // Nothing can be settled now. The sentence says so, and how to pay by a transfer.
+  if (!challenge.accepts.length) throw new Error(challenge.error);
   const terms = challenge.accepts.find(
     (one) => one.scheme === "exact" && one.network === page.network.caip2,
   );

@@ -29,7 +29,7 @@ def _off_sale(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 def _way_back(one: EndpointFacts) -> str:
     if one.is_account:
         return "Set the key, the credit or the model right at the vendor, then try it now."
-    return "Wait: it comes back by itself once the vendor answers."
+    return "Wait: it is tried again by itself. Pause it if it goes on failing."
 
 
 def _retiring(facts: Facts, limits: Thresholds) -> Iterator[Condition]:

@@ -139,7 +139,7 @@ async def _read_facts(desk: Desk) -> Facts:
     return Facts(
         at=now,
         checks=checks,
-        selling=None if desk.running is None else desk.running.selling(),
+        selling=None if desk.running is None or checks is None else desk.running.selling(checks),
         owed=stored["owed"],
         open_payments=stored["open_payments"],
         waiting_tasks=stored["waiting_tasks"],

@@ -35,8 +35,8 @@ class Running:
     # Unix seconds.
     started_at: float
     checks: Callable[[], Awaitable[Sequence[Check]]]
-    # What can be bought now. Ask for the checks first: they look.
-    selling: Callable[[], Selling]
+    # What can be bought now, after these checks.
+    selling: Callable[[Sequence[Check]], Selling]
     # The addresses that pay the gas of x402 settlements; empty for a facilitator.
     settlement_keys: Callable[[], Sequence[str]]
     # By plugin: its longest block of the event loop in the last ten minutes, in seconds.

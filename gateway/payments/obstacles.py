@@ -5,8 +5,6 @@ payment can be answered without asking the chain. Each obstacle has two sentence
 sentence says what is wrong and what to do; the buyer's sentence holds nothing of the operator's.
 """
 
-from collections.abc import Awaitable
-
 import attrs
 import structlog
 
@@ -100,7 +98,7 @@ class Obstacles:
         """Ask the chain and the settler. Raises `ChainUnavailable` if the chain is silent."""
         self._periodic.every_s = self.timing.again_s
         asked_at = self._now()
-        newest = await self.ask_chain(self._chain.newest_head())
+        newest = await self._ask_newest()
         self._note_clock(asked_at - newest.timestamp)
         is_paused = await is_true(self._chain, PAUSED)
         self._note(_TOKEN, "USDC is paused by its issuer." if is_paused else None, _IS_PAUSED)
@@ -116,18 +114,19 @@ class Obstacles:
         if not self._operator_sentences:
             self._periodic.every_s = self.timing.every_s
 
-    async def ask_chain(self, question: Awaitable[Block]) -> Block:
-        """Return the block that an endpoint names; note whether any endpoint answers.
-
-        Raises `ChainUnavailable`.
-        """
+    async def _ask_newest(self) -> Block:
+        """Return the newest block; note whether any endpoint answers."""
         try:
-            block = await question
+            newest = await self._chain.newest_head()
         except ChainUnavailable:
-            self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _IS_SILENT)
+            self.note_silence()
             raise
         self._note(_CHAIN, None, "")
-        return block
+        return newest
+
+    def note_silence(self) -> None:
+        """Note that the chain does not answer; the next look that is answered forgets it."""
+        self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _IS_SILENT)
 
     async def check(self) -> None:
         """Raise `ExecutionError` with the operator's sentence if something is in the way now.

@@ -61,7 +61,7 @@ class Registered:
     @property
     def wait_s(self) -> float:
         """Seconds until a submit may go out; infinite if that depends on something else."""
-        return float("inf") if self.circuit.is_open else self.upstream.wait_s
+        return float("inf") if self.circuit.is_blocked else self.upstream.wait_s
 
     def find_hopeless(self, patience_s: float) -> CircuitBreaker | None:
         """Return the circuit for which a task that was paid before need not wait, if there is one.

@@ -3,7 +3,8 @@
 Each provider has one, for the vendor's account and service, and each endpoint one for its model.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import structlog
 
@@ -46,6 +47,8 @@ class CircuitBreaker:
         self._openings = 0
         self._opened_at = 0.0
         self._probe_at = 0.0
+        # Submits that are at work.
+        self._working = 0
         # For the operator; None while the provider sells.
         self.problem: str | None = None
         # Whether only the operator can help: a wrong key, no credit, a model that is gone.
@@ -55,6 +58,20 @@ class CircuitBreaker:
     def is_open(self) -> bool:
         """Whether the provider must not be asked."""
         return self.problem is not None
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether no submit may go out now: on trial they go one at a time."""
+        return self.is_open or (self.is_on_trial and self._working > 0)
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """Note that a submit is at work within the block."""
+        self._working += 1
+        try:
+            yield
+        finally:
+            self._working -= 1
 
     @property
     def is_on_trial(self) -> bool:

@@ -167,7 +167,7 @@ class Attempt:
         elif not is_begun and registered.wait_s > 0:
             await outcome.wait_for_provider(registered)
         else:
-            with registered.upstream.pace.slot():
+            with registered.upstream.pace.slot(), registered.circuit.working():
                 await self._generate(registered, outcome)
 
     def _find_registered(self) -> Registered | None:

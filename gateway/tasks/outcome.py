@@ -51,7 +51,7 @@ _REFUSALS = (AccountProblem, ContentPolicy, InvalidInput, JobFailed, NotAccepted
 # Errors after which nothing is submitted again, unless that bills nothing.
 _ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
 # The provider has answered, and what failed is a job of this model.
-_OF_ONE_JOB = (HandleLost, JobFailed, JobTimedOut, ResultUnusable)
+_OF_ONE_JOB = (HandleLost, JobFailed, ResultUnusable)
 # A job that kills its server is lost each time, and other buyers' jobs with it.
 _MOST_LOST = 3
 _log = structlog.get_logger()
@@ -67,6 +67,8 @@ class Outcome:
     provider: str | None = None
     # Why the attempt failed, for the operator.
     _reason: str | None = attrs.field(default=None, init=False)
+    # Whether the failure says nothing about the provider's other models.
+    _is_of_one_job: bool = attrs.field(default=False, init=False)
 
     async def record(
         self, raised: Exception, registered: Registered, job: AttemptJob | None
@@ -82,6 +84,7 @@ class Outcome:
         )
         self._reason = failure.summary
         error = error_that_counts(raised, upstream.traits, job)
+        self._is_of_one_job = error is raised and isinstance(error, _OF_ONE_JOB)
         if self._is_the_buyers(error, registered):
             error = InvalidInput(_NOT_THIS_CHOICE)
         tell(signals.attempt_ended, provider=upstream.provider.name, result=_name_error(error))
@@ -105,30 +108,30 @@ class Outcome:
             case RateLimited():
                 await self._wait_as_asked(getattr(error, "retry_after_s", None), upstream)
             case HandleLost() if not is_idempotent:
-                self._count_failure(error, failure, registered)
+                self._count_failure(failure, registered)
                 await self.fail("uncertain_submit", "The provider has lost the job.")
             case JobTimedOut():
-                self._count_failure(error, failure, registered)
+                self._count_failure(failure, registered)
                 await self.fail("timed_out", "The provider took too long.")
             case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
-                self._count_failure(error, failure, registered)
+                self._count_failure(failure, registered)
                 await self.fail("provider_error", upstream.error_text(error))
             case WriteFailed():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
             case SubmitUncertain() if not is_idempotent:
-                self._count_failure(error, failure, registered)
+                self._count_failure(failure, registered)
                 await self.fail_uncertain()
             case ResultUnusable():
-                self._count_failure(error, failure, registered)
+                self._count_failure(failure, registered)
                 await self._retry("provider_error", upstream.error_text(error))
             case HandleLost():
-                self._count_failure(error, failure, registered)
+                self._count_failure(failure, registered)
                 await self._retry("provider_error", _GAVE_UP, most=_MOST_LOST)
             case TimeoutError():
-                self._count_failure(error, failure, registered)
+                self._count_failure(failure, registered)
                 await self._retry("timed_out", "The provider took too long.")
             case _:
-                self._count_failure(error, failure, registered)
+                self._count_failure(failure, registered)
                 await self._retry("provider_error", _GAVE_UP)
 
     def _is_the_buyers(self, error: Exception, registered: Registered) -> bool:
@@ -161,7 +164,7 @@ class Outcome:
             return
         self._reason = hopeless.problem
         said = _OFF_SALE if hopeless.is_account else _AWAY
-        if hopeless is registered.circuit:
+        if hopeless is registered.circuit and hopeless.is_account:
             said = _NO_MODEL
         await self.fail("provider_error", said)
 
@@ -205,10 +208,9 @@ class Outcome:
             tell(signals.task_ended, slug=self.lease.slug, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
-    def _count_failure(self, error: Exception, failure: Failure, registered: Registered) -> None:
+    def _count_failure(self, failure: Failure, registered: Registered) -> None:
         """Count what says nothing about the provider's other models for the endpoint alone."""
-        is_own = isinstance(error, _OF_ONE_JOB)
-        circuit = registered.circuit if is_own else registered.upstream.circuit
+        circuit = registered.circuit if self._is_of_one_job else registered.upstream.circuit
         circuit.failed(failure.summary, self.lease.task_id)
 
 

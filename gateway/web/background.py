@@ -130,6 +130,7 @@ async def _warm_up(services: Services) -> None:
         await services.payments.cutoff_block()
         await services.settlements.obstacles.look()
     except ChainUnavailable as error:
+        services.settlements.obstacles.note_silence()
         _log.warning("chain.silent", error=error.message, details=error.details)
     await services.password.make_first()
     # The collector of garbage freezes what is imported by then.

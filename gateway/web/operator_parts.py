@@ -9,7 +9,7 @@ from gateway.admin.alarms.of_desk import make_watch
 from gateway.admin.alarms.watch import AlarmWatch
 from gateway.admin.desk import Desk
 from gateway.admin.running import Check, Running
-from gateway.web.routes.health import checks, for_operator
+from gateway.web.routes.health import checks, find_selling, for_operator
 from gateway.web.services import Services
 
 
@@ -33,7 +33,7 @@ def make_desk(gateway: Services) -> Desk:
         running=Running(
             started_at=gateway.started_at,
             checks=tell_checks,
-            selling=lambda: gateway.selling,
+            selling=lambda found: find_selling(gateway, [one.stops for one in found if not one.ok]),
             settlement_keys=lambda: gateway.settlements.addresses,
             blocked=tell_blocks,
         ),

@@ -24,8 +24,6 @@ class Readiness:
     catalog: Catalog
     # Whether a machine works on what is sold: not always this one.
     has_workers: Callable[[], bool] = lambda: True
-    # As the last check of the database found it.
-    is_database_well: bool = True
     # Whether the newest write of the database found no room.
     is_full: Callable[[], bool] = lambda: False
     # Nothing is sold any more; everything else goes on.

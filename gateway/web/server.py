@@ -110,7 +110,7 @@ def listen(bind: str) -> socket.socket:
         family, place = _resolve(bind)
         is_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
         return socket.create_server(place, family=family, backlog=BACKLOG, dualstack_ipv6=is_both)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         is_busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         problem = "is in use" if is_busy else f"cannot be opened ({error})"
         raise SettingsError(

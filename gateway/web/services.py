@@ -257,10 +257,20 @@ class Services:
     @property
     def selling(self) -> Selling:
         """What can be bought now, as it was known at the last look; asks nobody."""
-        is_well = self.readiness.is_database_well and self.wallet.problem is None
-        if not is_well or self.readiness.find_problem() is not None or not len(self.catalog):
+        is_stopped = self.wallet.problem is not None or self.readiness.find_problem() is not None
+        if is_stopped or not len(self.catalog):
             return "nothing"
         return self.settlements.obstacles.selling
+
+    def _selling_of(self, slug: str) -> Selling:
+        """Return what can be bought of an endpoint.
+
+        While the gateway stops, a price is given all the same: the purchase with it is told when to
+        come again, and clients do. Without an entry they would give up.
+        """
+        if self.readiness.is_draining:
+            return "everything"
+        return self.selling if self.catalog[slug].sells_now else "nothing"
 
     def unsold_because(self, slug: str | None = None) -> str | None:
         """Return the buyer's sentence about why not all can be bought by every way to pay, or None.
@@ -285,7 +295,7 @@ class Services:
             resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",
             earlier_units=self._earlier_units(endpoint.slug, request),
             refund=self.refund_promises.of(price_units),
-            selling=self.selling if self.catalog[endpoint.slug].sells_now else "nothing",
+            selling=self._selling_of(endpoint.slug),
         )
 
     def refund_promise(self) -> RefundPromise:

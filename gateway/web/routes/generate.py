@@ -194,7 +194,8 @@ def make_challenge(
     gateway.wallet.check_known()
     if reason is None:
         # As known at the last look: an unpaid request causes no call to the chain.
-        reason = gateway.unsold_because(quote.endpoint.slug)
+        if quote.selling != "everything":
+            reason = gateway.unsold_because(quote.endpoint.slug)
         if quote.selling == "transfers":
             reason = f"{reason} {_explain_transfer(gateway, quote)}"
     return gateway.payments.methods.challenge(quote, reason, version, refused)

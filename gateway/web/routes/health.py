@@ -1,12 +1,13 @@
 """Health: whether the process works, and what it cannot sell now."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import attrs
 from quart import Blueprint, Response
 
+from gateway.contracts import Selling
 from gateway.errors import DiskFull, GatewayError
 from gateway.plugins.upstream import Upstream
 from gateway.version import VERSION
@@ -67,7 +68,15 @@ def describe(
     """
     status = status_of(found)
     is_ready = status == HTTPStatus.OK
-    return {"ready": is_ready, "selling": gateway.selling, "checks": rows}, status
+    selling = find_selling(gateway, [check.stops for check in found if not check.ok])
+    return {"ready": is_ready, "selling": selling, "checks": rows}, status
+
+
+def find_selling(gateway: Services, stopped: Collection[str]) -> Selling:
+    """Return what can be bought now; `stopped` is what failed checks have just found to stop."""
+    if gateway.selling == "nothing" or _EVERYTHING in stopped or _PAID_ROUTES in stopped:
+        return "nothing"
+    return "transfers" if "x402" in stopped else gateway.selling
 
 
 async def checks(gateway: Services) -> list[Check]:
@@ -98,11 +107,9 @@ async def _ask_others(gateway: Services) -> list[Check]:
         stops=_EVERYTHING,
         summary="The database does not take writes.",
     )
-    gateway.readiness.is_database_well = database.ok
-    obstacles = gateway.settlements.obstacles
     rpc = await _check_call(
         "rpc",
-        obstacles.ask_chain(gateway.chain.head()),
+        gateway.chain.head(),
         stops=_PAID_ROUTES,
         summary="No RPC endpoint gives a usable answer.",
     )
@@ -112,7 +119,7 @@ async def _ask_others(gateway: Services) -> list[Check]:
         stops="x402",
         summary="x402 payments cannot be settled now.",
     )
-    if obstacles.selling == "nothing":
+    if gateway.settlements.obstacles.selling == "nothing":
         settlement = attrs.evolve(settlement, stops=_PAID_ROUTES)
     return [database, rpc, settlement, *await _check_limits(gateway)]
 

@@ -1,11 +1,15 @@
 """What is sold now: every place that says it says the same, and nobody signs in vain."""
 
+import contextlib
+
 import attrs
 import pytest
 from x402 import x402ClientSync
 from x402.http import x402HTTPClientSync
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
+from gateway import ChainUnavailable
+from gateway.errors import StoreUnavailable
 from tests.conftest import WALLET, buy, decoded, running
 from tests.gateway.admin.test_api import API, token_of
 from tests.gateway.admin.test_api_of_endpoints import PATH, post
@@ -34,7 +38,8 @@ async def get(gateway, path) -> dict:
 async def said(gateway) -> tuple[str, int, str]:
     """Return what /api/ready says, its status, and what the overview says.
 
-    The manifest, the shop and the 402 must say the same.
+    The manifest, the shop and the 402 must say the same. While the gateway stops, a price is given:
+    the purchase with it is told to come again.
     """
     answer = await gateway.client.get("/api/ready")
     selling = (await answer.get_json())["selling"]
@@ -44,7 +49,10 @@ async def said(gateway) -> tuple[str, int, str]:
     unpaid = await buy(gateway, None)
     offers = decoded(unpaid.headers["PAYMENT-REQUIRED"])["accepts"]
     assert unpaid.status_code == 402
-    assert bool(offers) == bool((await unpaid.get_json())["accepts"]) == (selling == "everything")
+    is_offered = selling == "everything" or gateway.services.readiness.is_draining
+    told = await unpaid.get_json()
+    assert bool(offers) == bool(told["accepts"]) == is_offered
+    assert told["error"].startswith("Payment required") == is_offered
     told = await gateway.client.get(f"{API}/overview?range=24h", headers=gateway.headers)
     overview = (await told.get_json())["selling"]
     return selling, answer.status_code, overview
@@ -75,6 +83,12 @@ def fill_disk(gateway, proxy, clock):
     gateway.services.readiness.settings = gateway.services.settings = greedy
 
 
+async def look_again(gateway):
+    """Look for obstacles, as the gateway does every minute."""
+    with contextlib.suppress(ChainUnavailable):
+        await look(gateway)
+
+
 SCENES = {
     set_clock_wrong: ("transfers", 200, "some"),
     silence_chain: ("nothing", 200, "no"),
@@ -89,16 +103,16 @@ SCENES = {
 async def test_every_place_says_the_same(open_gateway, proxy, clock, change):
     assert await said(open_gateway) == ("everything", 200, "yes")
     change(open_gateway, proxy, clock)
-    if change in (pause_token, blacklist_wallet, set_clock_wrong):
-        await look(open_gateway)
-    # The question of /api/ready looks at the chain, and everything else knows it then.
+    await look_again(open_gateway)
     assert await said(open_gateway) == SCENES[change]
 
 
 async def test_a_chain_that_answers_again_is_sold_for_again(open_gateway, proxy, payer):
     silence_chain(open_gateway, proxy, None)
+    await look_again(open_gateway)
     assert (await said(open_gateway))[0] == "nothing"
     proxy.heal()
+    await look_again(open_gateway)
     assert await said(open_gateway) == ("everything", 200, "yes")
     assert (await buy(open_gateway, payer.header())).status_code == 200
 
@@ -107,8 +121,35 @@ async def test_a_task_is_polled_while_the_chain_is_silent(open_gateway, proxy, p
     task_id = (await (await buy(open_gateway, payer.header())).get_json())["taskId"]
     await open_gateway.wait(task_id)
     silence_chain(open_gateway, proxy, None)
+    await look_again(open_gateway)
     assert (await said(open_gateway))[:2] == ("nothing", 200)
     assert (await get(open_gateway, f"/api/task/{task_id}"))["status"] == "completed"
+
+
+async def test_what_a_question_finds_is_told_in_its_answer_and_stops_nothing_else(
+    open_gateway, proxy, monkeypatch
+):
+    """Anybody may ask at a bad moment; a price is given until the gateway itself has looked."""
+    silence_chain(open_gateway, proxy, None)
+    assert (await get(open_gateway, "/api/ready"))["selling"] == "nothing"
+    proxy.heal()
+
+    async def refused():
+        raise StoreUnavailable
+
+    with monkeypatch.context() as patch:
+        patch.setattr(open_gateway.services.store, "check_writable", refused)
+        assert (await get(open_gateway, "/api/ready"))["selling"] == "nothing"
+    assert await said(open_gateway) == ("everything", 200, "yes")
+
+
+async def test_a_start_beside_a_silent_chain_offers_nothing(settings, provider, proxy):
+    silence_chain(None, proxy, None)
+    async with running(attrs.evolve(settings, rpc_urls=(proxy.url,)), provider) as gateway:
+        await gateway.services.warmed.wait()
+        unpaid = await (await buy(gateway, None)).get_json()
+    assert unpaid["accepts"] == []
+    assert "cannot read the chain" in unpaid["error"]
 
 
 async def test_a_paused_endpoint_is_not_offered_and_others_are(open_gateway):

@@ -122,7 +122,7 @@ def test_endpoints_of_one_vendor_that_is_off_sale_are_one_condition():
 def test_a_vendor_that_stumbles_becomes_urgent_after_a_while():
     off = {"problem": "Transient", "off_since": NOW - 30}
     assert only(**endpoint(**off)).level == "warn"
-    assert "comes back by itself" in only(**endpoint(**off)).action
+    assert "tried again by itself" in only(**endpoint(**off)).action
     assert only(**endpoint(**off | {"off_since": NOW - 3600})).level == "bad"
 
 

@@ -70,6 +70,23 @@ async def test_a_model_whose_jobs_fail_takes_only_itself_off_sale(tmp_path, cloc
         assert (await shop.ended(await shop.accept())).status == "completed"
 
 
+async def test_a_model_on_trial_is_asked_one_task_at_a_time(tmp_path, clock):
+    clock.frozen_at = clock()
+    gate = Gate(result=TEXT)
+    api = PlainApi(gate, PICTURE, *[gate] * 3, max_concurrency=4)
+    async with opened(tmp_path, api, clock, workers=4) as shop:
+        paper = shop.catalog["paper"]
+        paper.circuit.trip("JobFailed")
+        paper.circuit.try_again()
+        tasks = await shop.sold(4)
+        await passed(gate.entered)
+        # Another model is not held up.
+        assert (await shop.ended(await shop.accept())).status == "completed"
+        assert (gate.most, len(api.submits)) == (1, 2)
+        gate.open.set()
+        assert {(await shop.ended(one)).status for one in tasks} == {"completed"}
+
+
 async def test_a_job_that_its_vendor_loses_is_not_made_a_fourth_time(tmp_path, clock):
     """It may be the job that kills the vendor's server each time."""
     api = PlainApi(*[HandleLost("The server has no such job.")] * 4, idempotent_submit=True)
