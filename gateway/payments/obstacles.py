@@ -27,7 +27,10 @@ _DIRECT_WORKS = (
     "The gateway cannot settle x402 payments now; nothing was charged. "
     "A direct USDC transfer works."
 )
-_IS_SILENT = "The gateway cannot read the chain now, so it sells nothing. Try again later."
+_IS_SILENT = (
+    "The gateway cannot read the chain now, so it sells nothing. This request charged nothing; send "
+    "the same again later."
+)
 _IS_PAUSED = "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
 _CANNOT_RECEIVE = "The gateway's wallet cannot receive USDC now; nothing was charged."
 _log = structlog.get_logger()
