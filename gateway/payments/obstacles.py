@@ -28,8 +28,8 @@ _DIRECT_WORKS = (
     "A direct USDC transfer works."
 )
 _IS_SILENT = (
-    "The gateway cannot read the chain now, so it sells nothing. This request charged nothing; send "
-    "the same again later."
+    "The gateway cannot read the chain now, so it sells nothing. "
+    "This request charged nothing; send the same again later."
 )
 _IS_PAUSED = "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
 _CANNOT_RECEIVE = "The gateway's wallet cannot receive USDC now; nothing was charged."
