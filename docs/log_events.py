@@ -201,8 +201,9 @@ EVENTS: dict[str, str] = {
     ),
     "settlement.not_judged": "Why a settlement failed could not be found out yet.",
     "settlement.not_ready": (
-        "x402 sells nothing: `obstacle` is `settler` (mostly gas), `token`, `wallet` or "
-        "`clock`, and `problem` says what to do. Once for each change."
+        "Something keeps payments from being taken: `obstacle` is `chain` (it does not answer), "
+        "`settler` (mostly gas), `token`, `wallet` or `clock`, and `problem` says what to do. Once "
+        "for each change."
     ),
     "settlement.ready": "That obstacle is gone.",
     "settlement.reverted": (

@@ -25,38 +25,26 @@ class BackupStatus:
     is_servers: bool = False
 
     # The newest copy that was made, and the newest failure if it is newer than that.
-    last: BackupRecord | None
-    failed: BackupRecord | None
+    last: BackupRecord | None = None
+    failed: BackupRecord | None = None
 
     # The newest drill, failed or not, and the newest that succeeded.
-    drill: BackupRecord | None
-    good_drill: BackupRecord | None
+    drill: BackupRecord | None = None
+    good_drill: BackupRecord | None = None
 
     # What a restore of the newest copy would forget now; None without a copy.
-    forgotten: Forgotten | None
+    forgotten: Forgotten | None = None
 
     # Newest first.
-    records: tuple[BackupRecord, ...]
+    records: tuple[BackupRecord, ...] = ()
 
     # Seconds since the newest copy and the newest drill that succeeded; None: there was none.
-    age_s: float | None
-    drill_age_s: float | None
+    age_s: float | None = None
+    drill_age_s: float | None = None
 
 
 # PostgreSQL is copied by its server. Records in it are of the SQLite file before it.
-_NO_COPIES = BackupStatus(
-    is_on=False,
-    every_s=0.0,
-    is_servers=True,
-    last=None,
-    failed=None,
-    drill=None,
-    good_drill=None,
-    forgotten=None,
-    records=(),
-    age_s=None,
-    drill_age_s=None,
-)
+_NO_COPIES = BackupStatus(is_on=False, every_s=0.0, is_servers=True)
 
 
 async def status(desk: Desk) -> BackupStatus:

@@ -237,7 +237,8 @@ def _rpc(title: str, text: str, level: Level) -> Condition:
 
 
 def _backup(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    if facts.is_copied_by_server:
+    copies = facts.machine.backups
+    if copies is not None and copies.is_servers:
         return
     if facts.backup_at is None:
         title = "No backup yet"

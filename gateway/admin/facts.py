@@ -106,8 +106,6 @@ class Facts:
     # When the newest backup was made; None without one.
     backup_at: float | None
     has_backup_url: bool
-    # Whether the database's server is to make the copies.
-    is_copied_by_server: bool = False
     machine: MachineFacts = attrs.field(factory=MachineFacts)
 
     # Of the open payments those that only a payment method can close, by its name.
@@ -148,7 +146,6 @@ async def _read_facts(desk: Desk) -> Facts:
         keys=await _read_keys(desk, stored["gas"]),
         head=head,
         backup_at=stored["backup_at"],
-        is_copied_by_server=bool(desk.settings.database_url),
         has_backup_url=bool(getattr(desk.settings, "backup_url", "")),
         machine=machine,
         open_by_method=stored["open_by_method"],

@@ -24,8 +24,8 @@ def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="bad" if abs(ahead_s) > limits.clock_urgent_s else "warn",
         title=f"The clock is {age(abs(ahead_s))} {how} the newest block",
         text=(
-            "x402 payments are refused while it is wrong"
-            f"{', unless the RPC endpoint stands still' if ahead_s > 0 else ''}."
+            "x402 payments are refused while it is wrong."
+            f"{' The RPC endpoint may also stand still.' if ahead_s > 0 else ''}"
         ),
         action="Set the machine's clock by NTP.",
         page="system",

@@ -96,7 +96,11 @@ class AuthorizationVerifier(Protocol):
     header_names: Sequence[str]
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
-        """Return the 402 for a quote. With `version` 1, what x402 v1 clients need comes first."""
+        """Return the 402 for a quote. With `version` 1, what x402 v1 clients need comes first.
+
+        Unless `quote.selling` is "everything", the first verifier asks for no authorization, and
+        further ones are not asked.
+        """
         ...
 
     def read(self, header: str) -> Proof:

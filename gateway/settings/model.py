@@ -248,8 +248,7 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
     workers: int = setting(4, "Number of tasks that are generated at the same time.")
     bind: str = setting(
         "127.0.0.1:8080",
-        "Address and port to listen on. The default can be reached from this machine only. "
-        "`[::]:8080` takes IPv6 and IPv4, `0.0.0.0:8080` IPv4.",
+        "Address and port. Only this machine reaches the default; `[::]:8080` takes IPv4, too.",
         example="0.0.0.0:8080",
     )
     metrics_bind: str = setting(

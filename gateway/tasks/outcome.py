@@ -50,8 +50,8 @@ _UNUSABLE = "The result was made, but is not what the endpoint sells."
 _REFUSALS = (AccountProblem, ContentPolicy, InvalidInput, JobFailed, NotAccepted, RateLimited)
 # Errors after which nothing is submitted again, unless that bills nothing.
 _ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
-# The provider has answered, and what failed is a job of this model.
-_OF_ONE_JOB = (HandleLost, JobFailed, ResultUnusable)
+# Errors that no circuit counts, or counts by itself.
+_NO_FAILURES = (AccountProblem, ContentPolicy, InvalidInput, RateLimited, WriteFailed)
 # A job that kills its server is lost each time, and other buyers' jobs with it.
 _MOST_LOST = 3
 _log = structlog.get_logger()
@@ -67,8 +67,6 @@ class Outcome:
     provider: str | None = None
     # Why the attempt failed, for the operator.
     _reason: str | None = attrs.field(default=None, init=False)
-    # Whether the failure says nothing about the provider's other models.
-    _is_of_one_job: bool = attrs.field(default=False, init=False)
 
     async def record(
         self, raised: Exception, registered: Registered, job: AttemptJob | None
@@ -84,13 +82,17 @@ class Outcome:
         )
         self._reason = failure.summary
         error = error_that_counts(raised, upstream.traits, job)
-        self._is_of_one_job = error is raised and isinstance(error, _OF_ONE_JOB)
         if self._is_the_buyers(error, registered):
             error = InvalidInput(_NOT_THIS_CHOICE)
+        if not isinstance(error, _NO_FAILURES):
+            # An error that replaces another one was not the vendor's answer.
+            is_of_model = error is raised and _is_of_model(error)
+            circuit = registered.circuit if is_of_model else upstream.circuit
+            circuit.failed(failure.summary, self.lease.task_id)
         tell(signals.attempt_ended, provider=upstream.provider.name, result=_name_error(error))
         await self._act_on(error, failure, registered)
 
-    async def _act_on(self, error: Exception, failure: Failure, registered: Registered) -> None:  # noqa: C901, PLR0912 - one case an error
+    async def _act_on(self, error: Exception, failure: Failure, registered: Registered) -> None:  # noqa: C901 - one case an error
         """Fail or delay the task; the cases are the rows of docs/providers.md, in order."""
         upstream = registered.upstream
         is_idempotent = upstream.traits.idempotent_submit
@@ -108,31 +110,22 @@ class Outcome:
             case RateLimited():
                 await self._wait_as_asked(getattr(error, "retry_after_s", None), upstream)
             case HandleLost() if not is_idempotent:
-                self._count_failure(failure, registered)
                 await self.fail("uncertain_submit", "The provider has lost the job.")
             case JobTimedOut():
-                self._count_failure(failure, registered)
                 await self.fail("timed_out", "The provider took too long.")
             case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
-                self._count_failure(failure, registered)
                 await self.fail("provider_error", upstream.error_text(error))
             case WriteFailed():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
             case SubmitUncertain() if not is_idempotent:
-                self._count_failure(failure, registered)
                 await self.fail_uncertain()
             case ResultUnusable():
-                self._count_failure(failure, registered)
                 await self._retry("provider_error", upstream.error_text(error))
-            case HandleLost():
-                self._count_failure(failure, registered)
-                await self._retry("provider_error", _GAVE_UP, most=_MOST_LOST)
             case TimeoutError():
-                self._count_failure(failure, registered)
                 await self._retry("timed_out", "The provider took too long.")
             case _:
-                self._count_failure(failure, registered)
-                await self._retry("provider_error", _GAVE_UP)
+                most = _MOST_LOST if isinstance(error, HandleLost) else MAX_ATTEMPTS
+                await self._retry("provider_error", _GAVE_UP, most=most)
 
     def _is_the_buyers(self, error: Exception, registered: Registered) -> bool:
         """Whether a refusal may be one of what this buyer chose or sent beside the prompt.
@@ -208,10 +201,11 @@ class Outcome:
             tell(signals.task_ended, slug=self.lease.slug, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
-    def _count_failure(self, failure: Failure, registered: Registered) -> None:
-        """Count what says nothing about the provider's other models for the endpoint alone."""
-        circuit = registered.circuit if self._is_of_one_job else registered.upstream.circuit
-        circuit.failed(failure.summary, self.lease.task_id)
+
+def _is_of_model(error: Exception) -> bool:
+    """Whether the vendor has answered, and what failed is a job of this model alone."""
+    is_job = isinstance(error, (HandleLost, JobFailed, ResultUnusable))
+    return is_job and not isinstance(error, LinkDead)
 
 
 def _refused_sentence(error: AccountProblem) -> str:

@@ -37,7 +37,7 @@ class BoundedConnection(h11.Connection):
         if event is h11.NEED_DATA and self.their_state is h11.SEND_BODY:
             # The rest of a piece: a chunk's first line, or a trailer.
             _check(self.trailing_data[0])
-        elif isinstance(event, h11.Data):
+        elif isinstance(event, h11.Data) and event.chunk_start:
             self._short_chunks += len(event.data) < SHORT_CHUNK_BYTES
             if self._short_chunks > MAX_SHORT_CHUNKS:
                 raise h11.RemoteProtocolError("Too many short chunks.")

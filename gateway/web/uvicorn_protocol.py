@@ -57,8 +57,9 @@ class GuardedProtocol(HttpToolsProtocol):
     _is_between_requests = False
     # Of the requests in `pipeline`, together.
     _waiting_head_bytes = 0
-    # Of the body that is read.
+    # Of the body that is read; and whether the next part of it begins a chunk.
     _short_chunks = 0
+    _is_chunk_begun = False
     _unread_bytes = 0
     # From a request's head to its end.
     _is_body_missing = False
@@ -275,10 +276,15 @@ class GuardedProtocol(HttpToolsProtocol):
         # An answer before the request's end carries `Connection: close`.
         self._may_stay, self.cycle.keep_alive = self.cycle.keep_alive, False
 
+    def on_chunk_header(self) -> None:
+        """Note that a chunk begins."""
+        self._is_chunk_begun = True
+
     def on_body(self, body: bytes) -> None:
         """Hand on a part of a body."""
         self._unreported_bytes = 0
-        self._short_chunks += len(body) < SHORT_CHUNK_BYTES
+        self._short_chunks += self._is_chunk_begun and len(body) < SHORT_CHUNK_BYTES
+        self._is_chunk_begun = False
         if self._short_chunks > MAX_SHORT_CHUNKS:
             raise _RefusedError
         super().on_body(body)

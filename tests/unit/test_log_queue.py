@@ -2,12 +2,13 @@
 
 import json
 import os
+import sys
 import threading
 
 import pytest
 import structlog
 
-from gateway.log_queue import LogQueue
+from gateway.log_queue import LogQueue, queued_output
 
 LINE = "x" * 99 + "\n"
 
@@ -30,6 +31,17 @@ def test_lines_of_output_and_errors_keep_their_order(pipe):
     os.close(second)
     writer.close()
     assert reader.read().decode() == "".join(told)
+
+
+def test_a_program_may_print_bytes_as_well(pipe, monkeypatch):
+    reader, writer = pipe
+    with os.fdopen(os.dup(writer.fileno()), "w") as stream, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        with queued_output():
+            print("a text")  # noqa: T201 - as a plugin does
+            sys.stdout.buffer.write("bytes, é\n".encode())
+    writer.close()
+    assert reader.read().decode() == "a text\nbytes, é\n"
 
 
 def test_a_pipe_that_another_process_made_non_blocking_loses_nothing(pipe):

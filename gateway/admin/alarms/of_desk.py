@@ -1,6 +1,7 @@
 """The alarms of a desk: what holds by its facts, and the channels that its settings name."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from gateway.admin.alarms.channels import Notify, make_carriers
 from gateway.admin.alarms.digest import is_due, write_digest
@@ -40,10 +41,6 @@ def make_watch(
         found = await _find_conditions(desk, thresholds)
         return [one for one in found if one.is_told]
 
-    async def try_write() -> None:
-        await desk.store.check_writable()
-        await operators.write(note_write, desk.now())
-
     async def write_due_digest(last: float | None) -> Alarm | None:
         now = desk.now()
         if not is_due(at_s, last, now):
@@ -56,7 +53,7 @@ def make_watch(
     return AlarmWatch(
         operators=operators,
         find_conditions=find_told,
-        try_write=try_write,
+        try_write=partial(_try_write, desk),
         write_digest=write_due_digest,
         clean=clean,
         teller=Teller(operators=operators, carriers=carriers, now=desk.now),
@@ -66,6 +63,11 @@ def make_watch(
         gateway=settings.name,
         every_s=every_s,
     )
+
+
+async def _try_write(desk: Desk) -> None:
+    await desk.store.check_writable()
+    await desk.store.operators.write(note_write, desk.now())
 
 
 async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condition]:

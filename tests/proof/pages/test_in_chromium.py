@@ -28,6 +28,16 @@ challenge.accepts[0].amount = "10000";
 const headers = {"PAYMENT-REQUIRED": btoa(JSON.stringify(challenge))};
 return new Response("{}", {status: 402, headers});
 """
+# x402 cannot be settled now, as the 402 of such a gateway says.
+_NO_OFFER = """
+if (!path.startsWith("/api/x402/")) return send();
+const answer = await send();
+const challenge = JSON.parse(atob(answer.headers.get("PAYMENT-REQUIRED")));
+challenge.accepts = [];
+challenge.error = "A direct USDC transfer works. Send 0.02 USDC.";
+const headers = {"PAYMENT-REQUIRED": btoa(JSON.stringify(challenge))};
+return new Response("{}", {status: 402, headers});
+"""
 # The task itself is done, so no poll waits: without a pause they would soon be too many.
 _SETTLING = """
 if (!path.startsWith("/api/task/") || sessionStorage.settled) return send();
@@ -293,6 +303,13 @@ def test_after_a_refusal_the_price_is_asked_again(shop, browser):
     browser.click("#pay")
     finish(browser)
     assert shop.payments_of(shop.purse) == [*before, PRICE]
+
+
+def test_without_an_offer_the_page_says_why_and_how_to_pay(shop, browser):
+    browser.between(_NO_OFFER)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    assert "A direct USDC transfer works. Send 0.02 USDC." in browser.text("#flow [role=alert]")
 
 
 def test_paid_is_said_once_the_payment_is_settled(shop, browser):

@@ -23,18 +23,7 @@ from gateway.store.disk import DiskState
 from tests.unit.admin.test_conditions import FACTS, NOW, endpoint, key
 
 HOUR_S = 3_600.0
-COPIES = BackupStatus(
-    is_on=True,
-    every_s=HOUR_S,
-    last=None,
-    failed=None,
-    drill=None,
-    good_drill=None,
-    forgotten=None,
-    records=(),
-    age_s=60.0,
-    drill_age_s=60.0,
-)
+COPIES = BackupStatus(is_on=True, every_s=HOUR_S, age_s=60.0, drill_age_s=60.0)
 
 
 def find(limits: Thresholds | None = None, **machine) -> list[Condition]:

@@ -9,7 +9,9 @@ from gateway import (
     ContentPolicy,
     HandleLost,
     JobFailed,
+    LinkDead,
     ResultUnusable,
+    SubmitUncertain,
     Transient,
 )
 from gateway.errors import ExecutionError
@@ -68,6 +70,19 @@ async def test_a_model_whose_jobs_fail_takes_only_itself_off_sale(tmp_path, cloc
         await shop.idle()
         api.script = [PICTURE]
         assert (await shop.ended(await shop.accept())).status == "completed"
+
+
+@pytest.mark.parametrize(
+    "error", [LinkDead("404"), SubmitUncertain("no answer"), TimeoutError("slow")], ids=repr
+)
+async def test_what_concerns_all_models_takes_the_provider_off_sale(tmp_path, clock, error):
+    api = PlainApi(*[error] * 50)
+    async with opened(tmp_path, api, clock) as shop:
+        paper = shop.catalog["paper"]
+        await shop.sold(5)
+        await until(lambda: shop.circuit.is_open)
+        assert not paper.circuit.is_open
+        assert list(shop.catalog) == []
 
 
 async def test_a_model_on_trial_is_asked_one_task_at_a_time(tmp_path, clock):
