@@ -309,7 +309,7 @@ def test_without_an_offer_the_page_says_why_and_how_to_pay(shop, browser):
     browser.between(_NO_OFFER)
     browser.open(shop.base_url + PICTURE)
     ask(browser)
-    assert "A direct USDC transfer works. Send 0.02 USDC." in browser.text("#flow [role=alert]")
+    assert "A direct USDC transfer works. Send 0.02 USDC." in browser.find("[role=alert]").text
 
 
 def test_paid_is_said_once_the_payment_is_settled(shop, browser):
