@@ -1,4 +1,4 @@
-"""`python -m tests.proof.simulation --histories 100000`, or one history with its trace."""
+"""`python -m tests.proof.simulation --histories 40000`, or one history with its trace."""
 
 import argparse
 import sys
@@ -43,7 +43,7 @@ def _run_one(options: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proof.simulation", description=__doc__)
-    parser.add_argument("--histories", type=int, default=100_000)
+    parser.add_argument("--histories", type=int, default=40_000)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, help="play this one only")
