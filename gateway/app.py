@@ -36,14 +36,14 @@ from gateway.payments.refund_promises import RefundPromises
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.watchdog import owners_of, watch_loop
-from gateway.redaction import Redactor
 from gateway.settings import Settings, load_settings
 from gateway.store.data_folder import check_network
 from gateway.store.opening import open_store, refuse_other_database
 from gateway.tasks import TaskTiming, WorkerPool
 from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
-from gateway.tracing import Spans
+from gateway.telemetry.redaction import Redactor
+from gateway.telemetry.spans import Spans
 from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.background import run_background_work

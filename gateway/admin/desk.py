@@ -8,6 +8,7 @@ from gateway.admin.disk_pace import DiskPace
 from gateway.admin.last_seen import LastSeen
 from gateway.admin.rpc_watch import RpcWatch
 from gateway.admin.running import Running
+from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import Chain, Clock, Store
 from gateway.errors import SettingsError
 from gateway.payments import Refunds
@@ -15,7 +16,6 @@ from gateway.payments.unclaimed import UnclaimedSearch
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.live_changes import LiveChanges
 from gateway.settings import Settings
-from gateway.shared_answers import SharedAnswers
 from gateway.store.operators.kept_bars import KeptBars
 
 # What one page has computed is shown to every page of so many seconds.

@@ -6,9 +6,9 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import CallReverted, Clock
 from gateway.errors import GatewayError
-from gateway.shared_answers import SharedAnswers
 
 Value = TypeVar("Value")
 

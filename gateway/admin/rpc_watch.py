@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from gateway import signals
+from gateway.telemetry import signals
 
 # An endpoint that nobody has asked for so long says nothing about now.
 _STALE_S = 600.0

@@ -12,12 +12,12 @@ from gateway.backups import copying
 from gateway.backups.drill import drill, find_newest
 from gateway.backups.names import Copy
 from gateway.backups.place import Place, place_of
+from gateway.concurrency.threads import run_in_daemon
 from gateway.contracts import Clock, Store
 from gateway.contracts.backups import BackupRecord, Kind
 from gateway.errors import BackupFailed
 from gateway.settings import Settings
 from gateway.store.operators import backups
-from gateway.threads import run_in_daemon
 
 _KINDS: tuple[Kind, ...] = ("backup", "drill")
 _log = structlog.get_logger()

@@ -18,6 +18,7 @@ from gateway.chain.decode import (
 from gateway.chain.endpoints import Endpoint, RpcEndpoints
 from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.chain.retries import EndpointLags, RetryTiming
+from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import CallReverted
 from gateway.domain import Block, MinedTransfer, Receipt
 from gateway.domain.eip3009 import (
@@ -30,7 +31,6 @@ from gateway.domain.eip3009 import (
 )
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
-from gateway.shared_answers import SharedAnswer
 
 # 0.001 gwei: what Base's sequencer takes in quiet times.
 _MIN_PRIORITY_WEI = 1_000_000

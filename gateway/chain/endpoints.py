@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import attrs
 import structlog
 
-from gateway import signals
 from gateway.chain.failures import RangeRefused, read_failure
 from gateway.chain.log_ranges import LogRange, LogsTooNarrow
 from gateway.chain.retries import (
@@ -26,10 +25,11 @@ from gateway.chain.retries import (
     RetryTiming,
     retry_refused,
 )
+from gateway.concurrency.late_imports import import_ethereum
 from gateway.contracts import CallReverted
 from gateway.errors import ChainUnavailable
-from gateway.signals import tell
-from gateway.slim_imports import import_ethereum
+from gateway.telemetry import signals
+from gateway.telemetry.signals import tell
 
 Answer = TypeVar("Answer")
 Check = Callable[["Endpoint"], Awaitable[None]]

@@ -8,9 +8,9 @@ from typing import Any
 from btclib_secp256k1.keys import pubkey_from_prvkey
 from eth_hash.auto import keccak
 
+from gateway.concurrency.late_imports import import_ethereum
 from gateway.errors import SettingsError
 from gateway.settings import Settings, parse_keys, variable
-from gateway.slim_imports import import_ethereum
 
 # Of PBKDF2-HMAC-SHA-256. The default of the other method, scrypt, takes 256 MB of a small machine.
 _ROUNDS = 600_000

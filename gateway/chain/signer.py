@@ -14,6 +14,7 @@ import attrs
 from gateway.chain.keys import address_of
 from gateway.chain.multicall import MULTICALL3, batch_data, read_successes
 from gateway.chain.transactions import Transaction, read_transaction, sign_transaction
+from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import (
     CallReverted,
     PluginContext,
@@ -22,7 +23,6 @@ from gateway.contracts import (
     UnsignedTransaction,
 )
 from gateway.domain import Payment
-from gateway.shared_answers import SharedAnswer
 
 # The gateway sells only while the key can pay for this many calls more.
 _RESERVE_CALLS = 5

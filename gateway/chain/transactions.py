@@ -5,7 +5,7 @@ from typing import TypedDict
 from btclib_secp256k1 import recovery
 from eth_hash.auto import keccak
 
-from gateway.slim_imports import import_ethereum
+from gateway.concurrency.late_imports import import_ethereum
 
 # The type of an EIP-1559 transaction (EIP-2718).
 _TYPE = b"\x02"

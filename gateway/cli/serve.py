@@ -5,8 +5,8 @@ import gc
 import click
 
 from gateway.cli.terminal import one_sentence
-from gateway.log_queue import queued_output
-from gateway.slim_imports import hidden
+from gateway.concurrency.late_imports import hidden
+from gateway.telemetry.log_queue import queued_output
 
 
 @click.command()

@@ -8,8 +8,8 @@ import functools
 
 import attrs
 
+from gateway.concurrency.late_imports import hidden
 from gateway.domain import Authorization, Receipt, Transfer
-from gateway.slim_imports import hidden
 
 # Without cffi, pycryptodome falls back on ctypes, which is as fast and saves 12 ms and 1 MB. The
 # first call of keccak loads pycryptodome, so it must stand inside the block.

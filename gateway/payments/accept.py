@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import attrs
 import structlog
 
-from gateway import signals
+from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote, Store
 from gateway.contracts.payers import PayerBusy
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.errors import GatewayError
-from gateway.log_context import bind_task, current_request
 from gateway.payments.cutoff import cutoff_block
-from gateway.shared_answers import SharedAnswer
-from gateway.signals import tell
+from gateway.telemetry import signals
+from gateway.telemetry.log_context import bind_task, current_request
+from gateway.telemetry.signals import tell
 
 Value = TypeVar("Value")
 _HEADER = re.compile(r"[A-Za-z0-9-]+")

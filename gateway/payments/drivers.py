@@ -8,7 +8,7 @@ import structlog
 
 from gateway.domain import Payment
 from gateway.errors import ChainUnavailable
-from gateway.log_context import bind_task
+from gateway.telemetry.log_context import bind_task
 
 _log = structlog.get_logger()
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 import attrs
 import structlog
 
-from gateway import signals
+from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import Clock, Store
 from gateway.contracts.payment_methods import MethodPayment, PaymentMethod, Refused, Taken
 from gateway.domain import Payment
 from gateway.payments.drivers import Drivers
-from gateway.payments.periodic import Periodic, always
-from gateway.signals import tell
+from gateway.telemetry import signals
+from gateway.telemetry.signals import tell
 
 _log = structlog.get_logger()
 

@@ -8,11 +8,11 @@ sentence says what is wrong and what to do; the buyer's sentence holds nothing o
 import attrs
 import structlog
 
+from gateway.concurrency.periodic import Periodic
 from gateway.contracts import CallReverted, Chain, Clock, Selling, Settler
 from gateway.domain import Block
 from gateway.domain.eip3009 import IS_BLACKLISTED, PAUSED, word
 from gateway.errors import ChainUnavailable, ExecutionError
-from gateway.payments.periodic import Periodic
 
 # Seconds that the clock may be off before a warning. Blocks of Base are two seconds apart.
 WARNED_S = 15

@@ -5,11 +5,11 @@ A price is promised back automatically only while both cover it beside all that 
 
 import structlog
 
+from gateway.concurrency.periodic import Periodic
 from gateway.contracts import PluginContext, Store
 from gateway.domain import PaymentState, usdc
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.domain.refund_promise import RefundPromise
-from gateway.payments.periodic import Periodic
 from gateway.payments.refunds import Refunds
 
 _EVERY_S = 30.0

@@ -14,6 +14,7 @@ from eth_hash.auto import keccak
 from gateway.chain.signatures import sign_authorization
 from gateway.chain.signer import Call, Signer
 from gateway.chain.smart_wallets import KEY_GAS, key_call
+from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import (
     CallReverted,
     Chain,
@@ -28,7 +29,6 @@ from gateway.domain.eip3009 import BALANCE_OF, Network, word
 from gateway.errors import ChainUnavailable, RefundRefused
 from gateway.payments.authorizations import find_event, is_spent
 from gateway.payments.cutoff import last_block_before
-from gateway.payments.periodic import Periodic, always
 
 # An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is
 # unspent, so the refund may be in a block that is this much older than the head.

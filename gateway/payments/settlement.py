@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 import attrs
 import structlog
 
-from gateway import signals
+from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import GasOfKey, Quote, Settler, Store
 from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.drivers import Drivers
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
-from gateway.payments.periodic import Periodic, always
 from gateway.payments.reconcile import Reconciler
-from gateway.signals import tell
+from gateway.telemetry import signals
+from gateway.telemetry.signals import tell
 
 _log = structlog.get_logger()
 

@@ -12,6 +12,7 @@ import attrs
 from gateway.chain.authorization_checks import SPENT
 from gateway.chain.signatures import is_signed_by
 from gateway.chain.smart_wallets import is_signed_by_key, unwrap_authorization
+from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
 from gateway.contracts.payers import PayerBusy, ReserveLimits
 from gateway.domain import Authorization, Block, Flow, GenerationRequest, PaymentState, Task
@@ -28,7 +29,6 @@ from gateway.payments.idempotency import (
 from gateway.payments.methods import PaymentMethods
 from gateway.payments.settlement import Settlements
 from gateway.payments.spent_nonces import EventSearch, find_payment
-from gateway.shared_answers import SharedAnswer
 
 # An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is
 # unspent, so the transfer may be in a block that is this much older than the head.

@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 import structlog
 
 from gateway.errors import SubmitUncertain
-from gateway.redaction import Redactor
+from gateway.telemetry.redaction import Redactor
 
 Asked = ParamSpec("Asked")
 Value = TypeVar("Value")

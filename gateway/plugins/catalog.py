@@ -14,8 +14,8 @@ from gateway.errors import AccountProblem, NotFound, SettingsError
 from gateway.plugins.circuit_breaker import CircuitBreaker
 from gateway.plugins.pricing import apply_override, check_losses, scale_prices, set_cost
 from gateway.plugins.upstream import CLOSE_S, Upstream
-from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
+from gateway.telemetry.redaction import Redactor
 
 _Kept = TypeVar("_Kept")
 # The rest of a model that its vendor does not serve: after that, one buyer's task tries it.

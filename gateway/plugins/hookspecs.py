@@ -19,7 +19,7 @@ from gateway.contracts import (
 from gateway.contracts.payment_methods import PaymentMethod
 from gateway.domain import Endpoint
 from gateway.settings import Settings
-from gateway.tracing import OpenSpan
+from gateway.telemetry.spans import OpenSpan
 
 PROJECT = "gateway"
 hookspec = pluggy.HookspecMarker(PROJECT)

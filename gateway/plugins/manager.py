@@ -44,9 +44,9 @@ from gateway.plugins.registration import (
     transfer_offer,
 )
 from gateway.plugins.unknown_settings import refuse_unknown_settings, warn_of_unknown_settings
-from gateway.redaction import Redactor, secrets_of
 from gateway.settings import Settings, names_of, variable
-from gateway.tracing import Spans
+from gateway.telemetry.redaction import Redactor, secrets_of
+from gateway.telemetry.spans import Spans
 
 GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"

@@ -13,8 +13,8 @@ from gateway.domain import Endpoint, GenerationRequest, Traits
 from gateway.plugins.calls import call_plain, call_plugin, error_text
 from gateway.plugins.circuit_breaker import CircuitBreaker
 from gateway.plugins.pace import Pace
-from gateway.redaction import Redactor
-from gateway.tracing import About, Spans
+from gateway.telemetry.redaction import Redactor
+from gateway.telemetry.spans import About, Spans
 
 Asked = ParamSpec("Asked")
 Value = TypeVar("Value")

@@ -19,9 +19,9 @@ from types import FrameType
 import attrs
 import structlog
 
-from gateway import signals
 from gateway.plugins.catalog import Catalog
-from gateway.signals import tell
+from gateway.telemetry import signals
+from gateway.telemetry.signals import tell
 
 GATEWAY = "the gateway"
 UNKNOWN = "unknown"

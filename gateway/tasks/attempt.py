@@ -6,7 +6,6 @@ import contextlib
 import attrs
 import structlog
 
-from gateway import signals
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Endpoint, Handle, Result
 from gateway.errors import (
@@ -18,16 +17,17 @@ from gateway.errors import (
     NotFound,
     ResultUnusable,
 )
-from gateway.log_context import bind_task
 from gateway.plugins.catalog import Registered
-from gateway.redaction import hide_prompt
-from gateway.signals import tell
 from gateway.tasks.delivery import Delivery, check_shape, has_links
 from gateway.tasks.job import AttemptJob, LeaseLost
 from gateway.tasks.outcome import Outcome
 from gateway.tasks.polling import JobPoller
 from gateway.tasks.resources import Resources, WriteFailed
-from gateway.tracing import About
+from gateway.telemetry import signals
+from gateway.telemetry.log_context import bind_task
+from gateway.telemetry.redaction import hide_prompt
+from gateway.telemetry.signals import tell
+from gateway.telemetry.spans import About
 from gateway.vendors.refusals import begin_notes
 from gateway.vendors.sent import recorded
 

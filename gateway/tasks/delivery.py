@@ -7,7 +7,6 @@ import attrs
 import msgspec
 import structlog
 
-from gateway import signals
 from gateway.contracts import Cost, Lease, OutputStoreUnavailable
 from gateway.contracts.task_queue import CostSource
 from gateway.domain import (
@@ -21,8 +20,9 @@ from gateway.domain import (
 from gateway.errors import LinkDead, ResultUnusable
 from gateway.plugins.catalog import Registered
 from gateway.sandbox import SandboxLost
-from gateway.signals import tell
 from gateway.tasks.resources import Resources
+from gateway.telemetry import signals
+from gateway.telemetry.signals import tell
 
 MAX_OUTPUTS = 16
 # Of all outputs of a task.

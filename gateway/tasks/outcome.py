@@ -5,7 +5,6 @@ import random
 import attrs
 import structlog
 
-from gateway import signals
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Traits
 from gateway.errors import (
@@ -23,11 +22,12 @@ from gateway.errors import (
 )
 from gateway.plugins.catalog import Registered
 from gateway.plugins.upstream import Upstream
-from gateway.signals import tell
 from gateway.tasks.failure import Failure, describe_failure
 from gateway.tasks.job import AttemptJob, clamp
 from gateway.tasks.polling import JobTimedOut
 from gateway.tasks.resources import Resources, WriteFailed
+from gateway.telemetry import signals
+from gateway.telemetry.signals import tell
 
 # A status, a code and 200 characters of the vendor's words fit.
 _MAX_REASON_CHARS = 300

@@ -17,7 +17,7 @@ from gateway.tasks.attempt import Attempt
 from gateway.tasks.resources import Resources, make_downloader
 from gateway.tasks.slots import Slots
 from gateway.tasks.timing import TaskTiming
-from gateway.tracing import Spans
+from gateway.telemetry.spans import Spans
 
 _log = structlog.get_logger()
 

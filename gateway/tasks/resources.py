@@ -12,7 +12,7 @@ from gateway.plugins.catalog import Catalog
 from gateway.sandbox.pictures import Pictures
 from gateway.tasks.slots import Slots
 from gateway.tasks.timing import TaskTiming
-from gateway.tracing import Spans
+from gateway.telemetry.spans import Spans
 from gateway.vendors import Outbound
 
 Value = TypeVar("Value")

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from gateway.concurrency.threads import run_in_daemon
 from gateway.errors import Transient
-from gateway.threads import run_in_daemon
 
 # More than the connections to links that are open at a time.
 _MOST_LOOK_UPS = 64

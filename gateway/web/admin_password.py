@@ -4,10 +4,10 @@ import asyncio
 import importlib
 import secrets
 
+from gateway.concurrency.threads import Threads
 from gateway.contracts import Store
 from gateway.errors import TooManyRequests
 from gateway.settings import Settings
-from gateway.threads import Threads
 
 _META = "admin_password_hash"
 # So many passwords may wait to be compared. A comparison takes about 0.1 s, on a small machine

@@ -9,9 +9,9 @@ from quart.json.provider import DefaultJSONProvider
 from quart.sessions import SessionInterface, SessionMixin
 from werkzeug.exceptions import BadHost, BadRequest
 
+from gateway.concurrency.late_imports import import_in_turn
 from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
-from gateway.slim_imports import import_in_turn
 from gateway.web import error_answers, headers
 from gateway.web.assets import Assets
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody

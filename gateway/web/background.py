@@ -8,12 +8,12 @@ from typing import Any
 
 import structlog
 
+from gateway.concurrency.late_imports import import_in_turn
+from gateway.concurrency.periodic import Periodic
 from gateway.errors import ChainUnavailable
 from gateway.outputs import retention
 from gateway.payments.gas_records import GasRecords
-from gateway.payments.periodic import Periodic
 from gateway.plugins.health import probe_forever
-from gateway.slim_imports import import_in_turn
 from gateway.version import VERSION
 from gateway.web.services import Services
 

@@ -10,11 +10,11 @@ import attrs
 import structlog
 from quart import Quart, Request, Response, g, request
 
-from gateway import signals
-from gateway.redaction import hide_prompt
-from gateway.signals import tell
+from gateway.telemetry import signals
+from gateway.telemetry.redaction import hide_prompt
+from gateway.telemetry.request_lines import log_request
+from gateway.telemetry.signals import tell
 from gateway.web.answers import LAST
-from gateway.web.request_lines import log_request
 from gateway.web.services import Services, services
 
 # Paths that a page of any origin may ask.

@@ -14,8 +14,8 @@ from typing import Any, TextIO
 import structlog
 
 from gateway.plugins.manager import BUNDLED
-from gateway.redaction import REDACTED, Redactor
-from gateway.web.request_lines import RequestLines
+from gateway.telemetry.redaction import REDACTED, Redactor
+from gateway.telemetry.request_lines import RequestLines
 
 # Longer values are cut off. The thread that writes the line searches each character for prompts.
 _MAX_CHARS = 20_000
@@ -24,7 +24,7 @@ _EVENT = re.compile(r"request|started|draining|stopped|(x402|[a-z]+)\.[a-z_]+")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 # What the processors write into every event.
 _OURS = frozenset(("level", "timestamp"))
-# Names that processors and `gateway.log_context` give, in lines of plugins, too.
+# Names that processors and `gateway.telemetry.log_context` give, in lines of plugins, too.
 _COMMON_NAMES = _OURS | frozenset(
     ("event", "exception", "task", "slug", "provider", "payment", "request")
 )

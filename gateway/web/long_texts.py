@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator
 import attrs
 import msgspec
 
+from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import Store
 from gateway.domain import LongText, Task
-from gateway.shared_answers import SharedAnswers
 
 # Parts of texts that are kept for the next client: some 66 KB each, and 393 KB at most.
 _MOST_PARTS = 32

@@ -19,7 +19,7 @@ from quart import Quart
 from gateway.admin.metrics.families import Families
 from gateway.admin.metrics.instruments import Instruments
 from gateway.admin.metrics.numbers import Numbers, Reader
-from gateway.shared_answers import SharedAnswer
+from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.web.hypercorn_server import hypercorn_config
 from gateway.web.services import EXTENSION, Services
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import attrs
 
-from gateway.eager_start import EagerStart
+from gateway.concurrency.eager_start import EagerStart
 from gateway.payments.methods import HeaderReader
 from gateway.plugins.catalog import Registered
 from gateway.web.answers import Answer

@@ -18,12 +18,12 @@ import uvloop
 from quart import Quart
 
 from gateway.errors import SettingsError
-from gateway.redaction import Redactor, secrets_of
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_alarms, check_database, check_limits, check_server
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.opening import refuse_left_behind
 from gateway.store.sqlite.backup import forget_restored_by
+from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web import hypercorn_server
 from gateway.web.background import drain
 from gateway.web.connection_limits import BACKLOG

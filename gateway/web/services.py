@@ -8,6 +8,8 @@ import attrs
 from quart import current_app
 
 from gateway.chain.wallet_check import WalletCheck
+from gateway.concurrency.shared_answers import SharedAnswer
+from gateway.concurrency.threads import Threads
 from gateway.contracts import Chain, Clock, OutputStore, Quote, Selling, Store
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.domain.description import price_range
@@ -17,16 +19,14 @@ from gateway.payments.refund_promises import RefundPromises
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.live_changes import LiveChanges
 from gateway.plugins.watchdog import Watchdog
-from gateway.redaction import Redactor
 from gateway.sandbox.fair_share import FairShare, Shares
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.sent_pictures import SentPictures
 from gateway.settings import Settings
-from gateway.shared_answers import SharedAnswer
 from gateway.tasks import WorkerPool
 from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
-from gateway.threads import Threads
+from gateway.telemetry.redaction import Redactor
 from gateway.web.admin_password import AdminPassword
 from gateway.web.checked_files import CheckedFiles
 from gateway.web.leadership import Leadership

@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from gateway.tracing import About, Spans
+from gateway.telemetry.spans import About, Spans
 from gateway.web.answers import WHOLE_ANSWER
 
 _Message = MutableMapping[str, Any]

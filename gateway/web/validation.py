@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 import attrs
 import structlog
 
+from gateway.concurrency.eager_start import EagerStart
 from gateway.domain import Attachment, Endpoint, GenerationRequest
 from gateway.domain.extraction import read_schema
-from gateway.eager_start import EagerStart
 from gateway.errors import (
     ExecutionError,
     GatewayError,
@@ -18,8 +18,8 @@ from gateway.errors import (
     ValidationError,
 )
 from gateway.plugins.catalog import Registered
-from gateway.redaction import hide_prompt
 from gateway.settings import Settings
+from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.body_memory import SMALL_BODY_BYTES
 from gateway.web.services import Services

@@ -16,7 +16,7 @@ import structlog
 from gateway.contracts import Clock, Store
 from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
-from gateway.log_context import bind_task
+from gateway.telemetry.log_context import bind_task
 from gateway.webhooks.pace import Pace
 from gateway.webhooks.sender import NotTaken, Sender
 from gateway.webhooks.signing import CallbackSecrets, sign

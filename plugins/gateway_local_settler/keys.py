@@ -10,8 +10,8 @@ import structlog
 from gateway import ChainUnavailable, Payment
 from gateway.chain.signer import Call, GasMoney, Signer
 from gateway.chain.smart_wallets import KEY_GAS
+from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import GasOfKey
-from gateway.shared_answers import SharedAnswer
 
 # A look costs a read and a call for each key, which every purchase would pay for.
 _WAITING_KEPT_S = 0.25

@@ -14,8 +14,8 @@ from typing import Any
 
 import attrs
 
+from gateway.concurrency.threads import run_in_daemon
 from gateway.errors import Transient
-from gateway.threads import run_in_daemon
 from gateway.vendors.links import is_public
 from gateway.vendors.transport import SendTrace, Transport, open_transport
 

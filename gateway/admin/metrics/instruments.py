@@ -9,7 +9,7 @@ from typing import Any
 from blinker import Signal
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from gateway import signals
+from gateway.telemetry import signals
 
 _TASK_S = (0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _HTTP_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30)

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 
 import structlog
 
-from gateway import signals
 from gateway.errors import DiskFull
-from gateway.signals import tell
 from gateway.store.disk import means_full
 from gateway.store.meta import write_something
 from gateway.store.sqlite.connection import ThreadConnection, answer_caller
+from gateway.telemetry import signals
+from gateway.telemetry.signals import tell
 
 Value = TypeVar("Value")
 Write = Callable[[sqlite3.Connection], Value]

@@ -18,7 +18,7 @@ from gateway.domain import MAX_FILE_BYTES, Endpoint
 from gateway.errors import ExecutionError, PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.plugins.catalog import Registered
-from gateway.redaction import hide_prompt
+from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.mcp.door import Incoming
 from gateway.web.mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta

@@ -80,7 +80,7 @@ async def test_nothing_is_asked_after_closing(reader):
 _IMPORTS = {
     "web3": "from gateway.chain.endpoints import _import_web3; _import_web3()",
     "a keystore": "from gateway.chain.keys import encrypt_key; encrypt_key(b'k' * 32, 'long')",
-    "eth_account": "from gateway.slim_imports import import_ethereum as i; i('eth_account')",
+    "eth_account": "from gateway.concurrency.late_imports import *; import_ethereum('eth_account')",
 }
 
 

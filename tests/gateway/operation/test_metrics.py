@@ -10,7 +10,8 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway import Transient, signals
+from gateway import Transient
+from gateway.telemetry import signals
 from gateway.web.metrics_server import serving_metrics
 from gateway.web.server import listen
 from tests.cases import each

@@ -6,7 +6,7 @@ import sys
 
 PROGRAM = """
 import structlog
-from gateway.redaction import Redactor, hide_prompt
+from gateway.telemetry.redaction import Redactor, hide_prompt
 from gateway.web.logs import configure_logs, redacted_output
 
 redactor = Redactor(["MARKER-of-a-key"])
@@ -20,8 +20,8 @@ with redacted_output(redactor):
 NAMES = """
 import logging
 import structlog
-from gateway.redaction import Redactor, hide_prompt
-from gateway.tracing import Spans
+from gateway.telemetry.redaction import Redactor, hide_prompt
+from gateway.telemetry.spans import Spans
 from gateway.web.logs import configure_logs, redacted_output
 
 def fails(name, about):

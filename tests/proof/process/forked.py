@@ -19,7 +19,7 @@ import attrs
 # Imports what `gateway serve` imports until it has sold once, then forks a process for each line.
 _PARENT = """
 import gc, importlib, json, os, runpy, signal, sys
-from gateway.slim_imports import hidden
+from gateway.concurrency.late_imports import hidden
 with hidden("rich", "pydantic"):
     import gateway.app, gateway.cli.serve, gateway.settings, gateway.web.server
 from gateway.plugins.manager import BUNDLED

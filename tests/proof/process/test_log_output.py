@@ -15,7 +15,9 @@ from tests.proof.process.gateway_process import PATIENCE_S, free_port, until
 # Linux takes no smaller pipe: about 20 lines.
 PIPE_BYTES = 4_096
 # A queue of some 40 lines.
-SMALL_QUEUE = "import gateway.log_queue as queue; queue.LogQueue.__init__.__defaults__ = (8_000,)\n"
+SMALL_QUEUE = (
+    "import gateway.telemetry.log_queue as queue; queue.LogQueue.__init__.__defaults__ = (8_000,)\n"
+)
 REQUESTS = 200
 
 

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from gateway import AccountProblem, ContentPolicy, InvalidInput
-from gateway.redaction import Redactor, secrets_of
+from gateway.telemetry.redaction import Redactor, secrets_of
 from tests.conftest import PNG, Payer, buy, running
 from tests.proof.process.gateway_process import Gateway, until
 

@@ -13,7 +13,7 @@ from typing import Any
 from gateway import app as production
 from gateway.contracts import MethodPayment, PluginContext
 from gateway.errors import GatewayError, PaymentRequired
-from gateway.redaction import Redactor
+from gateway.telemetry.redaction import Redactor
 from gateway.web.background import run_background_work
 from gateway.web.services import Services
 from tests.proof.simulation import market

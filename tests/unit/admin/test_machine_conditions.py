@@ -5,7 +5,6 @@ import functools
 import attrs
 import pytest
 
-from gateway import signals
 from gateway.admin.backups import BackupStatus
 from gateway.admin.condition import Thresholds
 from gateway.admin.conditions import Condition, find_conditions
@@ -18,8 +17,9 @@ from gateway.contracts.nodes import NodeRecord
 from gateway.contracts.operators import ActionRecord, Actor
 from gateway.domain import Block
 from gateway.settings import Settings
-from gateway.signals import tell
 from gateway.store.disk import DiskState
+from gateway.telemetry import signals
+from gateway.telemetry.signals import tell
 from tests.unit.admin.test_conditions import FACTS, NOW, endpoint, key
 
 HOUR_S = 3_600.0

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from gateway.cli.buyer_key import check_source, read_key
-from gateway.slim_imports import import_ethereum
+from gateway.concurrency.late_imports import import_ethereum
 
 KEY = "0x" + "1" * 64
 SECRET = b"\x11" * 32

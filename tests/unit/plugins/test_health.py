@@ -9,8 +9,8 @@ import pytest
 from gateway import AccountProblem, Transient
 from gateway.plugins.catalog import Catalog
 from gateway.plugins.health import probe_forever, probe_now, problem_of
-from gateway.redaction import Redactor
 from gateway.settings import EndpointOverride
+from gateway.telemetry.redaction import Redactor
 from gateway.vendors.refusals import note_answer
 from tests.patience import PATIENCE_S, until
 from tests.unit.tasks.engine_shop import PAPER, PlainApi, said

@@ -4,9 +4,9 @@ import attrs
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.redaction import Redactor, secrets_of
 from gateway.settings import Settings, check_alarms, check_settings
 from gateway.settings.alarms import parse_time
+from gateway.telemetry.redaction import Redactor, secrets_of
 from tests.conftest import WALLET
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -3,9 +3,9 @@
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.redaction import secrets_of
 from gateway.settings import load_settings
 from gateway.settings.bucket import backup_bucket_of, backup_folder_of
+from gateway.telemetry.redaction import secrets_of
 
 WALLET = "0x" + "1" * 40
 KEYS = {"backup_s3_access_key_id": "id", "backup_s3_secret_access_key": "very hidden"}

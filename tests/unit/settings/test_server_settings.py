@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
+from gateway.concurrency.late_imports import hidden
 from gateway.errors import SettingsError
 from gateway.settings import Settings, check_server, load_settings
-from gateway.slim_imports import hidden
 
 WALLET = "0x" + "b2" * 20
 

@@ -14,8 +14,8 @@ from gateway import (
     RateLimited,
     SubmitUncertain,
     Transient,
-    signals,
 )
+from gateway.telemetry import signals
 from gateway.testing.store.facts import ENDPOINT
 from tests.patience import PATIENCE_S, until
 from tests.unit.tasks.engine_shop import PICTURE, Gate, PlainApi, opened, passed

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
-from gateway.redaction import Redactor, hide_prompt
+from gateway.telemetry.redaction import Redactor, hide_prompt
 from gateway.web.logs import configure_logs
 
 SECRET = "correct.horse_battery"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.eager_start import EagerStart
+from gateway.concurrency.eager_start import EagerStart
 
 
 async def test_work_that_never_waits_has_ended():

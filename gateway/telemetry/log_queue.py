@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from gateway import signals
+from gateway.telemetry import signals
 
 # The queue is full once so many characters wait: some thousand lines.
 _MOST_CHARS = 1_000_000

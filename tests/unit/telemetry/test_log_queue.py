@@ -8,7 +8,7 @@ import threading
 import pytest
 import structlog
 
-from gateway.log_queue import LogQueue, queued_output
+from gateway.telemetry.log_queue import LogQueue, queued_output
 
 LINE = "x" * 99 + "\n"
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.shared_answers import SharedAnswer, SharedAnswers
+from gateway.concurrency.shared_answers import SharedAnswer, SharedAnswers
 
 
 class Clock:

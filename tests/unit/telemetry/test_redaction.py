@@ -11,8 +11,9 @@ import attrs
 import pytest
 import structlog
 
-from gateway import Transient, redaction
-from gateway.redaction import Redactor, hide_prompt, secrets_of
+from gateway import Transient
+from gateway.telemetry import redaction
+from gateway.telemetry.redaction import Redactor, hide_prompt, secrets_of
 from gateway.web.logs import configure_logs, redacted_output, redacting
 
 KEY = 'sk-MARKER/"key"+0123456789'

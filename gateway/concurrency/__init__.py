@@ -1,0 +1,1 @@
+"""Tasks, threads and timers of the event loop."""

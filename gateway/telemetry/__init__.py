@@ -1,0 +1,1 @@
+"""Log lines, signals and spans, without secrets."""
