@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from gateway.concurrency.outliving import outlive
+
 Answer = TypeVar("Answer")
 
 
@@ -35,7 +37,7 @@ class SharedAnswer(Generic[Answer]):
         if self._question is None or self._question.done():
             self._question = asyncio.create_task(self._ask(ask), name="shared-answer")
             self._question.add_done_callback(self._end_question)
-        return await asyncio.shield(self._question)
+        return await outlive(self._question)
 
     async def _ask(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         answer = await ask()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import attrs
 import structlog
 
+from gateway.concurrency.outliving import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote, Store
 from gateway.contracts.payers import PayerBusy
@@ -158,7 +159,7 @@ class Acceptance:
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
         try:
-            return await asyncio.shield(task)
+            return await outlive(task)
         except asyncio.CancelledError:
             task.add_done_callback(_log_unseen)
             raise

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import attrs
 import structlog
 
+from gateway.concurrency.outliving import outlive
 from gateway.contracts import Clock, Lease, OutputStore, Store
 from gateway.plugins.catalog import Catalog
 from gateway.tasks.attempt import Attempt
@@ -185,7 +186,7 @@ class WorkerPool:
             name="worker-claim",
         )
         try:
-            return await asyncio.shield(claim)
+            return await outlive(claim)
         except asyncio.CancelledError:
             # If giving back fails, the leases run out.
             with contextlib.suppress(Exception):

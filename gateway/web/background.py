@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from gateway.concurrency.late_imports import import_in_turn
+from gateway.concurrency.outliving import outlive
 from gateway.concurrency.periodic import Periodic
 from gateway.errors import ChainUnavailable
 from gateway.outputs import retention
@@ -196,7 +197,7 @@ async def drain(services: Services) -> None:
         services.stop_selling()
         _log.info("draining", tasks=services.workers.running)
         services.draining = asyncio.create_task(_drain(services), name="drain")
-    await asyncio.shield(services.draining)
+    await outlive(services.draining)
 
 
 async def _drain(services: Services) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlparse
 
 from quart import Quart
 
+from gateway.concurrency.outliving import outlive
 from gateway.web.answers import Send, send_answer
 from gateway.web.body_memory import Receive
 from gateway.web.error_answers import answer_error
@@ -60,7 +61,7 @@ class OperatorApp:
         if self._making is None:
             self._making = asyncio.create_task(self._load(), name="operator-app")
         # The attempt goes on without a client that hangs up.
-        return await asyncio.shield(self._making)
+        return await outlive(self._making)
 
     async def _load(self) -> Quart:
         try:

@@ -19,6 +19,7 @@ from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from gateway.concurrency.outliving import outlive
 from gateway.contracts import Clock
 from gateway.errors import SettingsError
 from gateway.settings import Settings
@@ -154,7 +155,7 @@ class RedisWindows:
         self._asked_again_at = now + self._pause_s
         try:
             async with asyncio.timeout(self._patience_s):
-                answer = await asyncio.shield(self._begin(question))
+                answer = await outlive(self._begin(question))
         except Exception as error:  # noqa: BLE001 - whatever it is, no buyer is refused for it
             self._note_silence(error)
             return None

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
+from gateway.concurrency.outliving import outlive
 from gateway.contracts.operators import ActionRecord, EndpointChange, NewAction
 from gateway.store.operators import actions, overrides
 from gateway.store.rows import RunWrite
@@ -57,7 +58,7 @@ class SqlOperators:
             self._opening = asyncio.ensure_future(self._open_reader())
         opening = self._opening
         try:
-            return await asyncio.shield(opening)
+            return await outlive(opening)
         except Exception:
             # The next sum opens it anew.
             if self._opening is opening:

@@ -20,6 +20,7 @@ import psycopg
 import structlog
 from psycopg import errors
 
+from gateway.concurrency.outliving import outlive
 from gateway.errors import DiskFull, StoreUnavailable
 from gateway.store import method_payments, payments, tasks
 from gateway.store.meta import write_something
@@ -90,7 +91,7 @@ class Pool:
         Raises what the function raises, `StoreUnavailable` where the server does not answer, and
         `DiskFull`. The write of a cancelled caller runs to its end.
         """
-        value: Value = await asyncio.shield(self._start(self._write, function, arguments))
+        value: Value = await outlive(self._start(self._write, function, arguments))
         return value
 
     async def read(self, function: Callable[..., Value], *arguments: Any) -> Value:

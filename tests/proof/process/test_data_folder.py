@@ -100,14 +100,23 @@ def _interpreter() -> str | None:
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     for path in (sys.executable, f"/usr/bin/python{version}"):
         real = Path(path).resolve()
-        if real.exists() and all(_mode(parent) & 0o001 for parent in real.parents):
+        if real.exists() and _is_open_to_all(real):
             return str(real)
     return None
 
 
+def _is_open_to_all(path: Path) -> bool:
+    """Tell whether other users may enter every folder above a path."""
+    return all(_mode(parent) & 0o001 for parent in path.parents)
+
+
+# Root's own home is closed to others.
 as_root = pytest.mark.skipif(
-    os.geteuid() != 0 or _interpreter() is None,
-    reason="only root can become another user, who must be able to run this Python",
+    os.geteuid() != 0
+    or _interpreter() is None
+    or not _is_open_to_all(ROOT / "gateway")
+    or not _is_open_to_all(Path(sysconfig.get_paths()["purelib"]) / "gateway"),
+    reason="only root can become another user, who must be able to run this Python and its code",
 )
 
 
