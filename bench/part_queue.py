@@ -12,10 +12,10 @@ from rich.table import Table
 from samples import accept, log_to_nowhere
 
 from gateway import GenerationRequest, Job, Result, Traits
+from gateway.catalog.catalog import Catalog
 from gateway.contracts import OutputStore, Provider
 from gateway.domain import StoredOutput, StoredResult
 from gateway.outputs import DiskOutputs
-from gateway.plugins.catalog import Catalog
 from gateway.store import SqliteStore
 from gateway.tasks import WorkerPool
 

@@ -3,6 +3,8 @@
 import attrs
 
 from gateway import Endpoint, Outbound, SandboxLimits
+from gateway.catalog.health import TIMEOUT_S as HEALTH_S
+from gateway.catalog.upstream import CLOSE_S
 from gateway.domain import (
     MAX_ATTEMPTS,
     MAX_FILE_BYTES,
@@ -11,8 +13,6 @@ from gateway.domain import (
     MIN_PICTURE_SIDE,
 )
 from gateway.domain.offers import MAX_FILE_NAME_CHARS
-from gateway.plugins.health import TIMEOUT_S as HEALTH_S
-from gateway.plugins.upstream import CLOSE_S
 from gateway.sandbox.pictures import MAX_PICTURE_BYTES
 from gateway.sandbox.pictures_child import MAX_PIXELS
 from gateway.tasks.delivery import MAX_JSON_CHARS, MAX_OUTPUTS, MAX_RESULT_BYTES, MAX_TEXT_CHARS

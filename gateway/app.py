@@ -15,6 +15,8 @@ import attrs
 import structlog
 from quart import Quart
 
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.watchdog import owners_of, watch_loop
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import check_plain_keys, load_key
 from gateway.chain.wallet_check import WalletCheck
@@ -33,9 +35,7 @@ from gateway.payments import (
     Settlements,
 )
 from gateway.payments.refund_promises import RefundPromises
-from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
-from gateway.plugins.watchdog import owners_of, watch_loop
 from gateway.settings import Settings, load_settings
 from gateway.store.data_folder import check_network
 from gateway.store.opening import open_store, refuse_other_database
@@ -58,7 +58,7 @@ from gateway.webhooks import CallbackSecrets, Deliveries, Render, Sender
 
 if TYPE_CHECKING:
     from gateway.backups import Backups
-    from gateway.plugins.shared_states import SharedProviders
+    from gateway.catalog.shared_states import SharedProviders
 
 _log = structlog.get_logger()
 
@@ -311,7 +311,7 @@ def _share_providers(parts: _Parts) -> "SharedProviders | None":
     store = parts.store
     if not store.nodes.has_others:
         return None
-    from gateway.plugins.shared_states import SharedProviders  # noqa: PLC0415
+    from gateway.catalog.shared_states import SharedProviders  # noqa: PLC0415
 
     return SharedProviders(
         parts.catalog,

@@ -4,7 +4,7 @@ import functools
 from pathlib import Path
 
 from gateway import Endpoint
-from gateway.plugins.catalog import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.plugins.manager import PluginManager
 from gateway.testing.operator import settings_of
 

@@ -8,13 +8,13 @@ from gateway.admin.disk_pace import DiskPace
 from gateway.admin.last_seen import LastSeen
 from gateway.admin.rpc_watch import RpcWatch
 from gateway.admin.running import Running
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.live_changes import LiveChanges
 from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import Chain, Clock, Store
 from gateway.errors import SettingsError
 from gateway.payments import Refunds
 from gateway.payments.unclaimed import UnclaimedSearch
-from gateway.plugins.catalog import Catalog
-from gateway.plugins.live_changes import LiveChanges
 from gateway.settings import Settings
 from gateway.store.operators.kept_bars import KeptBars
 

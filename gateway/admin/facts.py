@@ -13,11 +13,11 @@ from gateway.admin.desk import Desk
 from gateway.admin.last_seen import Seen
 from gateway.admin.machine_facts import MachineFacts, read_machine
 from gateway.admin.running import Check
+from gateway.catalog.catalog import Registered
 from gateway.chain.smart_wallets import KEY_GAS
 from gateway.contracts import Selling
 from gateway.domain import Block
 from gateway.domain.eip3009 import BALANCE_OF, word
-from gateway.plugins.catalog import Registered
 from gateway.store.operators import standing, sums
 from gateway.store.operators.standing import Override, OwedNow, Waiting
 

@@ -7,7 +7,7 @@ import logging
 
 import structlog
 
-from gateway.plugins.catalog import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.plugins.manager import PluginManager
 from gateway.settings import load_settings
 

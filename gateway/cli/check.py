@@ -12,6 +12,8 @@ import attrs
 import click
 
 from gateway.backups.place import place_of
+from gateway.catalog.health import problem_of
+from gateway.catalog.upstream import Upstream
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
 from gateway.chain.wallet_check import contract_problem
@@ -28,9 +30,7 @@ from gateway.domain.eip3009 import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
 from gateway.errors import BackupFailed, GatewayError, SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments.obstacles import clock_problem, is_true
-from gateway.plugins.health import problem_of
 from gateway.plugins.manager import PluginManager
-from gateway.plugins.upstream import Upstream
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,

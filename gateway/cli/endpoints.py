@@ -8,6 +8,7 @@ import click
 
 from gateway.admin.actions import endpoints as actions
 from gateway.admin.desk import Desk
+from gateway.catalog.catalog import Catalog, Registered
 from gateway.cli.catalog import catalog_of_settings
 from gateway.cli.session import open_session, shell_actor
 from gateway.cli.tables import print_rows
@@ -15,7 +16,6 @@ from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts.operators import EndpointChange
 from gateway.domain import Endpoint, dollars, usdc
 from gateway.errors import SettingsError
-from gateway.plugins.catalog import Catalog, Registered
 from gateway.settings import load_settings
 
 _SLUG = click.argument("slug")

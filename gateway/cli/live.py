@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import click
 
+from gateway.catalog.catalog import Catalog, Registered
 from gateway.cli.live_files import smallest_file
 from gateway.contracts import Cancelling, Polling
 from gateway.domain import (
@@ -23,7 +24,6 @@ from gateway.domain import (
     Result,
 )
 from gateway.errors import RateLimited, SettingsError, SubmitUncertain, Transient
-from gateway.plugins.catalog import Catalog, Registered
 from gateway.plugins.manager import PluginManager
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings

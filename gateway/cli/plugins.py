@@ -7,16 +7,16 @@ from pathlib import Path
 import attrs
 import click
 
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.health import problem_of
+from gateway.catalog.upstream import Upstream
 from gateway.cli.catalog import catalog_of_settings
 from gateway.cli.new_plugin import write_project
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import Probing
 from gateway.errors import SettingsError
-from gateway.plugins.catalog import Catalog
-from gateway.plugins.health import problem_of
 from gateway.plugins.manager import LoadedPlugin
-from gateway.plugins.upstream import Upstream
 from gateway.settings import Settings, load_settings, missing_in, variable
 
 _SELLS = "register_endpoints"

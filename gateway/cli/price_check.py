@@ -3,11 +3,11 @@
 import datetime as dt
 import time
 
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.pricing import describe_loss
 from gateway.domain import Endpoint
 from gateway.domain.costs import worst_sales
-from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
-from gateway.plugins.pricing import describe_loss
 from gateway.settings import Settings
 from gateway.store.opening import open_store
 

@@ -12,14 +12,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from gateway.admin.desk import Desk
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.live_changes import LiveChanges
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import load_key, load_settlement_keys
 from gateway.contracts import PluginContext
 from gateway.contracts.operators import Actor
 from gateway.errors import SettingsError
 from gateway.payments import Refunds
-from gateway.plugins.catalog import Catalog
-from gateway.plugins.live_changes import LiveChanges
 from gateway.settings import Settings
 from gateway.store.data_folder import check_network, enter_data, existing_database
 from gateway.store.disk import full_disk

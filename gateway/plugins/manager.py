@@ -18,6 +18,8 @@ import attrs
 import pluggy
 import structlog
 
+from gateway.catalog.calls import place_in
+from gateway.catalog.catalog import Catalog
 from gateway.contracts import (
     Alarm,
     AuthorizationVerifier,
@@ -29,8 +31,6 @@ from gateway.contracts import (
 from gateway.contracts.payment_methods import PaymentMethod
 from gateway.errors import SettingsError
 from gateway.plugins import hookspecs
-from gateway.plugins.calls import place_in
-from gateway.plugins.catalog import Catalog
 from gateway.plugins.disabled import find_disabled
 from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402
 from gateway.plugins.registration import (

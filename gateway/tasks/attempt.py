@@ -6,6 +6,7 @@ import contextlib
 import attrs
 import structlog
 
+from gateway.catalog.catalog import Registered
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Endpoint, Handle, Result
 from gateway.errors import (
@@ -17,7 +18,6 @@ from gateway.errors import (
     NotFound,
     ResultUnusable,
 )
-from gateway.plugins.catalog import Registered
 from gateway.tasks.delivery import Delivery, check_shape, has_links
 from gateway.tasks.job import AttemptJob, LeaseLost
 from gateway.tasks.outcome import Outcome

@@ -7,6 +7,7 @@ import attrs
 import msgspec
 import structlog
 
+from gateway.catalog.catalog import Registered
 from gateway.contracts import Cost, Lease, OutputStoreUnavailable
 from gateway.contracts.task_queue import CostSource
 from gateway.domain import (
@@ -18,7 +19,6 @@ from gateway.domain import (
     StoredResult,
 )
 from gateway.errors import LinkDead, ResultUnusable
-from gateway.plugins.catalog import Registered
 from gateway.sandbox import SandboxLost
 from gateway.tasks.resources import Resources
 from gateway.telemetry import signals

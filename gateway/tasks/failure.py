@@ -2,10 +2,10 @@
 
 import attrs
 
+from gateway.catalog.calls import place_in
+from gateway.catalog.upstream import Upstream
 from gateway.domain import GenerationRequest
 from gateway.errors import ProviderError
-from gateway.plugins.calls import place_in
-from gateway.plugins.upstream import Upstream
 from gateway.vendors.refusals import newest_refusal, summarize
 
 _MAX_SAID_CHARS = 200

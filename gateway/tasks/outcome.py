@@ -5,6 +5,8 @@ import random
 import attrs
 import structlog
 
+from gateway.catalog.catalog import Registered
+from gateway.catalog.upstream import Upstream
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Traits
 from gateway.errors import (
@@ -20,8 +22,6 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
-from gateway.plugins.catalog import Registered
-from gateway.plugins.upstream import Upstream
 from gateway.tasks.failure import Failure, describe_failure
 from gateway.tasks.job import AttemptJob, clamp
 from gateway.tasks.polling import JobTimedOut

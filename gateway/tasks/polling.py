@@ -5,6 +5,8 @@ import asyncio
 import attrs
 import structlog
 
+from gateway.catalog.catalog import Registered
+from gateway.catalog.upstream import Upstream
 from gateway.contracts import Cancelling, Clock, Polling
 from gateway.domain import Handle, Pending, Result
 from gateway.errors import (
@@ -19,8 +21,6 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
-from gateway.plugins.catalog import Registered
-from gateway.plugins.upstream import Upstream
 from gateway.tasks.delivery import check_shape
 from gateway.tasks.failure import describe_failure
 from gateway.tasks.job import AttemptJob, LeaseLost, clamp

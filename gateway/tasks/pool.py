@@ -11,9 +11,9 @@ from collections.abc import Callable
 import attrs
 import structlog
 
+from gateway.catalog.catalog import Catalog
 from gateway.concurrency.outliving import outlive
 from gateway.contracts import Clock, Lease, OutputStore, Store
-from gateway.plugins.catalog import Catalog
 from gateway.tasks.attempt import Attempt
 from gateway.tasks.resources import Resources, make_downloader
 from gateway.tasks.slots import Slots

@@ -7,8 +7,8 @@ from typing import TypeVar
 import attrs
 import structlog
 
+from gateway.catalog.catalog import Catalog
 from gateway.contracts import Clock, OutputStore, TaskQueue
-from gateway.plugins.catalog import Catalog
 from gateway.sandbox.pictures import Pictures
 from gateway.tasks.slots import Slots
 from gateway.tasks.timing import TaskTiming

@@ -9,8 +9,8 @@ from quart.json.provider import DefaultJSONProvider
 from quart.sessions import SessionInterface, SessionMixin
 from werkzeug.exceptions import BadHost, BadRequest
 
+from gateway.catalog.catalog import Catalog
 from gateway.concurrency.late_imports import import_in_turn
-from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
 from gateway.web import error_answers, headers
 from gateway.web.assets import Assets

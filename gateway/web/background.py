@@ -8,13 +8,13 @@ from typing import Any
 
 import structlog
 
+from gateway.catalog.health import probe_forever
 from gateway.concurrency.late_imports import import_in_turn
 from gateway.concurrency.outliving import outlive
 from gateway.concurrency.periodic import Periodic
 from gateway.errors import ChainUnavailable
 from gateway.outputs import retention
 from gateway.payments.gas_records import GasRecords
-from gateway.plugins.health import probe_forever
 from gateway.version import VERSION
 from gateway.web.services import Services
 

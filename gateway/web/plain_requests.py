@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol
 
 import attrs
 
+from gateway.catalog.catalog import Registered
 from gateway.concurrency.eager_start import EagerStart
 from gateway.payments.methods import HeaderReader
-from gateway.plugins.catalog import Registered
 from gateway.web.answers import Answer
 from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
 from gateway.web.routes import generate, health, tasks

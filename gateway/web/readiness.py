@@ -5,8 +5,8 @@ from typing import Any
 
 import attrs
 
+from gateway.catalog.catalog import Catalog
 from gateway.errors import ExecutionError, NobodyWorks, Restarting, SellsNothing
-from gateway.plugins.catalog import Catalog
 from gateway.settings import Settings
 from gateway.store.disk import DiskState, read_disk
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, cast
 import attrs
 from quart import current_app
 
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.live_changes import LiveChanges
+from gateway.catalog.watchdog import Watchdog
 from gateway.chain.wallet_check import WalletCheck
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.concurrency.threads import Threads
@@ -16,9 +19,6 @@ from gateway.domain.description import price_range
 from gateway.domain.refund_promise import RefundPromise
 from gateway.payments import MethodSettlements, Payments, Refunds, Settlements
 from gateway.payments.refund_promises import RefundPromises
-from gateway.plugins.catalog import Catalog
-from gateway.plugins.live_changes import LiveChanges
-from gateway.plugins.watchdog import Watchdog
 from gateway.sandbox.fair_share import FairShare, Shares
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.sent_pictures import SentPictures
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from gateway.admin.alarms.watch import AlarmWatch
     from gateway.admin.desk import Desk
     from gateway.backups import Backups
-    from gateway.plugins.shared_states import SharedProviders
+    from gateway.catalog.shared_states import SharedProviders
 
     # At run time `rate_limits` imports this module, for the decorator of its routes.
     from gateway.web.rate_limits import RateLimits

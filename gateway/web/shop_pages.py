@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from gateway.catalog.catalog import Registered
 from gateway.domain import (
     DOCUMENT_EXTRACTION,
     DOCUMENT_PARSING,
@@ -12,7 +13,6 @@ from gateway.domain import (
     Endpoint,
 )
 from gateway.domain.description import price_range, request_schema
-from gateway.plugins.catalog import Registered
 from gateway.settings import Settings
 from gateway.settings.bucket import bucket_of
 from gateway.version import VERSION

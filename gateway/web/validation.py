@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import attrs
 import structlog
 
+from gateway.catalog.catalog import Registered
 from gateway.concurrency.eager_start import EagerStart
 from gateway.domain import Attachment, Endpoint, GenerationRequest
 from gateway.domain.extraction import read_schema
@@ -17,7 +18,6 @@ from gateway.errors import (
     PayloadTooLarge,
     ValidationError,
 )
-from gateway.plugins.catalog import Registered
 from gateway.settings import Settings
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import attrs
 
 from gateway.admin.desk import Desk
+from gateway.catalog.catalog import Registered
+from gateway.catalog.health import probe_now
+from gateway.catalog.pricing import describe_loss, scale_prices, set_cost
 from gateway.contracts.operators import Actor, AlreadyDone, Field, NewAction
 from gateway.domain import Endpoint, PriceStep
 from gateway.domain.costs import Sale, find_losses, worst_sales
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
-from gateway.plugins.catalog import Registered
-from gateway.plugins.health import probe_now
-from gateway.plugins.pricing import describe_loss, scale_prices, set_cost
 from gateway.store.operators import overrides
 
 _DAY_S = 86_400

@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 
 from gateway.admin.alarms.carriers import LATE, Outcomes
+from gateway.catalog.calls import call_plugin
 from gateway.concurrency.threads import run_in_daemon
 from gateway.contracts.alarms import Alarm, AlarmMessage
-from gateway.plugins.calls import call_plugin
 
 # A plugin has so long for one message, and so long to end after that.
 _LIMIT_S = 15.0

@@ -11,13 +11,13 @@ from typing import Any
 
 import attrs
 
+from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.upstream import Upstream
 from gateway.contracts import NewTask, Validating
 from gateway.domain import Endpoint, GenerationRequest, Task, Transfer
 from gateway.errors import InvalidInput
 from gateway.outputs import DiskOutputs
-from gateway.plugins.catalog import Catalog, Registered
 from gateway.plugins.manager import PluginManager
-from gateway.plugins.upstream import Upstream
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
 from gateway.store import SqliteStore

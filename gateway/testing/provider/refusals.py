@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gateway.catalog.health import error_of, probe_forever, problem_of
 from gateway.contracts import Probing
 from gateway.domain import MAX_ATTEMPTS
 from gateway.errors import AccountProblem
-from gateway.plugins.health import error_of, probe_forever, problem_of
 from gateway.testing.fakes.api import FakeApi
 from gateway.testing.fakes.server import FakeServer
 from gateway.testing.provider.checks import (

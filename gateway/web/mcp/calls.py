@@ -13,11 +13,11 @@ import attrs
 import msgspec
 import structlog
 
+from gateway.catalog.catalog import Registered
 from gateway.contracts import Quote
 from gateway.domain import MAX_FILE_BYTES, Endpoint
 from gateway.errors import ExecutionError, PaymentRequired, ValidationError
 from gateway.payments import Accepted
-from gateway.plugins.catalog import Registered
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.mcp.door import Incoming

@@ -9,13 +9,13 @@ import attrs
 from quart import Blueprint, Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
+from gateway.catalog.catalog import Registered
 from gateway.contracts import Challenge, Quote
 from gateway.domain import GenerationRequest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.payments.methods import WayToPay
 from gateway.payments.payer_proof import PayerProof, proof_digest
-from gateway.plugins.catalog import Registered
 from gateway.web import wire
 from gateway.web.answers import JSON, NOT_STORED, Answer
 from gateway.web.body_memory import SMALL_BODY_BYTES

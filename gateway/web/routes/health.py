@@ -7,9 +7,9 @@ from typing import Any
 import attrs
 from quart import Blueprint, Response
 
+from gateway.catalog.upstream import Upstream
 from gateway.contracts import Selling
 from gateway.errors import DiskFull, GatewayError
-from gateway.plugins.upstream import Upstream
 from gateway.version import VERSION
 from gateway.web.answers import Answer, json_answer
 from gateway.web.readiness import NOTHING, Check

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from gateway import SettingsError
-from gateway.plugins.catalog import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import ScriptedProvider, running

@@ -10,9 +10,9 @@ import attrs
 import pytest
 
 from gateway import Traits
+from gateway.catalog.health import probe_now
 from gateway.contracts.provider_states import OffSale
 from gateway.errors import SettingsError
-from gateway.plugins.health import probe_now
 from gateway.store.opening import open_store, refuse_left_behind, refuse_other_database
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.sqlite.store import SqliteStore

@@ -11,8 +11,8 @@ import pytest
 
 import gateway_documents
 import gateway_sandbox_image
+from gateway.catalog.upstream import Upstream
 from gateway.demo.sample import SCHEMA, sample_pdf
-from gateway.plugins.upstream import Upstream
 from gateway.settings import EndpointOverride
 from gateway.web.application import _static_folder
 from tests.conftest import WALLET, ScriptedPlugin, running

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 import gateway_openai
-from gateway.plugins.catalog import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.settings import Settings, load_settings
 from gateway.vendors import base_url
 from gateway_openai.settings import OpenAISettings

@@ -19,7 +19,7 @@ import pytest
 def test_it_never_keeps_the_process_alive(run, wait_s):
     script = f"""
         import asyncio, time
-        from gateway.plugins.watchdog import Watchdog
+        from gateway.catalog.watchdog import Watchdog
 
         async def main():
             Watchdog({{}}).start()

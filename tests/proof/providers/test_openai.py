@@ -24,7 +24,7 @@ from gateway import (
     SubmitUncertain,
     Transient,
 )
-from gateway.plugins.catalog import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.settings import EndpointOverride
 from gateway_openai.painter import Painter
 from gateway_openai.settings import OPENAI

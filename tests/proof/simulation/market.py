@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 
 from gateway import Endpoint, Result, Settings, hookimpl
+from gateway.catalog.catalog import Catalog
 from gateway.chain.signer import address_of
 from gateway.contracts import Clock, Kept
 from gateway.domain import StoredOutput, StoredResult
-from gateway.plugins.catalog import Catalog
 from gateway.plugins.manager import PluginManager
 from gateway_facilitator_settler import FacilitatorSettler
 from tests.proof.simulation.bank import Bank

@@ -5,9 +5,9 @@ import datetime as dt
 import attrs
 import pytest
 
+from gateway.catalog.catalog import Catalog
 from gateway.cli.price_check import describe_models, describe_prices
 from gateway.contracts.operators import EndpointChange
-from gateway.plugins.catalog import Catalog
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import ScriptedProvider

@@ -8,9 +8,9 @@ import itertools
 import attrs
 
 from gateway import Handle, Output, Pending, Result, Traits
+from gateway.catalog.catalog import Catalog
 from gateway.domain import DOCUMENT_PARSING
 from gateway.outputs import DiskOutputs
-from gateway.plugins.catalog import Catalog
 from gateway.store import SqliteStore
 from gateway.tasks import TaskTiming, WorkerPool
 from gateway.tasks.attempt import Attempt

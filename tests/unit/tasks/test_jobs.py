@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from gateway import Handle, JobFailed, Pending, Result, Transient
-from gateway.plugins.catalog import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
 from tests.patience import until

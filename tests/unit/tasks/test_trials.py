@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gateway import AccountProblem
-from gateway.plugins.upstream import Upstream
+from gateway.catalog.upstream import Upstream
 from tests.patience import until
 from tests.unit.tasks.engine_shop import TEXT, Gate, PlainApi, opened
 

@@ -5,7 +5,7 @@ import re
 import attrs
 
 from gateway import Endpoint, PriceStep
-from gateway.plugins.catalog import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.web.mcp.tools import input_schema, list_tools, slugs_of_tools
 
 PICTURE = Endpoint(

@@ -7,8 +7,8 @@ from quart import Response, request
 from gateway.admin.actions import endpoints
 from gateway.admin.endpoints import read_endpoints
 from gateway.admin.overview import DEFAULT_PERIOD
+from gateway.catalog.catalog import Registered
 from gateway.errors import ValidationError
-from gateway.plugins.catalog import Registered
 from gateway.web.routes.admin.api.frame import API, answer, read_body, text_of, whole_of
 from gateway.web.routes.admin.frame import blueprint
 from gateway.web.routes.admin.guards import actor, is_fresh, needs_scope

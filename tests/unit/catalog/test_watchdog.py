@@ -11,9 +11,9 @@ import attrs
 import pytest
 import structlog
 
-from gateway.plugins import watchdog as module
-from gateway.plugins.catalog import Catalog
-from gateway.plugins.watchdog import GATEWAY, Watchdog, WatchdogTiming, owners_of, watch_loop
+from gateway.catalog import watchdog as module
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.watchdog import GATEWAY, Watchdog, WatchdogTiming, owners_of, watch_loop
 from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 

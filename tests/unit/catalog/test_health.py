@@ -7,8 +7,8 @@ import json
 import pytest
 
 from gateway import AccountProblem, Transient
-from gateway.plugins.catalog import Catalog
-from gateway.plugins.health import probe_forever, probe_now, problem_of
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.health import probe_forever, probe_now, problem_of
 from gateway.settings import EndpointOverride
 from gateway.telemetry.redaction import Redactor
 from gateway.vendors.refusals import note_answer

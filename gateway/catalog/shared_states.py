@@ -12,6 +12,9 @@ from collections.abc import Iterator
 
 import attrs
 
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.circuit_breaker import CircuitBreaker
+from gateway.catalog.upstream import Upstream
 from gateway.contracts import Clock
 from gateway.contracts.provider_states import (
     OffSale,
@@ -23,9 +26,6 @@ from gateway.contracts.provider_states import (
     SharedStates,
 )
 from gateway.errors import StoreUnavailable
-from gateway.plugins.catalog import Catalog
-from gateway.plugins.circuit_breaker import CircuitBreaker
-from gateway.plugins.upstream import Upstream
 
 # No vendor is believed for longer, whatever becomes of the database's clock.
 _MOST_REST_S = 6 * 3600.0

@@ -5,8 +5,8 @@ import datetime as dt
 import attrs
 import pytest
 
+from gateway.catalog.catalog import Catalog
 from gateway.errors import NotFound
-from gateway.plugins.catalog import Catalog
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import ScriptedProvider

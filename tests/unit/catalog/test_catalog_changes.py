@@ -3,10 +3,10 @@
 import attrs
 import pytest
 
+from gateway.catalog.catalog import Catalog
 from gateway.contracts.operators import EarlierPrice, EndpointChange
 from gateway.domain import Choice, PriceStep
 from gateway.errors import NotFound, SettingsError
-from gateway.plugins.catalog import Catalog
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
 

@@ -3,10 +3,10 @@
 import attrs
 import pytest
 
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.shared_states import SharedProviders
 from gateway.contracts.provider_states import OffSale, OnSale, Paused, ProviderState, SharedStates
 from gateway.errors import StoreUnavailable
-from gateway.plugins.catalog import Catalog
-from gateway.plugins.shared_states import SharedProviders
 from tests.unit.tasks.engine_shop import PAPER, PlainApi
 
 

@@ -3,7 +3,7 @@
 import math
 
 from gateway import Traits
-from gateway.plugins.pace import Pace
+from gateway.catalog.pace import Pace
 
 
 def test_room_and_wait_agree(clock):

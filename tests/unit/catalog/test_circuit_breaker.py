@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.plugins.circuit_breaker import CircuitBreaker
+from gateway.catalog.circuit_breaker import CircuitBreaker
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ A page changes them in this process, and the command line in another: the databa
 
 import structlog
 
+from gateway.catalog.catalog import Catalog, Registered
 from gateway.contracts import Clock, Store
 from gateway.domain.costs import find_losses
-from gateway.plugins.catalog import Catalog, Registered
 
 _log = structlog.get_logger()
 

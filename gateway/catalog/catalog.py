@@ -7,13 +7,13 @@ from typing import TypeVar, cast
 
 import attrs
 
+from gateway.catalog.circuit_breaker import CircuitBreaker
+from gateway.catalog.pricing import apply_override, check_losses, scale_prices, set_cost
+from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
 from gateway.contracts.operators import EndpointChange
 from gateway.domain import Endpoint
 from gateway.errors import AccountProblem, NotFound, SettingsError
-from gateway.plugins.circuit_breaker import CircuitBreaker
-from gateway.plugins.pricing import apply_override, check_losses, scale_prices, set_cost
-from gateway.plugins.upstream import CLOSE_S, Upstream
 from gateway.settings import EndpointOverride
 from gateway.telemetry.redaction import Redactor
 

@@ -19,7 +19,7 @@ from types import FrameType
 import attrs
 import structlog
 
-from gateway.plugins.catalog import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.telemetry import signals
 from gateway.telemetry.signals import tell
 

@@ -4,10 +4,10 @@ import asyncio
 
 import structlog
 
+from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.upstream import Upstream
 from gateway.contracts import Probing
 from gateway.errors import AccountProblem
-from gateway.plugins.catalog import Catalog, Registered
-from gateway.plugins.upstream import Upstream
 from gateway.vendors.refusals import begin_notes, newest_refusal, summarize
 
 # Between two looks for circuits that are due.

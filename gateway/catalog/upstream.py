@@ -8,11 +8,11 @@ from typing import ParamSpec, TypeVar
 import attrs
 import structlog
 
+from gateway.catalog.calls import call_plain, call_plugin, error_text
+from gateway.catalog.circuit_breaker import CircuitBreaker
+from gateway.catalog.pace import Pace
 from gateway.contracts import Clock, Closing, Probing, Provider, Validating
 from gateway.domain import Endpoint, GenerationRequest, Traits
-from gateway.plugins.calls import call_plain, call_plugin, error_text
-from gateway.plugins.circuit_breaker import CircuitBreaker
-from gateway.plugins.pace import Pace
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import About, Spans
 

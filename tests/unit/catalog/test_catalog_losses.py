@@ -5,9 +5,9 @@ import pytest
 import structlog
 
 from gateway import Choice, PriceStep, SettingsError
+from gateway.catalog.catalog import Catalog
 from gateway.contracts.operators import EndpointChange
 from gateway.domain.costs import worst_sales
-from gateway.plugins.catalog import Catalog
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
 from tests.conftest import ScriptedProvider

@@ -1,0 +1,1 @@
+"""Endpoints on sale, and whether their providers work."""
