@@ -8,8 +8,8 @@ import uvloop
 from hypercorn.asyncio import serve
 from quart import Quart
 
-from gateway.web.hypercorn_server import hypercorn_config
-from gateway.web.server import listen
+from gateway.web.server.hypercorn_server import hypercorn_config
+from gateway.web.server.serve import listen
 
 
 def quart_app() -> Quart:

@@ -36,6 +36,8 @@ from gateway.payments import (
 )
 from gateway.payments.refund_promises import RefundPromises
 from gateway.plugins.manager import PluginManager
+from gateway.running.leadership import Leadership
+from gateway.running.readiness import Readiness
 from gateway.settings import Settings, load_settings
 from gateway.store.data_folder import check_network
 from gateway.store.opening import open_store, refuse_other_database
@@ -47,13 +49,11 @@ from gateway.telemetry.spans import Spans
 from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.background import run_background_work
-from gateway.web.leadership import Leadership
+from gateway.web.front.traced import TracedApp
 from gateway.web.mcp import McpDoor, serves_mcp
 from gateway.web.rate_limits import make_limits
-from gateway.web.readiness import Readiness
 from gateway.web.routes.tasks import render_event
 from gateway.web.services import EXTENSION, FAILURE, Services, Timing
-from gateway.web.traced import TracedApp
 from gateway.webhooks import CallbackSecrets, Deliveries, Render, Sender
 
 if TYPE_CHECKING:

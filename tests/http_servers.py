@@ -2,10 +2,10 @@
 
 from hypercorn.asyncio import serve
 
-from gateway.web.hypercorn_connection import watch_lightly
-from gateway.web.hypercorn_protocol import speak_http1_only
-from gateway.web.hypercorn_server import hypercorn_config
-from gateway.web.uvicorn_server import serve_started
+from gateway.web.server.hypercorn_connection import watch_lightly
+from gateway.web.server.hypercorn_protocol import speak_http1_only
+from gateway.web.server.hypercorn_server import hypercorn_config
+from gateway.web.server.uvicorn_server import serve_started
 
 
 async def serve_by_hypercorn(app, listener, stop) -> None:

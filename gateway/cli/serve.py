@@ -21,7 +21,7 @@ def serve() -> None:
     with hidden("rich", "pydantic"):
         from gateway.app import create_app  # noqa: PLC0415
         from gateway.settings import load_settings  # noqa: PLC0415
-        from gateway.web.server import serve as serve_until_stopped  # noqa: PLC0415
+        from gateway.web.server.serve import serve as serve_until_stopped  # noqa: PLC0415
 
         settings = load_settings()
     serve_until_stopped(settings, create_app)

@@ -12,11 +12,12 @@ from werkzeug.exceptions import BadHost, BadRequest
 from gateway.catalog.catalog import Catalog
 from gateway.concurrency.late_imports import import_in_turn
 from gateway.settings import Settings
-from gateway.web import error_answers, headers
 from gateway.web.assets import Assets
-from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
-from gateway.web.event_stream import EventConnection
-from gateway.web.fast_path import FastPath
+from gateway.web.front import errors as error_answers
+from gateway.web.front import headers
+from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
+from gateway.web.front.event_stream import EventConnection
+from gateway.web.front.fast_path import FastPath
 from gateway.web.mcp import serves_mcp
 from gateway.web.mcp.envelope import MESSAGE_BYTES
 from gateway.web.operator_app import OperatorApp

@@ -20,7 +20,7 @@ from gateway.admin.metrics.families import Families
 from gateway.admin.metrics.instruments import Instruments
 from gateway.admin.metrics.numbers import Numbers, Reader
 from gateway.concurrency.shared_answers import SharedAnswer
-from gateway.web.hypercorn_server import hypercorn_config
+from gateway.web.server.hypercorn_server import hypercorn_config
 from gateway.web.services import EXTENSION, Services
 
 # Several scrapers share one look at the database.

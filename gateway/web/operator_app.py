@@ -11,10 +11,10 @@ from urllib.parse import urlparse
 from quart import Quart
 
 from gateway.concurrency.outliving import outlive
-from gateway.web.answers import Send, send_answer
-from gateway.web.body_memory import Receive
-from gateway.web.error_answers import answer_error
-from gateway.web.headers import begin_request, end_request, own_headers, standing_headers
+from gateway.web.front.answers import Send, send_answer
+from gateway.web.front.body_memory import Receive
+from gateway.web.front.errors import answer_error
+from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
 from gateway.web.services import EXTENSION, Services
 
 _Scope = MutableMapping[str, Any]

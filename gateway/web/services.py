@@ -19,6 +19,8 @@ from gateway.domain.description import price_range
 from gateway.domain.refund_promise import RefundPromise
 from gateway.payments import MethodSettlements, Payments, Refunds, Settlements
 from gateway.payments.refund_promises import RefundPromises
+from gateway.running.leadership import Leadership
+from gateway.running.readiness import KEPT_S, Check, Readiness
 from gateway.sandbox.fair_share import FairShare, Shares
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.sent_pictures import SentPictures
@@ -29,11 +31,9 @@ from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.telemetry.redaction import Redactor
 from gateway.web.admin_password import AdminPassword
 from gateway.web.checked_files import CheckedFiles
-from gateway.web.leadership import Leadership
 from gateway.web.long_texts import LongTexts
 from gateway.web.mcp import McpDoor
 from gateway.web.mcp.linked_files import LinkedFiles
-from gateway.web.readiness import KEPT_S, Check, Readiness
 from gateway.webhooks import Deliveries
 
 CHECKS = Shares(

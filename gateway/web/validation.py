@@ -21,7 +21,7 @@ from gateway.errors import (
 from gateway.settings import Settings
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire
-from gateway.web.body_memory import SMALL_BODY_BYTES
+from gateway.web.front.body_memory import SMALL_BODY_BYTES
 from gateway.web.services import Services
 from gateway.webhooks import is_this_machine
 

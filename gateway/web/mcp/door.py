@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from gateway.settings import Settings
-from gateway.web.answers import NOT_STORED, Answer
+from gateway.web.front.answers import NOT_STORED, Answer
 from gateway.web.mcp.envelope import unsupported_revision
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import attrs
 import msgspec
 
 from gateway.web import wire
-from gateway.web.answers import JSON, NOT_STORED, Answer
+from gateway.web.front.answers import JSON, NOT_STORED, Answer
 
 if TYPE_CHECKING:
     # At run time `services` imports the door, which imports this module.

@@ -10,7 +10,7 @@ import structlog
 from gateway.contracts import OutputStoreUnavailable
 from gateway.domain import StoredOutput, StoredResult, Task
 from gateway.web import wire
-from gateway.web.error_answers import answer_error
+from gateway.web.front.errors import answer_error
 from gateway.web.mcp.tools import GET_TASK
 from gateway.web.services import Services
 

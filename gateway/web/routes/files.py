@@ -10,7 +10,7 @@ from werkzeug.datastructures import Range
 from werkzeug.http import quote_etag, unquote_etag
 
 from gateway.outputs.keys import headers_of
-from gateway.web.connection_limits import PIECE_BYTES
+from gateway.web.server.connection_limits import PIECE_BYTES
 from gateway.web.services import services
 
 blueprint = Blueprint("files", __name__)

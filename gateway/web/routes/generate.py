@@ -17,8 +17,8 @@ from gateway.payments import Accepted
 from gateway.payments.methods import WayToPay
 from gateway.payments.payer_proof import PayerProof, proof_digest
 from gateway.web import wire
-from gateway.web.answers import JSON, NOT_STORED, Answer
-from gateway.web.body_memory import SMALL_BODY_BYTES
+from gateway.web.front.answers import JSON, NOT_STORED, Answer
+from gateway.web.front.body_memory import SMALL_BODY_BYTES
 from gateway.web.rate_limits import address, limited
 from gateway.web.services import Services, services
 from gateway.web.validation import (

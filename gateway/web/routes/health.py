@@ -10,9 +10,9 @@ from quart import Blueprint, Response
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Selling
 from gateway.errors import DiskFull, GatewayError
+from gateway.running.readiness import NOTHING, Check
 from gateway.version import VERSION
-from gateway.web.answers import Answer, json_answer
-from gateway.web.readiness import NOTHING, Check
+from gateway.web.front.answers import Answer, json_answer
 from gateway.web.services import Services, services
 
 # The value of `Check.stops` for a check that stops all sales.

@@ -6,9 +6,9 @@ from typing import Any, cast
 from quart import Blueprint, Response, request
 
 from gateway.errors import ValidationError
-from gateway.web.answers import Answer
-from gateway.web.error_answers import answer_error
-from gateway.web.event_stream import held_of
+from gateway.web.front.answers import Answer
+from gateway.web.front.errors import answer_error
+from gateway.web.front.event_stream import held_of
 from gateway.web.mcp.door import Incoming, McpDoor
 from gateway.web.mcp.envelope import (
     INVALID_REQUEST,

@@ -9,8 +9,8 @@ from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
 from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
-from gateway.web.answers import JSON, NOT_STORED, Answer, Pieces
-from gateway.web.event_stream import answer_stream, wants_events
+from gateway.web.front.answers import JSON, NOT_STORED, Answer, Pieces
+from gateway.web.front.event_stream import answer_stream, wants_events
 from gateway.web.long_texts import ShownTask
 from gateway.web.rate_limits import address, limited
 from gateway.web.services import Services, services

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway import Transient
 from gateway.telemetry import signals
 from gateway.web.metrics_server import serving_metrics
-from gateway.web.server import listen
+from gateway.web.server.serve import listen
 from tests.cases import each
 from tests.conftest import Running, buy, running
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 
 import attrs
 
-from gateway.web.readiness import KEPT_S
+from gateway.running.readiness import KEPT_S
 from tests.conftest import running
 
 ASKERS = 200

@@ -98,7 +98,7 @@ from gateway.cli.serve import hidden
 with hidden("rich", "pydantic"):
     from gateway.app import create_app
     from gateway.settings import load_settings
-    import gateway.web.server
+    import gateway.web.server.serve
     settings = load_settings()
 
 from gateway.web.services import EXTENSION

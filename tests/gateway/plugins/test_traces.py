@@ -11,8 +11,8 @@ import pytest
 
 from gateway import hookimpl
 from gateway.errors import ContentPolicy
-from gateway.web.answers import WHOLE_ANSWER
-from gateway.web.server import listen
+from gateway.web.front.answers import WHOLE_ANSWER
+from gateway.web.server.serve import listen
 from tests.conftest import buy, running
 from tests.http_servers import SERVE
 

@@ -13,12 +13,12 @@ from gateway import Traits
 from gateway.catalog.health import probe_now
 from gateway.contracts.provider_states import OffSale
 from gateway.errors import SettingsError
+from gateway.running.leadership import Leadership
 from gateway.store.opening import open_store, refuse_left_behind, refuse_other_database
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.sqlite.store import SqliteStore
 from gateway.testing.store.facts import NOW, queued
 from gateway.web.admin_password import AdminPassword
-from gateway.web.leadership import Leadership
 from gateway.web.services import Timing
 from tests.conftest import running
 from tests.patience import skip_time

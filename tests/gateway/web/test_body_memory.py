@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from gateway.errors import BodiesFull
-from gateway.web.body_memory import BodyMemory, CountedBody
+from gateway.web.front.body_memory import BodyMemory, CountedBody
 from tests.conftest import running
 
 DIRECT, PAPER, PICTURE = "/api/proxy-generate", "/api/x402/paper", "/api/x402/picture"

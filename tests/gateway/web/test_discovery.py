@@ -9,9 +9,9 @@ from document_sales import buy_parsing, pdf_of
 
 from gateway import Choice, PriceStep, hookimpl, usdc
 from gateway.errors import SettingsError
+from gateway.running.readiness import KEPT_S
 from gateway.settings import EndpointOverride
 from gateway.testing.store.facts import ENDPOINT
-from gateway.web.readiness import KEPT_S
 from tests.cases import each
 from tests.conftest import WALLET, ScriptedProvider, running
 

@@ -6,11 +6,11 @@ import contextlib
 import pytest
 from hypercorn.asyncio import serve
 
-from gateway.web import hypercorn_connection
-from gateway.web.hypercorn_connection import watch_lightly
-from gateway.web.hypercorn_protocol import speak_http1_only
-from gateway.web.hypercorn_server import hypercorn_config
-from gateway.web.server import listen
+from gateway.web.server import hypercorn_connection
+from gateway.web.server.hypercorn_connection import watch_lightly
+from gateway.web.server.hypercorn_protocol import speak_http1_only
+from gateway.web.server.hypercorn_server import hypercorn_config
+from gateway.web.server.serve import listen
 
 ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
 IDLE_S = 0.4

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.web.server import listen
+from gateway.web.server.serve import listen
 
 HAS_IPV6 = socket.has_ipv6 and socket.has_dualstack_ipv6()
 needs_ipv6 = pytest.mark.skipif(not HAS_IPV6, reason="this machine has no IPv6")

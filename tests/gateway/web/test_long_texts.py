@@ -5,7 +5,7 @@ import json
 
 from gateway import Result
 from gateway.store.texts import PART_CHARS, SHORT_CHARS
-from gateway.web.answers import send_answer
+from gateway.web.front.answers import send_answer
 from gateway.web.routes.tasks import answer_task
 from tests.cases import each
 from tests.gateway.web.asgi_calls import Asked, ask

@@ -8,9 +8,9 @@ import pytest
 
 from gateway import Result
 from gateway.tasks.notifications import LongPolls
-from gateway.web import unread
-from gateway.web.connection_limits import PIECE_BYTES
-from gateway.web.server import listen
+from gateway.web.server import unread
+from gateway.web.server.connection_limits import PIECE_BYTES
+from gateway.web.server.serve import listen
 from tests.cases import each
 from tests.gateway.web.test_task_route import FILE, order
 from tests.http_servers import SERVE

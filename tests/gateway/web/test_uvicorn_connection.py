@@ -12,9 +12,9 @@ import time
 import pytest
 import uvloop
 
-from gateway.web import uvicorn_protocol, uvicorn_server
-from gateway.web.answers import Answer, send_answer
-from gateway.web.server import listen
+from gateway.web.front.answers import Answer, send_answer
+from gateway.web.server import uvicorn_protocol, uvicorn_server
+from gateway.web.server.serve import listen
 
 ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
 ASK_LAST = ASK[:-2] + b"Connection: close\r\n\r\n"

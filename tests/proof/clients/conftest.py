@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway.app import create_app
-from gateway.web.server import listen, run_of
+from gateway.web.server.serve import listen, run_of
 from gateway.web.services import EXTENSION
 from tests.conftest import ScriptedPlugin
 

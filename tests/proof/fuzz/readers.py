@@ -18,9 +18,9 @@ import attrs
 
 from gateway import Result, Settings
 from gateway.demo.chain import PlayChain
-from gateway.web import unread
-from gateway.web.connection_limits import PIECE_BYTES
-from gateway.web.server import listen
+from gateway.web.server import unread
+from gateway.web.server.connection_limits import PIECE_BYTES
+from gateway.web.server.serve import listen
 from tests.conftest import WALLET, Payer, ScriptedProvider, buy, new_account, running
 from tests.http_servers import SERVE
 

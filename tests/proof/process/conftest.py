@@ -10,7 +10,7 @@ from tests.conftest import new_account
 from tests.proof.process.gateway_process import Gateway
 
 # One second where the server usually waits for half a minute.
-_IDLE_1_S = "import gateway.web.connection_limits as limits; limits.IDLE_S = 1\n"
+_IDLE_1_S = "import gateway.web.server.connection_limits as limits; limits.IDLE_S = 1\n"
 _BODY_1_S = "import gateway.web.application as application; application._BODY_S = 1\n"
 # What shared gateways of a kind run at their start, before they import the server.
 _PATCHES = {

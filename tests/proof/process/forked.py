@@ -21,10 +21,11 @@ _PARENT = """
 import gc, importlib, json, os, runpy, signal, sys
 from gateway.concurrency.late_imports import hidden
 with hidden("rich", "pydantic"):
-    import gateway.app, gateway.cli.serve, gateway.settings, gateway.web.server
+    import gateway.app, gateway.cli.serve, gateway.settings, gateway.web.server.serve
 from gateway.plugins.manager import BUNDLED
-LATER = ("hypercorn.asyncio", "gateway.web.hypercorn_server", "gateway.web.uvicorn_server", "web3",
-         "gateway.chain.client", "eth_account", "btclib_secp256k1", "argon2")
+LATER = ("hypercorn.asyncio", "gateway.web.server.hypercorn_server",
+         "gateway.web.server.uvicorn_server",
+         "web3", "gateway.chain.client", "eth_account", "btclib_secp256k1", "argon2")
 for name in (*BUNDLED, *LATER):
     importlib.import_module(name)
 gc.freeze()

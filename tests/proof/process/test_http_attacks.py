@@ -432,7 +432,7 @@ def test_a_body_that_is_on_its_way_at_the_stop_gets_its_answer_and_no_connection
     served,
     http_server,
 ):
-    patient = "import gateway.web.connection_limits as limits\nlimits.GRACE_S = 100\n"
+    patient = "import gateway.web.server.connection_limits as limits\nlimits.GRACE_S = 100\n"
     served.patch(patient, before_imports=True)
     served.start()
     with connected(served) as connection:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gateway.web.connection_limits import KEEP_ALIVE_S
+from gateway.web.server.connection_limits import KEEP_ALIVE_S
 from tests.conftest import Payer
 from tests.proof.process.gateway_process import PATIENCE_S, PROMPT
 from tests.proof.proxies.proxy import Proxy, blocks

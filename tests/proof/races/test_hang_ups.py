@@ -10,7 +10,7 @@ import struct
 
 import pytest
 
-from gateway.web.server import listen
+from gateway.web.server.serve import listen
 from tests.conftest import WALLET
 from tests.http_servers import SERVE
 from tests.proof.races.shop import FLOWS, PRICE, Shop

@@ -15,8 +15,8 @@ from gateway import (
     Transient,
 )
 from gateway.errors import ExecutionError
+from gateway.running.readiness import Readiness
 from gateway.testing.store.facts import ENDPOINT
-from gateway.web.readiness import Readiness
 from tests.patience import until
 from tests.unit.tasks.engine_shop import PAPER, PICTURE, TEXT, Gate, PlainApi, opened, passed
 

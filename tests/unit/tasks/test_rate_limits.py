@@ -6,7 +6,7 @@ import pytest
 
 from gateway import RateLimited, Transient
 from gateway.errors import ExecutionError
-from gateway.web.readiness import Readiness
+from gateway.running.readiness import Readiness
 from tests.patience import until
 from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened
 

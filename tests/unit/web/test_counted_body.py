@@ -9,7 +9,7 @@ from quart.wrappers.request import Body
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from gateway.errors import BodiesFull
-from gateway.web.body_memory import BodyMemory, CountedBody
+from gateway.web.front.body_memory import BodyMemory, CountedBody
 
 MOST = 100
 # Quart calls these on its own class alone.

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from quart import Quart
 
-from gateway.web.event_stream import EventConnection
+from gateway.web.front.event_stream import EventConnection
 from tests.gateway.web.asgi_calls import Asked
 
 PATIENCE_S = 60

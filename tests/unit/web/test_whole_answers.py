@@ -7,10 +7,10 @@ import weakref
 import pytest
 from uvicorn.server import ServerState
 
-from gateway.web import uvicorn_server
-from gateway.web.answers import Answer, send_answer
-from gateway.web.uvicorn_protocol import GuardedProtocol
-from tests.unit.web.test_uvicorn_names import Wire
+from gateway.web.front.answers import Answer, send_answer
+from gateway.web.server import uvicorn_server
+from gateway.web.server.uvicorn_protocol import GuardedProtocol
+from tests.unit.web.server.test_uvicorn_names import Wire
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 LAST = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"

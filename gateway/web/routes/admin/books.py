@@ -19,7 +19,7 @@ from gateway.admin.books.span import Span, read_span
 from gateway.admin.books.sums import Books, read_days, read_endpoints
 from gateway.admin.desk import Desk
 from gateway.errors import ActionRefused, ChainUnavailable, WrongValue
-from gateway.web.answers import NOT_STORED
+from gateway.web.front.answers import NOT_STORED
 from gateway.web.routes.admin.frame import blueprint, render
 from gateway.web.routes.admin.guards import actor, needs_session
 from gateway.web.services import services

@@ -10,9 +10,9 @@ from gateway.admin import codes, passkeys
 from gateway.admin.references import shorten_ids
 from gateway.contracts.operators import AlreadyDone
 from gateway.errors import ActionRefused, DiskFull, InvalidCredentials, NeedsFresh
-from gateway.web import error_answers
-from gateway.web.answers import NOT_STORED, Answer, json_answer
 from gateway.web.devices import remember_device
+from gateway.web.front import errors as error_answers
+from gateway.web.front.answers import NOT_STORED, Answer, json_answer
 from gateway.web.operator_pages import HEADERS, Ask, answer_page
 from gateway.web.routes.admin.passwords import password_fingerprint
 from gateway.web.services import services

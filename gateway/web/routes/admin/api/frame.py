@@ -12,7 +12,7 @@ from quart import Response, request
 from gateway.admin.references import shorten_ids
 from gateway.errors import ValidationError
 from gateway.web import wire
-from gateway.web.answers import NOT_STORED, json_answer
+from gateway.web.front.answers import NOT_STORED, json_answer
 from gateway.web.services import services
 
 API = "/admin/api/v1"

@@ -22,7 +22,7 @@ from gateway.errors import (
     TooManyRequests,
     ValidationError,
 )
-from gateway.web.answers import NOT_STORED, Answer, json_answer
+from gateway.web.front.answers import NOT_STORED, Answer, json_answer
 from gateway.web.services import Services, services
 
 # Errors that say when to ask again.

@@ -3,7 +3,7 @@
 import h11
 import pytest
 
-from gateway.web.bounded_heads import BoundedConnection
+from gateway.web.server.bounded_heads import BoundedConnection
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
 

@@ -14,9 +14,9 @@ from hypercorn.protocol.events import Body, EndBody, Event, Request, StreamClose
 from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
 from hypercorn.typing import ASGISendEvent
 
-from gateway.web.answers import WHOLE_ANSWER
-from gateway.web.connection_limits import WRITE_BUFFER_BYTES
-from gateway.web.unread import OUTBOX
+from gateway.web.front.answers import WHOLE_ANSWER
+from gateway.web.server.connection_limits import WRITE_BUFFER_BYTES
+from gateway.web.server.unread import OUTBOX
 
 # Their answers have no body.
 _BODILESS = (204, 304)

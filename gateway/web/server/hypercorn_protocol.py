@@ -21,10 +21,10 @@ from hypercorn.events import Event as ConnectionEvent
 from hypercorn.protocol.events import Event, Request, Response
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 
-from gateway.web.bounded_heads import PIECE_BYTES, BoundedConnection
-from gateway.web.connection_limits import IDLE_S, MAX_UNREAD_BYTES
-from gateway.web.hypercorn_stream import Stream, is_ready
-from gateway.web.unread import Outbox
+from gateway.web.server.bounded_heads import PIECE_BYTES, BoundedConnection
+from gateway.web.server.connection_limits import IDLE_S, MAX_UNREAD_BYTES
+from gateway.web.server.hypercorn_stream import Stream, is_ready
+from gateway.web.server.unread import Outbox
 
 _VERSIONS = (b"1.0", b"1.1")
 _BAD_REQUEST = 400

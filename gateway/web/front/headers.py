@@ -14,7 +14,7 @@ from gateway.telemetry import signals
 from gateway.telemetry.redaction import hide_prompt
 from gateway.telemetry.request_lines import log_request
 from gateway.telemetry.signals import tell
-from gateway.web.answers import LAST
+from gateway.web.front.answers import LAST
 from gateway.web.services import Services, services
 
 # Paths that a page of any origin may ask.

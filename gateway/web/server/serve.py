@@ -24,10 +24,10 @@ from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.opening import refuse_left_behind
 from gateway.store.sqlite.backup import forget_restored_by
 from gateway.telemetry.redaction import Redactor, secrets_of
-from gateway.web import hypercorn_server
 from gateway.web.background import drain
-from gateway.web.connection_limits import BACKLOG
 from gateway.web.logs import configure_logs, redacted_output
+from gateway.web.server import hypercorn_server
+from gateway.web.server.connection_limits import BACKLOG
 from gateway.web.services import EXTENSION, Services
 
 _log = structlog.get_logger()
@@ -88,7 +88,7 @@ def run_of(settings: Settings) -> Run:
     if settings.server == "hypercorn":
         return hypercorn_server.run
     # uvicorn is an extra, and costs memory.
-    from gateway.web import uvicorn_server  # noqa: PLC0415
+    from gateway.web.server import uvicorn_server  # noqa: PLC0415
 
     return uvicorn_server.run
 

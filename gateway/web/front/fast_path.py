@@ -13,11 +13,11 @@ from typing import Any, cast
 from quart import Quart
 
 from gateway.errors import NotFound
-from gateway.web.answers import Answer, Send, send_answer
-from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, HungUp, Receive
-from gateway.web.error_answers import answer_error
-from gateway.web.headers import begin_request, end_request, own_headers, standing_headers
-from gateway.web.plain_requests import (
+from gateway.web.front.answers import Answer, Send, send_answer
+from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, HungUp, Receive
+from gateway.web.front.errors import answer_error
+from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
+from gateway.web.front.plain_requests import (
     DirectPurchase,
     Health,
     Poll,
@@ -29,8 +29,8 @@ from gateway.web.plain_requests import (
 )
 from gateway.web.rate_limits import client_address, peer_of
 from gateway.web.routes import generate, health
+from gateway.web.server.unread import OUTBOX, Outbox, UnreadMemory
 from gateway.web.services import EXTENSION, Services
-from gateway.web.unread import OUTBOX, Outbox, UnreadMemory
 
 _Scope = MutableMapping[str, Any]
 _Asgi = Callable[[_Scope, Receive, Send], Awaitable[None]]

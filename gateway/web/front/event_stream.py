@@ -15,8 +15,8 @@ from quart.asgi import ASGIHTTPConnection
 from gateway.domain import Task
 from gateway.errors import TooManyStreams
 from gateway.tasks.notifications import seconds_to_look
-from gateway.web.connection_limits import IDLE_S
 from gateway.web.long_texts import ShownTask
+from gateway.web.server.connection_limits import IDLE_S
 from gateway.web.services import Services
 
 EVENT_STREAM = "text/event-stream"

@@ -8,7 +8,7 @@ then those of the address that takes most.
 import asyncio
 from collections import Counter
 
-from gateway.web.connection_limits import PIECE_BYTES
+from gateway.web.server.connection_limits import PIECE_BYTES
 
 # In all. Connections that wait at the same time hold a piece or two each, so these are some 500.
 MOST_BYTES = 64 * 1024 * 1024

@@ -13,8 +13,8 @@ import attrs
 from gateway.catalog.catalog import Registered
 from gateway.concurrency.eager_start import EagerStart
 from gateway.payments.methods import HeaderReader
-from gateway.web.answers import Answer
-from gateway.web.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
+from gateway.web.front.answers import Answer
+from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
 from gateway.web.routes import generate, health, tasks
 from gateway.web.services import Services
 

@@ -19,8 +19,8 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from gateway.web.answers import WHOLE_ANSWER
-from gateway.web.connection_limits import (
+from gateway.web.front.answers import WHOLE_ANSWER
+from gateway.web.server.connection_limits import (
     IDLE_S,
     MAX_HEAD_BYTES,
     MAX_HEADERS,
@@ -29,8 +29,8 @@ from gateway.web.connection_limits import (
     SHORT_CHUNK_BYTES,
     WRITE_BUFFER_BYTES,
 )
-from gateway.web.lazy_timer import LazyTimer
-from gateway.web.unread import OUTBOX, Outbox
+from gateway.web.server.lazy_timer import LazyTimer
+from gateway.web.server.unread import OUTBOX, Outbox
 
 _VERSIONS = ("1.0", "1.1")
 # Requests of one connection that wait for the answers before theirs. Each takes some kilobytes,

@@ -17,9 +17,9 @@ from hypercorn.protocol.events import Request
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.protocol.http_stream import HTTPStream
 
-from gateway.web.hypercorn_connection import Connection
-from gateway.web.hypercorn_protocol import Http1Protocol
-from gateway.web.hypercorn_stream import Stream
+from gateway.web.server.hypercorn_connection import Connection
+from gateway.web.server.hypercorn_protocol import Http1Protocol
+from gateway.web.server.hypercorn_stream import Stream
 
 # What a subclass of ours takes the place of.
 REPLACED = [

@@ -38,7 +38,7 @@ class Pieces:
 
 @attrs.frozen
 class Answer:
-    """An answer without the headers that every answer carries; `gateway.web.headers` adds them."""
+    """An answer without the headers that `gateway.web.front.headers` adds."""
 
     status: int
     body: bytes

@@ -1,7 +1,7 @@
 """The names of uvicorn's that the gateway rests on; its documentation promises few of them.
 
 A test that fails here says which name a new uvicorn lacks: read what became of it, change
-`gateway/web/uvicorn_protocol.py`, and run tests/proof/process on both servers.
+`gateway/web/server/uvicorn_protocol.py`, and run tests/proof/process on both servers.
 """
 
 import ast
@@ -15,8 +15,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from gateway.web import uvicorn_protocol, uvicorn_server
-from gateway.web.uvicorn_protocol import GuardedProtocol
+from gateway.web.server import uvicorn_protocol, uvicorn_server
+from gateway.web.server.uvicorn_protocol import GuardedProtocol
 from tests.patience import PATIENCE_S
 
 OURS = set(vars(GuardedProtocol))

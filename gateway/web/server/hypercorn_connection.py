@@ -12,9 +12,9 @@ import hypercorn.asyncio.run
 from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.events import Closed, Event, RawData
 
-from gateway.web.connection_limits import IDLE_S, WRITE_BUFFER_BYTES
-from gateway.web.lazy_timer import LazyTimer
-from gateway.web.unread import Outbox
+from gateway.web.server.connection_limits import IDLE_S, WRITE_BUFFER_BYTES
+from gateway.web.server.lazy_timer import LazyTimer
+from gateway.web.server.unread import Outbox
 
 
 class _Idleness:

@@ -13,8 +13,8 @@ from typing import Any
 from quart import Quart
 from uvicorn import Config, Server
 
-from gateway.web.connection_limits import BACKLOG, GRACE_S, KEEP_ALIVE_S, STOP_S
-from gateway.web.uvicorn_protocol import GuardedProtocol
+from gateway.web.server.connection_limits import BACKLOG, GRACE_S, KEEP_ALIVE_S, STOP_S
+from gateway.web.server.uvicorn_protocol import GuardedProtocol
 
 
 async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:

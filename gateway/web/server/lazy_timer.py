@@ -8,7 +8,7 @@ import asyncio
 import math
 from collections.abc import Callable
 
-from gateway.web.connection_limits import IDLE_S
+from gateway.web.server.connection_limits import IDLE_S
 
 
 class LazyTimer:

@@ -4,7 +4,7 @@ import re
 
 import h11
 
-from gateway.web.connection_limits import (
+from gateway.web.server.connection_limits import (
     MAX_HEAD_BYTES,
     MAX_HEADERS,
     MAX_SHORT_CHUNKS,

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from gateway.telemetry.spans import About, Spans
-from gateway.web.answers import WHOLE_ANSWER
+from gateway.web.front.answers import WHOLE_ANSWER
 
 _Message = MutableMapping[str, Any]
 _Send = Callable[[_Message], Awaitable[None]]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.web.lazy_timer import LazyTimer
+from gateway.web.server.lazy_timer import LazyTimer
 
 SHORT_S = 0.05
 
@@ -56,7 +56,7 @@ async def test_a_shorter_time_counts_at_once_where_it_is_said(timed):
 
 
 async def test_it_runs_on_where_there_was_no_end_for_a_while(timed, monkeypatch):
-    monkeypatch.setattr("gateway.web.lazy_timer.IDLE_S", SHORT_S)
+    monkeypatch.setattr("gateway.web.server.lazy_timer.IDLE_S", SHORT_S)
     longest, expired, timer = timed
     longest["s"] = None
     timer.start()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.web import unread
-from gateway.web.connection_limits import PIECE_BYTES
-from gateway.web.unread import Outbox, UnreadMemory
+from gateway.web.server import unread
+from gateway.web.server.connection_limits import PIECE_BYTES
+from gateway.web.server.unread import Outbox, UnreadMemory
 
 # So many connections of one piece may wait, each with the piece that its app holds.
 IN_ALL, PER_ADDRESS = 8, 4

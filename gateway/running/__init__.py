@@ -1,0 +1,1 @@
+"""One running gateway: its parts, their order, and whether it may sell."""

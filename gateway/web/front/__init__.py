@@ -1,0 +1,1 @@
+"""What every request passes: limits, body memory, headers, log line, errors."""
