@@ -67,12 +67,13 @@ demo: install
 # What needs no EVM, process or server, in half a minute: without the store's contract tests and the
 # commands' snapshots. One process more than there are processors, because some wait.
 quick: install
-	$(PYTEST) -q -n $(shell expr 1 '+' $(CORES)) tests/unit \
+	$(PYTEST) -q -n $(shell expr 1 '+' $(CORES)) tests/unit tests/plugins/*/unit \
 		--ignore=tests/unit/store/test_sqlite_store.py --ignore=tests/unit/cli/test_snapshots.py
 
 # Before a commit: a small part of each proof is in it.
 test: install
-	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway @tests/proof/seeds.txt --ignore=tests/gateway/postgres
+	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway tests/plugins/*/unit tests/plugins/*/app \
+		@tests/proof/seeds.txt --ignore=tests/gateway/postgres
 
 # The tests of PostgreSQL, and the gateway tests listed in on_postgres.txt, run on PostgreSQL.
 test-postgres: install
@@ -92,11 +93,11 @@ test-slow: install
 # All of tests/proof, at the depth that a machine proves in minutes. Tests that share a gateway or a
 # browser run in one process (loadgroup).
 short-proofs: install
-	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "not full" tests/proof $(BUT)
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "not full" tests/proof $(wildcard tests/plugins/*/proof) $(BUT)
 
 # The same with what is marked `full`, but for the fault tables, which are `make faults`.
 long-proofs: install
-	$(PYTEST) -q -n $(JOBS) --dist loadgroup tests/proof --ignore=tests/proof/faults
+	$(PYTEST) -q -n $(JOBS) --dist loadgroup tests/proof $(wildcard tests/plugins/*/proof) --ignore=tests/proof/faults
 
 # Everything at full depth: hours. docs/proof-runs.md gets the result of each.
 PROOFS := sim mutants crash races faults clients fuzz chaos chaos-upgrade long-proofs

@@ -50,11 +50,11 @@ from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.background import run_background_work
 from gateway.web.front.traced import TracedApp
-from gateway.web.mcp import McpDoor, serves_mcp
 from gateway.web.rate_limits import make_limits
 from gateway.web.routes.tasks import render_event
 from gateway.web.services import EXTENSION, FAILURE, Services, Timing
 from gateway.webhooks import CallbackSecrets, Deliveries, Render, Sender
+from gateway_mcp import McpDoor, serves_mcp
 
 if TYPE_CHECKING:
     from gateway.backups import Backups

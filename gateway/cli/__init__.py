@@ -65,7 +65,7 @@ _COMMANDS = {
         "Print the argon2 hash of a password.",
     ),
     "mcp-config": (
-        "gateway.cli.mcp_config:mcp_config",
+        "gateway_mcp.command:mcp_config",
         "Print what goes into Claude, Cursor and Codex.",
     ),
     "migrate": (

@@ -8,7 +8,7 @@ import pytest
 from gateway import Endpoint, Output, PriceStep, Result, hookimpl, usdc
 from tests.cases import each
 from tests.conftest import nothing_charged, running
-from tests.gateway.mcp.agent import Agent
+from tests.plugins.gateway_mcp.app.agent import Agent
 from tests.proof.providers.documents_pdf import Page, write
 
 EXTRACT = Endpoint(

@@ -14,7 +14,7 @@ from gateway.sandbox import Sandbox, SandboxLimits
 from gateway.web.services import Timing
 from tests.cases import each
 from tests.conftest import nothing_charged, running
-from tests.gateway.mcp.agent import Agent
+from tests.plugins.gateway_mcp.app.agent import Agent
 
 EDIT = Endpoint(
     slug="edit",

@@ -34,7 +34,7 @@ async def test_it_pays_no_more_than_its_limit(variables, chain, tmp_path, exampl
 
 
 async def test_it_buys_over_mcp(variables, chain, tmp_path):
-    pytest.importorskip("gateway.web.mcp", reason="this gateway does not speak MCP")
+    pytest.importorskip("gateway_mcp", reason="this gateway does not speak MCP")
     pytest.importorskip("mcp")
     ran = await run(sys.executable, EXAMPLES / "mcp_buy.py", folder=tmp_path, **variables)
     assert ran.code == 0, ran.complained

@@ -39,7 +39,7 @@ async def test_it_pays_no_more_than_its_limit(
 
 
 async def test_it_buys_over_mcp(script, variables, chain, tmp_path):
-    pytest.importorskip("gateway.web.mcp", reason="this gateway does not speak MCP")
+    pytest.importorskip("gateway_mcp", reason="this gateway does not speak MCP")
     # The server's side.
     pytest.importorskip("mcp")
     ran = await run("node", script("mcp_buy.mjs"), folder=tmp_path, **variables)

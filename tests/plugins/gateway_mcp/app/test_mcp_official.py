@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from tests.conftest import PNG
-from tests.gateway.mcp.official import MODES, buy_picture
+from tests.plugins.gateway_mcp.app.official import MODES, buy_picture
 
 
 @pytest.mark.parametrize("mode", MODES)

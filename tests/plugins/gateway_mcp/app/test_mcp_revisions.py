@@ -9,7 +9,7 @@ import json
 import pytest
 
 from tests.cases import each
-from tests.gateway.mcp.agent import LEGACY, MODERN, Agent
+from tests.plugins.gateway_mcp.app.agent import LEGACY, MODERN, Agent
 
 # Without a header the revision is 2025-03-26.
 OLD = ("2024-11-05", "2025-03-26", "")

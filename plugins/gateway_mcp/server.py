@@ -23,14 +23,14 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from gateway.errors import NotFound, TooManyRequests
 from gateway.version import VERSION
-from gateway.web.mcp.calls import ToolCall, answer_call
-from gateway.web.mcp.door import INCOMING, Incoming
-from gateway.web.mcp.envelope import MESSAGE_BYTES, NOT_NOW
-from gateway.web.mcp.revisions import speak
-from gateway.web.mcp.task_handles import TASKS, show_handle, takes_tasks
-from gateway.web.mcp.tools import list_tools
 from gateway.web.routes.tasks import TASK_LIMIT
 from gateway.web.services import Services
+from gateway_mcp.calls import ToolCall, answer_call
+from gateway_mcp.door import INCOMING, Incoming
+from gateway_mcp.envelope import MESSAGE_BYTES, NOT_NOW
+from gateway_mcp.revisions import speak
+from gateway_mcp.task_handles import TASKS, show_handle, takes_tasks
+from gateway_mcp.tools import list_tools
 
 _INSTRUCTIONS = (
     "Each tool but get_task is paid by x402 with USDC, per call and without an account. A call "

@@ -11,8 +11,8 @@ from gateway.contracts import OutputStoreUnavailable
 from gateway.domain import StoredOutput, StoredResult, Task
 from gateway.web import wire
 from gateway.web.front.errors import answer_error
-from gateway.web.mcp.tools import GET_TASK
 from gateway.web.services import Services
+from gateway_mcp.tools import GET_TASK
 
 # Larger pictures, and those that come after so many bytes of pictures, are links only.
 _MAX_PICTURE_BYTES = 1_000_000

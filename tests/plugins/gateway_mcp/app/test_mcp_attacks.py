@@ -8,8 +8,8 @@ import pytest
 
 from tests.cases import each
 from tests.conftest import nothing_charged, running
-from tests.gateway.mcp.agent import LEGACY, MODERN, Agent
 from tests.gateway.web.asgi_calls import SILENT, Asked, Client, ask
+from tests.plugins.gateway_mcp.app.agent import LEGACY, MODERN, Agent
 
 CALL = {"name": "picture", "arguments": {"prompt": "a boat"}}
 

@@ -9,7 +9,7 @@ import pytest
 from gateway.contracts import OutputStoreUnavailable
 from gateway.tasks.notifications import LongPolls
 from tests.conftest import nothing_charged
-from tests.gateway.mcp.agent import MODERN, TASKS, Agent
+from tests.plugins.gateway_mcp.app.agent import MODERN, TASKS, Agent
 
 
 async def hang(*_, **__):
@@ -51,7 +51,7 @@ async def test_a_paid_task_that_cannot_be_shown_is_named_with_its_receipt(
     task_id = begun["taskId"]
     await gateway.wait(task_id)
     monkeypatch.setattr(gateway.services.output_store, "links", links)
-    monkeypatch.setattr("gateway.web.mcp.calls._WAIT_S", 0.0)
+    monkeypatch.setattr("gateway_mcp.calls._WAIT_S", 0.0)
     hurry(gateway, show_sold_s=0.2)
     async with nothing_charged(gateway, chain):
         answer = await agent.call("picture", payment, prompt="a boat")

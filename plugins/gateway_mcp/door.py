@@ -12,7 +12,7 @@ import attrs
 
 from gateway.settings import Settings
 from gateway.web.front.answers import NOT_STORED, Answer
-from gateway.web.mcp.envelope import unsupported_revision
+from gateway_mcp.envelope import unsupported_revision
 
 if TYPE_CHECKING:
     # At run time `services` imports this module, because a gateway has a door.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # The key of an ASGI scope under which a tool finds the `Incoming` of its call.
 INCOMING = "gateway.incoming"
-_SERVER = "gateway.web.mcp.server"
+_SERVER = "gateway_mcp.server"
 # web3 and the SDK both import pydantic: two threads that import one library may each meet its
 # modules half made. The SDK waits for web3, but not for a chain that is silent for longer.
 _WARM_UP_S = 30.0

@@ -1,4 +1,4 @@
-"""The route of the Model Context Protocol; `gateway.web.mcp` says what its messages do."""
+"""The route of the Model Context Protocol; `gateway_mcp` says what its messages do."""
 
 from functools import partial
 from typing import Any, cast
@@ -9,8 +9,10 @@ from gateway.errors import ValidationError
 from gateway.web.front.answers import Answer
 from gateway.web.front.errors import answer_error
 from gateway.web.front.event_stream import held_of
-from gateway.web.mcp.door import Incoming, McpDoor
-from gateway.web.mcp.envelope import (
+from gateway.web.rate_limits import address
+from gateway.web.services import Services, services
+from gateway_mcp.door import Incoming, McpDoor
+from gateway_mcp.envelope import (
     INVALID_REQUEST,
     MESSAGE_BYTES,
     Refused,
@@ -18,8 +20,6 @@ from gateway.web.mcp.envelope import (
     refusal,
     to_rpc,
 )
-from gateway.web.rate_limits import address
-from gateway.web.services import Services, services
 
 blueprint = Blueprint("mcp", __name__)
 

@@ -6,7 +6,7 @@ import attrs
 
 from gateway import Endpoint, PriceStep
 from gateway.catalog.catalog import Catalog
-from gateway.web.mcp.tools import input_schema, list_tools, slugs_of_tools
+from gateway_mcp.tools import input_schema, list_tools, slugs_of_tools
 
 PICTURE = Endpoint(
     slug="picture",

@@ -10,10 +10,10 @@ from typing import Any
 
 from gateway.domain import Task
 from gateway.web import wire
-from gateway.web.mcp.door import Incoming
-from gateway.web.mcp.results import show_task
 from gateway.web.routes.tasks import look_at_task
 from gateway.web.services import Services
+from gateway_mcp.door import Incoming
+from gateway_mcp.results import show_task
 
 TASKS = "io.modelcontextprotocol/tasks"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"

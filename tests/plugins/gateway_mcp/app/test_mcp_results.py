@@ -9,8 +9,8 @@ import pytest
 from gateway import Output, Result
 from gateway.contracts import OutputStoreUnavailable
 from gateway.tasks.notifications import LongPolls
-from tests.gateway.mcp.agent import MODERN, TASKS, Agent
 from tests.gateway.web.asgi_calls import Asked, Client
+from tests.plugins.gateway_mcp.app.agent import MODERN, TASKS, Agent
 
 
 async def test_long_markdown_is_cut_with_a_link_to_the_rest(agent, gateway, payer, provider):

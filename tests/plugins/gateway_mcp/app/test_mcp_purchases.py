@@ -9,7 +9,7 @@ from gateway.errors import ContentPolicy
 from gateway.tasks.notifications import LongPolls
 from tests.cases import each
 from tests.conftest import PNG, header_of, nothing_charged
-from tests.gateway.mcp.agent import MODERN, TASKS, Agent
+from tests.plugins.gateway_mcp.app.agent import MODERN, TASKS, Agent
 
 MCP = "http://gateway.test/mcp"
 

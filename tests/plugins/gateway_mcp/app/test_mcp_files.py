@@ -14,11 +14,11 @@ from gateway import PriceStep, hookimpl
 from gateway.domain import MAX_FILE_BYTES
 from gateway.errors import BodiesFull, ExecutionError
 from gateway.vendors import links
-from gateway.web.mcp.linked_files import SHARES, LinkedFiles
+from gateway_mcp.linked_files import SHARES, LinkedFiles
 from tests.cases import each
 from tests.conftest import ScriptedPlugin, ScriptedProvider, nothing_charged, running
-from tests.gateway.mcp.agent import Agent
 from tests.gateway.vendors.conftest import authority  # noqa: F401 - a fixture
+from tests.plugins.gateway_mcp.app.agent import Agent
 
 HOST = "papers.example"
 TEXT = b"a paper"

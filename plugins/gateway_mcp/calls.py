@@ -20,15 +20,15 @@ from gateway.errors import ExecutionError, PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire
-from gateway.web.mcp.door import Incoming
-from gateway.web.mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta
-from gateway.web.mcp.results import show_error, show_sold_unseen, show_task
-from gateway.web.mcp.task_handles import describe_new_task
-from gateway.web.mcp.tools import GET_TASK, slugs_of_tools
 from gateway.web.routes.generate import PRICE_LIMIT, make_challenge
 from gateway.web.routes.tasks import TASK_LIMIT, look_at_task, read_wait_s
 from gateway.web.services import Services
 from gateway.web.validation import check_request, decode_generation
+from gateway_mcp.door import Incoming
+from gateway_mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta
+from gateway_mcp.results import show_error, show_sold_unseen, show_task
+from gateway_mcp.task_handles import describe_new_task
+from gateway_mcp.tools import GET_TASK, slugs_of_tools
 
 MCP_PATH = "/mcp"
 # A client waits for a minute for an answer. So a call is not paid for later than the first, in

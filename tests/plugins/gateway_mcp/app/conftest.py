@@ -7,7 +7,7 @@ import pytest
 
 from gateway import Output, Result
 from tests.conftest import PNG
-from tests.gateway.mcp.agent import LEGACY, MODERN, Agent
+from tests.plugins.gateway_mcp.app.agent import LEGACY, MODERN, Agent
 
 
 @pytest.fixture(params=[MODERN, LEGACY])
