@@ -53,8 +53,8 @@ from gateway.web.front.traced import TracedApp
 from gateway.web.rate_limits import make_limits
 from gateway.web.routes.tasks import render_event
 from gateway.web.services import EXTENSION, FAILURE, Services, Timing
-from gateway.webhooks import CallbackSecrets, Deliveries, Render, Sender
 from gateway_mcp import McpDoor, serves_mcp
+from gateway_webhooks import CallbackSecrets, Deliveries, Render, Sender
 
 if TYPE_CHECKING:
     from gateway.backups import Backups

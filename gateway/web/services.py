@@ -32,9 +32,9 @@ from gateway.telemetry.redaction import Redactor
 from gateway.web.admin_password import AdminPassword
 from gateway.web.checked_files import CheckedFiles
 from gateway.web.long_texts import LongTexts
-from gateway.webhooks import Deliveries
 from gateway_mcp import McpDoor
 from gateway_mcp.linked_files import LinkedFiles
+from gateway_webhooks import Deliveries
 
 CHECKS = Shares(
     # Each may take 600 MB, and as much processor as a paid document.

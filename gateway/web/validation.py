@@ -23,7 +23,7 @@ from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.front.body_memory import SMALL_BODY_BYTES
 from gateway.web.services import Services
-from gateway.webhooks import is_this_machine
+from gateway_webhooks import is_this_machine
 
 _MAX_KEY_CHARS = 255
 # ASCII-only JSON writes an emoji of the prompt in 12 bytes.

@@ -10,7 +10,7 @@ from gateway.admin.alarms.carriers import Outcomes
 from gateway.admin.alarms.own_address import NotTold, OwnAddress
 from gateway.contracts import Clock
 from gateway.contracts.alarms import Alarm, AlarmMessage
-from gateway.webhooks.signing import sign
+from gateway.vendors.signing import sign
 
 CHANNEL = "webhook"
 

@@ -17,7 +17,7 @@ from gateway.cli import main
 from gateway.store.operators import alarm_messages
 from tests.conftest import WALLET
 from tests.gateway.admin.alarm_gateway import SECRET, alarmed, fail_often, look
-from tests.gateway.webhooks.receiver import receiving, status
+from tests.plugins.gateway_webhooks.app.receiver import receiving, status
 
 
 async def untold(gateway) -> list:

@@ -15,10 +15,10 @@ from gateway.tasks import TaskTiming
 from gateway.web.background import drain
 from gateway.web.routes.tasks import answer_task
 from gateway.web.services import Timing
-from gateway.webhooks import DeliveryTiming
+from gateway_webhooks import DeliveryTiming
 from tests.conftest import Payer, ScriptedProvider, running
-from tests.gateway.webhooks.receiver import receiving
 from tests.patience import PATIENCE_S, until
+from tests.plugins.gateway_webhooks.app.receiver import receiving
 
 HOURS_S = 36_000.0
 # Nobody looks by itself within a test.

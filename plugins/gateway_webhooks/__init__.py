@@ -3,9 +3,9 @@
 Tasks and refunds write events into the store's queue. This package delivers them.
 """
 
-from gateway.webhooks.deliveries import Deliveries, DeliveryTiming, Render
-from gateway.webhooks.sender import Sender, is_this_machine
-from gateway.webhooks.signing import CallbackSecrets
+from gateway.vendors.signing import CallbackSecrets
+from gateway_webhooks.deliveries import Deliveries, DeliveryTiming, Render
+from gateway_webhooks.sender import Sender, is_this_machine
 
 __all__ = [
     "CallbackSecrets",

@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from gateway.webhooks import DeliveryTiming
+from gateway_webhooks import DeliveryTiming
 from tests.conftest import running
-from tests.gateway.webhooks.receiver import receiving
+from tests.plugins.gateway_webhooks.app.receiver import receiving
 
 PAUSES = (0.0,) * 5
 

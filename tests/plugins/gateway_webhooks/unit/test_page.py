@@ -7,10 +7,10 @@ from pathlib import Path
 
 from gateway.domain.description import callback_fields, request_schema
 from gateway.testing.store.facts import ENDPOINT
-from gateway.webhooks import CallbackSecrets
-from gateway.webhooks.signing import sign
+from gateway.vendors.signing import sign
+from gateway_webhooks import CallbackSecrets
 
-PAGE = Path(__file__).parents[3] / "docs" / "webhooks.md"
+PAGE = Path(__file__).parents[4] / "docs" / "webhooks.md"
 TASK = "6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"
 BODY = json.dumps({"type": "task.completed", "data": {"taskId": TASK, "é": 1}}).encode()
 
@@ -33,7 +33,7 @@ def test_the_receiver_of_the_page_takes_what_is_signed_and_nothing_else(capsys):
 
 def test_the_page_names_every_event_and_every_pause_of_the_code():
     from gateway.contracts.webhooks import EventType
-    from gateway.webhooks import DeliveryTiming
+    from gateway_webhooks import DeliveryTiming
 
     page = PAGE.read_text("utf-8")
     assert all(f"| `{kind}` |" in page for kind in EventType)

@@ -10,7 +10,7 @@ from standardwebhooks import WebhookVerificationError
 from gateway import ContentPolicy, Result
 from tests.conftest import Payer, buy, running
 from tests.gateway.web.test_task_route import show
-from tests.gateway.webhooks.conftest import nothing_left
+from tests.plugins.gateway_webhooks.app.conftest import nothing_left
 
 HOOK = "/hook?token=SECRET-IN-THE-ADDRESS"
 
@@ -149,7 +149,7 @@ async def refunding(settings, chain, provider, clock):
     from eth_account import Account
 
     from gateway.payments.refunds import RefundTiming
-    from gateway.webhooks import DeliveryTiming
+    from gateway_webhooks import DeliveryTiming
     from tests.waits import Waits, started_with
 
     key = Account.create()

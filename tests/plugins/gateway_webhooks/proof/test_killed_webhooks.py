@@ -13,7 +13,7 @@ from tests.proof.process.gateway_process import Gateway, until
 # The task's end is durable when an attempt begins, and nothing of the event has been sent.
 DIES_BEFORE_SENDING = """
 import os, pathlib
-from gateway.webhooks import deliveries
+from gateway_webhooks import deliveries
 
 plain = deliveries.Deliveries._attempt
 

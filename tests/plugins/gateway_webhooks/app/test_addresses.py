@@ -6,12 +6,12 @@ import pytest
 from gateway.errors import SettingsError
 from gateway.settings import Settings, check_settings
 from gateway.vendors import links
-from gateway.webhooks import Sender
-from gateway.webhooks.sender import NotTaken
+from gateway_webhooks import Sender
+from gateway_webhooks.sender import NotTaken
 from tests.conftest import WALLET, running
 from tests.gateway.vendors.conftest import authority  # noqa: F401 - a fixture
-from tests.gateway.webhooks.receiver import receiving
-from tests.gateway.webhooks.shop import Names, opened
+from tests.plugins.gateway_webhooks.app.receiver import receiving
+from tests.plugins.gateway_webhooks.app.shop import Names, opened
 
 HOST = "buyer.example"
 _HEADERS = {"webhook-id": "msg_1"}

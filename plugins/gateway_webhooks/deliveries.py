@@ -17,9 +17,9 @@ from gateway.contracts import Clock, Store
 from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
 from gateway.telemetry.log_context import bind_task
-from gateway.webhooks.pace import Pace
-from gateway.webhooks.sender import NotTaken, Sender
-from gateway.webhooks.signing import CallbackSecrets, sign
+from gateway.vendors.signing import CallbackSecrets, sign
+from gateway_webhooks.pace import Pace
+from gateway_webhooks.sender import NotTaken, Sender
 
 # Attempts at the same time: in all, for one payer, to one host.
 _MOST = 16

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 import structlog
 
-from tests.gateway.webhooks.receiver import receiving, status
-from tests.gateway.webhooks.shop import opened
+from tests.plugins.gateway_webhooks.app.receiver import receiving, status
+from tests.plugins.gateway_webhooks.app.shop import opened
 
 SECRET = "SECRET-IN-THE-ADDRESS"
 
