@@ -46,7 +46,6 @@ from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import Spans
-from gateway.web.admin_password import AdminPassword
 from gateway.web.application import bare_app
 from gateway.web.background import run_background_work
 from gateway.web.front.traced import TracedApp
@@ -54,6 +53,7 @@ from gateway.web.rate_limits import make_limits
 from gateway.web.routes.tasks import render_event
 from gateway.web.services import EXTENSION, FAILURE, Services, Timing
 from gateway_mcp import McpDoor, serves_mcp
+from gateway_operator.desk.admin_password import AdminPassword
 from gateway_webhooks import CallbackSecrets, Deliveries, Render, Sender
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from gateway.version import VERSION
 # because `gateway --help` lists the commands without importing them: most import web3 or rich.
 _COMMANDS = {
     "actions": (
-        "gateway.cli.actions:actions",
+        "gateway_operator.commands.actions:actions",
         "List what operators did, newest first: who, when, why.",
     ),
     "alarms": (
-        "gateway.cli.alarms:alarms",
+        "gateway_operator.commands.alarms:alarms",
         "List what needs you now, mute it, and test how you are told.",
     ),
     "backup": (
@@ -29,7 +29,7 @@ _COMMANDS = {
         "List the copies in GATEWAY_BACKUP_URL, newest first.",
     ),
     "books": (
-        "gateway.cli.books:books",
+        "gateway_operator.commands.books:books",
         "Print what was earned, given back and spent.",
     ),
     "buy": (
@@ -41,7 +41,7 @@ _COMMANDS = {
         "Check settings, chain, wallet, gas, plugins and disk.",
     ),
     "codes": (
-        "gateway.cli.codes:codes",
+        "gateway_operator.commands.codes:codes",
         "Switch off the codes of the admin login.",
     ),
     "demo": (
@@ -57,11 +57,11 @@ _COMMANDS = {
         "Write a private key into an encrypted keystore FILE.",
     ),
     "endpoints": (
-        "gateway.cli.endpoints:endpoints",
+        "gateway_operator.commands.endpoints:endpoints",
         "List what is on sale, and what is switched off.",
     ),
     "hash-password": (
-        "gateway.cli.hash_password:hash_password",
+        "gateway_operator.commands.hash_password:hash_password",
         "Print the argon2 hash of a password.",
     ),
     "mcp-config": (
@@ -81,7 +81,7 @@ _COMMANDS = {
         "Show which machines share the database, and which of them leads.",
     ),
     "payers": (
-        "gateway.cli.payers:payers",
+        "gateway_operator.commands.payers:payers",
         "List payers that are barred from x402, and lift the bar.",
     ),
     "plugins": (
@@ -89,7 +89,7 @@ _COMMANDS = {
         "List the plugins, or begin a plugin of your own.",
     ),
     "refunds": (
-        "gateway.cli.refunds:refunds",
+        "gateway_operator.commands.refunds:refunds",
         "List, approve, reject and pay refunds for failed tasks.",
     ),
     "restore": (
@@ -101,15 +101,15 @@ _COMMANDS = {
         "Serve HTTP until SIGTERM.",
     ),
     "tasks": (
-        "gateway.cli.tasks:tasks",
+        "gateway_operator.commands.tasks:tasks",
         "List the newest tasks, their payments and their jobs.",
     ),
     "tokens": (
-        "gateway.cli.tokens:tokens",
+        "gateway_operator.commands.tokens:tokens",
         "Make, list and revoke tokens of the JSON API.",
     ),
     "transfers": (
-        "gateway.cli.transfers:transfers",
+        "gateway_operator.commands.transfers:transfers",
         "Look at what came into the wallet.",
     ),
 }

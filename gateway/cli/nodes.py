@@ -5,12 +5,12 @@ import time
 
 import click
 
-from gateway.admin.wording import age
-from gateway.cli.session import open_session
 from gateway.cli.terminal import one_sentence
 from gateway.contracts.nodes import NodeRecord
 from gateway.settings import Settings, load_settings
 from gateway.store.nodes import ROLES, tell_missed
+from gateway_operator.commands.session import open_session
+from gateway_operator.desk.wording import age
 
 # A node writes down that it runs every few seconds.
 _GONE_S = 20.0

@@ -27,7 +27,7 @@ from gateway_mcp.envelope import MESSAGE_BYTES
 
 _ROUTES = (generate, tasks, files, discovery, pages, health)
 # Imported when one of the operator's pages is first asked for.
-_OPERATORS_PARTS, _OPERATORS_ROUTES = "gateway.web.operator_parts", "gateway.web.routes.admin"
+_OPERATORS_PARTS, _OPERATORS_ROUTES = "gateway_operator.running", "gateway_operator.pages"
 # A client that needs longer to send its body is cut off.
 _BODY_S = 30
 

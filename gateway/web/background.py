@@ -18,7 +18,7 @@ from gateway.payments.gas_records import GasRecords
 from gateway.version import VERSION
 from gateway.web.services import Services
 
-_WATCHES = ("gateway.web.state_watch", "gateway.web.operator_parts")
+_WATCHES = ("gateway_operator.alarms.state_watch", "gateway_operator.running")
 _log = structlog.get_logger()
 
 
@@ -158,7 +158,7 @@ async def _make_backups(services: Services) -> None:
 
 async def _watch_state(services: Services) -> None:
     await services.warmed.wait()
-    from gateway.web.state_watch import StateWatch  # noqa: PLC0415 - see `_WATCHES`
+    from gateway_operator.alarms.state_watch import StateWatch  # noqa: PLC0415 - see `_WATCHES`
 
     await StateWatch(services).look_forever()
 

@@ -8,7 +8,6 @@ import attrs
 from quart import current_app
 
 from gateway.catalog.catalog import Catalog
-from gateway.catalog.live_changes import LiveChanges
 from gateway.catalog.watchdog import Watchdog
 from gateway.chain.wallet_check import WalletCheck
 from gateway.concurrency.shared_answers import SharedAnswer
@@ -29,11 +28,12 @@ from gateway.tasks import WorkerPool
 from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.telemetry.redaction import Redactor
-from gateway.web.admin_password import AdminPassword
 from gateway.web.checked_files import CheckedFiles
 from gateway.web.long_texts import LongTexts
 from gateway_mcp import McpDoor
 from gateway_mcp.linked_files import LinkedFiles
+from gateway_operator.desk.admin_password import AdminPassword
+from gateway_operator.desk.live_changes import LiveChanges
 from gateway_webhooks import Deliveries
 
 CHECKS = Shares(
@@ -54,14 +54,14 @@ CHECKS = Shares(
 
 if TYPE_CHECKING:
     # What only the operator's pages and alarms need is imported when it is asked for.
-    from gateway.admin.alarms.channels import Notify
-    from gateway.admin.alarms.watch import AlarmWatch
-    from gateway.admin.desk import Desk
     from gateway.backups import Backups
     from gateway.catalog.shared_states import SharedProviders
 
     # At run time `rate_limits` imports this module, for the decorator of its routes.
     from gateway.web.rate_limits import RateLimits
+    from gateway_operator.alarms.channels import Notify
+    from gateway_operator.alarms.watch import AlarmWatch
+    from gateway_operator.desk.desk import Desk
 
 # Keys of `app.extensions`: the `Services`, and the error that stopped the start.
 EXTENSION = "gateway"
@@ -213,7 +213,7 @@ class Services:
     def desk(self) -> "Desk":
         """What an operator's pages work with."""
         if self._desk is None:
-            from gateway.web.operator_parts import make_desk  # noqa: PLC0415
+            from gateway_operator.running import make_desk  # noqa: PLC0415
 
             self._desk = make_desk(self)
         return self._desk
@@ -222,7 +222,7 @@ class Services:
     def alarms(self) -> "AlarmWatch":
         """What tells the operator that something is wrong."""
         if self._alarms is None:
-            from gateway.web.operator_parts import make_alarms  # noqa: PLC0415
+            from gateway_operator.running import make_alarms  # noqa: PLC0415
 
             self._alarms = make_alarms(self)
         return self._alarms

@@ -156,7 +156,7 @@ def _serve_metrics(
     if listener is None:
         return contextlib.nullcontext()
     # prometheus_client takes 10 MB, and most gateways have no Prometheus.
-    from gateway.web.metrics_server import serving_metrics  # noqa: PLC0415
+    from gateway_operator.metrics.server import serving_metrics  # noqa: PLC0415
 
     return serving_metrics(app, listener)
 

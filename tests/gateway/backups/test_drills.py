@@ -6,13 +6,13 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway.admin import backups as service
 from gateway.backups import BackupFailed, copying
 from gateway.backups.names import make_name
 from gateway.backups.place import place_of
 from gateway.contracts.operators import Actor, AlreadyDone
 from gateway.errors import ActionRefused
 from gateway.store.operators import backups as rows
+from gateway_operator.desk import backups as service
 from tests.conftest import buy, running
 from tests.gateway.backups.conftest import backups_of, leftovers
 

@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 from eth_account import Account
 
-from gateway.admin.actions.transfers import mark_seen
 from gateway.cli import main
 from gateway.contracts.operators import Actor
 from gateway.demo.chain import FAUCET_KEY, OTHER_TOKEN
 from gateway.demo.token import call_data
 from gateway.errors import ActionRefused
 from gateway.settings import variable
+from gateway_operator.actions.transfers import mark_seen
 from tests.conftest import WALLET, running
 
 NAMES = ("base_url", "wallet", "data_dir", "settlement_key")

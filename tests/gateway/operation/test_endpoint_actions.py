@@ -5,7 +5,6 @@ import time
 import attrs
 import pytest
 
-from gateway.admin.actions import endpoints as actions
 from gateway.contracts.operators import Actor
 from gateway.domain import QUOTE_LIFE_S
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
@@ -13,6 +12,7 @@ from gateway.settings import EndpointOverride
 from gateway.store import SqliteStore
 from gateway.store.operators import overrides
 from gateway.testing.store.operators import new_action
+from gateway_operator.actions import endpoints as actions
 from gateway_x402.messages import MAX_TIMEOUT_S
 from tests.conftest import buy, running
 from tests.patience import until

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway import Transient
 from gateway.telemetry import signals
-from gateway.web.metrics_server import serving_metrics
 from gateway.web.server.serve import listen
+from gateway_operator.metrics.server import serving_metrics
 from tests.cases import each
 from tests.conftest import Running, buy, running
 

@@ -76,12 +76,12 @@ LATER = {
 
 # So do these parts of the gateway.
 OPERATORS = (
-    "gateway.admin",
+    "gateway_operator.desk",
     "gateway.backups",
-    "gateway.web.operator_pages",
-    "gateway.web.operator_parts",
-    "gateway.web.routes.admin",
-    "gateway.web.state_watch",
+    "gateway_operator.pages.page",
+    "gateway_operator.running",
+    "gateway_operator.pages",
+    "gateway_operator.alarms.state_watch",
 )
 OPERATORS_PREFIXES = tuple(f"{name}." for name in OPERATORS)
 

@@ -5,11 +5,11 @@ import pytest
 import structlog
 from eth_account import Account
 
-from gateway.admin.system import read_clock
 from gateway.domain import Attachment, GenerationRequest
 from gateway.errors import ExecutionError
 from gateway.testing.store.facts import authorization, key_of, new_task
-from gateway.web.state_watch import StateWatch
+from gateway_operator.alarms.state_watch import StateWatch
+from gateway_operator.desk.system import read_clock
 from tests.conftest import Payer, buy, operators_rows, running
 
 LARGE = GenerationRequest(attachment=Attachment(name="a.pdf", data=b"x" * 300_000))
@@ -26,7 +26,7 @@ async def events_of(watch, looks=2) -> list[dict]:
 @pytest.fixture(autouse=True)
 def fresh_loggers(monkeypatch):
     """Loggers that were used before do not see `capture_logs`."""
-    for module in ("gateway.web.state_watch", "gateway.store.sqlite.writer"):
+    for module in ("gateway_operator.alarms.state_watch", "gateway.store.sqlite.writer"):
         monkeypatch.setattr(f"{module}._log", structlog.get_logger())
 
 

@@ -5,11 +5,11 @@ import contextlib
 import attrs
 import psycopg
 
-from gateway.admin.alarms import rounds
 from gateway.store.operators import alarms
+from gateway_operator.alarms import rounds
 from tests.conftest import buy, running
-from tests.gateway.admin.alarm_gateway import look
-from tests.gateway.admin.test_alarm_channels import Telling
+from tests.plugins.gateway_operator.app.alarm_gateway import look
+from tests.plugins.gateway_operator.app.test_alarm_channels import Telling
 
 # The server's own error of a full disk, for every statement that writes.
 _FILL = """

@@ -18,8 +18,8 @@ from gateway.store.opening import open_store, refuse_left_behind, refuse_other_d
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.sqlite.store import SqliteStore
 from gateway.testing.store.facts import NOW, queued
-from gateway.web.admin_password import AdminPassword
 from gateway.web.services import Timing
+from gateway_operator.desk.admin_password import AdminPassword
 from tests.conftest import running
 from tests.patience import skip_time
 

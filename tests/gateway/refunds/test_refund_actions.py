@@ -5,7 +5,12 @@ import asyncio
 import attrs
 import pytest
 
-from gateway.admin.actions.refunds import (
+from gateway.contracts.operators import Actor
+from gateway.domain import Decision, PaymentState
+from gateway.errors import ActionRefused, NeedsFresh, RefundRefused, StaleForm, WrongValue
+from gateway.payments.gas_records import GasRecords
+from gateway.payments.refunds import RefundTiming
+from gateway_operator.actions.refunds import (
     RefundChoice,
     approve,
     choice_of,
@@ -14,11 +19,6 @@ from gateway.admin.actions.refunds import (
     retry,
     take_back,
 )
-from gateway.contracts.operators import Actor
-from gateway.domain import Decision, PaymentState
-from gateway.errors import ActionRefused, NeedsFresh, RefundRefused, StaleForm, WrongValue
-from gateway.payments.gas_records import GasRecords
-from gateway.payments.refunds import RefundTiming
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.waits import Waits, started_with

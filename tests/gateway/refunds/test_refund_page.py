@@ -8,15 +8,15 @@ from urllib.parse import urlencode
 import attrs
 import pytest
 
-from gateway.admin.actions.refunds import approve, choice_of
-from gateway.admin.refunds_list import read_refunds
 from gateway.contracts.operators import Actor
 from gateway.domain import Decision, PaymentState
 from gateway.errors import ChainUnavailable
 from gateway.payments.refunds import RefundTiming
+from gateway_operator.actions.refunds import approve, choice_of
+from gateway_operator.desk.refunds_list import read_refunds
 from tests.conftest import Payer, running
-from tests.gateway.admin.operator import SAME, actions_of, log_in, post, text_of
 from tests.gateway.refunds.conftest import fail_directly, fail_once
+from tests.plugins.gateway_operator.app.operator import SAME, actions_of, log_in, post, text_of
 from tests.waits import Waits, started_with
 
 OTHER = "0x" + "ab" * 20

@@ -6,17 +6,17 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from gateway.admin.actions.refunds import approve, choice_of, reject, take_back
 from gateway.cli import main
 from gateway.contracts.operators import Actor
 from gateway.domain import NO_ADDRESS, PaymentState
 from gateway.errors import RefundRefused, WrongValue
 from gateway.payments.refunds import RefundTiming
+from gateway_operator.actions.refunds import approve, choice_of, reject, take_back
 from tests.conftest import running
-from tests.gateway.admin.operator import log_in, post, text_of
 from tests.gateway.refunds.test_refund_commands import environment
 from tests.gateway.refunds.test_refund_page import list_of, question
 from tests.operator_history import add_method_sale
+from tests.plugins.gateway_operator.app.operator import log_in, post, text_of
 from tests.waits import Waits, started_with
 
 SHELL = Actor(door="cli", name="anna")

@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from tests.conftest import running
-from tests.gateway.admin.operator import RIGHT, SAME, cookies_of, log_in
 from tests.patience import PATIENCE_S
+from tests.plugins.gateway_operator.app.operator import RIGHT, SAME, cookies_of, log_in
 
 
 async def test_the_right_password_opens_a_session_of_half_a_day(gateway):

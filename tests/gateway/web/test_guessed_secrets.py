@@ -11,9 +11,9 @@ import pytest
 
 from tests.cases import each
 from tests.conftest import running
-from tests.gateway.admin.test_api import token_of
 from tests.gateway.refunds.conftest import fail_once
 from tests.gateway.web.test_document_extraction import ExtractPlugin
+from tests.plugins.gateway_operator.app.test_api import token_of
 
 RIGHT, WRONG = "Tr0ub4dor&3-right", "Tr0ub4dor&3-wrong"
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from gateway.admin.badges import Badges
-from gateway.web.operator_pages import Ask, Input, answer_page, answer_question
-from tests.gateway.admin.operator import operator_app
+from gateway_operator.desk.badges import Badges
+from gateway_operator.pages.page import Ask, Input, answer_page, answer_question
+from tests.plugins.gateway_operator.app.operator import operator_app
 
 HOSTILE = '"><script>alert(1)</script>'
 

@@ -13,7 +13,7 @@ from gateway.settings import check_limits, load_settings
 from gateway.store import SqliteStore
 from gateway.web.rate_limits import RateLimits, make_limits
 from tests.conftest import WALLET, running
-from tests.gateway.admin.test_api import token_of
+from tests.plugins.gateway_operator.app.test_api import token_of
 from tests.redis_server import run_redis
 
 SECRET = "5" * 64

@@ -8,10 +8,10 @@ import pytest
 import yaml
 from prometheus_client.core import Metric
 
-from gateway.admin.metrics.families import Families
-from gateway.admin.metrics.instruments import Instruments
-from gateway.admin.metrics.numbers import Numbers, Totals
-from gateway.admin.metrics.state import State
+from gateway_operator.metrics.families import Families
+from gateway_operator.metrics.instruments import Instruments
+from gateway_operator.metrics.numbers import Numbers, Totals
+from gateway_operator.metrics.state import State
 
 ROOT = Path(__file__).parents[3]
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([^|]+) \| (.+) \|$", re.MULTILINE)

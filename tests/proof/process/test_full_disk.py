@@ -15,7 +15,7 @@ from tests.volumes import fill_bytes, fill_inodes, mounted, needs_root
 FAST = """
 import functools
 import gateway.app as app
-from gateway.admin.alarms import of_desk, rounds
+from gateway_operator.alarms import of_desk, rounds
 app.Timing = functools.partial(app.Timing, alarms_s=0.2)
 rounds.HOLDS_S["check"] = 0.5
 of_desk.Heartbeat = functools.partial(of_desk.Heartbeat, every_s=0.2)

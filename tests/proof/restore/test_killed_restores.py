@@ -20,7 +20,7 @@ from gateway.cli import main
 from gateway.settings import variable
 from gateway.store.sqlite.migrations import migrate
 from tests.conftest import running
-from tests.gateway.admin.operator import log_in
+from tests.plugins.gateway_operator.app.operator import log_in
 
 NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 ROWS = 2_000

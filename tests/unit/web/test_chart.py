@@ -3,7 +3,7 @@
 import re
 
 from gateway.store.operators.sums import Period, SalesBar
-from gateway.web.chart import OTHERS, draw, make_chart, merge
+from gateway_operator.pages.chart import OTHERS, draw, make_chart, merge
 
 PERIOD = Period(since=1_782_172_800.0, step_s=3600.0, bars=4)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.web import operator_formats as formats
+from gateway_operator.pages import formats
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Operator pages, JSON, commands, alarms, books and metrics."""

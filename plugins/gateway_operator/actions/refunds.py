@@ -1,0 +1,341 @@
+"""What an operator decides about refunds: approve, to whom, reject, retry, take back."""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence, Sized
+from typing import Any
+
+import attrs
+
+from gateway.contracts.operators import Actor, AlreadyDone, NewAction
+from gateway.domain import NO_ADDRESS, Decision, Flow, RefundCase, usdc
+from gateway.domain.eip3009 import BALANCE_OF, checksum_address, word
+from gateway.errors import (
+    ActionRefused,
+    ChainUnavailable,
+    NeedsFresh,
+    RefundRefused,
+    WrongValue,
+)
+from gateway.store.operators import actions
+from gateway.store.operators import refunds as writes
+from gateway.store.operators.refunds import Approval
+from gateway_operator.desk.desk import Desk
+
+# A page acts on the refunds that it shows.
+_MOST_AT_ONCE = 50
+# A page that shows what the key holds waits so long for the chain.
+_HOLDS_S = 2.0
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+
+
+@attrs.frozen(kw_only=True)
+class RefundChoice:
+    """A refund as the operator saw it: what a form repeats, so that it can be compared."""
+
+    task_id: str
+    amount_units: int
+    recipient: str
+
+    # Whether it was shown as rejected: an approval takes back no rejection that nobody saw.
+    is_rejected: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class ApprovalPreview:
+    """What an approval would do, for the page that asks once more."""
+
+    cases: list[RefundCase]
+    sum_units: int
+
+    # What the refund key holds; None where the chain is silent, or without a key.
+    holds_units: int | None
+
+    # Refunds to addresses that nobody proved to be the buyer's: the sender's of a plain transfer,
+    # which whoever saw it could have used, or the one that the proof of a method names.
+    unproven: list[RefundCase]
+
+    # Whether a password or code must be given again.
+    needs_fresh: bool
+
+
+def choice_of(case: RefundCase) -> RefundChoice:
+    """Return a refund as it is now, as what a form repeats."""
+    return RefundChoice(
+        task_id=case.task_id,
+        amount_units=case.amount_units,
+        recipient=case.recipient,
+        is_rejected=case.decision is Decision.REJECTED,
+    )
+
+
+async def preview_approval(
+    desk: Desk, task_ids: Sequence[str], to: str | None = None
+) -> ApprovalPreview:
+    """Return what approving these refunds would do; writes nothing.
+
+    Raises `RefundRefused` for a task without a refund, and `WrongValue` for an impossible `to`.
+    """
+    if to is not None:
+        check_recipient(desk, to)
+    cases = [await _find_case(desk, task_id) for task_id in task_ids]
+    sum_units = sum(case.amount_units for case in cases)
+    return ApprovalPreview(
+        cases=cases,
+        sum_units=sum_units,
+        holds_units=await _holds_units(desk),
+        unproven=[case for case in cases if _is_unproven(case)],
+        needs_fresh=_is_redirected(cases, to) or await _is_over_cap(desk, sum_units),
+    )
+
+
+async def approve(
+    desk: Desk,
+    actor: Actor,
+    choices: Sequence[RefundChoice],
+    *,
+    reason: str = "",
+    to: str | None = None,
+    accepts_unproven: bool = False,
+    is_fresh: bool = False,
+) -> list[RefundCase]:
+    """Approve refunds, all or none; the gateway's next sweep sends them.
+
+    `to` is another recipient than the payer, for one refund. Raises `StaleForm` where a refund is
+    not as it was seen, `RefundRefused`, also where no address is known, `WrongValue`, `NeedsFresh`
+    for another recipient or past the daily cap, and `ActionRefused` for a payer who proved nothing
+    and was not accepted.
+    """
+    _check_count(actor, choices)
+    # What was approved counts towards the daily cap, so a repeated request is looked for first.
+    if await _was_done(desk, actor, "refund.approve", choices[0].task_id):
+        return [await _find_case(desk, choice.task_id) for choice in choices]
+    recipient = _check_other_recipient(desk, actor, choices, to, reason)
+    cases = [await _find_case(desk, choice.task_id) for choice in choices]
+    if _is_redirected(cases, recipient) and not is_fresh:
+        raise NeedsFresh(
+            "This gives money to another address than the payer's: enter the password again."
+        )
+    if recipient is None:
+        _check_named_by_proofs(desk, cases)
+    if not accepts_unproven:
+        _check_unproven(cases)
+    rows = _approval_actions(desk, actor, choices, recipient, reason)
+    approvals = [Approval(**attrs.asdict(one), to=recipient) for one in choices]
+    cap_units = None if is_fresh else usdc(desk.settings.refund_daily_cap)
+    return await _act(
+        desk, writes.approve, approvals, reason, desk.now(), rows[1:], cap_units, action=rows[0]
+    )
+
+
+async def reject(
+    desk: Desk, actor: Actor, task_ids: Sequence[str], *, reason: str
+) -> list[RefundCase]:
+    """Reject refunds, all or none; a later approval takes the rejection back.
+
+    Raises `RefundRefused`, and `WrongValue` without a reason.
+    """
+    _check_count(actor, task_ids)
+    _check_reason(reason)
+    after = {"together": list(task_ids)}
+    nameless = attrs.evolve(actor, request=None)
+    rows = [
+        _new_action(
+            desk, actor if place == 0 else nameless, "refund.reject", task_id, reason, after
+        )
+        for place, task_id in enumerate(task_ids)
+    ]
+    return await _act(desk, writes.reject, task_ids, reason, desk.now(), rows[1:], action=rows[0])
+
+
+async def retry(
+    desk: Desk, actor: Actor, choice: RefundChoice, *, reason: str = ""
+) -> list[RefundCase]:
+    """Send a refund that failed once more, with the same nonce: the token pays it once.
+
+    Raises `RefundRefused` where it did not fail, and `StaleForm`.
+    """
+    action = _new_action(desk, actor, "refund.retry", choice.task_id, reason)
+    approval = Approval(**attrs.asdict(choice))
+    return await _act(desk, writes.retry, approval, reason, desk.now(), action=action)
+
+
+async def take_back(
+    desk: Desk, actor: Actor, task_id: str, *, reason: str = ""
+) -> list[RefundCase]:
+    """Take an approval back while nothing is signed.
+
+    Raises `RefundRefused` where it is signed, or where settings would send it all the same.
+    """
+    case = await _find_case(desk, task_id)
+    if desk.settings.refunds_automatically and case.payer_proven:
+        raise RefundRefused(
+            "Refunds are automatic here, so it would be sent all the same: reject it instead."
+        )
+    action = _new_action(desk, actor, "refund.take_back", task_id, reason)
+    return await _act(desk, writes.take_back, task_id, desk.now(), action=action)
+
+
+def check_recipient(desk: Desk, address: str) -> str:
+    """Return another recipient in lower case.
+
+    Raises `WrongValue` for what is no address, has a wrong checksum, or would lose the money.
+    """
+    if not _ADDRESS.fullmatch(address):
+        raise WrongValue("An address is 0x followed by 40 hexadecimal digits.")
+    digits, lower = address[2:], address.lower()
+    if digits not in (digits.lower(), digits.upper()) and address != checksum_address(lower):
+        raise WrongValue(
+            "The capital letters of this address do not fit its digits (EIP-55), so a character "
+            "of it is wrong: copy it again."
+        )
+    own = desk.refunds.address if desk.refunds is not None else None
+    forbidden = {
+        NO_ADDRESS: "the zero address",
+        desk.settings.wallet_key: "the gateway's own wallet",
+        desk.settings.chain.token.lower(): "the contract of USDC",
+        **({own.lower(): "the refund key"} if own is not None else {}),
+    }
+    if lower in forbidden:
+        raise WrongValue(f"This is {forbidden[lower]}: no buyer would get the money.")
+    return lower
+
+
+async def _act(
+    desk: Desk, write: Callable[..., list[RefundCase]], *arguments: Any, action: NewAction
+) -> list[RefundCase]:
+    """Run a write with its audit row; a repeated request gets the refunds as they are now."""
+    try:
+        return await desk.store.operators.act(write, *arguments, action=action)
+    except AlreadyDone as done:
+        after = done.action.after
+        together = after.get("together") if isinstance(after, dict) else None
+        return [await _find_case(desk, one) for one in together or [done.action.subject]]
+
+
+async def _was_done(desk: Desk, actor: Actor, action: str, task_id: str) -> bool:
+    """Whether the actor's request was carried out as this action before."""
+    if actor.request is None:
+        return False
+    found = await desk.store.operators.read(actions.find_request, actor.request)
+    return found is not None and (found.action, found.subject) == (action, task_id)
+
+
+def _new_action(
+    desk: Desk, actor: Actor, action: str, task_id: str, reason: str, after: object = None
+) -> NewAction:
+    return NewAction(
+        actor=actor, at=desk.now(), action=action, subject=task_id, reason=reason, after=after
+    )
+
+
+def _approval_actions(
+    desk: Desk,
+    actor: Actor,
+    choices: Sequence[RefundChoice],
+    recipient: str | None,
+    reason: str,
+) -> list[NewAction]:
+    """Return an audit row for each refund; only the first carries the request, which is unique."""
+    together = [choice.task_id for choice in choices]
+    nameless = attrs.evolve(actor, request=None)
+    return [
+        _new_action(
+            desk,
+            actor if place == 0 else nameless,
+            "refund.approve",
+            choice.task_id,
+            reason,
+            after={
+                "amountUnits": choice.amount_units,
+                "recipient": recipient or choice.recipient,
+                "together": together,
+            },
+        )
+        for place, choice in enumerate(choices)
+    ]
+
+
+async def _find_case(desk: Desk, task_id: str) -> RefundCase:
+    case = await desk.store.refunds.case(task_id)
+    if case is None:
+        raise RefundRefused(f"Nothing is owed for task {task_id}.")
+    return case
+
+
+def _check_count(actor: Actor, chosen: Sized) -> None:
+    if len(chosen) == 0:
+        raise WrongValue("Name at least one refund.")
+    if actor.door != "cli" and len(chosen) > _MOST_AT_ONCE:
+        raise WrongValue(f"At most {_MOST_AT_ONCE} refunds are decided at once.")
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.strip():
+        raise WrongValue("Give a reason: only the audit log shows it.")
+
+
+def _check_other_recipient(
+    desk: Desk, actor: Actor, choices: Sequence[RefundChoice], to: str | None, reason: str
+) -> str | None:
+    """Return another recipient in lower case, or None where the payer gets the money."""
+    if to is None:
+        return None
+    payers = {choice.recipient for choice in choices}
+    # Refunds without an address are of different buyers.
+    is_one = len(choices) == 1 if NO_ADDRESS in payers else len(payers) == 1
+    if actor.door != "cli" and not is_one:
+        raise WrongValue("Another recipient is for the refunds of one payer.")
+    _check_reason(reason)
+    return check_recipient(desk, to)
+
+
+def _check_named_by_proofs(desk: Desk, cases: Sequence[RefundCase]) -> None:
+    """Raise `WrongValue` where the proof of a method names an address that would lose the money."""
+    for case in cases:
+        if case.payment.method is not None and not case.needs_address:
+            check_recipient(desk, case.recipient)
+
+
+def _is_redirected(cases: Sequence[RefundCase], to: str | None) -> bool:
+    """Whether an approval pays another address than the buyer's.
+
+    A refund that was signed for another address keeps it, also if it was rejected since.
+    """
+    return to is not None or any(case.recipient != case.own_recipient for case in cases)
+
+
+def _is_unproven(case: RefundCase) -> bool:
+    is_direct = case.payment.flow is Flow.DIRECT
+    return is_direct and not case.payer_proven and not case.needs_address
+
+
+def _check_unproven(cases: Sequence[RefundCase]) -> None:
+    """Raise `ActionRefused` for a payer who proved nothing."""
+    for case in filter(_is_unproven, cases):
+        doubt = (
+            "signed nothing, so somebody else may have used the transaction"
+            if case.payment.method is None
+            else f"paid by {case.payment.method}, which proves no address"
+        )
+        raise ActionRefused(
+            f"The payer of task {case.task_id} {doubt}: confirm that you want to pay this address."
+        )
+
+
+async def _is_over_cap(desk: Desk, sum_units: int) -> bool:
+    """Whether operators would have given back more than the daily cap in 24 hours."""
+    since = desk.now() - writes.DAY_S
+    approved: int = await desk.store.operators.sum(writes.approved_units, since)
+    return approved + sum_units > usdc(desk.settings.refund_daily_cap)
+
+
+async def _holds_units(desk: Desk) -> int | None:
+    """Return the USDC that the refund key holds, in units; None where nobody can say now."""
+    if desk.refunds is None:
+        return None
+    try:
+        async with asyncio.timeout(_HOLDS_S):
+            return await desk.chain.call_uint(BALANCE_OF + word(desk.refunds.address))
+    except (ChainUnavailable, TimeoutError):
+        return None

@@ -1,0 +1,40 @@
+"""What an operator decides about transfers that bought nothing."""
+
+import contextlib
+import re
+
+from gateway.contracts.operators import Actor, AlreadyDone, NewAction
+from gateway.domain import TX_HASH
+from gateway.errors import WrongValue
+from gateway.store.operators import marks
+from gateway_operator.desk.desk import Desk
+
+_MOST_DIGITS = 6
+
+
+def parse_log(text: str) -> int:
+    """Return the number of a log in its block; raises `WrongValue`."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise WrongValue("A transfer is named by its transaction's hash and the log's number.")
+    return int(text)
+
+
+async def mark_seen(desk: Desk, actor: Actor, tx_hash: str, log_index: int, *, reason: str) -> None:
+    """Note that a transfer was looked at, and what was done about it.
+
+    Raises `ActionRefused` where it paid for something or is marked already, and `WrongValue`.
+    """
+    if not re.fullmatch(TX_HASH, tx_hash):
+        raise WrongValue("A transaction's hash is 0x followed by 64 hexadecimal digits.")
+    if not reason.strip():
+        raise WrongValue("Give a reason: what was done about this transfer.")
+    tx_hash = tx_hash.lower()
+    action = NewAction(
+        actor=actor,
+        at=desk.now(),
+        action="transfer.seen",
+        subject=f"{tx_hash}:{log_index}",
+        reason=reason,
+    )
+    with contextlib.suppress(AlreadyDone):
+        await desk.store.operators.act(marks.mark, tx_hash, log_index, desk.now(), action=action)

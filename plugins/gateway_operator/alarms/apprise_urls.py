@@ -1,0 +1,112 @@
+"""Tells letters by Apprise, in a child process that ends with them: its memory does not stay."""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from gateway.contracts.alarms import Alarm, AlarmMessage
+from gateway_operator.alarms.carriers import LATE, Outcomes
+from gateway_operator.alarms.messages import write_letter
+
+_CHILD = Path(__file__).with_name("apprise_child.py")
+# Of the child, after which what is not told is tried again later.
+_LIMIT_S = 30.0
+# To start Python and import Apprise, also on a machine that is busy.
+_START_S = 30.0
+# The child's whole environment. The gateway's own holds keys.
+_KEPT_VARIABLES = (
+    *("PATH", "HOME", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+)
+_KINDS = {"urgent": "failure", "soon": "warning", "notice": "info"}
+
+
+def name_of(url: str) -> str:
+    """Return a channel's name: the kind of service, and a digest that tells two of it apart."""
+    scheme = url.partition("://")[0][:20]
+    return f"{scheme}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
+
+
+@attrs.define(kw_only=True)
+class AppriseUrls:
+    """Tells each address its messages as one letter."""
+
+    urls: Sequence[str] = attrs.field(repr=False)
+    limit_s: float = _LIMIT_S
+    start_s: float = _START_S
+
+    @property
+    def channels(self) -> Sequence[str]:
+        """The name of each address."""
+        return [name_of(url) for url in self.urls]
+
+    async def carry(self, batches: Mapping[str, Sequence[AlarmMessage]]) -> Outcomes:
+        """Start one child for all letters."""
+        told = [(url, batches[name_of(url)]) for url in self.urls if batches.get(name_of(url))]
+        letters = [_write(url, [one.alarm for one in messages]) for url, messages in told]
+        answers = await self._run_child(letters)
+        return {
+            message.id: answers.get(number, LATE)
+            for number, (_, messages) in enumerate(told)
+            for message in messages
+        }
+
+    def close(self) -> None:
+        """Nothing is kept between two messages."""
+
+    async def _run_child(self, letters: Sequence[Mapping[str, str]]) -> dict[int, str | None]:
+        """Return by a letter's number None or what is wrong, for those that have ended."""
+        order = json.dumps({"limit_s": self.limit_s, "letters": letters}).encode()
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", str(_CHILD)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+            start_new_session=True,
+        )
+        answers: dict[int, str | None] = {}
+        try:
+            async with asyncio.timeout(self.limit_s + self.start_s):
+                await _converse(child, order, answers)
+        except (TimeoutError, OSError, ValueError):
+            # What was answered before counts.
+            pass
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+        return answers
+
+
+async def _converse(
+    child: asyncio.subprocess.Process, order: bytes, answers: dict[int, str | None]
+) -> None:
+    """Give the child its order, and read an answer from each line."""
+    if child.stdin is None or child.stdout is None:
+        raise OSError("the child has no pipes")
+    child.stdin.write(order)
+    child.stdin.write_eof()
+    async for line in child.stdout:
+        number, problem = json.loads(line)
+        answers[number] = problem
+
+
+def _write(url: str, alarms: Sequence[Alarm]) -> dict[str, str]:
+    letter = write_letter(alarms)
+    on = [one.urgency for one in alarms if one.event in ("raised", "again")]
+    kind = "urgent" if "urgent" in on else "soon" if "soon" in on else "notice"
+    is_over = all(one.event == "ended" for one in alarms)
+    return {
+        "url": url,
+        "title": letter.title,
+        "body": letter.body,
+        "kind": "success" if is_over else _KINDS[kind],
+    }

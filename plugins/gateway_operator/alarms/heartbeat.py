@@ -1,0 +1,43 @@
+"""Asks an address outside every minute while nothing urgent is on: silence is an alarm as well."""
+
+import attrs
+import structlog
+
+from gateway.contracts import Clock
+from gateway_operator.alarms.own_address import NotTold, OwnAddress
+
+EVERY_S = 60.0
+_log = structlog.get_logger()
+
+
+@attrs.define(kw_only=True)
+class Heartbeat:
+    """One address, and whether it has answered."""
+
+    address: OwnAddress
+    now: Clock
+    every_s: float = EVERY_S
+    # Why the last beat failed; None: it was heard, or there was none.
+    problem: str | None = attrs.field(default=None, init=False)
+    # Unix seconds; None: never.
+    heard_at: float | None = attrs.field(default=None, init=False)
+    _asked_at: float | None = attrs.field(default=None, init=False)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a minute has passed since the last beat."""
+        now = self.now()
+        # A clock that was put back must not silence it.
+        return self._asked_at is None or not 0 <= now - self._asked_at < self.every_s
+
+    async def beat(self) -> None:
+        """Ask once; what goes wrong is logged when it changes."""
+        self._asked_at = self.now()
+        try:
+            await self.address.ask("GET")
+        except NotTold as error:
+            if self.problem != str(error):
+                _log.warning("heartbeat.not_heard", problem=str(error))
+            self.problem = str(error)
+        else:
+            self.problem, self.heard_at = None, self.now()

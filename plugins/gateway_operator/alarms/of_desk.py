@@ -1,0 +1,93 @@
+"""The alarms of a desk: what holds by its facts, and the channels that its settings name."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from gateway.contracts.alarms import Alarm
+from gateway.settings.alarms import parse_time
+from gateway.store.meta import note_write
+from gateway_operator.alarms.channels import Notify, make_carriers
+from gateway_operator.alarms.digest import is_due, write_digest
+from gateway_operator.alarms.heartbeat import Heartbeat
+from gateway_operator.alarms.own_address import OwnAddress
+from gateway_operator.alarms.teller import Teller
+from gateway_operator.alarms.watch import EVERY_S, AlarmWatch
+from gateway_operator.desk.conditions import (
+    Condition,
+    Thresholds,
+    find_conditions,
+    find_failed_checks,
+)
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.facts import read_facts
+from gateway_operator.desk.overview import read_overview
+
+_SEARCH_EVERY_S = 600.0
+
+
+def make_watch(
+    desk: Desk,
+    notifiers: Mapping[str, Notify],
+    clean: Callable[[str], str],
+    *,
+    every_s: float = EVERY_S,
+) -> AlarmWatch:
+    """Return the alarms of a desk; `clean` takes secrets out of a text."""
+    settings, operators = desk.settings, desk.store.operators
+    thresholds = Thresholds.of(settings)
+    at_s = parse_time(settings.digest_at)
+
+    async def find_told() -> Sequence[Condition]:
+        found = await _find_conditions(desk, thresholds)
+        return [one for one in found if one.is_told]
+
+    async def write_due_digest(last: float | None) -> Alarm | None:
+        now = desk.now()
+        if not is_due(at_s, last, now):
+            return None
+        overview = await read_overview(desk, "24h")
+        return write_digest(overview, settings.base_url, settings.name, now)
+
+    carriers = make_carriers(settings, desk.now, notifiers)
+    beats = settings.heartbeat_url
+    return AlarmWatch(
+        operators=operators,
+        find_conditions=find_told,
+        try_write=partial(_try_write, desk),
+        write_digest=write_due_digest,
+        clean=clean,
+        teller=Teller(operators=operators, carriers=carriers, now=desk.now),
+        heartbeat=Heartbeat(address=OwnAddress(url=beats), now=desk.now) if beats else None,
+        now=desk.now,
+        base_url=settings.base_url,
+        gateway=settings.name,
+        every_s=every_s,
+    )
+
+
+async def _try_write(desk: Desk) -> None:
+    await desk.store.check_writable()
+    await desk.store.operators.write(note_write, desk.now())
+
+
+async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condition]:
+    """Return what needs the operator; where the database cannot be read, what the checks say."""
+    try:
+        await _search_unclaimed(desk)
+        return find_conditions(await read_facts(desk), thresholds)
+    except Exception:
+        checks = () if desk.running is None else await desk.running.checks()
+        failed = list(find_failed_checks(checks))
+        if not failed:
+            raise
+        return failed
+
+
+async def _search_unclaimed(desk: Desk) -> None:
+    """Begin to search for transfers that paid for nothing, once in ten minutes; wait for nothing.
+
+    The first search asks for a week of the chain, each later one for what was mined meanwhile.
+    """
+    search = desk.unclaimed
+    if search.looked_at is None or desk.now() - search.looked_at >= _SEARCH_EVERY_S:
+        await search.look(0.0)

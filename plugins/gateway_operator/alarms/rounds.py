@@ -1,0 +1,142 @@
+"""One round of the alarms: what becomes of each, from what holds now. Pure: time comes in as `now`.
+
+A condition that holds for long enough is raised and told once. It is told again when it becomes
+urgent, and every 24 hours while it is. It ends after five minutes of calm, which is told as well.
+Nothing of an alarm is told while it is muted.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from gateway.contracts.alarms import RANKS, AlarmRecord, Event, Urgency
+from gateway.store.operators.alarms import Step
+from gateway_operator.alarms.messages import message_of
+from gateway_operator.desk.conditions import Condition
+
+CALM_S = 300.0
+AGAIN_S = 86_400.0
+URGENCIES: Mapping[str, Urgency] = {"bad": "urgent", "warn": "soon", "note": "notice"}
+# How long a condition holds before it is raised, in seconds; the others are raised at once.
+HOLDS_S: Mapping[str, float] = {
+    "check": 30.0,
+    "gas": 60.0,
+    "refund_key": 60.0,
+    "rpc": 120.0,
+    "clock": 120.0,
+    "queue": 120.0,
+    # A new gateway makes its first copy soon.
+    "backup": 3_600.0,
+}
+
+
+@attrs.frozen(kw_only=True)
+class Round:
+    """Judges all alarms at one moment."""
+
+    conditions: Sequence[Condition]
+    # Unix seconds.
+    now: float
+    # Where messages link to, and who tells them.
+    base_url: str
+    gateway: str
+    # Without a channel nothing counts as told.
+    has_channels: bool = True
+
+    def judge(
+        self, records: Sequence[AlarmRecord], mutes: Iterable[AlarmRecord] = ()
+    ) -> list[Step]:
+        """Return what becomes of each alarm that changes.
+
+        `records` are the open alarms, `mutes` those that ended while their mute goes on.
+        """
+        return list(self._judge(records, {(one.condition, one.subject): one for one in mutes}))
+
+    def _judge(
+        self, records: Sequence[AlarmRecord], mutes: Mapping[tuple[str, str], AlarmRecord]
+    ) -> Iterator[Step]:
+        left = {(one.condition, one.subject): one for one in records}
+        for condition in self.conditions:
+            name = (condition.condition, condition.subject)
+            earlier = left.pop(name, None)
+            step = self._hold(condition, earlier or self._begin(condition, mutes.get(name)))
+            if step.record != earlier:
+                yield step
+        for record in left.values():
+            step = self._calm(record)
+            if step.record != record or step.is_forgotten:
+                yield step
+
+    def _begin(self, condition: Condition, muted: AlarmRecord | None) -> AlarmRecord:
+        return AlarmRecord(
+            condition=condition.condition,
+            subject=condition.subject,
+            urgency=URGENCIES[condition.level],
+            text=_text_of(condition),
+            since=self.now,
+            urgent_since=self.now,
+            muted_until=muted.muted_until if muted else None,
+            mute_reason=muted.mute_reason if muted else None,
+        )
+
+    def _hold(self, condition: Condition, record: AlarmRecord) -> Step:
+        """Return the step of an alarm whose condition holds now."""
+        record = self._note(condition, record)
+        holds_s = HOLDS_S.get(condition.condition, 0.0)
+        if self.now - record.urgent_since < holds_s:
+            return Step(record=record)
+        if record.raised_at is None:
+            record = attrs.evolve(record, raised_at=self.now)
+        event = self._due_event(record)
+        if event is None:
+            return Step(record=record)
+        told = attrs.evolve(record, told_at=self.now, told_urgency=record.urgency)
+        return Step(record=told, tells=(message_of(told, event, self.base_url, self.gateway),))
+
+    def _note(self, condition: Condition, record: AlarmRecord) -> AlarmRecord:
+        """Return the record with what the condition says now."""
+        urgency = URGENCIES[condition.level]
+        changes: dict[str, Any] = {}
+        if RANKS[urgency] > RANKS[record.urgency]:
+            # A mute was for something that could wait.
+            changes = {"urgent_since": self.now, "muted_until": None, "mute_reason": None}
+        elif urgency != record.urgency:
+            changes = {"urgent_since": record.since}
+        return attrs.evolve(
+            record, urgency=urgency, text=_text_of(condition), calm_since=None, **changes
+        )
+
+    def _due_event(self, record: AlarmRecord) -> Event | None:
+        """Return what is to be told of a raised alarm now; None: nothing."""
+        if not self.has_channels or record.is_muted(self.now):
+            return None
+        if record.told_at is None or record.told_urgency is None:
+            return "raised"
+        if RANKS[record.urgency] > RANKS[record.told_urgency]:
+            return "raised"
+        is_day_over = self.now - record.told_at >= AGAIN_S
+        return "again" if record.urgency == "urgent" and is_day_over else None
+
+    def _calm(self, record: AlarmRecord) -> Step:
+        """Return the step of an alarm whose condition does not hold now."""
+        if record.raised_at is None:
+            return Step(record=record, is_forgotten=True)
+        if record.calm_since is None:
+            return Step(record=attrs.evolve(record, calm_since=self.now))
+        if self.now - record.calm_since < CALM_S:
+            return Step(record=record)
+        ended = attrs.evolve(record, ended_at=self.now)
+        is_told = record.told_at is not None and record.urgency != "notice"
+        if not is_told or not self.has_channels or record.is_muted(self.now):
+            return Step(record=ended)
+        return Step(record=ended, tells=(message_of(ended, "ended", self.base_url, self.gateway),))
+
+
+def _text_of(condition: Condition) -> dict[str, str]:
+    return {
+        "title": condition.title,
+        "text": condition.text,
+        "todo": condition.action,
+        "href": condition.href,
+    }

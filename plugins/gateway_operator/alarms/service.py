@@ -1,0 +1,101 @@
+"""What an operator sees of alarms, and how one is muted: for page, JSON and command line."""
+
+from collections.abc import Sequence
+
+import attrs
+
+from gateway.contracts.alarms import AlarmMessage, AlarmRecord
+from gateway.contracts.operators import Actor, AlreadyDone, NewAction
+from gateway.errors import ActionRefused, WrongValue
+from gateway.store.operators import alarm_messages, alarms
+from gateway_operator.desk.desk import Desk
+
+# Longer than this no urgent alarm is silent.
+URGENT_MUTE_S = 86_400.0
+# A mute until the alarm ends: the year 2100.
+UNTIL_IT_ENDS = 4_102_444_800.0
+_MAX_MUTE_S = 30 * 86_400.0
+_PAST = 50
+_UNTOLD = 20
+_UNTOLD_S = 7 * 86_400.0
+_MAX_REASON_CHARS = 500
+
+
+@attrs.frozen(kw_only=True)
+class Alarms:
+    """The alarms as they are now."""
+
+    # Raised, the most urgent first; then those that are muted.
+    now: Sequence[AlarmRecord]
+    muted: Sequence[AlarmRecord]
+    # The newest first.
+    past: Sequence[AlarmRecord]
+    # What a channel did not take within the last week, the newest first.
+    untold: Sequence[AlarmMessage]
+
+
+async def current(desk: Desk) -> Alarms:
+    """Return the alarms that are on, muted and past, and what could not be told."""
+    now = desk.now()
+    operators = desk.store.operators
+    held = [one for one in await operators.sum(alarms.open_alarms) if one.raised_at is not None]
+    order = {"urgent": 0, "soon": 1, "notice": 2}
+    held.sort(key=lambda one: (order[one.urgency], one.since))
+    return Alarms(
+        now=[one for one in held if not one.is_muted(now)],
+        muted=[one for one in held if one.is_muted(now)],
+        past=await operators.sum(alarms.past_alarms, _PAST),
+        untold=await operators.sum(alarm_messages.untold, now - _UNTOLD_S, _UNTOLD),
+    )
+
+
+async def mute(
+    desk: Desk, actor: Actor, key: str, *, for_s: float | None, reason: str
+) -> AlarmRecord:
+    """Hold back an alarm's messages for so many seconds, or until it ends (`for_s` None).
+
+    With 0 seconds it is told again. Raises `WrongValue` and `ActionRefused`.
+    """
+    reason = reason.strip()[:_MAX_REASON_CHARS]
+    if not reason:
+        raise WrongValue("Say why it is muted: the reason stands in the audit log.")
+    now = desk.now()
+    record = await _find(desk, key)
+    until = _end_of(record, for_s, now)
+    action = NewAction(
+        actor=actor,
+        at=now,
+        action="alarm.mute" if until is not None else "alarm.unmute",
+        subject=record.key,
+        reason=reason,
+        before={"mutedUntil": record.muted_until},
+        # A repeated request is known by what it asks for, which the time is not part of.
+        after={"forSeconds": for_s},
+    )
+    try:
+        await desk.store.operators.act(alarms.set_mute, record.id, until, reason, action=action)
+    except AlreadyDone:
+        return await _find(desk, key)
+    return attrs.evolve(
+        record, muted_until=until, mute_reason=reason if until is not None else None
+    )
+
+
+def _end_of(record: AlarmRecord, for_s: float | None, now: float) -> float | None:
+    """Return until when an alarm is muted; None: not at all. Raises `WrongValue`."""
+    if record.urgency == "urgent" and (for_s is None or for_s > URGENT_MUTE_S):
+        raise WrongValue("An urgent alarm is muted for 24 hours at most.")
+    if for_s is None:
+        return UNTIL_IT_ENDS
+    if not 0 <= for_s <= _MAX_MUTE_S:
+        raise WrongValue("An alarm is muted for 30 days at most, or until it ends.")
+    return now + for_s if for_s else None
+
+
+async def _find(desk: Desk, key: str) -> AlarmRecord:
+    """Return a raised alarm by its key; raises `ActionRefused` where there is none."""
+    condition, _, subject = key.partition(":")
+    record = await desk.store.operators.sum(alarms.find_open, condition, subject)
+    if record is None or record.raised_at is None:
+        raise ActionRefused(f"No alarm {key!r} is on. `gateway alarms` lists those that are.")
+    return record

@@ -1,0 +1,211 @@
+"""Tells what is due, each carrier in a task of its own: one that hangs holds up itself only.
+
+A message is told once it is in the queue of the database, so a restart forgets none. After a crash
+between telling and writing it down, it is told again. While the database takes no writes, messages
+wait in memory, and so does what came of the stored ones.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import attrs
+import structlog
+
+from gateway.contracts import Clock
+from gateway.contracts.alarms import Alarm, AlarmMessage
+from gateway.contracts.operators import OperatorRecords
+from gateway.errors import GatewayError
+from gateway.store.operators import alarm_messages
+from gateway_operator.alarms.carriers import LATE, Carrier, Outcomes
+
+# Before each further attempt, in seconds; the last one repeats until a message is a day old.
+_PAUSES_S = (30.0, 60.0, 300.0, 900.0, 3_600.0)
+_GIVEN_UP_S = 86_400.0
+# A carrier has limits of its own; this one is for a carrier with a mistake.
+_LIMIT_S = 300.0
+# Messages that one channel is told at once, and that are looked at in one round.
+_BATCH = 20
+_LOOKED_AT = 500
+# A channel that was told so often within an hour is told every five minutes from then on.
+_HOURLY = 20
+_SLOW_S = 300.0
+_HOUR_S = 3_600.0
+# Of the id of a message that is not stored: no other node's, and none of an earlier process.
+_ID_BITS = 53
+_log = structlog.get_logger()
+
+
+@attrs.define(kw_only=True)
+class Teller:
+    """Takes messages from the queue and has them carried."""
+
+    operators: OperatorRecords
+    carriers: Sequence[Carrier]
+    now: Clock
+    limit_s: float = _LIMIT_S
+    _running: dict[int, asyncio.Task[None]] = attrs.field(factory=dict, init=False)
+    # By channel: until when it is left alone, and when it was told lately.
+    _rests_until: dict[str, float] = attrs.field(factory=dict, init=False)
+    _told: dict[str, deque[float]] = attrs.field(factory=dict, init=False)
+    # Messages that are in memory only, by their ids, which are below 0.
+    _unwritten: dict[int, AlarmMessage] = attrs.field(factory=dict, init=False)
+    # By a stored message's id: when it was told, where that could not be written down.
+    _unnoted: dict[int, float] = attrs.field(factory=dict, init=False)
+
+    @property
+    def channels(self) -> list[str]:
+        """Return the names of all channels."""
+        return [name for carrier in self.carriers for name in carrier.channels]
+
+    async def start_due(self) -> None:
+        """Begin to tell what is due by every carrier that is free; waits for none of them."""
+        due = await self._find_due()
+        for place, carrier in enumerate(self.carriers):
+            if place in self._running:
+                continue
+            batches = {name: self._take(name, due) for name in carrier.channels}
+            batches = {name: messages for name, messages in batches.items() if messages}
+            if batches:
+                self._start(place, carrier, batches)
+        await self._give_up_lost(due)
+
+    def tell_unwritten(self, alarms: Sequence[Alarm]) -> None:
+        """Have messages told that the database cannot keep."""
+        now = self.now()
+        for alarm in alarms:
+            for channel in self.channels:
+                number = -secrets.randbits(_ID_BITS) - 1
+                self._unwritten[number] = AlarmMessage(
+                    id=number, channel=channel, alarm=alarm, created_at=now, due_at=now
+                )
+
+    async def _find_due(self) -> list[AlarmMessage]:
+        """Return what is to be told now, stored or not; what was told is not told again."""
+        now = self.now()
+        kept = [one for one in self._unwritten.values() if (one.due_at or now) <= now]
+        try:
+            await self._note_late()
+            due = await self.operators.sum(alarm_messages.due, now, _LOOKED_AT)
+        except Exception:
+            if not kept:
+                raise
+            return kept
+        return [*kept, *(one for one in due if one.id not in self._unnoted)]
+
+    async def _note_late(self) -> None:
+        """Write down what was told while the database took no writes."""
+        with contextlib.suppress(GatewayError):
+            for number, at in list(self._unnoted.items()):
+                await self.operators.write(alarm_messages.note_told, [number], at)
+                self._unnoted.pop(number, None)
+
+    async def finish(self) -> None:
+        """Wait until what has begun has ended."""
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def close(self) -> None:
+        """Put down what has begun; it is told after the next start."""
+        for task in self._running.values():
+            task.cancel()
+        await self.finish()
+        for carrier in self.carriers:
+            carrier.close()
+
+    def _start(
+        self, place: int, carrier: Carrier, batches: Mapping[str, Sequence[AlarmMessage]]
+    ) -> None:
+        task = asyncio.create_task(self._carry(carrier, batches), name="alarm-carrier")
+        self._running[place] = task
+        task.add_done_callback(lambda _: self._running.pop(place, None))
+
+    def _take(self, channel: str, due: Sequence[AlarmMessage]) -> list[AlarmMessage]:
+        """Return what a channel is told now."""
+        now = self.now()
+        told = self._told.setdefault(channel, deque(maxlen=_HOURLY))
+        if told and told[-1] > now:
+            # The clock was put back: a channel must not be silent until it has caught up.
+            told.clear()
+        if self._rests_until.get(channel, 0.0) > now + _PAUSES_S[-1]:
+            del self._rests_until[channel]
+        is_pressed = len(told) == _HOURLY and now - told[0] < _HOUR_S
+        if now < self._rests_until.get(channel, 0.0) or (is_pressed and now - told[-1] < _SLOW_S):
+            return []
+        return [one for one in due if one.channel == channel][:_BATCH]
+
+    async def _give_up_lost(self, due: Sequence[AlarmMessage]) -> None:
+        """Give up messages of channels that the settings do not name any more."""
+        lost = [one.id for one in due if one.channel not in self.channels]
+        if lost:
+            problem = "The settings do not name this channel any more."
+            await self.operators.write(alarm_messages.note_failed, lost, problem, None)
+
+    async def _carry(self, carrier: Carrier, batches: Mapping[str, Sequence[AlarmMessage]]) -> None:
+        try:
+            outcomes = await self._ask(carrier, batches)
+            for channel, messages in batches.items():
+                await self._note(channel, messages, outcomes)
+        except Exception:  # noqa: BLE001 - the edge of a background task; the next round tries again
+            _log.exception("alarm.not_written")
+
+    async def _ask(
+        self, carrier: Carrier, batches: Mapping[str, Sequence[AlarmMessage]]
+    ) -> Outcomes:
+        try:
+            async with asyncio.timeout(self.limit_s):
+                return await carrier.carry(batches)
+        except TimeoutError:
+            problem = LATE
+        except Exception as error:  # noqa: BLE001 - a carrier's edge: nothing was told
+            problem = f"It failed: {type(error).__name__}."
+        return {one.id: problem for messages in batches.values() for one in messages}
+
+    async def _note(
+        self, channel: str, messages: Sequence[AlarmMessage], outcomes: Outcomes
+    ) -> None:
+        """Write down what came of a channel's messages."""
+        now = self.now()
+        told = [one for one in messages if one.id in outcomes and outcomes[one.id] is None]
+        failed = [one for one in messages if outcomes.get(one.id) is not None]
+        if told:
+            self._told[channel].append(now)
+            self._rests_until.pop(channel, None)
+            _log.info("alarm.told", channel=channel, alarms=[one.alarm.key for one in told])
+            await self._note_told(told, now)
+        for one in failed:
+            await self._note_failed(channel, one, str(outcomes[one.id]), now)
+
+    async def _note_told(self, messages: Sequence[AlarmMessage], now: float) -> None:
+        for one in messages:
+            if self._unwritten.pop(one.id, None) is None:
+                self._unnoted[one.id] = now
+        await self._note_late()
+
+    async def _note_failed(
+        self, channel: str, message: AlarmMessage, problem: str, now: float
+    ) -> None:
+        pause_s = _PAUSES_S[min(message.failures, len(_PAUSES_S) - 1)]
+        is_given_up = now + pause_s - message.created_at > _GIVEN_UP_S
+        due_at = None if is_given_up else now + pause_s
+        self._rests_until[channel] = now + pause_s
+        if message.id in self._unwritten:
+            self._keep_failed(message, problem, due_at)
+        else:
+            await self.operators.write(alarm_messages.note_failed, [message.id], problem, due_at)
+        _log.warning(
+            "alarm.not_told",
+            channel=channel,
+            alarm=message.alarm.key,
+            problem=problem,
+            failures=message.failures + 1,
+            given_up=is_given_up,
+        )
+
+    def _keep_failed(self, message: AlarmMessage, problem: str, due_at: float | None) -> None:
+        del self._unwritten[message.id]
+        if due_at is not None:
+            self._unwritten[message.id] = attrs.evolve(
+                message, problem=problem, due_at=due_at, failures=message.failures + 1
+            )

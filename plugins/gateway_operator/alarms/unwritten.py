@@ -1,0 +1,62 @@
+"""Alarms while the database takes no writes: they are judged and kept in memory, and told from it.
+
+Once the database takes writes again, the first round writes down what is kept here. Of several
+nodes each one that cannot write tells: a message that comes twice is better than none.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from gateway.contracts.alarms import AlarmRecord
+from gateway.store.operators.alarms import Step
+from gateway_operator.alarms.rounds import Round
+
+
+@attrs.define
+class UnwrittenAlarms:
+    """What became of alarms since the database took its last write."""
+
+    _records: dict[tuple[str, str], AlarmRecord] = attrs.field(factory=dict, init=False)
+
+    def judge(
+        self, one_round: Round, stored: Sequence[AlarmRecord], mutes: Iterable[AlarmRecord] = ()
+    ) -> list[Step]:
+        """Return the round's steps; what is kept here counts before what is stored.
+
+        Each record that is kept here is in a step, so that it is written down.
+        """
+        known = self._merge(stored)
+        steps = one_round.judge([one for one in known.values() if one.ended_at is None], mutes)
+        unchanged = self._records.keys() - {_name_of(step.record) for step in steps}
+        return [*steps, *(Step(record=known[name]) for name in unchanged)]
+
+    def keep(self, steps: Iterable[Step]) -> None:
+        """Keep what could not be written down."""
+        for step in steps:
+            if step.is_forgotten:
+                # Where it is stored, it is judged again.
+                self._records.pop(_name_of(step.record), None)
+            else:
+                self._records[_name_of(step.record)] = step.record
+
+    def is_urgent(self, stored: Sequence[AlarmRecord], now: float) -> bool:
+        """Whether an urgent alarm is raised, and not muted."""
+        known = self._merge(stored).values()
+        return any(one.urgency == "urgent" and one.is_on(now) for one in known)
+
+    def clear(self) -> None:
+        """Forget everything: it is written down now, or another node has done so."""
+        self._records.clear()
+
+    def _merge(self, stored: Sequence[AlarmRecord]) -> dict[tuple[str, str], AlarmRecord]:
+        """Return the alarms by name: the stored ones, replaced by those that are kept here."""
+        found = {_name_of(one): one for one in stored}
+        for name, kept in self._records.items():
+            row = found.get(name)
+            found[name] = kept if row is None else attrs.evolve(kept, id=row.id)
+        return found
+
+
+def _name_of(record: AlarmRecord) -> tuple[str, str]:
+    return record.condition, record.subject

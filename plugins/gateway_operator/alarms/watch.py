@@ -1,0 +1,196 @@
+"""Looks every 30 seconds at what holds, raises and ends alarms, and has them told.
+
+No request waits for it: numbers come from the connection for sums, and what is told is told in
+tasks of its own.
+"""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+
+import attrs
+import structlog
+
+from gateway.contracts import Clock
+from gateway.contracts.alarms import Alarm, AlarmRecord
+from gateway.contracts.operators import OperatorRecords
+from gateway.store.operators import alarm_messages, alarms
+from gateway.store.operators.alarms import Step
+from gateway_operator.alarms.heartbeat import Heartbeat
+from gateway_operator.alarms.rounds import Round
+from gateway_operator.alarms.teller import Teller
+from gateway_operator.alarms.unwritten import UnwrittenAlarms
+from gateway_operator.desk.conditions import Condition
+
+EVERY_S = 30.0
+# The heartbeat is silent when the numbers could not be read for so long.
+BLIND_S = 300.0
+# Of the checks those that stop the heartbeat at once, not only once their alarm is raised.
+_STORAGE_CHECKS = ("disk", "database")
+# Old rows are deleted once in so many seconds.
+_TIDY_S = 86_400.0
+_log = structlog.get_logger()
+
+
+@attrs.define(kw_only=True)
+class AlarmWatch:
+    """The alarms of one running gateway."""
+
+    operators: OperatorRecords
+    # What holds now, and the day's digest; the digest is None where it is not due.
+    find_conditions: Callable[[], Awaitable[Sequence[Condition]]]
+    write_digest: Callable[[float | None], Awaitable[Alarm | None]]
+    # Writes to the database; raises where that takes no writes.
+    try_write: Callable[[], Awaitable[None]]
+    # Takes secrets out of what is told.
+    clean: Callable[[str], str]
+    teller: Teller
+    # None: nothing is asked.
+    heartbeat: Heartbeat | None
+    now: Clock
+    base_url: str
+    gateway: str
+    every_s: float = EVERY_S
+    # While it says no, another node watches, if the database takes writes.
+    is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
+    _beating: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _looked_at: float | None = attrs.field(default=None, init=False)
+    _tidied_at: float = attrs.field(default=0.0, init=False)
+    _is_urgent: bool = attrs.field(default=False, init=False)
+    _is_storage_well: bool = attrs.field(default=True, init=False)
+    _is_writable: bool = attrs.field(default=True, init=False)
+    # The open alarms as they were last read.
+    _stored: Sequence[AlarmRecord] = attrs.field(default=(), init=False)
+    _unwritten: UnwrittenAlarms = attrs.field(factory=UnwrittenAlarms, init=False)
+
+    async def run(self) -> None:
+        """Look again and again, whatever a look raises; a start is given time to begin."""
+        while True:
+            await asyncio.sleep(self.every_s)
+            await self.step()
+
+    async def step(self) -> None:
+        """Look once, and begin to tell what is due.
+
+        Without writes no node can lead, so then each one looks and tells.
+        """
+        await self._find_writable()
+        if self._is_writable and not self.is_mine():
+            self._unwritten.clear()
+            return
+        for work in (self._look, self._add_digest, self._tidy, self.teller.start_due):
+            try:
+                await work()
+            except Exception:  # noqa: BLE001 - the edge of a background task: it goes on
+                _log.exception("alarms.failed", work=work.__name__.lstrip("_"))
+        self._start_beat()
+
+    async def close(self) -> None:
+        """Put down what has begun; messages wait in the database."""
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+        await self.teller.close()
+
+    async def _look(self) -> None:
+        conditions = [self._clean(one) for one in await self.find_conditions()]
+        now, channels = self.now(), self.teller.channels
+        one_round = Round(
+            conditions=conditions,
+            now=now,
+            base_url=self.base_url,
+            gateway=self.gateway,
+            has_channels=bool(channels),
+        )
+        for step in await self._play(one_round):
+            _log_step(step, now)
+        await self._read_stored()
+        self._is_urgent = self._unwritten.is_urgent(self._stored, now)
+        self._is_storage_well = not any(
+            one.condition == "check" and one.subject in _STORAGE_CHECKS for one in conditions
+        )
+        self._looked_at = now
+
+    async def _find_writable(self) -> None:
+        try:
+            await self.try_write()
+        except Exception as error:  # noqa: BLE001 - whatever it is, alarms are told from memory
+            self._note_unwritable(error)
+        else:
+            self._is_writable = True
+
+    def _note_unwritable(self, error: Exception) -> None:
+        if self._is_writable:
+            _log.error("alarms.from_memory", error=str(error) or type(error).__name__)
+        self._is_writable = False
+
+    async def _play(self, one_round: Round) -> list[Step]:
+        """Write down what becomes of the alarms, or keep it in memory, and return it."""
+        judge = functools.partial(self._unwritten.judge, one_round)
+        channels, now = self.teller.channels, one_round.now
+        if self._is_writable:
+            try:
+                steps = await self.operators.write(alarms.play_round, judge, channels, now)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._note_unwritable(error)
+            else:
+                self._unwritten.clear()
+                return steps
+        await self._read_stored()
+        steps = judge(self._stored)
+        self._unwritten.keep(steps)
+        self.teller.tell_unwritten([alarm for step in steps for alarm in step.tells])
+        return steps
+
+    async def _read_stored(self) -> None:
+        """Read the open alarms; a database that is not readable now has those of before."""
+        try:
+            self._stored = await self.operators.sum(alarms.open_alarms)
+        except Exception:
+            if self._is_writable:
+                raise
+
+    def _clean(self, condition: Condition) -> Condition:
+        """Return a condition without secrets: a vendor's words may quote one."""
+        return attrs.evolve(
+            condition, title=self.clean(condition.title), text=self.clean(condition.text)
+        )
+
+    async def _add_digest(self) -> None:
+        if not self.teller.channels or not self._is_writable:
+            return
+        last = await self.operators.sum(alarm_messages.newest_at, "digest")
+        digest = await self.write_digest(last)
+        if digest is not None:
+            digest = attrs.evolve(digest, text=self.clean(digest.text))
+            await self.operators.write(alarm_messages.add, digest, self.teller.channels, self.now())
+
+    async def _tidy(self) -> None:
+        now = self.now()
+        if self._is_writable and now - self._tidied_at >= _TIDY_S:
+            self._tidied_at = now
+            await self.operators.write(alarms.forget_old, now)
+
+    def _start_beat(self) -> None:
+        """Ask the heartbeat's address, unless something urgent is on or nothing is known.
+
+        A database that takes no writes stops it at once.
+        """
+        beat, now = self.heartbeat, self.now()
+        is_blind = self._looked_at is None or now - self._looked_at > BLIND_S
+        if not (self._is_writable and self._is_storage_well):
+            return
+        is_beating = self._beating is not None and not self._beating.done()
+        if beat is None or is_blind or self._is_urgent or is_beating or not beat.is_due:
+            return
+        self._beating = asyncio.create_task(beat.beat(), name="heartbeat")
+
+
+def _log_step(step: Step, now: float) -> None:
+    """Log an alarm that was raised or has ended in this round."""
+    record = step.record
+    about = {"alarm": record.key, "urgency": record.urgency, "title": record.text.get("title")}
+    if record.ended_at == now:
+        _log.info("alarm.ended", **about)
+    elif record.raised_at == now or any(one.event == "raised" for one in step.tells):
+        _log.warning("alarm.raised", **about)

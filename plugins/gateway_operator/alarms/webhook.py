@@ -1,0 +1,70 @@
+"""The alarms' webhook: one signed POST for each message (Standard Webhooks)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import attrs
+
+from gateway.contracts import Clock
+from gateway.contracts.alarms import Alarm, AlarmMessage
+from gateway.vendors.signing import sign
+from gateway_operator.alarms.carriers import Outcomes
+from gateway_operator.alarms.own_address import NotTold, OwnAddress
+
+CHANNEL = "webhook"
+
+
+@attrs.define(kw_only=True)
+class Webhook:
+    """Posts messages to the address that the operator has set."""
+
+    address: OwnAddress
+    secret: str = attrs.field(repr=False)
+    now: Clock
+    channels: tuple[str, ...] = (CHANNEL,)
+
+    async def carry(self, batches: Mapping[str, Sequence[AlarmMessage]]) -> Outcomes:
+        """Post messages one by one; the first that is not taken keeps the others for later."""
+        outcomes: Outcomes = {}
+        for message in batches.get(CHANNEL, ()):
+            try:
+                await self._post(message)
+            except NotTold as error:
+                outcomes[message.id] = str(error)
+                break
+            outcomes[message.id] = None
+        return outcomes
+
+    def close(self) -> None:
+        """Nothing is kept between two messages."""
+
+    async def _post(self, message: AlarmMessage) -> None:
+        body = json.dumps(body_of(message.alarm, message.created_at)).encode()
+        # A repeated message has the same id, so that a receiver can know it.
+        headers = sign(self.secret, f"alarm_{message.id}", self.now(), body)
+        await self.address.ask("POST", body, headers)
+
+
+def body_of(alarm: Alarm, at: float) -> dict[str, object]:
+    """Return the event that is posted."""
+    return {
+        "type": f"alarm.{alarm.event}",
+        "timestamp": _iso(at),
+        "data": {
+            "gateway": alarm.gateway,
+            "key": alarm.key,
+            "urgency": alarm.urgency,
+            "title": alarm.title,
+            "text": alarm.text,
+            "todo": alarm.todo,
+            "link": alarm.link,
+            "since": _iso(alarm.since),
+            "endedAt": None if alarm.ended_at is None else _iso(alarm.ended_at),
+        },
+    }
+
+
+def _iso(at: float) -> str:
+    text = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

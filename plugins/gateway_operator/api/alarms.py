@@ -1,0 +1,61 @@
+"""Alarms as JSON: those that are on, muted and past, and a mute."""
+
+from typing import Any
+
+from quart import Response
+
+from gateway.contracts.alarms import AlarmRecord
+from gateway.web.services import services
+from gateway_operator.alarms import service
+from gateway_operator.alarms.durations import parse_length
+from gateway_operator.api.frame import API, answer, read_body, text_of
+from gateway_operator.pages.frame import blueprint
+from gateway_operator.pages.guards import actor, needs_scope
+
+
+@blueprint.get(f"{API}/alarms")
+@needs_scope("read")
+async def api_alarms() -> Response:
+    """Return the alarms, and what could not be told."""
+    found = await service.current(services().desk)
+    untold = [
+        {
+            "channel": one.channel,
+            "key": one.alarm.key,
+            "problem": one.problem,
+            "failures": one.failures,
+            "createdAt": one.created_at,
+            "triedAgainAt": one.due_at,
+        }
+        for one in found.untold
+    ]
+    lists = {"now": found.now, "muted": found.muted, "past": found.past}
+    rows = {name: [row_of(one) for one in records] for name, records in lists.items()}
+    return answer(rows | {"untold": untold, "channels": services().alarms.teller.channels})
+
+
+@blueprint.post(f"{API}/alarms/<key>/mute")
+@needs_scope("act")
+async def api_mute(key: str) -> Response:
+    """Hold back an alarm's messages: `for` is 30m, 1h, 1d, `ends`, or 0 to tell it again."""
+    body = await read_body("for", "reason", needed=["for", "reason"])
+    for_s = parse_length(text_of(body, "for"))
+    reason = text_of(body, "reason")
+    return answer(
+        row_of(await service.mute(services().desk, actor(), key, for_s=for_s, reason=reason))
+    )
+
+
+def row_of(record: AlarmRecord) -> dict[str, Any]:
+    """Return what an operator is told of an alarm. Times are Unix seconds."""
+    return {
+        "key": record.key,
+        "urgency": record.urgency,
+        **{name: record.text.get(name, "") for name in ("title", "text", "todo", "href")},
+        "since": record.since,
+        "raisedAt": record.raised_at,
+        "toldAt": record.told_at,
+        "endedAt": record.ended_at,
+        "mutedUntil": record.muted_until,
+        "muteReason": record.mute_reason,
+    }

@@ -1,0 +1,40 @@
+"""Copies of the database: what is known of them, and a copy or a drill now."""
+
+from http import HTTPStatus
+
+from quart import Response
+
+from gateway.contracts.backups import Kind
+from gateway.web.services import services
+from gateway_operator.api.frame import API, answer, read_body
+from gateway_operator.desk import backups
+from gateway_operator.pages.frame import blueprint
+from gateway_operator.pages.guards import actor, needs_scope
+
+
+@blueprint.get(f"{API}/backups")
+@needs_scope("read")
+async def api_backups() -> Response:
+    """Return what is known of copies and drills, without a question to the bucket."""
+    return answer(await backups.status(services().desk))
+
+
+@blueprint.post(f"{API}/backups")
+@needs_scope("act")
+async def api_back_up() -> Response:
+    """Begin a copy."""
+    return await _begin("backup")
+
+
+@blueprint.post(f"{API}/drills")
+@needs_scope("act")
+async def api_drill() -> Response:
+    """Begin a drill."""
+    return await _begin("drill")
+
+
+async def _begin(kind: Kind) -> Response:
+    await read_body()
+    gateway = services()
+    await backups.begin(gateway.desk, gateway.backups, actor(), kind)
+    return answer({"begun": kind}, HTTPStatus.ACCEPTED)

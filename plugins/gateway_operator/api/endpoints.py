@@ -1,0 +1,99 @@
+"""Endpoints: what each earns; pause, resume, price, cost, and a look at the vendor."""
+
+from typing import Any
+
+from quart import Response, request
+
+from gateway.catalog.catalog import Registered
+from gateway.errors import ValidationError
+from gateway.web.services import services
+from gateway_operator.actions import endpoints
+from gateway_operator.api.frame import API, answer, read_body, text_of, whole_of
+from gateway_operator.desk.endpoints import read_endpoints
+from gateway_operator.desk.overview import DEFAULT_PERIOD
+from gateway_operator.pages.frame import blueprint
+from gateway_operator.pages.guards import actor, is_fresh, needs_scope
+
+_ENDPOINT = f"{API}/endpoints/<slug>"
+
+
+@blueprint.get(f"{API}/endpoints")
+@needs_scope("read")
+async def api_endpoints() -> Response:
+    """Return each endpoint with what it sold in the period `range`."""
+    return answer(await read_endpoints(services().desk, request.args.get("range", DEFAULT_PERIOD)))
+
+
+@blueprint.post(f"{_ENDPOINT}/pause")
+@needs_scope("act")
+async def api_pause(slug: str) -> Response:
+    """Sell an endpoint no more until it is resumed."""
+    reason = text_of(await read_body("reason", needed=["reason"]), "reason")
+    return _answer(await endpoints.pause(services().desk, actor(), slug, reason=reason))
+
+
+@blueprint.post(f"{_ENDPOINT}/resume")
+@needs_scope("act")
+async def api_resume(slug: str) -> Response:
+    """Sell a paused endpoint again."""
+    reason = text_of(await read_body("reason"), "reason")
+    return _answer(await endpoints.resume(services().desk, actor(), slug, reason=reason))
+
+
+@blueprint.post(f"{_ENDPOINT}/price")
+@needs_scope("act")
+async def api_price(slug: str) -> Response:
+    """Sell at another price; without `priceUnits` at that of the settings file."""
+    body = await read_body("priceUnits", "seenUnits", "reason", needed=["seenUnits", "reason"])
+    seen_units = whole_of(body, "seenUnits")
+    if seen_units is None:
+        raise ValidationError("seenUnits is missing.")
+    changed = await endpoints.change_price(
+        services().desk,
+        actor(),
+        slug,
+        whole_of(body, "priceUnits"),
+        seen_units=seen_units,
+        reason=text_of(body, "reason"),
+        is_fresh=is_fresh(),
+    )
+    return _answer(changed)
+
+
+@blueprint.post(f"{_ENDPOINT}/cost")
+@needs_scope("act")
+async def api_cost(slug: str) -> Response:
+    """Say what one generation costs; without `costMicros` what the settings say."""
+    body = await read_body("costMicros", "reason")
+    micros, reason = whole_of(body, "costMicros"), text_of(body, "reason")
+    changed = await endpoints.change_cost(
+        services().desk, actor(), slug, micros, reason=reason, is_fresh=is_fresh()
+    )
+    return _answer(changed)
+
+
+@blueprint.post(f"{_ENDPOINT}/try")
+@needs_scope("act")
+async def api_try_vendor(slug: str) -> Response:
+    """Ask the vendor whether it works, and sell again if it does."""
+    await read_body()
+    problem = await endpoints.try_vendor_now(services().desk, actor(), slug)
+    return answer({"works": problem is None, "problem": problem})
+
+
+def _answer(registered: Registered) -> Response:
+    return answer({"endpoint": row_of(registered)})
+
+
+def row_of(registered: Registered) -> dict[str, Any]:
+    """Return an endpoint as it is sold now."""
+    endpoint, change = registered.endpoint, registered.change
+    return {
+        "slug": endpoint.slug,
+        "sells": registered.sells_now,
+        "isPaused": registered.is_paused,
+        "pauseReason": change.pause_reason if change is not None else None,
+        "priceUnits": endpoint.price_units,
+        "costMicros": endpoint.cost_micros,
+        "isCostSet": registered.is_cost_set,
+    }

@@ -1,0 +1,163 @@
+"""Compares the books with the chain, to the unit.
+
+Transfers to the wallet are sales, or nobody used them. Transfers of the refund key are refunds, or
+the operator's own. What the books hold and the chain does not is listed.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import attrs
+
+from gateway.domain import MinedTransfer
+from gateway.payments.cutoff import last_block_before
+from gateway.store.operators import ledger
+from gateway.store.operators.ledger import Booked
+from gateway_operator.books.span import Span
+from gateway_operator.desk.desk import Desk
+
+# Public RPC endpoints refuse queries over more blocks than this.
+_MAX_BLOCKS = 2_000
+# A refund is seen, and so booked, some time after its block.
+_SEEN_AFTER_S = 7 * 86_400.0
+
+
+@attrs.frozen(kw_only=True)
+class Side:
+    """One direction: what the chain holds and what the books hold, in 10⁻⁶ USDC."""
+
+    transfers: int
+    transfers_units: int
+    booked: int
+    booked_units: int
+
+    # On the chain, not in the books.
+    unbooked: Sequence[MinedTransfer]
+
+    # In the books, not on the chain.
+    missing: Sequence[Booked]
+
+    @property
+    def unbooked_units(self) -> int:
+        """Return the sum of what only the chain holds."""
+        return sum(one.amount_units for one in self.unbooked)
+
+    @property
+    def difference_units(self) -> int:
+        """Return transfers less booked less unbooked: 0, or negative by what is missing."""
+        return self.transfers_units - self.booked_units - self.unbooked_units
+
+
+@attrs.frozen(kw_only=True)
+class Reconciliation:
+    """What a comparison found, in the blocks `first` to `last`."""
+
+    first: int
+    last: int
+
+    # Transfers to the wallet against sales. What is unbooked is unclaimed.
+    sales: Side
+
+    # Transfers of the refund key, and of earlier ones, against refunds; None without a key.
+    refunds: Side | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the books hold nothing that the chain does not."""
+        sides = [side for side in (self.sales, self.refunds) if side is not None]
+        return not any(side.missing for side in sides)
+
+
+async def reconcile(desk: Desk, span: Span) -> Reconciliation:
+    """Compare a period; only blocks that the network calls safe count.
+
+    Raises `ChainUnavailable`.
+    """
+    head = await desk.chain.safe_head()
+    first = await last_block_before(desk.chain, span.since) + 1
+    last = min(head.number, await last_block_before(desk.chain, span.until))
+    sales = await _compare_sales(desk, span, first, last)
+    refunds = None
+    if desk.refunds is not None:
+        refunds = await _compare_refunds(desk, desk.refunds.address, span, first, last)
+    return Reconciliation(first=first, last=last, sales=sales, refunds=refunds)
+
+
+async def _compare_sales(desk: Desk, span: Span, first: int, last: int) -> Side:
+    wallet = desk.settings.wallet_key
+    transfers = await _transfers(desk, first, last, recipient=wallet)
+    booked = await desk.store.operators.sum(
+        ledger.booked_sales, span.since, span.until, first, last
+    )
+    return await _compare(desk, transfers, booked, first, last)
+
+
+async def _compare_refunds(desk: Desk, key: str, span: Span, first: int, last: int) -> Side:
+    until = span.until + _SEEN_AFTER_S
+    booked = await desk.store.operators.sum(ledger.booked_refunds, span.since, until)
+    # Another key may have sent them: keys are changed.
+    senders = await desk.store.operators.sum(ledger.refund_senders, span.since, until)
+    transfers: list[MinedTransfer] = []
+    for sender in sorted({key.lower(), *senders}):
+        transfers += await _transfers(desk, first, last, sender=sender)
+    return await _compare(desk, transfers, booked, first, last)
+
+
+async def _transfers(
+    desk: Desk, first: int, last: int, *, recipient: str | None = None, sender: str | None = None
+) -> list[MinedTransfer]:
+    """Return transfers of something, without those from an address to itself."""
+    found: list[MinedTransfer] = []
+    for start in range(first, last + 1, _MAX_BLOCKS):
+        end = min(start + _MAX_BLOCKS - 1, last)
+        found += await desk.chain.transfer_logs(
+            recipient, sender=sender, from_block=start, to_block=end
+        )
+    return [one for one in found if one.amount_units and one.sender != recipient]
+
+
+async def _compare(
+    desk: Desk,
+    transfers: Sequence[MinedTransfer],
+    booked: Sequence[Booked],
+    first: int,
+    last: int,
+) -> Side:
+    """Match by transaction and amount: a replaced block gives a log another index."""
+    open_transfers = Counter((one.tx_hash, one.amount_units) for one in transfers)
+    matched, missing = [], []
+    for one in booked:
+        key = (one.tx_hash, one.units)
+        if open_transfers[key]:
+            open_transfers[key] -= 1
+            matched.append(one)
+        elif await _belongs_here(desk, one, first, last):
+            missing.append(one)
+    unbooked = []
+    for transfer in transfers:
+        key = (transfer.tx_hash, transfer.amount_units)
+        if open_transfers[key]:
+            open_transfers[key] -= 1
+            unbooked.append(transfer)
+    all_booked = [*matched, *missing]
+    return Side(
+        transfers=len(transfers),
+        transfers_units=sum(one.amount_units for one in transfers),
+        booked=len(all_booked),
+        booked_units=sum(one.units for one in all_booked),
+        unbooked=unbooked,
+        missing=missing,
+    )
+
+
+async def _belongs_here(desk: Desk, one: Booked, first: int, last: int) -> bool:
+    """Whether the books' transfer should have been among these blocks.
+
+    Where the books do not say in which block it was, the chain is asked. One that the chain does
+    not know at all belongs here: it is missing.
+    """
+    block = one.block
+    if block is None:
+        receipt = await desk.chain.receipt(one.tx_hash)
+        block = None if receipt is None else receipt.block_number
+    return block is None or first <= block <= last

@@ -1,0 +1,77 @@
+"""The command `gateway actions`: the audit log of what operators did."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import json_option, one_sentence, wide_option
+from gateway.contracts.operators import ActionRecord
+from gateway.settings import load_settings
+from gateway_operator.commands.session import open_session
+
+
+@click.command()
+@click.option("--subject", help="Only those about this task, endpoint or alarm.")
+@click.option("--action", help="Only those of this kind, such as refund.approve.")
+@click.option("--before", type=int, help="Only those with a lower id: the next page.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1), help="How many at most."
+)
+@json_option
+@wide_option
+@one_sentence
+def actions(
+    *,
+    subject: str | None,
+    action: str | None,
+    before: int | None,
+    limit: int,
+    as_json: bool,
+    wide: bool,
+) -> None:
+    """List what operators did, newest first: who, when, why."""
+
+    async def find() -> list[ActionRecord]:
+        async with open_session(load_settings()) as desk:
+            return await desk.store.operators.actions(before, limit, subject, action)
+
+    found = asyncio.run(find())
+    if not found and not as_json:
+        click.echo("No such action was written down.")
+        return
+    print_rows([_make_row(one) for one in found], as_json=as_json, wide=wide, stacked=_stack_row)
+
+
+def _make_row(action: ActionRecord) -> dict[str, Any]:
+    return {
+        "id": action.id,
+        "at": datetime.fromtimestamp(action.at, UTC).strftime("%Y-%m-%d %H:%M:%S"),
+        "who": action.actor.name,
+        "door": action.actor.door,
+        "address": action.actor.address,
+        "action": action.action,
+        "subject": action.subject,
+        "reason": action.reason,
+        "before": _format_value(action.before),
+        "after": _format_value(action.after),
+    }
+
+
+def _format_value(value: object) -> str:
+    return "" if value is None else json.dumps(value)
+
+
+def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with fewer columns for a narrow terminal: related values below each other."""
+    who = [row["who"], row["door"], *filter(None, [row["address"]])]
+    change = [f"{name}: {row[name]}" for name in ("before", "after") if row[name]]
+    return {
+        "id, at": f"{row['id']}\n{row['at']}",
+        "who": "\n".join(who),
+        "action, subject": f"{row['action']}\n{row['subject']}",
+        "reason, change": "\n".join(filter(None, [row["reason"], *change])),
+    }

@@ -1,0 +1,140 @@
+"""The command `gateway alarms`."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import click
+
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import json_option, one_sentence, wide_option
+from gateway.contracts.alarms import AlarmRecord
+from gateway.errors import SettingsError
+from gateway.plugins.manager import PluginManager
+from gateway.settings import check_alarms, load_settings
+from gateway_operator.alarms.channels import make_carriers
+from gateway_operator.alarms.durations import parse_length
+from gateway_operator.alarms.messages import write_time
+from gateway_operator.alarms.service import UNTIL_IT_ENDS, Alarms, current, mute
+from gateway_operator.alarms.trial import Trial, try_channels
+from gateway_operator.commands.session import open_session, shell_actor
+
+
+@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
+@click.option("--past", is_flag=True, help="List those that have ended, the newest first.")
+@json_option
+@wide_option
+@click.pass_context
+@one_sentence
+def alarms(ctx: click.Context, *, past: bool, as_json: bool, wide: bool) -> None:
+    """List what needs you now, mute it, and test how you are told."""
+    if ctx.invoked_subcommand is not None:
+        return
+
+    async def find() -> Alarms:
+        async with open_session(load_settings()) as desk:
+            return await current(desk)
+
+    found = asyncio.run(find())
+    records = [*found.past] if past else [*found.now, *found.muted]
+    if not as_json:
+        _print_untold(found)
+        if not records:
+            click.echo("No alarm has ended yet." if past else "No alarm is on.")
+    print_rows([_make_row(one) for one in records], as_json=as_json, wide=wide, stacked=_stack)
+
+
+@alarms.command("test")
+@json_option
+@one_sentence
+def test_channels(*, as_json: bool) -> None:
+    """Send one message by every channel, and say what came of it."""
+    trials = asyncio.run(_try_all())
+    rows = [{"channel": one.channel, "problem": one.problem or ""} for one in trials]
+    if as_json:
+        print_rows([attrs.asdict(one) for one in trials], as_json=True)
+    else:
+        print_rows(
+            [row | {"problem": row["problem"] or "none: told"} for row in rows], as_json=False
+        )
+    if any(one.problem for one in trials):
+        sys.exit(1)
+
+
+async def _try_all() -> Sequence[Trial]:
+    settings = load_settings()
+    check_alarms(settings)
+    carriers = make_carriers(
+        settings, time.time, PluginManager(disabled=settings.plugins_disabled).notifiers()
+    )
+    if not carriers:
+        raise SettingsError(
+            "No channel is set. Set GATEWAY_ALARM_WEBHOOK or GATEWAY_ALARM_URLS (docs/alarms.md)."
+        )
+    return await try_channels(settings, carriers, time.time)
+
+
+@alarms.command("mute")
+@click.argument("key")
+@click.option(
+    "--for",
+    "length",
+    required=True,
+    help="How long: 30m, 1h, 1d; `ends` is until it ends; 0 tells it again.",
+)
+@click.option("--reason", required=True, help="Why; it stands in the audit log.")
+@one_sentence
+def mute_alarm(*, key: str, length: str, reason: str) -> None:
+    """Hold back the messages of the alarm KEY for some time."""
+
+    async def hold_back() -> AlarmRecord:
+        async with open_session(load_settings()) as desk:
+            for_s = parse_length(length)
+            return await mute(desk, shell_actor(), key, for_s=for_s, reason=reason)
+
+    muted = asyncio.run(hold_back())
+    if muted.muted_until is None:
+        click.echo(f"{muted.key} is told again.")
+    else:
+        click.echo(f"{muted.key} is muted until {_write_end(muted.muted_until)}.")
+
+
+def _print_untold(found: Alarms) -> None:
+    waiting = [one for one in found.untold if one.due_at is not None]
+    if found.untold:
+        newest = found.untold[0]
+        click.echo(
+            f"{len(found.untold)} messages could not be told ({len(waiting)} are tried again). "
+            f"The newest, by {newest.channel}: {newest.problem}",
+            err=True,
+        )
+
+
+def _make_row(record: AlarmRecord) -> dict[str, Any]:
+    return {
+        "key": record.key,
+        "urgency": record.urgency,
+        "what": record.text.get("title", ""),
+        "since": write_time(record.since),
+        "ended": "" if record.ended_at is None else write_time(record.ended_at),
+        "muted": "" if record.muted_until is None else _write_end(record.muted_until),
+        "details": record.text.get("text", ""),
+    }
+
+
+def _write_end(until: float) -> str:
+    return "it ends" if until >= UNTIL_IT_ENDS else write_time(until)
+
+
+def _stack(row: dict[str, Any]) -> dict[str, Any]:
+    times = [row["since"]]
+    times += [f"ended {row['ended']}"] if row["ended"] else []
+    times += [f"muted until {row['muted']}"] if row["muted"] else []
+    return {
+        "key, urgency": f"{row['key']}\n{row['urgency']}",
+        "since": "\n".join(times),
+        "what": f"{row['what']}\n{row['details']}",
+    }

@@ -1,0 +1,224 @@
+"""The command `gateway endpoints`: what is on sale, and what the operator changes about it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+
+from gateway.catalog.catalog import Catalog, Registered
+from gateway.cli.catalog import catalog_of_settings
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import json_option, one_sentence, wide_option
+from gateway.contracts.operators import EndpointChange
+from gateway.domain import Endpoint, dollars, usdc
+from gateway.errors import SettingsError
+from gateway.settings import load_settings
+from gateway_operator.actions import endpoints as actions
+from gateway_operator.commands.session import open_session, shell_actor
+from gateway_operator.desk.desk import Desk
+
+_SLUG = click.argument("slug")
+_ONLY_SET = (
+    "That is what settings and operators say. A vendor that fails is off sale as well: a running "
+    "gateway says so under /api/ready and on the page Endpoints."
+)
+_REASON = click.option("--reason", required=True, help="The reason, for the audit log.")
+
+
+@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
+@json_option
+@wide_option
+@click.pass_context
+@one_sentence
+def endpoints(context: click.Context, *, as_json: bool, wide: bool) -> None:
+    """List what is on sale, and what is switched off.
+
+    The commands below change it. A running gateway follows within two seconds. Which vendors fail
+    now, only the running gateway knows: see its /api/ready, or the page Endpoints.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    catalog, _ = catalog_of_settings()
+    _apply_changes(catalog)
+    rows = [_make_row(catalog, registered) for registered in catalog.everything()]
+    print_rows(rows, as_json=as_json, wide=wide, stacked=_stack_row)
+    if not as_json:
+        click.echo(_ONLY_SET, err=True)
+
+
+def _apply_changes(catalog: Catalog) -> None:
+    """Apply what operators changed while the gateway ran. Before its first start there is none."""
+
+    async def look() -> None:
+        async with open_session(load_settings(), catalog=catalog):
+            pass
+
+    settings = load_settings()
+    if not (settings.data_dir / "gateway.db").exists():
+        return
+    try:
+        asyncio.run(look())
+    except SettingsError as error:
+        click.echo(f"gateway: {error} What operators have changed is not shown.", err=True)
+
+
+def _make_row(catalog: Catalog, registered: Registered) -> dict[str, Any]:
+    endpoint, cost = registered.endpoint, registered.endpoint.cost_micros
+    return {
+        "slug": endpoint.slug,
+        "price": f"{endpoint.price_units / 10**6:g}",
+        "other prices": _format_price_steps(endpoint),
+        "cost": "" if cost is None else f"{cost / 10**6:g}",
+        "capability": endpoint.capability,
+        "model": endpoint.model,
+        "plugin": registered.upstream.plugin,
+        "on sale": catalog.is_enabled(endpoint.slug) and not registered.is_paused,
+        "paused": _pause_reason(registered.change),
+    }
+
+
+def _pause_reason(change: EndpointChange | None) -> str | None:
+    return change.pause_reason if change is not None and change.paused_since is not None else None
+
+
+def _format_price_steps(endpoint: Endpoint) -> list[str]:
+    """Return each price in USDC for another resolution or by pages, after its name."""
+    formatted = []
+    for step in endpoint.price_steps:
+        pages = f"{step.min_pages} pages" if step.min_pages is not None else None
+        condition = " ".join(text for text in (step.resolution, pages) if text)
+        formatted.append(f"{condition}: {step.price_units / 10**6:g}")
+    if endpoint.price_per_page is not None:
+        formatted.append(f"each page: {endpoint.price_per_page / 10**6:g}")
+    return formatted
+
+
+def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with fewer columns for a narrow terminal: related values below each other."""
+    cost = [f"cost {row['cost']}"] if row["cost"] else []
+    state = [] if row["on sale"] else ["not on sale"]
+    if row["paused"] is not None:
+        state = [f"paused: {row['paused']}"]
+    return {
+        "slug": "\n".join([row["slug"], *state]),
+        "price": "\n".join([row["price"], *row["other prices"], *cost]),
+        "model, capability, plugin": "\n".join([row["model"], row["capability"], row["plugin"]]),
+    }
+
+
+def _act(act: Callable[[Desk], Awaitable[str]]) -> None:
+    """Run an action beside the gateway, and print what it says."""
+
+    async def run() -> str:
+        catalog, _ = catalog_of_settings()
+        async with open_session(load_settings(), catalog=catalog) as desk:
+            return await act(desk)
+
+    click.echo(asyncio.run(run()))
+
+
+@endpoints.command()
+@_SLUG
+@_REASON
+@one_sentence
+def pause(*, slug: str, reason: str) -> None:
+    """Sell an endpoint no more. What was paid for is finished."""
+
+    async def act(desk: Desk) -> str:
+        preview = await actions.preview_pause(desk, slug)
+        await actions.pause(desk, shell_actor(), slug, reason=reason)
+        return f"{slug} is paused. Paid tasks that are still finished: {preview.unfinished}."
+
+    _act(act)
+
+
+@endpoints.command()
+@_SLUG
+@click.option("--reason", default="", help="The reason, for the audit log.")
+@one_sentence
+def resume(*, slug: str, reason: str) -> None:
+    """Sell a paused endpoint again."""
+
+    async def act(desk: Desk) -> str:
+        await actions.resume(desk, shell_actor(), slug, reason=reason)
+        return f"{slug} is on sale again."
+
+    _act(act)
+
+
+@endpoints.command()
+@_SLUG
+@click.argument("usdc_amount", metavar="[USDC]", required=False)
+@click.option("--reset", is_flag=True, help="Go back to the price of the settings.")
+@_REASON
+@one_sentence
+def price(*, slug: str, usdc_amount: str | None, reset: bool, reason: str) -> None:
+    """Sell an endpoint at another price, such as 0.05.
+
+    Prices by resolution or pages rise and fall by the same factor. The old price stays good
+    for five minutes more, for anybody.
+    """
+    units = _read_amount(usdc_amount, usdc, reset=reset)
+
+    async def act(desk: Desk) -> str:
+        preview = await actions.preview_price(desk, slug, units)
+        await actions.change_price(
+            desk,
+            shell_actor(),
+            slug,
+            units,
+            seen_units=preview.old_units,
+            reason=reason,
+            is_fresh=True,
+        )
+        return _describe_price(preview)
+
+    _act(act)
+
+
+def _describe_price(preview: actions.PricePreview) -> str:
+    said = (
+        f"{preview.slug} costs {preview.new_units / 10**6:g} USDC "
+        f"instead of {preview.old_units / 10**6:g}."
+    )
+    if preview.is_below_cost and preview.cost_micros is not None:
+        said += f" That is below its cost of {preview.cost_micros / 10**6:g} US dollars."
+    return said
+
+
+@endpoints.command()
+@_SLUG
+@click.argument("usd_amount", metavar="[USD]", required=False)
+@click.option("--reset", is_flag=True, help="Go back to the cost of the settings or the adapter.")
+@click.option("--reason", default="", help="The reason, for the audit log.")
+@one_sentence
+def cost(*, slug: str, usd_amount: str | None, reset: bool, reason: str) -> None:
+    """Say what one generation costs you, in US dollars.
+
+    It counts where the vendor names no cost.
+    """
+    micros = _read_amount(usd_amount, dollars, reset=reset)
+
+    async def act(desk: Desk) -> str:
+        changed = await actions.change_cost(
+            desk, shell_actor(), slug, micros, reason=reason, is_fresh=True
+        )
+        micros_now = changed.endpoint.cost_micros
+        if micros_now is None:
+            return f"The cost of {slug} is not known."
+        return f"One generation of {slug} costs you {micros_now / 10**6:g} US dollars."
+
+    _act(act)
+
+
+def _read_amount(amount: str | None, read: Callable[[str], int], *, reset: bool) -> int | None:
+    """Return an amount in units of 10⁻⁶, or None for `--reset`."""
+    if (amount is None) != reset:
+        raise click.UsageError("Name an amount such as 0.05, or say --reset.")
+    if amount is None:
+        return None
+    try:
+        return read(amount)
+    except ValueError as error:
+        raise SettingsError(f"{error}.") from None

@@ -1,0 +1,18 @@
+"""The command `gateway hash-password`."""
+
+import click
+
+from gateway_operator.desk.admin_password import hash_password as hash_with_argon2
+
+
+@click.command("hash-password")
+@click.option(
+    "--password",
+    prompt=True,
+    hide_input=True,
+    confirmation_prompt=True,
+    help="The password; without this option the command asks for it.",
+)
+def hash_password(password: str) -> None:
+    """Print the argon2 hash of a password. GATEWAY_ADMIN_PASSWORD_HASH takes it."""
+    click.echo(hash_with_argon2(password))

@@ -1,0 +1,69 @@
+"""The command `gateway payers`: lists payers that are barred from x402, and lifts the bar."""
+
+import asyncio
+import re
+import time
+from typing import Any
+
+import click
+
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import json_option, one_sentence
+from gateway.contracts.payers import FailedSettlement
+from gateway.payments.exposure import BARRED_S
+from gateway.settings import load_settings
+from gateway_operator.actions.payers import lift_bar
+from gateway_operator.commands.session import open_session, shell_actor
+
+
+@click.group()
+def payers() -> None:
+    """List payers that are barred from x402, and lift the bar.
+
+    A payer is barred when a settlement of its payment failed on-chain.
+    """
+
+
+@payers.command()
+@json_option
+@one_sentence
+def barred(*, as_json: bool) -> None:
+    """List payers that may pay by direct transfer only. A settlement of theirs failed."""
+
+    async def find() -> list[FailedSettlement]:
+        async with open_session(load_settings()) as desk:
+            return await desk.store.payers.failures(since=time.time() - BARRED_S)
+
+    rows = [_make_row(failure) for failure in asyncio.run(find())]
+    if not rows and not as_json:
+        click.echo("No payer is barred.")
+        return
+    print_rows(rows, as_json=as_json)
+
+
+def _make_row(failure: FailedSettlement) -> dict[str, Any]:
+    until = time.gmtime(failure.at + BARRED_S)
+    return {
+        "payer": failure.payer,
+        "why": failure.failure,
+        "until": time.strftime("%Y-%m-%d %H:%M UTC", until),
+        "burned": f"{failure.fee_wei / 10**18:.9f} ETH",
+        "transaction": failure.tx_hash,
+    }
+
+
+@payers.command()
+@click.argument("address")
+@click.option("--note", "--reason", "note", required=True, help="The reason, for the audit log.")
+@one_sentence
+def lift(*, address: str, note: str) -> None:
+    """Let a payer pay by x402 again. Settlements that failed until now bar it no more."""
+    if not re.fullmatch(r"0x[0-9a-fA-F]{40}", address):
+        raise click.BadParameter("an address is 0x followed by 40 hexadecimal digits")
+
+    async def act() -> None:
+        async with open_session(load_settings()) as desk:
+            await lift_bar(desk, shell_actor(), address, reason=note)
+
+    asyncio.run(act())
+    click.echo(f"{address} may pay by x402 again.")

@@ -1,0 +1,101 @@
+"""The command `gateway tasks`."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import json_option, one_sentence, wide_option
+from gateway.contracts.store import JobRecord
+from gateway.domain import Task, TaskStatus
+from gateway.settings import load_settings
+from gateway_operator.commands.session import open_session
+
+_STATUSES = ("held", "queued", "processing", "completed", "failed", "dropped")
+_UNCERTAIN = "uncertain_submit"
+
+
+@click.command()
+@click.option("--status", type=click.Choice(_STATUSES), help="Only tasks in this state.")
+@click.option(
+    "--uncertain",
+    is_flag=True,
+    help="Only failed tasks whose job a vendor may have made, and billed, all the same: look for "
+    "the job, or for the time it was sent, in your account there.",
+)
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1), help="How many at most."
+)
+# `refunds list` exists, so `tasks list` is tried as well.
+@click.argument(
+    "word", type=click.Choice(["list"]), required=False, metavar="[list]", expose_value=False
+)
+@json_option
+@wide_option
+@one_sentence
+def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool, wide: bool) -> None:
+    """List the newest tasks, their payments and their jobs.
+
+    A job is what the vendor does for a task.
+    """
+
+    async def find() -> list[tuple[Task, JobRecord]]:
+        state, details = TaskStatus(status) if status else None, _UNCERTAIN if uncertain else None
+        async with open_session(load_settings()) as desk:
+            found = await desk.store.recent_tasks(limit, state, details)
+            jobs = await desk.store.jobs_of([task.id for task in found])
+        return [(task, jobs[task.id]) for task in found]
+
+    found = asyncio.run(find())
+    if not found and not as_json:
+        click.echo("There are no such tasks.")
+        return
+    rows = [_make_row(task, job) for task, job in found]
+    print_rows(rows, as_json=as_json, wide=wide, stacked=_stack_row)
+
+
+def _make_row(task: Task, job: JobRecord) -> dict[str, Any]:
+    return {
+        "task": task.id,
+        "created": _format_time(task.created_at),
+        "endpoint": task.slug,
+        "status": str(task.status),
+        "attempt": task.attempt,
+        "details": task.details or "",
+        "flow": task.payment.method or str(task.payment.flow),
+        "payment": str(task.payment.state),
+        "amount": f"{(task.payment.paid_units or task.payment.price_units) / 10**6:g}",
+        "cost": f"{job.cost_micros / 10**6:g}" if job.cost_micros is not None else "",
+        "cost source": job.cost_source or "",
+        "provider": job.provider or "",
+        "reason": job.reason or "",
+        "sent": _format_time(job.sent_at) if job.sent_at is not None else "",
+        "job": job.handle.id if job.handle is not None else "",
+        "note": job.note or "",
+    }
+
+
+def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with fewer columns for a narrow terminal: related values below each other."""
+    sent = f"sent {row['sent']}" if row["sent"] else ""
+    cost = f"cost {row['cost']}" if row["cost"] else ""
+    paid = f"{row['amount']} {row['flow']}, {row['payment']}"
+    return {
+        "task": _join_lines(row["task"], row["endpoint"], paid),
+        "status": _join_lines(
+            f"{row['status']}, attempt {row['attempt']}", row["details"], row["created"]
+        ),
+        "at the provider": _join_lines(
+            row["provider"], row["job"], sent, row["note"], row["reason"], cost
+        ),
+    }
+
+
+def _join_lines(*texts: str) -> str:
+    return "\n".join(text for text in texts if text)
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

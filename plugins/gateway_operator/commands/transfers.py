@@ -1,0 +1,78 @@
+"""The command `gateway transfers`."""
+
+import asyncio
+
+import click
+
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import FiniteRange, json_option, one_sentence, wide_option
+from gateway.domain import MinedTransfer
+from gateway.payments.unclaimed import unclaimed_transfers
+from gateway.settings import load_settings
+from gateway.store.operators import marks
+from gateway_operator.actions.transfers import mark_seen
+from gateway_operator.commands.session import open_session, shell_actor
+
+# Ten years of days; as hours, five months.
+_AMOUNT = FiniteRange(0, 3650)
+
+
+@click.group()
+def transfers() -> None:
+    """Look at what came into the wallet."""
+
+
+@transfers.command()
+@click.option("--days", default=7.0, show_default=True, type=_AMOUNT, help="How far to look back.")
+@click.option(
+    "--hours", type=_AMOUNT, help="Leave out younger transfers.  [default: too old to pay]"
+)
+@json_option
+@wide_option
+@one_sentence
+def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) -> None:
+    """List USDC transfers to the wallet that paid for nothing. No buyer sent their hash."""
+
+    async def find() -> tuple[list[MinedTransfer], dict[tuple[str, int], str]]:
+        settings = load_settings()
+        # Transfers that are younger than this may still pay for a task.
+        age_hours = max(24.0, settings.max_transfer_age_hours) if hours is None else hours
+        async with open_session(settings) as desk:
+            found = await unclaimed_transfers(
+                desk.chain, desk.store, settings.wallet_key, days=days, hours=age_hours
+            )
+            hashes = [each.tx_hash for each in found]
+            return found, await desk.store.operators.sum(marks.reasons, hashes)
+
+    unused, reasons = asyncio.run(find())
+    rows = [
+        {
+            "transaction": found.tx_hash,
+            "log": found.log_index,
+            "block": found.block_number,
+            "from": found.sender,
+            "amount": f"{found.amount_units / 10**6:g}",
+            "seen": reasons.get((found.tx_hash, found.log_index), ""),
+        }
+        for found in unused
+    ]
+    if not rows and not as_json:
+        click.echo("Every transfer paid for something.")
+        return
+    print_rows(rows, as_json=as_json, wide=wide)
+
+
+@transfers.command()
+@click.argument("tx_hash")
+@click.argument("log_index", type=click.IntRange(0))
+@click.option("--reason", required=True, help="What was done about it, for the audit log.")
+@one_sentence
+def seen(*, tx_hash: str, log_index: int, reason: str) -> None:
+    """Mark an unused transfer as seen. The list shows the reason."""
+
+    async def act() -> None:
+        async with open_session(load_settings()) as desk:
+            await mark_seen(desk, shell_actor(), tx_hash, log_index, reason=reason)
+
+    asyncio.run(act())
+    click.echo("Marked as seen.")

@@ -1,0 +1,80 @@
+"""The audit log: pages of it, and all of it as CSV."""
+
+import contextlib
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+
+import attrs
+
+from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.references import shorten_ids
+
+PER_PAGE = 50
+_PER_READ = 1_000
+_COLUMNS = (
+    *("id", "time", "door", "actor", "address", "action", "subject", "reason"),
+    *("before", "after"),
+)
+# A spreadsheet takes a cell that begins so for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@attrs.frozen(kw_only=True)
+class AuditPage:
+    """Actions, the newest first."""
+
+    actions: Sequence[ActionRecord]
+
+    # What `before` of the next page is; None on the last one.
+    next_before: int | None
+
+
+async def read_audit(
+    desk: Desk, before: int | None = None, *, subject: str = "", action: str = ""
+) -> AuditPage:
+    """Return a page of the audit log; empty texts do not limit it."""
+    found = await desk.store.operators.actions(
+        before, PER_PAGE + 1, subject=subject or None, action=action or None
+    )
+    shown = found[:PER_PAGE]
+    return AuditPage(actions=shown, next_before=shown[-1].id if len(found) > PER_PAGE else None)
+
+
+async def export_audit(desk: Desk, actor: Actor) -> AsyncIterator[str]:
+    """Return the audit log as pieces of CSV, newest first, and write down that it was exported."""
+    new = NewAction(actor=actor, at=desk.now(), action="audit.export", subject="audit log")
+    # The same file twice is one export.
+    with contextlib.suppress(AlreadyDone):
+        await desk.store.operators.note(new)
+    return _write_pieces(desk)
+
+
+async def _write_pieces(desk: Desk) -> AsyncIterator[str]:
+    yield _write_rows([_COLUMNS])
+    before: int | None = None
+    while found := await desk.store.operators.actions(before, _PER_READ):
+        yield _write_rows([_row_of(one) for one in found])
+        before = found[-1].id
+
+
+def _row_of(one: ActionRecord) -> Sequence[str]:
+    at = datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    texts = (one.actor.name, one.actor.address, one.action, one.subject, one.reason)
+    facts = ("" if value is None else json.dumps(value) for value in (one.before, one.after))
+    return [str(one.id), at, one.actor.door, *map(_plain, texts), *map(_plain, facts)]
+
+
+def _plain(text: str) -> str:
+    """Return a text that opens no task, and that no spreadsheet takes for a formula."""
+    text = shorten_ids(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _write_rows(rows: Sequence[Sequence[str]]) -> str:
+    written = io.StringIO()
+    csv.writer(written).writerows(rows)
+    return written.getvalue()

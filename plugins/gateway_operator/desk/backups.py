@@ -1,0 +1,126 @@
+"""Copies of the database: their age, what a restore would forget, a copy or a drill now."""
+
+import attrs
+
+from gateway.backups import Backups, Copy
+from gateway.contracts.backups import BackupRecord, Forgotten, Kind
+from gateway.contracts.operators import Actor, NewAction
+from gateway.errors import ActionRefused
+from gateway.store.operators import backups as rows
+from gateway.store.sql import Connection
+from gateway_operator.desk.desk import Desk
+
+_MOST_RECORDS = 50
+
+
+@attrs.frozen(kw_only=True)
+class BackupStatus:
+    """What is known of copies and drills, without a question to the bucket."""
+
+    # Whether GATEWAY_BACKUP_URL is set, and the seconds between two copies.
+    is_on: bool
+    every_s: float
+
+    # Whether the database's server makes the copies, of which nothing is known here.
+    is_servers: bool = False
+
+    # The newest copy that was made, and the newest failure if it is newer than that.
+    last: BackupRecord | None = None
+    failed: BackupRecord | None = None
+
+    # The newest drill, failed or not, and the newest that succeeded.
+    drill: BackupRecord | None = None
+    good_drill: BackupRecord | None = None
+
+    # What a restore of the newest copy would forget now; None without a copy.
+    forgotten: Forgotten | None = None
+
+    # Newest first.
+    records: tuple[BackupRecord, ...] = ()
+
+    # Seconds since the newest copy and the newest drill that succeeded; None: there was none.
+    age_s: float | None = None
+    drill_age_s: float | None = None
+
+
+# PostgreSQL is copied by its server. Records in it are of the SQLite file before it.
+_NO_COPIES = BackupStatus(is_on=False, every_s=0.0, is_servers=True)
+
+
+async def status(desk: Desk) -> BackupStatus:
+    """Return what is known of copies and drills."""
+    return await desk.store.operators.sum(_read_status, desk)
+
+
+def _read_status(db: Connection, desk: Desk) -> BackupStatus:
+    now = desk.now()
+    if desk.settings.database_url:
+        return _NO_COPIES
+    last = rows.newest(db, "backup", succeeded=True)
+    failed = rows.newest(db, "backup", succeeded=False)
+    good_drill = rows.newest(db, "drill", succeeded=True)
+    if last is not None and failed is not None and failed.id < last.id:
+        failed = None
+    return BackupStatus(
+        is_on=bool(desk.settings.backup_url),
+        every_s=desk.settings.backup_hours * 3600,
+        last=last,
+        failed=failed,
+        drill=rows.newest(db, "drill"),
+        good_drill=good_drill,
+        forgotten=_forgotten(db, last, now),
+        records=tuple(rows.records(db, _MOST_RECORDS)),
+        age_s=None if last is None else now - last.at,
+        drill_age_s=None if good_drill is None else now - good_drill.at,
+    )
+
+
+def _forgotten(db: Connection, last: BackupRecord | None, now: float) -> Forgotten | None:
+    if last is None or last.details is None:
+        return None
+    return rows.forgotten(db, last.details["lastPayment"], last.at, now)
+
+
+async def copies(backups: Backups | None) -> list[Copy]:
+    """Return the copies in the bucket or folder, newest first; this asks it.
+
+    Raises `ActionRefused` where none is set, and `BackupFailed` where it does not answer.
+    """
+    return await _needed(backups).copies()
+
+
+async def run_now(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> BackupRecord:
+    """Make a copy or a drill now, and wait for it; returns its row.
+
+    Raises `ActionRefused` where no place is set or another runs, `AlreadyDone` for a repeated
+    request, and `BackupFailed` after the failure was written down.
+    """
+    found = await _note(desk, backups, actor, kind)
+    return await (found.back_up() if kind == "backup" else found.drill())
+
+
+async def begin(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> None:
+    """Begin a copy or a drill and return at once; `status` tells how it ended.
+
+    Raises what `run_now` raises before it begins.
+    """
+    found = await _note(desk, backups, actor, kind)
+    found.begin(kind)
+
+
+async def _note(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> Backups:
+    found = _needed(backups)
+    if found.running is not None:
+        raise ActionRefused(f"A {found.running} runs already. Look again in a minute.")
+    action = NewAction(actor=actor, at=desk.now(), action=f"{kind}.now", subject="database")
+    await desk.store.operators.note(action)
+    return found
+
+
+def _needed(backups: Backups | None) -> Backups:
+    if backups is None:
+        raise ActionRefused(
+            "GATEWAY_BACKUP_URL is not set, so copies go nowhere. Name a private bucket, such as "
+            "s3://my-backups/gateway; docs/backups.md says how."
+        )
+    return backups

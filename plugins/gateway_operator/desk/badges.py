@@ -1,0 +1,50 @@
+"""How much waits on each page, from the database alone: every page's bar shows it."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import attrs
+
+from gateway.store.operators import standing
+from gateway_operator.desk.desk import Desk
+
+
+@attrs.frozen(kw_only=True)
+class Badges:
+    """How many things wait on each page, as the bar shows them."""
+
+    # By the page's key: how many, and what they are.
+    counts: Mapping[str, tuple[int, str]] = attrs.field(factory=dict)
+    # Whether something is urgent: the title of the window says so.
+    urgent: bool = False
+
+    def of(self, page: str) -> int:
+        """Return how many things wait on a page."""
+        return self.counts.get(page, (0, ""))[0]
+
+    def word(self, page: str) -> str:
+        """Return what waits on a page, such as `to decide`."""
+        return self.counts.get(page, (0, ""))[1]
+
+
+async def read_badges(desk: Desk) -> Badges:
+    """Return the badges; pages of the same two seconds share them. It asks no chain."""
+    badges: Badges = await desk.shared.get("badges", lambda: _read_badges(desk))
+    return badges
+
+
+async def _read_badges(desk: Desk) -> Badges:
+    sum_owed = partial(standing.owed_now, is_automatic=desk.settings.refunds_automatically)
+    owed = await desk.store.operators.sum(sum_owed)
+    off = sum(
+        one.open_circuit is not None
+        for one in desk.catalog.everything()
+        if desk.catalog.is_enabled(one.endpoint.slug)
+    )
+    return Badges(
+        counts={
+            "refunds": (owed.undecided + owed.failed, "to decide"),
+            "endpoints": (off, "off sale"),
+        },
+        urgent=bool(owed.failed or off),
+    )

@@ -1,0 +1,101 @@
+"""Codes of six digits at the login (RFC 6238), from an app on the operator's phone."""
+
+import importlib
+import re
+from types import ModuleType
+
+import attrs
+
+from gateway.contracts.operators import Actor, NewAction
+from gateway.errors import ActionRefused, WrongValue
+from gateway.store.operators import codes
+from gateway_operator.desk.desk import Desk
+
+STEP_S = 30
+# The code before and the code after are taken as well: clocks differ, and people type slowly.
+_STEPS_AROUND = (0, -1, 1)
+_CODE = re.compile(r"[0-9]{6}")
+_SUBJECT = "codes"
+
+
+@attrs.frozen(kw_only=True)
+class CodesSetUp:
+    """What sets an app up: shown until a code confirms it."""
+
+    secret: str = attrs.field(repr=False)
+
+    # The QR code, as an SVG image for a page.
+    svg: str = attrs.field(repr=False)
+
+
+async def are_on(desk: Desk) -> bool:
+    """Whether a login needs a code."""
+    known = await desk.store.operators.read(codes.find)
+    return known is not None and known.confirmed_at is not None
+
+
+async def take_code(desk: Desk, code: str) -> bool:
+    """Whether this code is right and was not taken before; it is used up then."""
+    known = await desk.store.operators.read(codes.find)
+    if known is None or known.confirmed_at is None:
+        return False
+    step = _find_step(known.secret, code, desk.now())
+    return step is not None and await desk.store.operators.write(codes.take, step)
+
+
+async def begin(desk: Desk, actor: Actor) -> None:
+    """Make a secret that is not in use yet; raises `ActionRefused` where codes are on."""
+    action = NewAction(actor=actor, at=desk.now(), action="codes.begin", subject=_SUBJECT)
+    await desk.store.operators.act(codes.begin, _pyotp().random_base32(), action=action)
+
+
+async def read_set_up(desk: Desk) -> CodesSetUp | None:
+    """Return what sets an app up; None where nothing waits for its first code."""
+    known = await desk.store.operators.read(codes.find)
+    if known is None or known.confirmed_at is not None:
+        return None
+    uri = (
+        _pyotp()
+        .TOTP(known.secret)
+        .provisioning_uri(name="operator", issuer_name=desk.settings.name.replace(":", " "))
+    )
+    drawn = importlib.import_module("segno").make(uri, error="m")
+    svg = drawn.svg_inline(scale=4, border=4, dark="#000", light="#fff", omitsize=False)
+    return CodesSetUp(secret=known.secret, svg=svg)
+
+
+async def confirm(desk: Desk, actor: Actor, code: str) -> None:
+    """Switch codes on by the first one; raises `WrongValue` for a wrong code."""
+    known = await desk.store.operators.read(codes.find)
+    if known is None:
+        raise ActionRefused("Codes are not set up; begin anew.")
+    step = _find_step(known.secret, code, desk.now())
+    if step is None:
+        raise WrongValue(
+            "This is not the code of now. Look at the clock of the phone, and give the next code."
+        )
+    action = NewAction(actor=actor, at=desk.now(), action="codes.on", subject=_SUBJECT)
+    await desk.store.operators.act(codes.confirm, step, desk.now(), action=action)
+
+
+async def switch_off(desk: Desk, actor: Actor) -> None:
+    """Let a login need no code; raises `ActionRefused` where it needs none already."""
+    action = NewAction(actor=actor, at=desk.now(), action="codes.off", subject=_SUBJECT)
+    await desk.store.operators.act(codes.remove, action=action)
+
+
+def _find_step(secret: str, code: str, now: float) -> int | None:
+    """Return the time step that a code is of; None for a wrong one."""
+    digits = code.replace(" ", "")
+    if not _CODE.fullmatch(digits):
+        return None
+    known = _pyotp().TOTP(secret)
+    for around in _STEPS_AROUND:
+        at = int(now) + around * STEP_S
+        if known.verify(digits, for_time=at):
+            return at // STEP_S
+    return None
+
+
+def _pyotp() -> ModuleType:
+    return importlib.import_module("pyotp")

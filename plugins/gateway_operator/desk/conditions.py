@@ -1,0 +1,280 @@
+"""What needs the operator: facts become conditions. Overview shows them, alarms tell them.
+
+Each condition is one small function of the facts. Nothing here asks or remembers anything.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from gateway_operator.desk.condition import Condition, Level, Thresholds
+from gateway_operator.desk.endpoint_conditions import ENDPOINT_LOOKS
+from gateway_operator.desk.facts import Facts, KeyFacts
+from gateway_operator.desk.machine_conditions import MACHINE_LOOKS
+from gateway_operator.desk.running import Check
+from gateway_operator.desk.wording import age, counted, usdc
+
+# By the name of the check.
+_CHECK_ACTIONS = {
+    "database": "Look whether the disk is full, or the database server is down.",
+    "rpc": "Name another endpoint in GATEWAY_RPC_URLS.",
+    "disk": "Free some space, or make the volume larger.",
+    "wallet": "Set GATEWAY_WALLET to an address that can receive.",
+    "workers": "Start a machine that works (GATEWAY_ROLE).",
+    "wakes": "Look whether the database takes LISTEN; a pooler in between may not.",
+    "limits": "Look at the Redis of GATEWAY_LIMITS_URL.",
+}
+_ORDER: Mapping[str, int] = {"bad": 0, "warn": 1, "note": 2}
+__all__ = ["Condition", "Level", "Thresholds", "find_conditions", "find_failed_checks"]
+
+
+def find_conditions(facts: Facts, thresholds: Thresholds | None = None) -> list[Condition]:
+    """Return what needs the operator, worst first."""
+    limits = thresholds or Thresholds()
+    found = [one for look in _LOOKS for one in look(facts, limits)]
+    return sorted(found, key=lambda one: _ORDER[one.level])
+
+
+Look = Callable[[Facts, Thresholds], Iterator[Condition]]
+
+
+def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    return find_failed_checks(facts.checks or ())
+
+
+def find_failed_checks(checks: Sequence[Check]) -> Iterator[Condition]:
+    """Tell what stops sales; providers and draining have their own words.
+
+    A machine that sells nothing by its role is as its operator wants it.
+    """
+    for check in checks:
+        if (
+            check.ok
+            or check.name in ("draining", "role")
+            or check.name.startswith(("provider ", "endpoint "))
+        ):
+            continue
+        stopped = "Nothing is sold" if check.stops_all_sales else f"{check.stops} stopped"
+        title = f"Not well: {check.name}" if check.stops_nothing else f"{stopped}: {check.name}"
+        yield Condition(
+            condition="check",
+            subject=check.name,
+            level="warn" if check.stops_nothing else "bad",
+            title=title,
+            text=check.problem,
+            action=_CHECK_ACTIONS.get(
+                check.name, "Run `gateway check`: it says what to set right."
+            ),
+            page="system",
+            button="Details",
+            href="/admin/system",
+        )
+
+
+def _refunds_failed(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    owed = facts.owed
+    if owed.failed:
+        yield Condition(
+            condition="refund_failed",
+            level="bad",
+            title=f"{counted(owed.failed, 'refund')} failed, {usdc(owed.failed_units)} USDC",
+            text="The chain or the token refused.",
+            action="Decide anew about each, with another address or by hand.",
+            page="refunds",
+            button="Look",
+            href="/admin/refunds?state=failed",
+        )
+
+
+def _refunds_undecided(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    owed = facts.owed
+    if not owed.undecided:
+        return
+    waits_s = facts.at - (owed.undecided_since or facts.at)
+    key = facts.key("refund")
+    holds = None if key is None or key.usdc is None else key.usdc.value
+    held = (
+        "There is no refund key."
+        if key is None
+        else "What the refund key holds is unknown."
+        if holds is None
+        else f"The refund key holds {usdc(holds)} USDC."
+    )
+    yield Condition(
+        condition="refund_undecided",
+        level="warn",
+        title=f"{counted(owed.undecided, 'refund')} to decide, {usdc(owed.undecided_units)} USDC",
+        text=f"The oldest waits for {age(waits_s)}. {held}",
+        action="Approve or reject each.",
+        page="refunds",
+        button="Decide",
+        href="/admin/refunds",
+        # A page shows it at once; an alarm is for one that waits for too long.
+        is_told=waits_s >= limits.refund_soon_s,
+    )
+
+
+def _refund_key(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    key, owed = facts.key("refund"), facts.owed
+    if key is None or key.usdc is None or key.usdc.value is None:
+        return
+    if key.usdc.value < owed.units:
+        is_approved = key.usdc.value < owed.moving_units
+        yield Condition(
+            condition="refund_key",
+            subject="usdc",
+            level="bad" if is_approved else "warn",
+            title="The refund key holds less than is owed",
+            text=f"It holds {usdc(key.usdc.value)} USDC; {usdc(owed.units)} USDC is owed.",
+            action=f"Send USDC to {key.address}.",
+            page="system",
+            button="Show the address",
+            href="/admin/system#keys",
+        )
+    if key.lasts_for is not None and key.lasts_for < limits.refund_gas_soon:
+        yield _low_gas(key, "refund", "bad" if key.lasts_for < 1 and owed.moving else "warn")
+
+
+def _gas(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    # Of the last day; some of them paid by a transfer of their own.
+    sold = sum(one.sold for one in facts.endpoints)
+    for key in facts.keys:
+        if key.role != "settlement" or key.lasts_for is None:
+            continue
+        if key.lasts_for < max(limits.gas_soon, 3 * sold):
+            yield _low_gas(
+                key, "settlement", "bad" if key.lasts_for < limits.gas_urgent else "warn"
+            )
+
+
+def _low_gas(key: KeyFacts, word: str, level: Level) -> Condition:
+    wei = key.wei.value if key.wei is not None else None
+    return Condition(
+        condition="gas",
+        subject=key.address,
+        level=level,
+        title=(
+            f"Gas for about {counted(key.lasts_for, word)} left"
+            if key.lasts_for
+            else f"Not enough gas for a {word}"
+        ),
+        text=f"The {word} key holds {(wei or 0) / 10**18:.6f} ETH.",
+        action=f"Send ETH on Base to {key.address}.",
+        page="system",
+        button="Show the address",
+        href="/admin/system#keys",
+    )
+
+
+def _open_payments(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    waiting = facts.open_payments
+    age_s = facts.at - (waiting.since or facts.at)
+    if age_s < limits.payment_open_soon_s:
+        return
+    yield Condition(
+        condition="payment_open",
+        level="bad" if age_s >= limits.payment_open_urgent_s else "warn",
+        title=f"{counted(waiting.count, 'payment')} without an outcome",
+        text=f"The oldest since {age(age_s)}. {_who_knows(facts)}",
+        action="Look whether the RPC endpoints and the facilitator answer.",
+        page="payments",
+        button="Look",
+        href="/admin/payments",
+    )
+
+
+def _who_knows(facts: Facts) -> str:
+    """Say what has to tell whether open payments were paid."""
+    methods = facts.open_by_method
+    said = [
+        f"{name} has not said whether it took the money: it is asked again; while no plugin for it "
+        "is installed, the payment stays open."
+        for name in sorted(methods)
+    ]
+    if facts.open_payments.count > sum(methods.values()):
+        said.insert(0, "The chain has not said yet whether it was paid.")
+    return " ".join(said)
+
+
+def _queue(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    waiting = facts.waiting_tasks
+    age_s = facts.at - (waiting.since or facts.at)
+    if age_s < limits.queue_soon_s:
+        return
+    yield Condition(
+        condition="queue",
+        level="bad" if age_s >= limits.queue_urgent_s else "warn",
+        title=f"{counted(waiting.count, 'paid task')} in the queue",
+        text=f"The oldest waits for {age(age_s)}.",
+        action="Look at what the vendor and the workers do; more may run with GATEWAY_WORKERS.",
+        page="tasks",
+        button="Look",
+        href="/admin/tasks?status=queued",
+    )
+
+
+def _chain(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Tell that no endpoint answers; how old the newest block is compares the clock with it."""
+    head = facts.head
+    if head.problem is not None or head.value is None:
+        # The checks of a running gateway have told this already.
+        if facts.checks is None:
+            yield _rpc(
+                "The chain does not answer", head.problem or "No RPC endpoint answers.", "bad"
+            )
+        return
+
+
+def _rpc(title: str, text: str, level: Level) -> Condition:
+    return Condition(
+        condition="rpc",
+        level=level,
+        title=title,
+        text=text,
+        action="Name another endpoint in GATEWAY_RPC_URLS.",
+        page="system",
+        button="Details",
+        href="/admin/system#rpc",
+    )
+
+
+def _backup(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    copies = facts.machine.backups
+    if copies is not None and copies.is_servers:
+        return
+    if facts.backup_at is None:
+        title = "No backup yet"
+        text = (
+            "The database is copied nowhere. With the volume you would lose who is owed and who "
+            "has paid."
+        )
+        level: Level = "warn" if facts.has_backup_url else "note"
+    elif facts.at - facts.backup_at > limits.backup_age_s:
+        title = f"The newest backup is {age(facts.at - facts.backup_at)} old"
+        text = "A restore now would forget every sale since."
+        level = "bad"
+    else:
+        return
+    yield Condition(
+        condition="backup",
+        level=level,
+        title=title,
+        text=text,
+        action="Look why no copy is made." if facts.has_backup_url else "Set GATEWAY_BACKUP_URL.",
+        page="system",
+        button="Look at backups" if facts.has_backup_url else "Set up backups",
+        href="/admin/system#backups",
+    )
+
+
+_LOOKS: tuple[Look, ...] = (
+    _checks,
+    _chain,
+    _refunds_failed,
+    _gas,
+    _refund_key,
+    _open_payments,
+    _queue,
+    _refunds_undecided,
+    _backup,
+    *ENDPOINT_LOOKS,
+    *MACHINE_LOOKS,
+)

@@ -1,0 +1,92 @@
+"""The desk: the open parts of a gateway that an operator's functions work with."""
+
+from typing import Any
+
+import attrs
+
+from gateway.catalog.catalog import Catalog
+from gateway.chain.rpc_watch import RpcWatch
+from gateway.concurrency.shared_answers import SharedAnswers
+from gateway.contracts import Chain, Clock, Store
+from gateway.errors import SettingsError
+from gateway.payments import Refunds
+from gateway.payments.unclaimed import UnclaimedSearch
+from gateway.settings import Settings
+from gateway.store.operators.kept_bars import KeptBars
+from gateway_operator.desk.disk_pace import DiskPace
+from gateway_operator.desk.last_seen import LastSeen
+from gateway_operator.desk.live_changes import LiveChanges
+from gateway_operator.desk.running import Running
+
+# What one page has computed is shown to every page of so many seconds.
+_SHARED_S = 2.0
+_MOST_SHARED = 64
+
+
+@attrs.frozen(kw_only=True)
+class Desk:
+    """An open store and chain, what is on sale, and the sender of refunds."""
+
+    settings: Settings
+    store: Store
+    chain: Chain
+    now: Clock
+
+    # None without a refund key.
+    refunds: Refunds | None
+
+    # Both None in a command that was opened without the plugins.
+    _catalog: Catalog | None
+    _changes: LiveChanges | None = None
+
+    # None in a command beside the gateway.
+    running: Running | None = None
+
+    # Values of the chain, with their age.
+    last_seen: LastSeen = attrs.field(init=False)
+
+    # Which endpoints of the chain only fail, and how fast the disk fills.
+    rpc_watch: RpcWatch = attrs.field(init=False, factory=RpcWatch)
+    disk_pace: DiskPace = attrs.field(init=False, factory=DiskPace)
+
+    # What several pages want at the same time, by name.
+    shared: SharedAnswers[Any] = attrs.field(init=False)
+
+    # Sums of sales by bar, for the overview.
+    kept_bars: KeptBars = attrs.field(init=False, factory=KeptBars)
+
+    # Transfers to the wallet that bought nothing.
+    unclaimed: UnclaimedSearch = attrs.field(init=False)
+
+    @unclaimed.default
+    def _make_unclaimed(self) -> UnclaimedSearch:
+        return UnclaimedSearch(self.chain, self.store, self.settings.wallet_key, self.now)
+
+    @last_seen.default
+    def _make_last_seen(self) -> LastSeen:
+        return LastSeen(self.now)
+
+    @shared.default
+    def _make_shared(self) -> SharedAnswers[Any]:
+        return SharedAnswers(self.now, kept_s=_SHARED_S, most=_MOST_SHARED)
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is on sale. Raises `RuntimeError` where the desk was opened without it."""
+        if self._catalog is None:
+            raise RuntimeError("this desk was opened without the catalog")
+        return self._catalog
+
+    async def look_at_changes(self) -> None:
+        """Apply to the catalogue what operators have changed until now, in other processes too."""
+        if self._changes is not None:
+            await self._changes.look()
+
+    def sender(self) -> Refunds:
+        """Return the sender of refunds; raises `SettingsError` without a key."""
+        if self.refunds is None:
+            raise SettingsError(
+                "GATEWAY_REFUND_KEY is not set. It is the private key that sends refunds: it "
+                "holds USDC for them and a little ETH."
+            )
+        return self.refunds

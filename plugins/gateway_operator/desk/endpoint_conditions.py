@@ -1,0 +1,163 @@
+"""What needs the operator of the endpoints: off sale, failing, sold at a loss, soon retired."""
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+
+from gateway_operator.desk.condition import Condition, Thresholds
+from gateway_operator.desk.facts import EndpointFacts, Facts
+from gateway_operator.desk.wording import age, join, sentence, usdc
+
+
+def _off_sale(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    for provider, endpoints in _by_provider(facts).items():
+        first = endpoints[0]
+        since = first.off_since if first.off_since is not None else facts.at
+        is_long = facts.at - since >= limits.off_sale_urgent_s
+        yield Condition(
+            condition="off_sale",
+            subject=provider,
+            level="bad" if is_long or first.is_account else "warn",
+            title=f"{join(one.slug for one in endpoints)}: off sale",
+            text=f"{sentence(first.problem or '')} Nobody is charged for it.",
+            action=_way_back(first),
+            page="endpoints",
+            button="Look at the endpoint",
+            href=f"/admin/endpoints#{first.slug}",
+        )
+
+
+def _way_back(one: EndpointFacts) -> str:
+    if one.is_account:
+        return "Set the key, the credit or the model right at the vendor, then try it now."
+    return "Wait: it is tried again by itself. Pause it if it goes on failing."
+
+
+def _retiring(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.is_switched_off or one.retires_at - facts.at > limits.retires_soon_s:
+            continue
+        day = dt.datetime.fromtimestamp(one.retires_at, dt.UTC).date().isoformat()
+        gone = f"its vendor does not serve {one.model} any more"
+        yield Condition(
+            condition="retires",
+            subject=one.slug,
+            level="bad" if one.is_retired else "warn",
+            title=(
+                f"{one.slug} is not sold: {gone}" if one.is_retired else f"{one.slug} ends on {day}"
+            ),
+            text=f"The vendor stops serving {one.model} on {day}.",
+            action=f"Name another model for {one.slug}, or switch it off.",
+            page="endpoints",
+            button="Look at the endpoint",
+            href=f"/admin/endpoints#{one.slug}",
+        )
+
+
+def _failures(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.failed < limits.failures_soon:
+            continue
+        yield Condition(
+            condition="failures",
+            subject=one.slug,
+            level="bad" if one.failed >= limits.failures_urgent else "warn",
+            title=f"{one.slug} fails: {one.failed} of its last {one.looked_at}",
+            text="Each failed sale is owed back. The tasks say why, in the vendor's words.",
+            action="Read why they failed; pause the endpoint if it goes on.",
+            page="tasks",
+            button="Look at the tasks",
+            href=f"/admin/tasks?slug={one.slug}&status=failed",
+        )
+
+
+def _below_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.cost_micros is not None and one.price_units < one.cost_micros and one.sells:
+            yield Condition(
+                condition="margin",
+                subject=one.slug,
+                level="bad",
+                title=f"{one.slug} is sold below its cost",
+                text=(
+                    f"It costs {usdc(one.cost_micros)} US dollars and is sold for "
+                    f"{usdc(one.price_units)} USDC."
+                ),
+                action="Raise the price, or pause the endpoint.",
+                page="endpoints",
+                button="Change the price",
+                href=f"/admin/endpoints/{one.slug}/price",
+            )
+
+
+def _losing(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Tell that an endpoint lost money of late although its price is not below its cost."""
+    for one in facts.endpoints:
+        if one.margin_units is None or one.margin_units >= 0 or not one.sells:
+            continue
+        yield Condition(
+            condition="margin_of_late",
+            subject=one.slug,
+            level="warn",
+            title=f"{one.slug} lost money in its newest 20 tasks",
+            text=(
+                f"Each cost {usdc(-one.margin_units)} more than it brought, on average, "
+                "before gas. What failed was paid back and may have been billed."
+            ),
+            action="Raise the price, or pause the endpoint.",
+            page="endpoints",
+            button="Change the price",
+            href=f"/admin/endpoints/{one.slug}/price",
+        )
+
+
+def _unknown_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    unknown = [one for one in facts.endpoints if one.uncosted and one.cost_micros is None]
+    if unknown:
+        yield Condition(
+            condition="cost_unknown",
+            level="note",
+            title="Margin unknown",
+            text=f"{join(one.slug for one in unknown)}: the vendor tells no cost and none is set.",
+            action="Set what one generation costs you.",
+            page="endpoints",
+            button="Set a cost",
+            href=f"/admin/endpoints/{unknown[0].slug}/cost",
+            is_told=False,
+        )
+
+
+def _paused(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.endpoints:
+        if one.is_paused and one.pause is not None:
+            reason = f" Reason: {one.pause.reason}" if one.pause.reason else ""
+            yield Condition(
+                condition="paused",
+                subject=one.slug,
+                level="note",
+                title=f"{one.slug} is paused by you",
+                text=f"Since {age(facts.at - one.pause.at)}.{reason}",
+                action="Resume it when it should be sold again.",
+                page="endpoints",
+                button="Resume",
+                href=f"/admin/endpoints/{one.slug}/resume",
+                is_told=False,
+            )
+
+
+def _by_provider(facts: Facts) -> Mapping[str, list[EndpointFacts]]:
+    found: dict[str, list[EndpointFacts]] = {}
+    for one in facts.endpoints:
+        if one.problem is not None and not one.is_switched_off:
+            found.setdefault(one.provider, []).append(one)
+    return found
+
+
+ENDPOINT_LOOKS = (
+    _off_sale,
+    _retiring,
+    _failures,
+    _below_cost,
+    _losing,
+    _unknown_cost,
+    _paused,
+)

@@ -1,0 +1,101 @@
+"""The endpoints: what each costs and earns, how it does, and why it is off sale if it is."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import attrs
+
+from gateway.errors import NotFound
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.facts import EndpointFacts
+from gateway_operator.desk.overview import DEFAULT_PERIOD, EndpointSums, read_overview
+
+EndpointState = Literal["on sale", "paused", "off sale", "switched off", "retired"]
+# Where the cost of a result is known from: what the vendor told of each, what the operator set, or
+# the price that the model's table names.
+CostSource = Literal["told", "set", "table"]
+
+
+@attrs.frozen(kw_only=True)
+class EndpointRow:
+    """One endpoint with what it sold in a period. Money is in units of 10⁻⁶."""
+
+    facts: EndpointFacts
+    sums: EndpointSums
+    state: EndpointState
+    # Of one result: the mean of the period where results have a cost; None: not known.
+    cost_micros: int | None
+    cost_source: CostSource | None
+    # How many of its tasks are being generated now.
+    running: int
+
+    @property
+    def margin_units(self) -> int | None:
+        """What one sale leaves before gas and failures; None: the cost is not known."""
+        return None if self.cost_micros is None else self.facts.price_units - self.cost_micros
+
+    @property
+    def margin_share(self) -> float | None:
+        """The same as a share of the price."""
+        return None if self.margin_units is None else self.margin_units / self.facts.price_units
+
+
+@attrs.frozen(kw_only=True)
+class Endpoints:
+    """All that the page shows."""
+
+    # Unix seconds.
+    at: float
+    period_name: str
+    rows: Sequence[EndpointRow]
+
+
+async def read_endpoints(desk: Desk, period_name: str = DEFAULT_PERIOD) -> Endpoints:
+    """Return every registered endpoint; raises `ValidationError` for an unknown period."""
+    found = await read_overview(desk, period_name)
+    rows = [
+        _describe(one.facts, one, found.facts.running_tasks.get(one.slug, 0))
+        for one in found.endpoints
+        if one.facts is not None
+    ]
+    return Endpoints(at=found.facts.at, period_name=period_name, rows=rows)
+
+
+async def find_endpoint(desk: Desk, slug: str) -> EndpointRow:
+    """Return one endpoint with what it sold in the last day; raises `NotFound`."""
+    found = await read_endpoints(desk)
+    row = next((one for one in found.rows if one.facts.slug == slug), None)
+    if row is None:
+        raise NotFound("No plugin registers such an endpoint. The page Endpoints lists them.")
+    return row
+
+
+def _describe(facts: EndpointFacts, sums: EndpointSums, running: int) -> EndpointRow:
+    cost, source = _find_cost(facts, sums)
+    return EndpointRow(
+        facts=facts,
+        sums=sums,
+        state=_find_state(facts),
+        cost_micros=cost,
+        cost_source=source,
+        running=running,
+    )
+
+
+def _find_state(facts: EndpointFacts) -> EndpointState:
+    if facts.is_switched_off:
+        return "switched off"
+    if facts.is_paused:
+        return "paused"
+    if facts.is_retired:
+        return "retired"
+    return "on sale" if facts.problem is None else "off sale"
+
+
+def _find_cost(facts: EndpointFacts, sums: EndpointSums) -> tuple[int | None, CostSource | None]:
+    """Return what one result costs now, and where that is known from."""
+    if facts.cost_override is not None and facts.cost_override.value is not None:
+        return int(facts.cost_override.value), "set"
+    if sums.costed and facts.cost_micros is None:
+        return round(sums.cost_micros / sums.costed), "told"
+    return facts.cost_micros, None if facts.cost_micros is None else "table"

@@ -1,0 +1,257 @@
+"""The facts that conditions are made of: the desk's numbers as of now."""
+
+import asyncio
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+
+from gateway.catalog.catalog import Registered
+from gateway.chain.smart_wallets import KEY_GAS
+from gateway.contracts import Selling
+from gateway.domain import Block
+from gateway.domain.eip3009 import BALANCE_OF, word
+from gateway.store.operators import standing, sums
+from gateway.store.operators.standing import Override, OwedNow, Waiting
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.last_seen import Seen
+from gateway_operator.desk.machine_facts import MachineFacts, read_machine
+from gateway_operator.desk.running import Check
+
+_WEEK_S = 7 * 86_400.0
+_DAY_S = 86_400.0
+
+
+@attrs.frozen(kw_only=True)
+class EndpointFacts:
+    """One endpoint as it is now. Times are Unix seconds, money is in units of 10⁻⁶."""
+
+    slug: str
+    provider: str
+    plugin: str
+    price_units: int
+    # None: nobody told it, and none is set.
+    cost_micros: int | None
+    # Why it is off sale by itself; None while it is not.
+    problem: str | None
+    # Whether only the operator can help: the vendor refuses the key, or wants money.
+    is_account: bool
+    # Since when it is off sale by itself, and when it is tried next.
+    off_since: float | None
+    next_try_at: float | None
+    # Switched off in the settings.
+    is_switched_off: bool
+    # The operator's, from the page or the command line.
+    pause: Override | None
+    price_override: Override | None
+    cost_override: Override | None
+    # Of the last day.
+    sold: int
+    uncosted: int
+    # Of its newest finished tasks.
+    failed: int
+    looked_at: int
+    # What one of its newest 20 tasks left on average; None: fewer, or the cost is not known.
+    margin_units: int | None = None
+    model: str = ""
+    # From when on the vendor does not serve the model (Unix seconds), and whether that has come.
+    retires_at: float = math.inf
+    is_retired: bool = False
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the operator has paused it."""
+        return self.pause is not None and self.pause.value is not None
+
+    @property
+    def sells(self) -> bool:
+        """Whether it can be bought now."""
+        is_off = self.is_paused or self.is_switched_off or self.is_retired
+        return self.problem is None and not is_off
+
+
+@attrs.frozen(kw_only=True)
+class KeyFacts:
+    """An address of the operator's, and what it held when it was last seen."""
+
+    # `wallet`, `settlement` or `refund`.
+    role: str
+    address: str
+    # None where it needs none.
+    usdc: Seen[int] | None
+    wei: Seen[int] | None
+    # About how many transactions its ETH pays for; None: not known.
+    lasts_for: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Facts:
+    """The desk's numbers as of `at` (Unix seconds)."""
+
+    at: float
+    # None in a command beside the gateway.
+    checks: Sequence[Check] | None
+    # What can be bought now; None where `checks` is.
+    selling: Selling | None
+    owed: OwedNow
+    open_payments: Waiting
+    waiting_tasks: Waiting
+    running_tasks: Mapping[str, int]
+    endpoints: Sequence[EndpointFacts]
+    keys: Sequence[KeyFacts]
+    head: Seen[Block]
+    # When the newest backup was made; None without one.
+    backup_at: float | None
+    has_backup_url: bool
+    machine: MachineFacts = attrs.field(factory=MachineFacts)
+
+    # Of the open payments those that only a payment method can close, by its name.
+    open_by_method: Mapping[str, int] = attrs.field(factory=dict)
+
+    def key(self, role: str) -> KeyFacts | None:
+        """Return the first key of a role, or None."""
+        return next((one for one in self.keys if one.role == role), None)
+
+
+async def read_facts(desk: Desk) -> Facts:
+    """Return the facts; pages, JSON and alarms of the same two seconds share them.
+
+    A silent chain costs two seconds at most, and then what it said last is told with its age.
+    """
+    facts: Facts = await desk.shared.get("facts", lambda: _read_facts(desk))
+    return facts
+
+
+async def _read_facts(desk: Desk) -> Facts:
+    now = desk.now()
+    read_stored = partial(_read_stored, is_automatic=desk.settings.refunds_automatically)
+    stored, head, checks, machine = await asyncio.gather(
+        desk.store.operators.sum(read_stored, now),
+        desk.last_seen.ask("head", desk.chain.head),
+        _ask_checks(desk),
+        read_machine(desk),
+    )
+    return Facts(
+        at=now,
+        checks=checks,
+        selling=None if desk.running is None or checks is None else desk.running.selling(checks),
+        owed=stored["owed"],
+        open_payments=stored["open_payments"],
+        waiting_tasks=stored["waiting_tasks"],
+        running_tasks=stored["running_tasks"],
+        endpoints=[_describe_endpoint(desk, one, stored, now) for one in desk.catalog.everything()],
+        keys=await _read_keys(desk, stored["gas"]),
+        head=head,
+        backup_at=stored["backup_at"],
+        has_backup_url=bool(getattr(desk.settings, "backup_url", "")),
+        machine=machine,
+        open_by_method=stored["open_by_method"],
+    )
+
+
+def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
+    """Return what the database tells, of one state of it."""
+    slugs = sums.sold_slugs(db)
+    day = sums.Period(since=now - _DAY_S, step_s=_DAY_S, bars=1)
+    return {
+        "owed": standing.owed_now(db, is_automatic=is_automatic),
+        "open_payments": standing.open_payments(db),
+        "open_by_method": standing.open_by_method(db),
+        "waiting_tasks": standing.waiting_tasks(db),
+        "running_tasks": standing.running_tasks(db),
+        "overrides": {(one.slug, one.field): one for one in standing.overrides(db)},
+        "failures": {slug: standing.recent_failures(db, slug) for slug in slugs},
+        "margins": {slug: standing.recent_margin(db, slug) for slug in slugs},
+        "day": {one.slug: one for one in sums.sales(db, day)},
+        "gas": sums.gas(db, now - _WEEK_S),
+        "backup_at": standing.newest_backup_at(db),
+    }
+
+
+async def _ask_checks(desk: Desk) -> Sequence[Check] | None:
+    return None if desk.running is None else await desk.running.checks()
+
+
+def _describe_endpoint(
+    desk: Desk, one: Registered, stored: Mapping[str, Any], now: float
+) -> EndpointFacts:
+    endpoint, circuit = one.endpoint, one.open_circuit or one.upstream.circuit
+    slug, overrides = endpoint.slug, stored["overrides"]
+    day = stored["day"].get(slug)
+    failed, looked_at = stored["failures"].get(slug, (0, 0))
+    return EndpointFacts(
+        slug=slug,
+        provider=one.upstream.provider.name,
+        plugin=one.upstream.plugin,
+        price_units=endpoint.price_units,
+        cost_micros=endpoint.cost_micros,
+        problem=_without_kind(circuit.problem),
+        is_account=circuit.is_account,
+        off_since=now - circuit.open_s if circuit.is_open else None,
+        next_try_at=circuit.probe_at if circuit.is_open else None,
+        is_switched_off=not _is_switched_on(desk, slug),
+        pause=overrides.get((slug, "paused")),
+        price_override=overrides.get((slug, "price")),
+        cost_override=overrides.get((slug, "cost")),
+        sold=day.sold if day else 0,
+        uncosted=day.completed - day.costed if day else 0,
+        failed=failed,
+        looked_at=looked_at,
+        margin_units=stored["margins"].get(slug),
+        model=endpoint.model,
+        retires_at=endpoint.retires_at,
+        is_retired=now >= endpoint.retires_at,
+    )
+
+
+def _without_kind(problem: str | None) -> str | None:
+    """Return what a circuit breaker noted, without the name of the error's class."""
+    return None if problem is None else re.sub(r"^[A-Z][A-Za-z]+: ", "", problem)
+
+
+def _is_switched_on(desk: Desk, slug: str) -> bool:
+    """Whether the settings leave an endpoint on sale."""
+    setting = desk.settings.endpoints.get(slug)
+    return setting is None or setting.enabled
+
+
+# -- keys and wallet
+
+
+async def _read_keys(desk: Desk, gas: sums.GasSum) -> list[KeyFacts]:
+    """Return wallet and keys, asked side by side."""
+    settlement = desk.running.settlement_keys() if desk.running else ()
+    refund = () if desk.refunds is None else (desk.refunds.address,)
+    each_wei = await _cost_of_transaction(desk, gas)
+    return list(
+        await asyncio.gather(
+            _read_key(desk, "wallet", desk.settings.wallet, None),
+            *(_read_key(desk, "settlement", address, each_wei) for address in settlement),
+            *(_read_key(desk, "refund", address, each_wei) for address in refund),
+        )
+    )
+
+
+async def _read_key(desk: Desk, role: str, address: str, each_wei: int | None) -> KeyFacts:
+    ask, chain = desk.last_seen.ask, desk.chain
+    usdc = wei = None
+    if role != "settlement":
+        question = BALANCE_OF + word(address)
+        usdc = await ask(f"usdc {address}", lambda: chain.call_uint(question))
+    if role != "wallet":
+        wei = await ask(f"wei {address}", lambda: chain.gas_balance(address))
+    holds = None if wei is None else wei.value
+    lasts_for = None if holds is None or each_wei is None else holds // each_wei
+    return KeyFacts(role=role, address=address, usdc=usdc, wei=wei, lasts_for=lasts_for)
+
+
+async def _cost_of_transaction(desk: Desk, gas: sums.GasSum) -> int | None:
+    """Return what one transaction costs: the mean of a week, else all its gas at today's fee."""
+    known = gas.transactions - gas.unknown
+    if known:
+        return max(1, gas.wei // known)
+    fees = await desk.last_seen.ask("fees", desk.chain.fees)
+    return None if fees.value is None else max(1, sum(fees.value) * KEY_GAS)

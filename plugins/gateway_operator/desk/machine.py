@@ -1,0 +1,156 @@
+"""What the page System shows: keys, chain, disk, copies, version and settings."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import attrs
+import typed_settings as ts
+
+from gateway.contracts.operators import ActionRecord
+from gateway.domain.eip3009 import checksum_address
+from gateway.settings import Settings, variable
+from gateway.store.disk import DiskState, read_disk
+from gateway.store.operators import sizes
+from gateway.version import VERSION
+from gateway_operator.desk.backups import BackupStatus, status
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.facts import Facts, read_facts
+from gateway_operator.desk.last_seen import Seen
+from gateway_operator.desk.system import read_clock
+
+# Of the audit log, on this page.
+_ACTIONS = 10
+# Settings of plugins may be keys, so none is shown.
+_SET, _NOT_SET = "set", "not set"
+_CLOCK_LATE_S = 15.0
+
+
+@attrs.frozen(kw_only=True)
+class ShownSetting:
+    """A setting as it may be shown: a secret only as `set`."""
+
+    variable: str
+    value: str
+    is_default: bool
+
+
+@attrs.frozen(kw_only=True)
+class TopUp:
+    """What a wallet app reads to send something to one of our keys."""
+
+    # `ETH` or `USDC`.
+    asset: str
+
+    # An EIP-681 address, which names the chain, too.
+    uri: str
+
+
+@attrs.frozen(kw_only=True)
+class ShownKey:
+    """An address of the operator's, and how to top it up."""
+
+    # `wallet`, `settlement` or `refund`.
+    role: str
+
+    # With the checksum of EIP-55.
+    address: str
+    top_ups: Sequence[TopUp]
+
+
+@attrs.frozen(kw_only=True)
+class Machine:
+    """The gateway, what it stands on, and what was done to it."""
+
+    # Unix seconds.
+    at: float
+    version: str
+    network: str
+
+    # None in a command beside the gateway.
+    started_at: float | None
+    facts: Facts
+
+    # Seconds that this machine's clock is ahead of the newest block; negative: behind.
+    clock: Seen[float]
+    clock_is_off: bool
+    disk: DiskState
+    database_bytes: int
+
+    # The hosts of the RPC endpoints, in their order. A path may hold a key.
+    rpc_hosts: Sequence[str]
+    workers: int
+    backups: BackupStatus
+    settings: Sequence[ShownSetting]
+
+    # By address in lower case.
+    keys: Mapping[str, ShownKey]
+
+    # The newest of the audit log.
+    actions: Sequence[ActionRecord]
+
+
+async def read_machine(desk: Desk) -> Machine:
+    """Return the machine as it is; what does not answer costs two seconds at most."""
+    facts, clock, copies, database_bytes, actions, disk = await asyncio.gather(
+        read_facts(desk),
+        desk.last_seen.ask("clock", lambda: read_clock(desk.chain, desk.now)),
+        status(desk),
+        desk.store.operators.sum(sizes.database_bytes),
+        desk.store.operators.actions(None, _ACTIONS),
+        asyncio.to_thread(read_disk, desk.settings, is_full=desk.store.is_full),
+    )
+    settings = desk.settings
+    return Machine(
+        at=desk.now(),
+        version=VERSION,
+        network=settings.chain.name,
+        started_at=desk.running.started_at if desk.running is not None else None,
+        facts=facts,
+        clock=clock,
+        clock_is_off=clock.value is not None and abs(clock.value) > _CLOCK_LATE_S,
+        disk=disk,
+        database_bytes=database_bytes,
+        rpc_hosts=[urlsplit(url).hostname or "?" for url in settings.rpc_urls],
+        workers=settings.workers,
+        backups=copies,
+        settings=show_settings(settings),
+        keys={one.address: _describe_key(desk, one.role, one.address) for one in facts.keys},
+        actions=actions,
+    )
+
+
+def show_settings(settings: Settings) -> list[ShownSetting]:
+    """Return every setting; of a secret, and of what may hold one, only whether it is set."""
+    fields = [one for one in attrs.fields(type(settings)) if "about" in one.metadata]
+    shown = [_show_setting(one, getattr(settings, one.name)) for one in fields]
+    plugins = [
+        ShownSetting(variable=variable(name), value=_SET, is_default=False)
+        for name, value in sorted(settings.plugin_values.items())
+        if value not in ("", None)
+    ]
+    return [*shown, *plugins]
+
+
+def _show_setting(field: "attrs.Attribute[Any]", value: Any) -> ShownSetting:
+    is_secret = isinstance(field.default, ts.SecretStr) or not field.repr
+    is_default = value == field.default
+    if is_secret:
+        shown = _SET if value and not is_default else _NOT_SET
+    elif isinstance(value, tuple | list):
+        shown = ", ".join(str(one) for one in value)
+    elif isinstance(value, bool):
+        shown = "yes" if value else "no"
+    else:
+        shown = str(value)
+    return ShownSetting(variable=variable(field.name), value=shown, is_default=is_default)
+
+
+def _describe_key(desk: Desk, role: str, address: str) -> ShownKey:
+    chain, whole = desk.settings.chain, checksum_address(address.lower())
+    eth = TopUp(asset="ETH", uri=f"ethereum:{whole}@{chain.chain_id}")
+    token = checksum_address(chain.token)
+    usdc = TopUp(asset="USDC", uri=f"ethereum:{token}@{chain.chain_id}/transfer?address={whole}")
+    top_ups = {"wallet": [usdc], "settlement": [eth], "refund": [usdc, eth]}[role]
+    return ShownKey(role=role, address=whole, top_ups=top_ups)

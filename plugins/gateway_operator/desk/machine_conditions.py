@@ -1,0 +1,219 @@
+"""Conditions of the machine, its clock, its copies and its door, each of the facts alone."""
+
+from collections.abc import Callable, Iterator
+
+from gateway_operator.desk.condition import Condition, Level, Thresholds
+from gateway_operator.desk.facts import Facts
+from gateway_operator.desk.wording import age, counted
+
+_COPIES_OVERDUE = 2
+_DRILL = "Run `gateway drill`: it says what is wrong."
+
+
+def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Compare the clock with the newest block: x402 payments are refused where they differ."""
+    block, seen_at = facts.head.value, facts.head.at
+    if block is None or seen_at is None or facts.head.problem is not None:
+        return
+    ahead_s = seen_at - block.timestamp
+    if abs(ahead_s) <= limits.clock_soon_s:
+        return
+    how = "ahead of" if ahead_s > 0 else "behind"
+    yield Condition(
+        condition="clock",
+        level="bad" if abs(ahead_s) > limits.clock_urgent_s else "warn",
+        title=f"The clock is {age(abs(ahead_s))} {how} the newest block",
+        text=(
+            "x402 payments are refused while it is wrong."
+            f"{' The RPC endpoint may also stand still.' if ahead_s > 0 else ''}"
+        ),
+        action="Set the machine's clock by NTP.",
+        page="system",
+        button="Details",
+        href="/admin/system#rpc",
+    )
+
+
+def _dead_nodes(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Tell of machines that have ended without a stop; one that stopped in order is not missed."""
+    for node in facts.machine.nodes:
+        silent_s = facts.at - node.seen_at
+        if node.is_stopped or silent_s < limits.node_soon_s:
+            continue
+        yield Condition(
+            condition="node",
+            subject=node.name,
+            level="warn",
+            title=f"Node {node.name} has not been seen for {age(silent_s)}",
+            text="It ended without a stop. The others do its work, if one of them has its role.",
+            action="Start it again; one that is gone for good is forgotten after a day.",
+            page="system",
+            button="Look at the nodes",
+            href="/admin/system#nodes",
+        )
+
+
+def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Tell that an endpoint only fails while others still do its work."""
+    for place, seconds in facts.machine.failing_rpc.items():
+        if seconds < limits.rpc_endpoint_soon_s:
+            continue
+        yield Condition(
+            condition="rpc_endpoint",
+            subject=str(place),
+            level="warn",
+            title=f"RPC endpoint {place} has not answered for {age(seconds)}",
+            text="The others do its work. Where none is left, nothing that is paid for is sold.",
+            action="Put another endpoint in its place in GATEWAY_RPC_URLS.",
+            page="system",
+            button="Details",
+            href="/admin/system#rpc",
+        )
+
+
+def _disk(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Tell that the disk gets full; under the floor the check of the same name tells it."""
+    disk, lasts_s = facts.machine.disk, facts.machine.disk_lasts_s
+    if disk is None or disk.problem is not None:
+        return
+    fills_soon = lasts_s is not None and lasts_s < limits.disk_soon_s
+    if not disk.is_low and not fills_soon:
+        return
+    left, floor = f"{disk.free_bytes // 10**6:,} MB", f"{disk.floor_bytes // 10**6:,} MB"
+    if disk.has_few_inodes:
+        left, floor = f"{disk.free_inodes:,} inodes", f"{disk.floor_inodes:,}"
+    pace = f" At the pace of the last day that is in {age(lasts_s)}." if lasts_s is not None else ""
+    yield Condition(
+        condition="disk",
+        level="warn",
+        title=f"The disk has {left} left",
+        text=f"With less than {floor} nothing is sold.{pace}",
+        action="Free some space, or make the volume larger.",
+        page="system",
+        button="Details",
+        href="/admin/system#disk",
+    )
+
+
+def _blocked(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    for plugin, seconds in facts.machine.blocked.items():
+        if seconds <= limits.blocked_soon_s:
+            continue
+        yield Condition(
+            condition="blocked",
+            subject=plugin,
+            level="bad" if seconds > limits.blocked_urgent_s else "warn",
+            title=f"{plugin} blocked the gateway for {age(seconds)}",
+            text="Every request waited meanwhile. The log names the code: loop.blocked.",
+            action=f"Remove {plugin}, or tell its author what the log says.",
+            page="system",
+            button="Details",
+            href="/admin/system",
+        )
+
+
+def _refused_logins(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    count = facts.machine.refused_logins
+    if count < limits.logins_soon:
+        return
+    yield Condition(
+        condition="logins",
+        level="warn",
+        title=f"{counted(count, 'login')} refused within an hour",
+        text="Somebody tries passwords, or you forgot yours. Each address has few attempts.",
+        action="Change the password if it may be known.",
+        page="system",
+        button="Look at the addresses",
+        href="/admin/access",
+    )
+
+
+def _new_logins(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for login in facts.machine.new_logins:
+        yield Condition(
+            condition="login",
+            subject=login.actor.name,
+            level="note",
+            title="A login from a browser that was not known",
+            text=f"From {login.actor.address}.",
+            action="End the session and change the password if it was not you.",
+            page="system",
+            button="Look at the sessions",
+            href="/admin/access",
+        )
+
+
+def _late_copies(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Tell what the age of the newest copy alone does not: it is overdue, or it failed."""
+    known = facts.machine.backups
+    if known is None or not known.is_on:
+        return
+    is_overdue = known.age_s is not None and known.age_s > _COPIES_OVERDUE * known.every_s
+    if is_overdue and known.age_s is not None and known.age_s <= limits.backup_age_s:
+        why = known.failed.error if known.failed is not None else None
+        yield _about_copies(
+            "backup_late",
+            f"The newest backup is {age(known.age_s)} old",
+            f"One is made every {age(known.every_s)}. {why or ''}".rstrip(),
+            "Look whether the place of GATEWAY_BACKUP_URL can be reached and written.",
+            "warn",
+        )
+    yield from _drills(facts, limits)
+
+
+def _drills(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    known = facts.machine.backups
+    if known is None or known.drill is None:
+        return
+    if known.drill.error is not None:
+        words = f"A restore may not work: {known.drill.error}"
+        yield _about_copies("drill", "The newest restore drill failed", words, _DRILL, "bad")
+    elif known.drill_age_s is not None and known.drill_age_s > limits.drill_age_s:
+        title = f"The newest restore drill is {age(known.drill_age_s)} old"
+        yield _about_copies("drill", title, "Nobody knows that a restore works.", _DRILL, "warn")
+
+
+def _about_copies(condition: str, title: str, text: str, action: str, level: Level) -> Condition:
+    return Condition(
+        condition=condition,
+        level=level,
+        title=title,
+        text=text,
+        action=action,
+        page="system",
+        button="Look at backups",
+        href="/admin/system#backups",
+    )
+
+
+def _unclaimed(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    waiting = [
+        facts.at - at
+        for at in facts.machine.unclaimed or ()
+        if facts.at - at > limits.unclaimed_soon_s
+    ]
+    if not waiting:
+        return
+    yield Condition(
+        condition="unclaimed",
+        level="bad" if max(waiting) > limits.unclaimed_urgent_s else "warn",
+        title=f"{counted(len(waiting), 'transfer')} to the wallet paid for nothing",
+        text=f"The oldest came {age(max(waiting))} ago. A buyer may wait for an answer.",
+        action="Send the money back, or start the task that it was for.",
+        page="payments",
+        button="Look",
+        href="/admin/payments#unclaimed",
+    )
+
+
+MACHINE_LOOKS: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = (
+    _dead_nodes,
+    _rpc_endpoints,
+    _clock,
+    _disk,
+    _blocked,
+    _refused_logins,
+    _new_logins,
+    _late_copies,
+    _unclaimed,
+)

@@ -1,0 +1,79 @@
+"""What the machine and the door tell: room on the disk, blocks of the loop, logins, copies."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from gateway.contracts.nodes import NodeRecord
+from gateway.contracts.operators import ActionRecord
+from gateway.store.disk import DiskState, read_disk
+from gateway.store.operators import actions, logins, marks
+from gateway.store.sql import Connection
+from gateway_operator.desk import backups
+from gateway_operator.desk.backups import BackupStatus
+from gateway_operator.desk.desk import Desk
+
+_HOUR_S = 3_600.0
+_LOOKED_AT = 20
+
+
+@attrs.frozen(kw_only=True)
+class MachineFacts:
+    """Numbers as of now; None: not known. Times are Unix seconds."""
+
+    disk: DiskState | None = None
+    # In how many seconds only the floor is left at the pace of the last day.
+    disk_lasts_s: float | None = None
+    # By place in the settings: for how many seconds an RPC endpoint has only failed.
+    failing_rpc: Mapping[int, float] = attrs.field(factory=dict)
+    # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
+    blocked: Mapping[str, float] = attrs.field(factory=dict)
+    # Of the last hour.
+    refused_logins: int = 0
+    new_logins: Sequence[ActionRecord] = ()
+    backups: BackupStatus | None = None
+    # The machines of the last day; empty on SQLite.
+    nodes: Sequence[NodeRecord] = ()
+    # When transfers came in that paid for nothing, and that nobody has looked at; None: not
+    # searched for yet.
+    unclaimed: Sequence[float] | None = None
+
+
+async def read_machine(desk: Desk) -> MachineFacts:
+    """Return these facts. Nothing outside of this machine is asked."""
+    now = desk.now()
+    refused, new_logins = await desk.store.operators.sum(_read_logins, now - _HOUR_S)
+    search = desk.unclaimed
+    running = desk.running
+    disk = read_disk(desk.settings, is_full=desk.store.is_full)
+    desk.disk_pace.note(now, disk.free_bytes)
+    return MachineFacts(
+        disk=disk,
+        disk_lasts_s=desk.disk_pace.lasts_s(now, disk.free_bytes, disk.floor_bytes),
+        failing_rpc=desk.rpc_watch.failing(),
+        blocked={} if running is None else running.blocked(),
+        refused_logins=refused,
+        new_logins=new_logins,
+        backups=await backups.status(desk),
+        nodes=await desk.store.nodes.nodes(),
+        unclaimed=None if search.looked_at is None else await _read_unclaimed(desk),
+    )
+
+
+async def _read_unclaimed(desk: Desk) -> list[float]:
+    """Return when the transfers came that the newest search found, without those marked as seen."""
+    known = desk.unclaimed.known
+    hashes = [one.transfer.tx_hash for one in known]
+    seen = await desk.store.operators.sum(marks.find, hashes) if hashes else {}
+    return [one.at for one in known if (one.transfer.tx_hash, one.transfer.log_index) not in seen]
+
+
+def _read_logins(db: Connection, since: float) -> tuple[int, list[ActionRecord]]:
+    """Return how many logins were refused, and those from browsers that were not known."""
+    newest = actions.find(db, None, _LOOKED_AT, action="login")
+    fresh = [one for one in newest if one.at >= since and _is_new(one)]
+    return logins.refused_since(db, since), fresh
+
+
+def _is_new(login: ActionRecord) -> bool:
+    return isinstance(login.after, dict) and login.after.get("knownBrowser") is False

@@ -1,0 +1,246 @@
+"""The overview: whether it sells, what needs the operator, and what was earned in a period."""
+
+import asyncio
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from gateway.errors import ValidationError
+from gateway.store.operators import sums
+from gateway.store.operators.kept_bars import KeptBars
+from gateway.store.operators.sums import GasSum, NewestSale, Period, SalesBar
+from gateway_operator.desk.conditions import Condition, Thresholds, find_conditions
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.facts import EndpointFacts, Facts, read_facts
+
+# By name: how long, and in how many bars.
+PERIODS: Mapping[str, tuple[float, int]] = {
+    "1h": (3600.0, 30),
+    "24h": (86_400.0, 24),
+    "7d": (604_800.0, 28),
+    "30d": (2_592_000.0, 30),
+}
+DEFAULT_PERIOD = "24h"
+Selling = Literal["yes", "some", "no", "unknown"]
+_NEWEST = 8
+
+
+@attrs.frozen(kw_only=True)
+class EndpointSums:
+    """What one endpoint sold in a period. Money is in units of 10⁻⁶."""
+
+    # None: it was sold once, and no plugin registers it now.
+    facts: EndpointFacts | None
+    slug: str
+    sold: int = 0
+    taken_units: int = 0
+    back: int = 0
+    back_units: int = 0
+    completed: int = 0
+    costed: int = 0
+    cost_micros: int = 0
+    # Half of the newest results took at most so long, and 95 of 100, in seconds; None: no results.
+    half_s: float | None = None
+    most_s: float | None = None
+
+    @property
+    def is_costed(self) -> bool:
+        """Whether the cost of every result is known."""
+        return self.costed >= self.completed
+
+    @property
+    def margin_units(self) -> int | None:
+        """What was kept before gas; None while a cost is not known."""
+        if not self.is_costed:
+            return None
+        return self.taken_units - self.back_units - self.cost_micros
+
+    @property
+    def success(self) -> float | None:
+        """The share of ended sales that were delivered; None without any."""
+        ended = self.completed + self.back
+        return self.completed / ended if ended else None
+
+
+@attrs.frozen(kw_only=True)
+class Money:
+    """What was earned in a period, in units of 10⁻⁶ USDC or US dollars."""
+
+    sold: int
+    taken_units: int
+    back: int
+    back_units: int
+    vendor_micros: int
+    # Results whose cost nobody told.
+    uncosted: int
+    gas: GasSum
+
+    @property
+    def kept_units(self) -> int:
+        """What is left before gas: at most so much while `uncosted` is not 0."""
+        return self.taken_units - self.back_units - self.vendor_micros
+
+    @property
+    def kept_share(self) -> float | None:
+        """The share of what was taken; None without sales."""
+        return self.kept_units / self.taken_units if self.taken_units else None
+
+
+@attrs.frozen(kw_only=True)
+class Machine:
+    """The machine's own numbers, in bytes."""
+
+    disk_free: int
+    disk_size: int
+    database: int
+
+
+@attrs.frozen(kw_only=True)
+class Overview:
+    """All that the page shows."""
+
+    period_name: str
+    period: Period
+    selling: Selling
+    needs: Sequence[Condition]
+    money: Money
+    bars: Sequence[SalesBar]
+    endpoints: Sequence[EndpointSums]
+    newest: Sequence[NewestSale]
+    machine: Machine
+    facts: Facts
+
+
+def period_of(name: str, now: float) -> Period:
+    """Return a period that ends with the bar of this moment; raises `ValidationError`.
+
+    Bars begin at whole hours or days of UTC, so that a bar that is over does not change any more.
+    """
+    if name not in PERIODS:
+        raise ValidationError(f"range must be one of {', '.join(PERIODS)}.")
+    length_s, bars = PERIODS[name]
+    step_s = length_s / bars
+    end = (math.floor(now / step_s) + 1) * step_s
+    return Period(since=end - length_s, step_s=step_s, bars=bars)
+
+
+async def read_overview(desk: Desk, period_name: str = DEFAULT_PERIOD) -> Overview:
+    """Return the overview; pages of the same two seconds share it.
+
+    Raises `ValidationError` for an unknown period.
+    """
+    period_of(period_name, 0.0)
+    found: Overview = await desk.shared.get(
+        f"overview {period_name}", lambda: _read_overview(desk, period_name)
+    )
+    return found
+
+
+async def _read_overview(desk: Desk, period_name: str) -> Overview:
+    period = period_of(period_name, desk.now())
+    facts, stored, machine = await asyncio.gather(
+        read_facts(desk),
+        desk.store.operators.sum(_read_period, period, desk.kept_bars),
+        asyncio.to_thread(_read_machine, desk.settings.data_dir),
+    )
+    bars: list[SalesBar] = stored["bars"]
+    endpoints = sum_endpoints(facts, bars, stored["times"])
+    return Overview(
+        period_name=period_name,
+        period=period,
+        selling=_find_selling(facts),
+        needs=find_conditions(facts, Thresholds.of(desk.settings)),
+        money=_sum_money(endpoints, stored["gas"]),
+        bars=bars,
+        endpoints=endpoints,
+        newest=stored["newest"],
+        machine=machine,
+        facts=facts,
+    )
+
+
+def _read_period(db: Any, period: Period, kept_bars: KeptBars) -> dict[str, Any]:
+    """Return what the database tells of a period, of one state of it."""
+    bars = kept_bars.sales(db, period)
+    return {
+        "bars": bars,
+        "times": read_times(db, {bar.slug for bar in bars}, period.since),
+        "gas": sums.gas(db, period.since),
+        "newest": sums.newest_sales(db, _NEWEST),
+    }
+
+
+def read_times(
+    db: Any, slugs: set[str], since: float
+) -> dict[str, tuple[float | None, float | None]]:
+    """Return by slug within what time half of the results came, and 95 of 100, in seconds."""
+    found = {slug: sums.seconds_to_result(db, slug, since) for slug in slugs}
+    return {slug: (_rank(times, 0.5), _rank(times, 0.95)) for slug, times in found.items()}
+
+
+def _rank(times: Sequence[float], share: float) -> float | None:
+    """Return the time within which a share of the results came; `times` are in order."""
+    return times[max(0, math.ceil(len(times) * share) - 1)] if times else None
+
+
+def sum_endpoints(
+    facts: Facts,
+    bars: Sequence[SalesBar],
+    times: Mapping[str, tuple[float | None, float | None]],
+) -> list[EndpointSums]:
+    """Return each endpoint that is registered or was sold in the period, by its slug."""
+    known = {one.slug: one for one in facts.endpoints}
+    slugs = sorted({*known, *(bar.slug for bar in bars)})
+    found = []
+    for slug in slugs:
+        mine = [bar for bar in bars if bar.slug == slug]
+        half_s, most_s = times.get(slug, (None, None))
+        found.append(
+            EndpointSums(
+                facts=known.get(slug),
+                slug=slug,
+                sold=sum(bar.sold for bar in mine),
+                taken_units=sum(bar.taken_units for bar in mine),
+                back=sum(bar.back for bar in mine),
+                back_units=sum(bar.back_units for bar in mine),
+                completed=sum(bar.completed for bar in mine),
+                costed=sum(bar.costed for bar in mine),
+                cost_micros=sum(bar.cost_micros for bar in mine),
+                half_s=half_s,
+                most_s=most_s,
+            )
+        )
+    return found
+
+
+def _sum_money(endpoints: Sequence[EndpointSums], gas: GasSum) -> Money:
+    return Money(
+        sold=sum(one.sold for one in endpoints),
+        taken_units=sum(one.taken_units for one in endpoints),
+        back=sum(one.back for one in endpoints),
+        back_units=sum(one.back_units for one in endpoints),
+        vendor_micros=sum(one.cost_micros for one in endpoints),
+        uncosted=sum(max(0, one.completed - one.costed) for one in endpoints),
+        gas=gas,
+    )
+
+
+def _find_selling(facts: Facts) -> Selling:
+    """Return whether all is sold, some, or nothing."""
+    if facts.selling is None:
+        return "unknown"
+    offered = [one for one in facts.endpoints if not one.is_switched_off]
+    if facts.selling == "nothing" or not any(one.sells for one in offered):
+        return "no"
+    is_all = facts.selling == "everything" and all(one.sells for one in offered)
+    return "yes" if is_all else "some"
+
+
+def _read_machine(data_dir: Path) -> Machine:
+    disk = shutil.disk_usage(data_dir)
+    database = sum(path.stat().st_size for path in data_dir.glob("gateway.db*"))
+    return Machine(disk_free=disk.free, disk_size=disk.total, database=database)

@@ -1,0 +1,256 @@
+"""Payments as an operator looks at them: open ones, and money that came and bought nothing."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+import attrs
+
+from gateway.domain import PaymentState
+from gateway.errors import NotFound
+from gateway.payments.unclaimed import UnusedTransfer
+from gateway.store.operators import marks, payment_lists
+from gateway.store.operators.marks import Mark
+from gateway.store.operators.payment_lists import PaymentRow
+from gateway.store.sql import Connection
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.sale_state import Shape
+
+# A page shows so many of each.
+_MOST = 100
+# A page waits so long for the chain, in seconds.
+_PATIENCE_S = 2.0
+# A payment is late after the first, and something is wrong so long after its authorization ended.
+_LATE_S = 120.0
+_WRONG_S = 300.0
+# A transfer of the same amount, so near to a payment of the same payer, looks like a second one.
+_TWICE_S = 86_400.0
+# Blocks have times of their own: what came in so shortly before the database began is not older.
+_CLOCKS_S = 30.0
+
+Why = Literal[
+    "older than this database",
+    "not used yet",
+    "paid too little",
+    "paid twice",
+    "paid too late",
+    "paid to nobody",
+]
+
+
+@attrs.frozen(kw_only=True)
+class OpenPayment:
+    """A payment whose outcome is not known."""
+
+    row: PaymentRow
+    age_s: float
+    shape: Shape
+
+    # What will close it, as a sentence.
+    closes: str
+
+
+@attrs.frozen(kw_only=True)
+class OverPayment:
+    """A payment of more than the price, in units of 10⁻⁶ USDC."""
+
+    row: PaymentRow
+    over_units: int
+
+
+@attrs.frozen(kw_only=True)
+class PaymentsPage:
+    """Payments that are open, and those that paid too much."""
+
+    at: float
+    open: Sequence[OpenPayment]
+    over: Sequence[OverPayment]
+
+
+@attrs.frozen(kw_only=True)
+class Unclaimed:
+    """A transfer to the wallet that bought nothing, and what it looks like."""
+
+    tx_hash: str
+    log_index: int
+    block_number: int
+    sender: str
+    amount_units: int
+    at: float
+    age_s: float
+    why: Why
+
+    # Of `paid twice`: the task that was bought for the same amount.
+    task_id: str | None
+
+    # None: no operator has looked at it.
+    mark: Mark | None
+
+
+@attrs.frozen(kw_only=True)
+class UnclaimedPage:
+    """The transfers that bought nothing, as of the last look."""
+
+    at: float
+
+    # Those that nobody has looked at come first.
+    transfers: Sequence[Unclaimed]
+
+    # Of those that nobody has looked at.
+    unseen_units: int
+
+    # When the chain was searched last; None: that has not come to its end yet.
+    looked_at: float | None
+    since: float | None
+
+    # Why the last look failed, or None.
+    problem: str | None
+
+    # Small transfers that are not listed.
+    left_out: int
+
+
+async def read_payments(desk: Desk) -> PaymentsPage:
+    """Return payments that are open, oldest first, and those that paid too much, newest first."""
+    rows, over = await desk.store.operators.sum(payment_lists.open_and_over, _MOST)
+    now = desk.now()
+    return PaymentsPage(
+        at=now,
+        open=[_describe_open(row, now) for row in rows],
+        over=[
+            OverPayment(row=row, over_units=(row.paid_units or 0) - row.price_units) for row in over
+        ],
+    )
+
+
+async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> UnclaimedPage:
+    """Return the transfers of seven days that bought nothing.
+
+    The first look takes longer than a page waits: it goes on, and a later page shows what it found.
+    """
+    search = desk.unclaimed
+    await search.look(patience_s)
+    known, now = search.known, desk.now()
+    prices = [one.endpoint.price_units for one in desk.catalog.everything()]
+    found = await desk.store.operators.sum(_payments_like, known)
+    late_s = max(24.0, desk.settings.max_transfer_age_hours) * 3600
+    transfers = [
+        _describe_unclaimed(one, now, facts, min(prices, default=0), late_s)
+        for one, facts in zip(known, found, strict=True)
+    ]
+    return UnclaimedPage(
+        at=now,
+        transfers=sorted(transfers, key=lambda one: one.mark is not None),
+        unseen_units=sum(one.amount_units for one in transfers if one.mark is None),
+        looked_at=search.looked_at,
+        since=search.since,
+        problem=search.problem,
+        left_out=search.left_out,
+    )
+
+
+async def find_unclaimed(desk: Desk, tx_hash: str, log_index: int) -> Unclaimed:
+    """Return one transfer that bought nothing, as of the last look; raises `NotFound`."""
+    for one in (await read_unclaimed(desk)).transfers:
+        if (one.tx_hash, one.log_index) == (tx_hash, log_index):
+            return one
+    raise NotFound("This transfer has bought something meanwhile, or is none of the last 7 days.")
+
+
+@attrs.frozen(kw_only=True)
+class _Facts:
+    """What the database knows about a transfer that bought nothing."""
+
+    like: str | None
+    has_paid: bool
+    # A restore begins the database anew: the copy may have forgotten what was sold.
+    is_older: bool
+    mark: Mark | None
+
+
+def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Facts]:
+    marked = marks.find(db, {one.transfer.tx_hash for one in known})
+    born = db.execute("SELECT value FROM meta WHERE key = 'born_at'").fetchone()
+    born_at = 0.0 if born is None else float(born["value"])
+    found = []
+    for one in known:
+        sent = one.transfer
+        near = (one.at - _TWICE_S, one.at + _TWICE_S)
+        found.append(
+            _Facts(
+                like=payment_lists.paid_alike(db, sent.sender, sent.amount_units, *near),
+                is_older=one.at < born_at - _CLOCKS_S,
+                has_paid=payment_lists.has_paid(db, sent.sender),
+                mark=marked.get((sent.tx_hash, sent.log_index)),
+            )
+        )
+    return found
+
+
+def _describe_unclaimed(
+    one: UnusedTransfer, now: float, facts: _Facts, cheapest_units: int, late_s: float
+) -> Unclaimed:
+    sent, age_s = one.transfer, now - one.at
+    return Unclaimed(
+        tx_hash=sent.tx_hash,
+        log_index=sent.log_index,
+        block_number=sent.block_number,
+        sender=sent.sender,
+        amount_units=sent.amount_units,
+        at=one.at,
+        age_s=age_s,
+        why=_explain(sent.amount_units, age_s, facts, cheapest_units, late_s),
+        task_id=facts.like,
+        mark=facts.mark,
+    )
+
+
+def _explain(
+    amount_units: int, age_s: float, facts: _Facts, cheapest_units: int, late_s: float
+) -> Why:
+    """Say what a transfer looks like; nobody can know what its sender meant."""
+    if facts.is_older:
+        return "older than this database"
+    if amount_units < cheapest_units:
+        return "paid too little"
+    if facts.like is not None:
+        return "paid twice"
+    if age_s < late_s:
+        return "not used yet"
+    return "paid too late" if facts.has_paid else "paid to nobody"
+
+
+def _describe_open(row: PaymentRow, now: float) -> OpenPayment:
+    age_s = now - row.created_at
+    is_wrong = row.valid_before is not None and now > row.valid_before + _WRONG_S
+    shape: Shape = "bad" if is_wrong else "warn" if age_s > _LATE_S else "busy"
+    return OpenPayment(row=row, age_s=age_s, shape=shape, closes=_say_what_closes(row, now))
+
+
+def _say_what_closes(row: PaymentRow, now: float) -> str:
+    if row.method is not None:
+        return _say_what_a_method_closes(row.method, row.state)
+    begun = (
+        "It is signed and may be on-chain: its event closes it"
+        if row.state == PaymentState.SETTLING
+        else "It is checked, and nothing was sent yet: its settlement closes it"
+    )
+    if row.valid_before is None:
+        return f"{begun}."
+    ends = datetime.fromtimestamp(row.valid_before, UTC).strftime("%H:%M:%S")
+    if now <= row.valid_before:
+        return f"{begun}, or the end of its authorization at {ends} UTC."
+    return (
+        f"Its authorization ended at {ends} UTC. The next block that an RPC endpoint shows closes "
+        "it: as paid where its event is there, else as never paid."
+    )
+
+
+def _say_what_a_method_closes(method: str, state: str) -> str:
+    begun = (
+        f"{method} was asked for the money and has not told the outcome: it is asked again until "
+        "it does"
+        if state == PaymentState.SETTLING
+        else f"Its proof is written down, and {method} was not asked yet: its answer closes it"
+    )
+    return f"{begun}. While no plugin for {method} is installed, it stays open."

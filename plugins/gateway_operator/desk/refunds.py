@@ -1,0 +1,70 @@
+"""Refunds: what is owed, and sending it; what is decided is in `gateway_operator.actions`."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from gateway.domain import PaymentState, RefundCase
+from gateway.errors import RefundRefused
+from gateway.payments.refunds import missing_address
+from gateway_operator.desk.desk import Desk
+
+OPEN = (PaymentState.REFUND_DUE, PaymentState.REFUNDING, PaymentState.REFUND_FAILED)
+DECIDABLE = (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED)
+# Half of Base's block time.
+_LOOK_S = 1.0
+
+
+async def find_payable(desk: Desk, task_ids: Sequence[str]) -> list[RefundCase]:
+    """Return the refunds of these tasks; without tasks, all that are approved or on their way.
+
+    Raises `RefundRefused` for a task without a refund.
+    """
+    if not task_ids:
+        cases = await desk.store.refunds.cases(PaymentState.REFUND_DUE, PaymentState.REFUNDING)
+        return [case for case in cases if desk.sender().may_send(case)]
+    found = [await desk.store.refunds.case(task_id) for task_id in task_ids]
+    for task_id, case in zip(task_ids, found, strict=True):
+        if case is None:
+            raise RefundRefused(f"Nothing is owed for task {task_id}.")
+    return [case for case in found if case is not None]
+
+
+async def preview_refunds(
+    desk: Desk, cases: Sequence[RefundCase]
+) -> list[tuple[RefundCase, str | None]]:
+    """Return each refund with the problem that keeps it from being sent now; sends nothing."""
+    sender = desk.sender()
+    return [(case, await sender.problem_of(case)) for case in cases]
+
+
+async def pay_refunds(
+    desk: Desk, cases: Sequence[RefundCase], *, wait_s: float
+) -> list[RefundCase]:
+    """Send refunds, and wait `wait_s` seconds at most until each is on-chain or has a problem."""
+    sender, ledger = desk.sender(), desk.store.refunds
+    task_ids = [case.task_id for case in cases]
+    deadline = time.monotonic() + wait_s
+    while True:
+        await sender.sweep(only=task_ids)
+        shown = [case for task_id in task_ids if (case := await ledger.case(task_id))]
+        if not any(_is_moving(case) for case in shown) or time.monotonic() > deadline:
+            return shown
+        await asyncio.sleep(_LOOK_S)
+
+
+def why_it_waits(case: RefundCase) -> str:
+    """Return why only an operator can send a refund of a method's payment; else the empty text."""
+    if case.needs_address:
+        return missing_address(case)
+    is_undecided = case.payment.state is PaymentState.REFUND_DUE and case.decision is None
+    if case.payment.method is None or not is_undecided:
+        return ""
+    return f"It was paid by {case.payment.method}, so it is never sent by itself: approve it."
+
+
+def _is_moving(case: RefundCase) -> bool:
+    """Whether a later look may differ: the refund is on its way, or unsent without a problem."""
+    state = case.payment.state
+    is_due = state is PaymentState.REFUND_DUE and case.problem is None
+    return is_due or state is PaymentState.REFUNDING

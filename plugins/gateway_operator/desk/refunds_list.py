@@ -1,0 +1,204 @@
+"""What the page of refunds shows: who is owed what and why, and what may be decided about it."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import attrs
+
+from gateway.domain import NO_ADDRESS, Decision, Flow, usdc
+from gateway.domain.eip3009 import BALANCE_OF, word
+from gateway.errors import NotFound, WrongValue
+from gateway.store.operators import refund_lists
+from gateway.store.operators.refund_lists import KINDS, Kind, KindCount, RefundRow
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.last_seen import Seen
+
+# A page shows so many, and so many are decided about at once.
+PER_PAGE = 50
+
+# Ends after which the vendor may have made the job, and billed it, all the same.
+_UNCERTAIN = ("uncertain_submit", "timed_out")
+
+
+@attrs.frozen(kw_only=True)
+class OwedRefund:
+    """One refund with what may be decided about it."""
+
+    row: RefundRow
+    kind: Kind
+
+    # Why the task failed: the vendor's own words where they are known, else our sentence.
+    why: str
+    is_vendors_word: bool
+
+    # Seconds.
+    age_s: float
+    may_be_billed: bool
+
+    # Whether the money surely goes back to who paid it.
+    is_proven: bool
+    can_approve: bool
+    can_reject: bool
+    can_retry: bool
+    can_take_back: bool
+
+    # Another recipient than the payer; not once it was signed.
+    can_redirect: bool
+
+    # Whether nobody can get it until the operator names an address.
+    needs_address: bool
+
+    @property
+    def decisions(self) -> list[tuple[str, str]]:
+        """Return what may be decided: a word, and what a button says. The likeliest is first."""
+        every = (
+            (self.can_retry, "retry", "Send again"),
+            (self.can_approve, "approve", "Approve"),
+            (self.can_redirect and self.needs_address, "redirect", "Name an address"),
+            (self.can_take_back, "take-back", "Take back"),
+            (self.can_reject, "reject", "Reject"),
+            (self.can_redirect and not self.needs_address, "redirect", "Other address"),
+        )
+        return [(what, words) for is_possible, what, words in every if is_possible]
+
+
+@attrs.frozen(kw_only=True)
+class RefundKey:
+    """The key that sends refunds, and what it held when the chain said it last."""
+
+    address: str
+
+    # Units of 10⁻⁶ USDC.
+    holds: Seen[int]
+
+
+@attrs.frozen(kw_only=True)
+class RefundsPage:
+    """One tab of refunds, and the sums above it. Money is in units of 10⁻⁶ USDC."""
+
+    # Unix seconds.
+    at: float
+    kind: Kind
+    refunds: Sequence[OwedRefund]
+
+    # What `before` of the next page is; None on the last one.
+    next_before: int | None
+    counts: Mapping[Kind, KindCount]
+
+    # All that is not paid and was not rejected.
+    owed_units: int
+
+    # None without a key.
+    key: RefundKey | None
+    is_automatic: bool
+
+    # Of 24 hours, for refunds that nobody approves.
+    cap_units: int
+    cap_left_units: int
+
+    @property
+    def lacks_units(self) -> int | None:
+        """Return what the key lacks to pay everything that is owed; None where it is unknown."""
+        if self.key is None or self.key.holds.value is None:
+            return None
+        return max(0, self.owed_units - self.key.holds.value)
+
+
+async def read_refunds(desk: Desk, kind: str, before: int | None = None) -> RefundsPage:
+    """Return a page of refunds of a kind; `before` is what the page before said.
+
+    A silent chain costs two seconds at most. Raises `WrongValue` for an unknown kind.
+    """
+    known = parse_kind(kind)
+    is_automatic = desk.settings.refunds_automatically
+    # One row more than a page shows tells whether there is a next page.
+    rows = await desk.store.operators.sum(
+        partial(refund_lists.find_refunds, is_automatic=is_automatic), known, before, PER_PAGE + 1
+    )
+    counts, cap_used = await desk.shared.get("refund sums", lambda: _read_sums(desk))
+    now, cap = desk.now(), usdc(desk.settings.refund_daily_cap)
+    shown = rows[:PER_PAGE]
+    return RefundsPage(
+        at=now,
+        kind=known,
+        refunds=[_describe(row, known, now, is_automatic=is_automatic) for row in shown],
+        next_before=shown[-1].payment_id if len(rows) > PER_PAGE else None,
+        counts=counts,
+        owed_units=sum(counts[each].units for each in ("undecided", "moving", "failed")),
+        key=await _ask_key(desk),
+        is_automatic=is_automatic,
+        cap_units=cap,
+        cap_left_units=max(0, cap - cap_used),
+    )
+
+
+async def find_refunds(desk: Desk, task_ids: Sequence[str]) -> list[OwedRefund]:
+    """Return the refunds of these tasks, in their order.
+
+    Raises `WrongValue` without tasks or for too many, and `NotFound` for one without a refund.
+    """
+    if not 1 <= len(task_ids) <= PER_PAGE:
+        raise WrongValue(f"Choose 1 to {PER_PAGE} refunds: a page acts on those that it shows.")
+    is_automatic = desk.settings.refunds_automatically
+    rows = await desk.store.operators.sum(
+        partial(refund_lists.find_chosen, is_automatic=is_automatic), list(task_ids)
+    )
+    if set(task_ids) - {row.task_id for row in rows}:
+        raise NotFound("Nothing is owed for one of these tasks.")
+    return [_describe(row, row.kind, desk.now(), is_automatic=is_automatic) for row in rows]
+
+
+def parse_kind(text: str) -> Kind:
+    """Return the kind of a word; raises `WrongValue`."""
+    for kind in KINDS:
+        if text == kind:
+            return kind
+    raise WrongValue(f"Refunds are {', '.join(KINDS)}.")
+
+
+def may_be_billed(
+    details: str | None, error: str | None, *, has_job: bool, cost_micros: int | None
+) -> bool:
+    """Whether a vendor may have made the job of a failed task, and billed it."""
+    was_made = (error or "").startswith("The result was made")
+    is_open = details in _UNCERTAIN or was_made or bool(cost_micros)
+    return is_open or (has_job and details == "provider_error")
+
+
+async def _read_sums(desk: Desk) -> tuple[Mapping[Kind, KindCount], int]:
+    return await desk.store.operators.sum(
+        partial(refund_lists.sums, is_automatic=desk.settings.refunds_automatically), desk.now()
+    )
+
+
+async def _ask_key(desk: Desk) -> RefundKey | None:
+    if desk.refunds is None:
+        return None
+    address = desk.refunds.address
+    question = BALANCE_OF + word(address)
+    holds = await desk.last_seen.ask(f"usdc {address}", lambda: desk.chain.call_uint(question))
+    return RefundKey(address=address, holds=holds)
+
+
+def _describe(row: RefundRow, kind: Kind, now: float, *, is_automatic: bool) -> OwedRefund:
+    is_unsigned, needs_address = row.sender is None, row.recipient == NO_ADDRESS
+    is_proven = row.payer_proven or (row.method is None and row.flow == Flow.X402)
+    is_approved = row.decision == Decision.APPROVED
+    is_sent_by_settings = is_automatic and is_proven
+    return OwedRefund(
+        row=row,
+        kind=kind,
+        why=row.said or row.error or row.details or "",
+        is_vendors_word=bool(row.said),
+        age_s=now - row.created_at,
+        may_be_billed=may_be_billed(
+            row.details, row.error, has_job=row.has_job, cost_micros=row.cost_micros
+        ),
+        is_proven=is_proven,
+        can_approve=kind in ("undecided", "rejected") and not needs_address,
+        can_reject=kind in ("undecided", "failed") or (kind == "moving" and is_unsigned),
+        can_retry=kind == "failed",
+        can_take_back=kind == "moving" and is_unsigned and is_approved and not is_sent_by_settings,
+        can_redirect=kind in ("undecided", "rejected", "failed") and is_unsigned,
+        needs_address=needs_address,
+    )

@@ -1,0 +1,142 @@
+"""The operator's sessions: opened by a login, kept fresh, listed and ended."""
+
+import hashlib
+import secrets
+
+import attrs
+
+from gateway.contracts.operator_logins import OperatorSession
+from gateway.contracts.operators import Actor, NewAction
+from gateway.errors import ActionRefused
+from gateway.store.operators import logins, sessions
+from gateway.store.operators.logins import RefusedLogins
+from gateway_operator.desk.desk import Desk
+
+# A session that nobody uses ends after so long, and every session after the second, in seconds.
+IDLE_S = 12 * 3600
+MOST_S = 7 * 86_400
+# After a password, a code or a passkey a session counts as fresh for so long.
+FRESH_S = 600
+# A session in use is written down as seen once in so many seconds.
+_SEEN_EVERY_S = 60
+_MOST_DEVICE_CHARS = 200
+_LISTED_REFUSED = 50
+# The subject of refused logins in the audit log.
+_LOGIN = "login"
+
+
+@attrs.frozen(kw_only=True)
+class NewLogin:
+    """A login that succeeded: from where, and by what."""
+
+    address: str
+
+    # The browser's own words.
+    device: str
+
+    # `password`, `password and code`, or `passkey`.
+    by: str
+
+    # Whether this browser had logged in before.
+    is_known: bool
+
+
+async def open_session(desk: Desk, login: NewLogin, password: str) -> tuple[str, OperatorSession]:
+    """Open a session; returns the secret for the browser's cookie, and the session.
+
+    `password` is the fingerprint of the password's hash: with a new password the session ends.
+    """
+    secret, now = secrets.token_urlsafe(32), desk.now()
+    session = OperatorSession(
+        id=_digest(secret),
+        created_at=now,
+        seen_at=now,
+        fresh_until=now + FRESH_S,
+        address=login.address,
+        device=_plain(login.device),
+    )
+    action = NewAction(
+        actor=Actor(door="page", name=session.short, address=login.address),
+        at=now,
+        action="login",
+        subject=f"session {session.short}",
+        after={"by": login.by, "knownBrowser": login.is_known, "device": session.device},
+    )
+    await desk.store.operators.act(sessions.insert, session, password, action=action)
+    return secret, session
+
+
+async def find_session(desk: Desk, secret: str, password: str) -> OperatorSession | None:
+    """Return the open session of a cookie's secret, and write down that it is in use."""
+    now = desk.now()
+    session = await desk.store.operators.read(
+        sessions.find_open, _digest(secret), password, now - IDLE_S, now - MOST_S
+    )
+    if session is not None and now - session.seen_at >= _SEEN_EVERY_S:
+        await desk.store.operators.write(sessions.note_seen, session.id, now)
+    return session
+
+
+async def list_sessions(desk: Desk, password: str) -> list[OperatorSession]:
+    """Return the open sessions; the one that was used last comes first."""
+    now = desk.now()
+    return await desk.store.operators.read(sessions.list_open, password, now - IDLE_S, now - MOST_S)
+
+
+async def end_session(desk: Desk, actor: Actor, session: OperatorSession) -> None:
+    """End a session."""
+    action = NewAction(
+        actor=actor, at=desk.now(), action="session.end", subject=f"session {session.short}"
+    )
+    await desk.store.operators.act(sessions.end, session.id, desk.now(), action=action)
+
+
+async def find_listed(desk: Desk, short: str, password: str) -> OperatorSession:
+    """Return an open session by its short name; raises `ActionRefused` where there is none."""
+    for session in await list_sessions(desk, password):
+        if session.short == short:
+            return session
+    raise ActionRefused("This session has ended already.")
+
+
+def is_fresh(desk: Desk, session: OperatorSession) -> bool:
+    """Whether password, code or passkey were given a moment ago."""
+    return desk.now() < session.fresh_until
+
+
+async def make_fresh(desk: Desk, actor: Actor, session: OperatorSession, by: str) -> None:
+    """Write down that the operator gave password or passkey again; `by` says which."""
+    action = NewAction(
+        actor=attrs.evolve(actor, request=None),
+        at=desk.now(),
+        action="session.fresh",
+        subject=f"session {session.short}",
+        after={"by": by},
+    )
+    await desk.store.operators.act(
+        sessions.set_fresh, session.id, desk.now() + FRESH_S, action=action
+    )
+
+
+async def note_refused(desk: Desk, address: str) -> None:
+    """Count a login that was refused."""
+    action = NewAction(
+        actor=Actor(door="page", name="a stranger", address=address),
+        at=desk.now(),
+        action="login.refused",
+        subject=_LOGIN,
+    )
+    await desk.store.operators.write(logins.count_refused, action)
+
+
+async def list_refused(desk: Desk) -> list[RefusedLogins]:
+    """Return the newest refused logins, by address and hour."""
+    return await desk.store.operators.read(logins.list_refused, _LISTED_REFUSED)
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _plain(device: str) -> str:
+    return "".join(char for char in device if char.isprintable())[:_MOST_DEVICE_CHARS]

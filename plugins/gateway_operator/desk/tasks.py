@@ -1,0 +1,244 @@
+"""Tasks as an operator finds them: lists, all about one, and a look at what was made."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import attrs
+
+from gateway.contracts import OutputStore
+from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
+from gateway.domain import StoredOutput, TaskStatus
+from gateway.errors import ActionRefused, NotFound, WrongValue
+from gateway.store.operators import task_detail, task_lists
+from gateway.store.operators.task_detail import TaskFacts
+from gateway.store.operators.task_lists import TaskFilter, TaskRow
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.refunds_list import OwedRefund, find_refunds, may_be_billed
+from gateway_operator.desk.sale_state import SaleState, describe_state
+from gateway_operator.desk.timeline import Moment, make_timeline
+
+PER_PAGE = 50
+STATES = (*(str(status) for status in TaskStatus), "owed", "refunded")
+
+# A link to an output that an operator looks at works for so long.
+_LINK_S = 600.0
+_MOST_CHARS = 200
+
+
+@attrs.frozen(kw_only=True)
+class ListedTask:
+    """One task of a list."""
+
+    row: TaskRow
+    state: SaleState
+
+    # Why it failed, in the vendor's words where they are known; empty otherwise.
+    why: str
+
+    # From the sale to the end, in seconds; None while it is not over.
+    took_s: float | None
+
+
+@attrs.frozen(kw_only=True)
+class TasksPage:
+    """Tasks that a filter lets through, and what can be filtered by."""
+
+    # Unix seconds.
+    at: float
+    tasks: Sequence[ListedTask]
+
+    # What `before` of the next page is; None on the last one.
+    next_before: str | None
+    slugs: Sequence[str]
+    reasons: Sequence[str]
+
+
+@attrs.frozen(kw_only=True)
+class TaskDetail:
+    """All about one task."""
+
+    at: float
+    facts: TaskFacts
+    listed: ListedTask
+    timeline: Sequence[Moment]
+    may_be_billed: bool
+
+    # None where nothing is owed or was given back.
+    refund: OwedRefund | None
+
+    # Whether the outputs can still be looked at.
+    has_outputs: bool
+
+
+@attrs.frozen(kw_only=True)
+class LinkedOutput:
+    """An output, and a link to it that expires."""
+
+    output: StoredOutput
+    link: str
+
+
+@attrs.frozen(kw_only=True)
+class Look:
+    """What the operator asked to see of a task."""
+
+    task_id: str
+
+    # None where the outputs were asked for.
+    prompt: str | None = attrs.field(default=None, repr=False)
+    file_name: str | None = None
+    outputs: Sequence[LinkedOutput] = ()
+
+    # Until when the links work (Unix seconds).
+    until: float | None = None
+
+
+async def list_tasks(desk: Desk, wanted: TaskFilter) -> TasksPage:
+    """Return a page of tasks, newest first."""
+    rows = await desk.store.operators.sum(task_lists.find_tasks, wanted, PER_PAGE + 1)
+    slugs, reasons = await desk.shared.get(
+        "task filters", lambda: desk.store.operators.sum(task_lists.choices)
+    )
+    shown = rows[:PER_PAGE]
+    return TasksPage(
+        at=desk.now(),
+        tasks=[describe_task(row) for row in shown],
+        next_before=shown[-1].id if len(rows) > PER_PAGE else None,
+        slugs=slugs,
+        reasons=reasons,
+    )
+
+
+async def find_task(desk: Desk, task_id: str) -> TaskDetail:
+    """Return all about one task; raises `NotFound`."""
+    facts = await desk.store.operators.sum(task_detail.find_task, task_id)
+    if facts is None:
+        raise NotFound("There is no such task.")
+    # The key of a request names its session: no page and no JSON needs it.
+    shown = [
+        attrs.evolve(one, actor=attrs.evolve(one.actor, request=None)) for one in facts.actions
+    ]
+    facts, row = attrs.evolve(facts, actions=shown), facts.row
+    return TaskDetail(
+        at=desk.now(),
+        facts=facts,
+        listed=describe_task(row),
+        timeline=make_timeline(facts),
+        refund=None if row.refund_units is None else (await find_refunds(desk, [task_id]))[0],
+        may_be_billed=row.status == TaskStatus.FAILED
+        and may_be_billed(
+            *(row.details, row.error),
+            has_job=facts.job_id is not None,
+            cost_micros=row.cost_micros,
+        ),
+        has_outputs=bool(facts.outputs) and not _are_gone(facts, desk.now()),
+    )
+
+
+async def look_at_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) -> Look:
+    """Return what the buyer asked for, and write down that the operator looked.
+
+    Raises `WrongValue` without a reason, and `NotFound`.
+    """
+    found = await desk.store.operators.sum(task_detail.find_prompt, task_id)
+    if found is None:
+        raise NotFound("There is no such task.")
+    await _note_look(desk, actor, "prompt.look", task_id, reason)
+    return Look(task_id=task_id, prompt=found[0], file_name=found[1])
+
+
+async def look_at_outputs(
+    desk: Desk, output_store: OutputStore, actor: Actor, task_id: str, *, reason: str
+) -> Look:
+    """Return links to what a task made, and write down that the operator looked.
+
+    Raises `WrongValue` without a reason, `ActionRefused` where they are deleted, and `NotFound`.
+    """
+    facts, now = (await find_task(desk, task_id)).facts, desk.now()
+    if not facts.outputs:
+        raise ActionRefused("This task has made no output.")
+    if _are_gone(facts, now):
+        raise ActionRefused("The outputs of this task were deleted after their retention.")
+    await _note_look(desk, actor, "output.look", task_id, reason)
+    until = min(now + _LINK_S, facts.own.expires_at or now + _LINK_S)
+    links = await output_store.links(facts.outputs, now=now, expires_at=until)
+    return Look(
+        task_id=task_id,
+        outputs=[
+            LinkedOutput(output=output, link=link)
+            for output, link in zip(facts.outputs, links, strict=True)
+        ],
+        until=until,
+    )
+
+
+def make_filter(
+    *,
+    state: str = "",
+    slug: str = "",
+    reason: str = "",
+    payer: str = "",
+    day: str = "",
+    q: str = "",
+    before: str = "",
+) -> TaskFilter:
+    """Return the filter of a form's fields; raises `WrongValue`.
+
+    `day` is a day in UTC such as `2026-01-31`.
+    """
+    if state and state not in STATES:
+        raise WrongValue(f"A task's state is one of {', '.join(STATES)}.")
+    if max(map(len, (slug, reason, payer, q, before))) > _MOST_CHARS:
+        raise WrongValue(f"A filter has at most {_MOST_CHARS} characters.")
+    since, until = _read_day(day) if day else (None, None)
+    return TaskFilter(
+        state=state,
+        slug=slug,
+        reason=reason,
+        payer=payer.strip(),
+        since=since,
+        until=until,
+        search=q.strip(),
+        before=before,
+    )
+
+
+def describe_task(row: TaskRow) -> ListedTask:
+    """Return a task as a list shows it."""
+    has_failed = row.status == TaskStatus.FAILED
+    return ListedTask(
+        row=row,
+        state=describe_state(row),
+        why=(row.said or row.error or "") if has_failed else "",
+        took_s=None if row.completed_at is None else row.completed_at - row.created_at,
+    )
+
+
+def _without_key(action: ActionRecord) -> ActionRecord:
+    return attrs.evolve(action, actor=attrs.evolve(action.actor, request=None))
+
+
+def _are_gone(facts: TaskFacts, now: float) -> bool:
+    expires_at = facts.own.expires_at
+    return bool(facts.own.outputs_gone) or (expires_at is not None and expires_at <= now)
+
+
+def _read_day(text: str) -> tuple[float, float]:
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        return day.timestamp(), (day + timedelta(days=1)).timestamp()
+    except (ValueError, OverflowError):
+        raise WrongValue("A day is written like 2026-01-31.") from None
+
+
+async def _note_look(desk: Desk, actor: Actor, action: str, task_id: str, reason: str) -> None:
+    """Write a look down; a repeated request is the same look."""
+    if not reason.strip():
+        raise WrongValue("Give a reason: the audit log shows who looked, and why.")
+    new = NewAction(
+        actor=actor, at=desk.now(), action=action, subject=task_id, reason=reason.strip()
+    )
+    try:
+        await desk.store.operators.note(new)
+    except AlreadyDone:
+        return

@@ -1,0 +1,92 @@
+"""Tokens of the JSON API: made, shown once, listed and revoked."""
+
+import hashlib
+import re
+import secrets
+
+import attrs
+
+from gateway.contracts.operator_logins import OperatorToken, Scope
+from gateway.contracts.operators import Actor, NewAction
+from gateway.errors import WrongValue
+from gateway.store.operators import tokens
+from gateway_operator.desk.desk import Desk
+
+PREFIX = "ggw_"
+DAYS = 90
+MOST_DAYS = 366
+# A token in use is written down as used once in so many seconds.
+_USED_EVERY_S = 60
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
+
+
+@attrs.frozen(kw_only=True)
+class NewToken:
+    """A token that was made just now: the only time that its secret is shown."""
+
+    secret: str = attrs.field(repr=False)
+    token: OperatorToken
+
+
+async def make_token(
+    desk: Desk, actor: Actor, name: str, scope: str, *, days: int = DAYS
+) -> NewToken:
+    """Make a token.
+
+    Raises `WrongValue` for a name, scope or time that cannot be, and `ActionRefused` where a valid
+    token has the name.
+    """
+    kind = _parse_scope(scope)
+    if not _NAME.fullmatch(name):
+        raise WrongValue(
+            "A token's name has 1 to 40 letters, digits, spaces, dots, dashes or underscores, and "
+            "begins with a letter or digit: say what uses it, such as accounting."
+        )
+    if not 1 <= days <= MOST_DAYS:
+        raise WrongValue(f"A token is valid for 1 to {MOST_DAYS} days.")
+    secret, now = PREFIX + secrets.token_urlsafe(32), desk.now()
+    action = NewAction(
+        actor=actor,
+        at=now,
+        action="token.new",
+        subject=f"token {name}",
+        after={"scope": kind, "days": days},
+    )
+    token = await desk.store.operators.act(
+        *(tokens.insert, _digest(secret), name, kind, now, now + days * 86_400), action=action
+    )
+    return NewToken(secret=secret, token=token)
+
+
+async def find_token(desk: Desk, secret: str) -> OperatorToken | None:
+    """Return the valid token of a secret, and write down that it was used."""
+    if not secret.startswith(PREFIX):
+        return None
+    now = desk.now()
+    token = await desk.store.operators.read(tokens.find_valid, _digest(secret), now)
+    if token is not None and now - (token.used_at or 0) >= _USED_EVERY_S:
+        await desk.store.operators.write(tokens.note_used, token.id, now)
+    return token
+
+
+async def list_tokens(desk: Desk) -> list[OperatorToken]:
+    """Return the newest tokens, also those that were revoked or have expired."""
+    return await desk.store.operators.read(tokens.list_all)
+
+
+async def revoke_token(desk: Desk, actor: Actor, name: str) -> None:
+    """Revoke a token; raises `ActionRefused` where no valid one has this name."""
+    action = NewAction(actor=actor, at=desk.now(), action="token.revoke", subject=f"token {name}")
+    await desk.store.operators.act(tokens.revoke, name, desk.now(), action=action)
+
+
+def _parse_scope(text: str) -> Scope:
+    if text == "read":
+        return "read"
+    if text == "act":
+        return "act"
+    raise WrongValue("A token's scope is read or act.")
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

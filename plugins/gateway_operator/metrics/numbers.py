@@ -1,0 +1,104 @@
+"""What a scrape reads from the database, the catalog and the last look at chain and disk."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import attrs
+
+from gateway.store.operators import totals
+from gateway.store.operators.totals import Ended, ReadTotals, Sales, Waiting
+from gateway_operator.desk.desk import Desk
+from gateway_operator.metrics.state import State, read_state
+
+# Gas is summed over every transaction, so it is asked for less often than it is scraped.
+_GAS_S = 60.0
+
+
+@attrs.frozen(kw_only=True)
+class Totals:
+    """Everything that was sold and made, ever."""
+
+    # By slug and flow: sales, and 10⁻⁶ USDC.
+    sales: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+    units: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+
+    # By slug and outcome.
+    tasks: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+
+    # By slug: 10⁻⁶ US dollars, and completed tasks without a known cost.
+    cost_micros: Counter[str] = attrs.field(factory=Counter)
+    unknown_costs: Counter[str] = attrs.field(factory=Counter)
+
+    def plus(self, sales: Sequence[Sales], ended: Sequence[Ended]) -> "Totals":
+        """Return totals with these sales and tasks as well."""
+        known = attrs.asdict(self, recurse=False)
+        new = Totals(**{name: counter.copy() for name, counter in known.items()})
+        for one in sales:
+            new.sales[one.slug, one.flow] += one.sales
+            new.units[one.slug, one.flow] += one.units
+        for each in ended:
+            new.tasks[each.slug, each.outcome] += each.tasks
+            new.cost_micros[each.slug] += each.cost_micros
+            new.unknown_costs[each.slug] += each.unknown_costs
+        return new
+
+
+@attrs.frozen(kw_only=True)
+class Numbers:
+    """One scrape."""
+
+    at: float
+    totals: Totals
+    queue: Sequence[Waiting]
+    payments: Sequence[Waiting]
+    refunds: Sequence[Waiting]
+
+    # In wei, by purpose.
+    gas_wei: dict[str, float]
+
+    # Whether each provider is on sale.
+    on_sale: dict[str, bool]
+
+    state: State
+
+
+class Reader:
+    """Reads the numbers of each scrape; remembers the totals of what is closed for ever."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._final = Totals()
+        self._payments = self._tasks = 0
+        self._gas: dict[str, float] = {}
+        self._gas_until = 0.0
+
+    async def read(self) -> Numbers:
+        """Return today's numbers.
+
+        Where the database cannot be read, SQLite raises `sqlite3.Error`, and PostgreSQL
+        `StoreUnavailable`.
+        """
+        now = self._desk.now()
+        records = self._desk.store.operators
+        found = await records.sum(totals.read_totals, self._payments, self._tasks)
+        self._remember(found)
+        if now >= self._gas_until:
+            self._gas = await records.sum(totals.gas_by_purpose)
+            self._gas_until = now + _GAS_S
+        return Numbers(
+            at=now,
+            totals=self._final.plus(found.new_sales, found.new_ended),
+            queue=found.queue,
+            payments=found.payments,
+            refunds=found.refunds,
+            gas_wei=self._gas,
+            on_sale={
+                upstream.provider.name: not upstream.circuit.is_open
+                for upstream in self._desk.catalog.upstreams()
+            },
+            state=await read_state(self._desk),
+        )
+
+    def _remember(self, found: ReadTotals) -> None:
+        self._final = self._final.plus(found.final_sales, found.final_ended)
+        self._payments, self._tasks = found.last_payment, found.last_task

@@ -1,0 +1,131 @@
+"""The page of who may come in: sessions, codes, passkeys, tokens and refused logins."""
+
+from http import HTTPStatus
+
+import attrs
+from quart import Response, g, redirect
+from werkzeug.wrappers import Response as Redirect
+
+from gateway.contracts.operators import Actor
+from gateway.errors import WrongValue
+from gateway.web.services import services
+from gateway_operator.desk import codes, passkeys, sessions, tokens
+from gateway_operator.pages.frame import blueprint, render
+from gateway_operator.pages.guards import (
+    actor,
+    current_session,
+    is_fresh,
+    needs_fresh,
+    needs_session,
+)
+from gateway_operator.pages.passwords import password_fingerprint
+
+_PAGE = "/admin/access"
+
+
+@blueprint.get(_PAGE)
+@needs_session
+async def show_access() -> Response:
+    """List who may come in, and how."""
+    return await _render_access()
+
+
+async def _render_access(new_token: tokens.NewToken | None = None) -> Response:
+    desk = services().desk
+    return await render(
+        "access.html",
+        page="system",
+        now=desk.now(),
+        is_fresh=is_fresh(),
+        current=current_session(),
+        sessions=await sessions.list_sessions(desk, await password_fingerprint()),
+        codes_are_on=await codes.are_on(desk),
+        # Who holds a stolen session would else read the secret, and wait until it is in use.
+        set_up=await codes.read_set_up(desk) if is_fresh() else None,
+        passkeys=await passkeys.list_passkeys(desk),
+        passkeys_are_installed=passkeys.are_installed(),
+        how_to_install=passkeys.HOW_TO_INSTALL,
+        tokens=await tokens.list_tokens(desk),
+        new_token=new_token,
+        token_days=tokens.DAYS,
+        most_token_days=tokens.MOST_DAYS,
+        refused=await sessions.list_refused(desk),
+    )
+
+
+@blueprint.post(f"{_PAGE}/sessions/end")
+@needs_fresh
+async def end_session() -> Redirect:
+    """End one session, or all but this one."""
+    desk, fingerprint = services().desk, await password_fingerprint()
+    if g.form.get("which") == "others":
+        for session in await sessions.list_sessions(desk, fingerprint):
+            if session.id != current_session().id:
+                await sessions.end_session(desk, _actor_without_key(), session)
+    else:
+        found = await sessions.find_listed(desk, g.form.get("session", ""), fingerprint)
+        await sessions.end_session(desk, actor(), found)
+    return _back()
+
+
+@blueprint.post(f"{_PAGE}/codes/begin")
+@needs_fresh
+async def begin_codes() -> Redirect:
+    """Make a secret for codes; the page shows it until the first code confirms it."""
+    await codes.begin(services().desk, actor())
+    return _back()
+
+
+@blueprint.post(f"{_PAGE}/codes/confirm")
+@needs_fresh
+async def confirm_codes() -> Redirect:
+    """Switch codes on by the first one."""
+    await codes.confirm(services().desk, actor(), g.form.get("first_code", ""))
+    return _back()
+
+
+@blueprint.post(f"{_PAGE}/codes/off")
+@needs_fresh
+async def switch_codes_off() -> Redirect:
+    """Let the password be enough again."""
+    await codes.switch_off(services().desk, actor())
+    return _back()
+
+
+@blueprint.post(f"{_PAGE}/passkeys/remove")
+@needs_fresh
+async def remove_passkey() -> Redirect:
+    """Delete a passkey."""
+    await passkeys.remove_passkey(services().desk, actor(), g.form.get("passkey", ""))
+    return _back()
+
+
+@blueprint.post(f"{_PAGE}/tokens")
+@needs_fresh
+async def make_token() -> Response:
+    """Make a token and show it, once."""
+    form, desk = g.form, services().desk
+    days = form.get("days", str(tokens.DAYS))
+    if not days.isascii() or not days.isdigit() or len(days) > len(str(tokens.MOST_DAYS)):
+        raise WrongValue(f"A token is valid for 1 to {tokens.MOST_DAYS} days.")
+    made = await tokens.make_token(
+        desk, actor(), form.get("name", "").strip(), form.get("scope", ""), days=int(days)
+    )
+    return await _render_access(made)
+
+
+@blueprint.post(f"{_PAGE}/tokens/revoke")
+@needs_session
+async def revoke_token() -> Redirect:
+    """Revoke a token; a lost one ends at once, so no password is asked for."""
+    await tokens.revoke_token(services().desk, actor(), g.form.get("name", ""))
+    return _back()
+
+
+def _actor_without_key() -> Actor:
+    """Return who acts in one of several actions of one form."""
+    return attrs.evolve(actor(), request=None)
+
+
+def _back() -> Redirect:
+    return redirect(_PAGE, HTTPStatus.SEE_OTHER)

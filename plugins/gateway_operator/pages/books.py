@@ -1,0 +1,119 @@
+"""The page of the books, and the same as CSV."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import attrs
+from quart import Response, request
+
+from gateway.errors import ActionRefused, ChainUnavailable, WrongValue
+from gateway.web.front.answers import NOT_STORED
+from gateway.web.services import services
+from gateway_operator.books.export import (
+    SALE_COLUMNS,
+    line_row,
+    line_rows,
+    note_export,
+    read_rows,
+    write_csv,
+)
+from gateway_operator.books.reconcile import Reconciliation, reconcile
+from gateway_operator.books.span import Span, read_span
+from gateway_operator.books.sums import Books, read_days, read_endpoints
+from gateway_operator.desk.desk import Desk
+from gateway_operator.pages.frame import blueprint, render
+from gateway_operator.pages.guards import actor, needs_session
+
+PAGE = "/admin/books"
+_BY = ("day", "endpoint")
+# A page reads a week of blocks at most: each 2,000 of them are a call of the chain.
+_MOST_COMPARED_DAYS = 7
+_COMPARE_S = 45.0
+
+
+@blueprint.get(PAGE)
+@needs_session
+async def show_books() -> Response:
+    """Show the books of some days: a line for each day, or for each endpoint."""
+    desk, span, by = services().desk, read_asked_span(), request.args.get("by", "day")
+    found = await read_books(desk, span, by)
+    return await render("books.html", page="books", b=found, by=by, compared=None)
+
+
+@blueprint.post(f"{PAGE}/compare")
+@needs_session
+async def compare_books() -> Response:
+    """Show the books with what the chain holds in the same days."""
+    desk, span = services().desk, read_asked_span()
+    if (span.last - span.first).days >= _MOST_COMPARED_DAYS:
+        raise WrongValue(
+            f"The page compares {_MOST_COMPARED_DAYS} days at most, because it reads every block "
+            "of them. Choose fewer days, or run `gateway books --reconcile`."
+        )
+    found = await read_books(desk, span, "day")
+    compared = await _compare(desk, span)
+    return await render("books.html", page="books", b=found, by="day", compared=compared)
+
+
+async def _compare(desk: Desk, span: Span) -> Reconciliation:
+    """Compare with the chain; pages that ask at the same time share the answer."""
+    try:
+        async with asyncio.timeout(_COMPARE_S):
+            found: Reconciliation = await desk.shared.get(
+                f"books {span.first} {span.last}", lambda: reconcile(desk, span)
+            )
+    except (TimeoutError, ChainUnavailable):
+        raise ActionRefused(
+            "The chain did not tell its transfers in time. Try fewer days, or run "
+            "`gateway books --reconcile`."
+        ) from None
+    return found
+
+
+@blueprint.get(f"{PAGE}/export.csv")
+@needs_session
+async def export_books() -> Response:
+    """Send the books as CSV, one line a day, an endpoint, or an event."""
+    span, by = read_asked_span(), request.args.get("by", "day")
+    return await answer_csv(span, by)
+
+
+async def answer_csv(span: Span, by: str) -> Response:
+    """Return the books as a file of CSV; the export is written down."""
+    desk = services().desk
+    if by not in (*_BY, "sale"):
+        raise WrongValue("by must be day, endpoint or sale.")
+    await note_export(desk, actor(), span, by)
+    name = f"books-{by}-{span.first}-{span.last}.csv"
+    headers = {
+        "Content-Type": "text/csv; charset=utf-8",
+        "Content-Disposition": f'attachment; filename="{name}"',
+        **NOT_STORED,
+    }
+    if by == "sale":
+        return Response(_stream_rows(desk, span), headers=headers)
+    found = await read_books(desk, span, by)
+    text = write_csv(line_rows(found, by), line_row(found.total, by), head=True)
+    return Response(text, headers=headers)
+
+
+async def _stream_rows(desk: Desk, span: Span) -> AsyncIterator[bytes]:
+    yield write_csv([], SALE_COLUMNS, head=True).encode()
+    async for rows in read_rows(desk, span):
+        yield write_csv(rows, SALE_COLUMNS, head=False).encode()
+
+
+def read_asked_span() -> Span:
+    """Return the days that the request's `from` and `to` name; raises `WrongValue`."""
+    asked = request.args
+    return read_span(asked.get("from"), asked.get("to"), services().now())
+
+
+async def read_books(desk: Desk, span: Span, by: str) -> Books:
+    """Return the lines of some days; the newest day comes first. Raises `WrongValue`."""
+    if by not in _BY:
+        raise WrongValue("by must be day or endpoint.")
+    if by == "endpoint":
+        return await read_endpoints(desk, span)
+    found = await read_days(desk, span)
+    return attrs.evolve(found, lines=found.lines[::-1])

@@ -1,0 +1,176 @@
+"""The page of the endpoints, and one question before each change of one."""
+
+import re
+from collections.abc import Callable
+from http import HTTPStatus
+
+from quart import Response, g, redirect, request
+from werkzeug.wrappers import Response as Redirect
+
+from gateway.domain import dollars, usdc
+from gateway.errors import WrongValue
+from gateway.web.services import services
+from gateway_operator.actions import endpoints as actions
+from gateway_operator.desk import codes
+from gateway_operator.desk.endpoints import find_endpoint, read_endpoints
+from gateway_operator.desk.overview import DEFAULT_PERIOD, PERIODS
+from gateway_operator.pages import endpoint_dialogs as questions
+from gateway_operator.pages.frame import blueprint, render
+from gateway_operator.pages.guards import actor, is_fresh, needs_session
+from gateway_operator.pages.page import Ask, answer_question
+
+_AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
+_ENDPOINT = f"{questions.PAGE}/<slug>"
+# What `?done=` may be, and what the page then says.
+_DONE = {
+    "paused": "Paused. What was paid for is finished; nothing more is sold.",
+    "resumed": "It is sold again.",
+    "price": "The price is changed.",
+    "cost": "The cost is set. It counts for results from now on.",
+    "works": "The vendor answers: it is on sale again.",
+    "silent": "The vendor still does not work; the page says why.",
+}
+
+
+@blueprint.get(questions.PAGE)
+@needs_session
+async def show_endpoints() -> Response:
+    """Show what each endpoint costs and earns, and whether it is on sale."""
+    found = await read_endpoints(services().desk, request.args.get("range", DEFAULT_PERIOD))
+    return await render(
+        "endpoints.html",
+        page="endpoints",
+        e=found,
+        periods=[(name, name, None) for name in PERIODS],
+        done=_DONE.get(request.args.get("done", ""), ""),
+    )
+
+
+@blueprint.get(f"{_ENDPOINT}/pause")
+@needs_session
+async def ask_to_pause(slug: str) -> Response:
+    """Ask before a pause, and say how many paid tasks are finished all the same."""
+    return await _question(questions.ask_pause(await actions.preview_pause(services().desk, slug)))
+
+
+@blueprint.post(f"{_ENDPOINT}/pause")
+@needs_session
+async def pause_endpoint(slug: str) -> Redirect:
+    """Sell an endpoint no more until it is resumed."""
+    await actions.pause(services().desk, actor(), slug, reason=_reason())
+    return _back(slug, "paused")
+
+
+@blueprint.get(f"{_ENDPOINT}/resume")
+@needs_session
+async def ask_to_resume(slug: str) -> Response:
+    """Ask before a pause ends."""
+    return await _question(questions.ask_resume(await find_endpoint(services().desk, slug)))
+
+
+@blueprint.post(f"{_ENDPOINT}/resume")
+@needs_session
+async def resume_endpoint(slug: str) -> Redirect:
+    """Sell a paused endpoint again."""
+    await actions.resume(services().desk, actor(), slug, reason=_reason())
+    return _back(slug, "resumed")
+
+
+@blueprint.get(f"{_ENDPOINT}/price")
+@needs_session
+async def ask_for_price(slug: str) -> Response:
+    """Take another price."""
+    return await _question(questions.ask_price(await find_endpoint(services().desk, slug)))
+
+
+@blueprint.post(f"{_ENDPOINT}/price/ask")
+@needs_session
+async def ask_about_price(slug: str) -> Response:
+    """Ask before another price: what it leaves, and what was sold in the last day."""
+    desk, typed = services().desk, g.form.get("price", "").strip()
+    preview = await actions.preview_price(desk, slug, _read_price(typed))
+    has_codes = await codes.are_on(desk)
+    return await _question(
+        questions.ask_new_price(preview, typed, is_fresh=is_fresh(), has_codes=has_codes)
+    )
+
+
+@blueprint.post(f"{_ENDPOINT}/price")
+@needs_session
+async def change_price(slug: str) -> Redirect:
+    """Sell an endpoint at another price."""
+    seen = g.form.get("seen", "")
+    if not (seen.isascii() and seen.isdigit() and len(seen) < 19):  # noqa: PLR2004 - 64 bits
+        raise WrongValue("The form lacks the price that it showed. Load the page anew.")
+    await actions.change_price(
+        services().desk,
+        actor(),
+        slug,
+        _read_price(g.form.get("price", "").strip()),
+        seen_units=int(seen),
+        reason=_reason(),
+        is_fresh=is_fresh(),
+    )
+    return _back(slug, "price")
+
+
+@blueprint.get(f"{_ENDPOINT}/cost")
+@needs_session
+async def ask_for_cost(slug: str) -> Response:
+    """Take what one result costs."""
+    return await _question(questions.ask_cost(await find_endpoint(services().desk, slug)))
+
+
+@blueprint.post(f"{_ENDPOINT}/cost")
+@needs_session
+async def change_cost(slug: str) -> Redirect:
+    """Say what one result costs."""
+    typed = g.form.get("cost", "").strip()
+    micros = _read_amount(typed, dollars)
+    await actions.change_cost(
+        services().desk, actor(), slug, micros, reason=_reason(), is_fresh=is_fresh()
+    )
+    return _back(slug, "cost")
+
+
+@blueprint.post(f"{_ENDPOINT}/try")
+@needs_session
+async def try_vendor(slug: str) -> Redirect:
+    """Ask the vendor now whether it works."""
+    problem = await actions.try_vendor_now(services().desk, actor(), slug)
+    return _back(slug, "works" if problem is None else "silent")
+
+
+async def _question(ask: Ask) -> Response:
+    return await answer_question(ask, page="endpoints")
+
+
+def _reason() -> str:
+    return str(g.form.get("reason", "")).strip()
+
+
+def _read_price(typed: str) -> int | None:
+    """Return a price in units; None for an empty one. Raises `WrongValue`."""
+    return _read_amount(typed, usdc)
+
+
+def _read_amount(typed: str, parse: Callable[[str], int]) -> int | None:
+    """Return a typed amount in units of 10⁻⁶; None for an empty one. Raises `WrongValue`.
+
+    Python would also read `1e3` and the digits of other scripts: a person who typed those meant
+    something else.
+    """
+    if not typed:
+        return None
+    if _AMOUNT.fullmatch(typed) is None:
+        raise WrongValue("Write the amount in digits with a point, such as 0.05.")
+    try:
+        return parse(typed)
+    except ValueError as error:
+        raise WrongValue(f"The amount cannot be taken: {error}.") from None
+
+
+def _back(slug: str, done: str) -> Redirect:
+    # What was computed a moment ago does not know of the change.
+    services().desk.shared.forget()
+    return redirect(f"{questions.PAGE}?done={done}#{slug}", HTTPStatus.SEE_OTHER)

@@ -1,0 +1,139 @@
+"""How the operator's pages write amounts, times and addresses: filters of their templates."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway_operator.desk import wording
+
+UNKNOWN = "unknown"
+# What stands where there is nothing to say.
+_NONE = "\u2013"
+_MICRO_ETH = 10**12
+_BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+# An address or a hash keeps so much of its beginning and of its end.
+_HEAD_CHARS = 6
+_TAIL_CHARS = 4
+
+
+def usdc(units: int | None) -> str:
+    """Return an amount in units of 10⁻⁶ with two decimals, and with more where it has more."""
+    return UNKNOWN if units is None else wording.usdc(units)
+
+
+def eth(wei: int | None) -> str:
+    """Return an amount of ETH with six decimals; an amount that would be 0 then is `< 0.000001`."""
+    if wei is None:
+        return UNKNOWN
+    millionths = wei // 10**12
+    return (
+        "< 0.000001"
+        if wei and not millionths
+        else f"{millionths // 10**6:,}.{millionths % 10**6:06}"
+    )
+
+
+def micro_eth(wei: int | None) -> str:
+    """Return an amount of gas in millionths of an ETH."""
+    return UNKNOWN if wei is None else f"{wei / _MICRO_ETH:,.2f}"
+
+
+def count(number: int | None) -> str:
+    """Return a number with commas between its thousands."""
+    return UNKNOWN if number is None else f"{number:,}"
+
+
+def percent(part: float | None) -> str:
+    """Return a share of 1 in per cent; it is 100 % or 0 % only where it is so exactly."""
+    if part is None:
+        return _NONE
+    shown = f"{part * 100:.0f}"
+    if (shown == "100" and part < 1) or (shown == "0" and part > 0):
+        shown = f"{part * 100:.1f}"
+    return f"{shown} %"
+
+
+def seconds(value: float | None) -> str:
+    """Return how long something took."""
+    if value is None:
+        return _NONE
+    return f"{value:.1f} s" if value < 60 else age(value)  # noqa: PLR2004 - a minute
+
+
+def age(value: float | None) -> str:
+    """Return a time in seconds in its largest unit, such as `3 min`."""
+    return UNKNOWN if value is None else wording.age(value)
+
+
+def size(value: int | None) -> str:
+    """Return a number of bytes in the unit that fits."""
+    if value is None:
+        return UNKNOWN
+    for step, unit in _BYTES:
+        if value >= step:
+            return f"{value / step:,.1f} {unit}"
+    return f"{value} B"
+
+
+def clock(at: float) -> str:
+    """Return the time of day in UTC of Unix seconds."""
+    return _moment(at).strftime("%H:%M:%S")
+
+
+def day_and_clock(at: float) -> str:
+    """Return day and time in UTC of Unix seconds."""
+    return _moment(at).strftime("%d %b %H:%M:%S")
+
+
+def utc(at: float) -> str:
+    """Return the whole moment in UTC of Unix seconds."""
+    return _moment(at).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def iso(at: float) -> str:
+    """Return the moment for a machine: the `datetime` of a time element."""
+    return _moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def short(value: str) -> str:
+    """Return the beginning and the end of an address or a hash."""
+    if len(value) <= _HEAD_CHARS + _TAIL_CHARS + 1:
+        return value
+    return f"{value[:_HEAD_CHARS]}…{value[-_TAIL_CHARS:]}"
+
+
+def words(name: str) -> str:
+    """Return a state as a person writes it, such as `refund due`."""
+    return name.replace("_", " ")
+
+
+def as_id(value: str) -> str:
+    """Return a text as the id of an element."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", value)
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    one.__name__: one
+    for one in (
+        usdc,
+        eth,
+        micro_eth,
+        count,
+        percent,
+        seconds,
+        age,
+        size,
+        clock,
+        day_and_clock,
+        utc,
+        iso,
+        short,
+        words,
+        as_id,
+    )
+}

@@ -1,0 +1,150 @@
+"""The frame of the operator's routes: their blueprint, headers, and errors as pages or JSON."""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from quart import Blueprint, Response, g, request
+
+from gateway.contracts.operators import AlreadyDone
+from gateway.errors import ActionRefused, DiskFull, InvalidCredentials, NeedsFresh
+from gateway.web.front import errors as error_answers
+from gateway.web.front.answers import NOT_STORED, Answer, json_answer
+from gateway.web.services import services
+from gateway_operator.desk import codes, passkeys
+from gateway_operator.desk.references import shorten_ids
+from gateway_operator.pages.devices import remember_device
+from gateway_operator.pages.page import HEADERS, Ask, answer_page
+from gateway_operator.pages.passwords import password_fingerprint
+
+blueprint = Blueprint("admin", __name__)
+
+FORM = "application/x-www-form-urlencoded"
+# Fields that answer "who are you": they are never repeated in a page.
+SECRET_FIELDS = ("username", "password", "code")
+_JSON_PATHS = ("/admin/api/", "/admin/ready", "/admin/passkeys/")
+
+
+class LoginNeeded(InvalidCredentials):
+    """The request carries no session that is open, and no valid token."""
+
+    def __init__(self) -> None:
+        super().__init__("Log in first: POST /admin/login.")
+
+
+def wants_page() -> bool:
+    """Whether a person's browser asks, which is shown pages; programs get JSON."""
+    if request.path.startswith(_JSON_PATHS) or "Authorization" in request.headers:
+        return False
+    return request.method in ("GET", "HEAD") or request.mimetype in (FORM, "multipart/form-data")
+
+
+async def render(template: str, *, page: str, **values: Any) -> Response:
+    """Return a page of `static/admin/`; `page` is its key in `operator_pages.PAGES`."""
+    return await answer_page(template, page=page, **values)
+
+
+@blueprint.after_request
+async def complete_answer(response: Response) -> Response:
+    """Put the pages' headers on every answer, and let a browser that is logged in be known."""
+    for name, value in HEADERS.items():
+        if name != "Content-Type":
+            response.headers.setdefault(name, value)
+    if response.mimetype == "text/html" and not g.get("shows_ids"):
+        # A caller that sent an id knows it.
+        known = f"{request.full_path} {g.get('whole_ids', '')}"
+        response.set_data(shorten_ids(await response.get_data(as_text=True), known))
+    caller = g.get("caller")
+    is_new_page = wants_page() and "X-Live" not in request.headers
+    if caller is not None and caller.session is not None and is_new_page:
+        remember_device(response, await password_fingerprint(), caller.session.id)
+    return response
+
+
+@blueprint.errorhandler(Exception)
+async def answer_error(error: Exception) -> Response:
+    """Answer an error as a page to a person, and as JSON to a program."""
+    plain = _answer_plainly(error)
+    if not wants_page():
+        return plain.to_response()
+    if isinstance(error, InvalidCredentials):
+        problem = "" if isinstance(error, LoginNeeded) else error.message
+        response = await render_login(problem)
+    elif isinstance(error, NeedsFresh):
+        response = await _render_fresh(str(error))
+    else:
+        response = await answer_page(
+            "error.html", page="system", status=plain.status, sentence=_sentence_of(error, plain)
+        )
+    if "Retry-After" in plain.headers:
+        response.headers["Retry-After"] = plain.headers["Retry-After"]
+    return response
+
+
+def _answer_plainly(error: Exception) -> Answer:
+    if isinstance(error, ActionRefused):
+        # Our own sentences hold no secret, but may quote the caller: a missing word would confirm a
+        # guess.
+        said = shorten_ids(str(error), request.path)
+        return json_answer({"error": said, "code": error.code}, error.status, NOT_STORED)
+    if isinstance(error, DiskFull):
+        told = {"error": f"{error.way_out}.", "code": error.code}
+        return json_answer(told, error.status, NOT_STORED)
+    if isinstance(error, AlreadyDone):
+        body = {"done": True, "repeated": True, "actionId": error.action.id}
+        return json_answer(body, HTTPStatus.OK, NOT_STORED)
+    return error_answers.answer_error(services(), error, str(request.url_rule))
+
+
+def _sentence_of(error: Exception, plain: Answer) -> str:
+    if isinstance(error, AlreadyDone):
+        return "This was done already; nothing was done twice."
+    sentence: str = msgspec.json.decode(plain.body)["error"]
+    return sentence
+
+
+async def render_login(problem: str = "") -> Response:
+    """Return the login form; after the login it leads to the page that was asked for."""
+    desk = services().desk
+    asked_for = request.full_path.rstrip("?") if request.method == "GET" else ""
+    form = g.get("form")
+    return await answer_page(
+        "login.html",
+        page="",
+        status=HTTPStatus.UNAUTHORIZED,
+        problem=problem,
+        next=form.get("next", "") if form is not None else asked_for,
+        needs_code=await codes.are_on(desk),
+        has_passkeys=passkeys.are_installed() and bool(await passkeys.list_passkeys(desk)),
+    )
+
+
+async def _render_fresh(problem: str) -> Response:
+    """Return the page that asks for the password again, and then repeats what was sent."""
+    desk, form = services().desk, g.get("form")
+    if request.method != "POST" or form is None:
+        action, repeated = "/admin/fresh", [("next", request.full_path.rstrip("?"))]
+    else:
+        sent = form.items(multi=True)
+        action, repeated = request.path, [pair for pair in sent if pair[0] not in SECRET_FIELDS]
+    ask = Ask(
+        title="Is it you?",
+        action=action,
+        back="/admin",
+        button="Go on",
+        intro="What comes next sends money, or changes who may: it asks for the password once "
+        "in ten minutes.",
+        needs_password=True,
+        needs_code=await codes.are_on(desk),
+    )
+    was_given = form is not None and bool(form.get("password"))
+    return await answer_page(
+        "fresh.html",
+        page="system",
+        status=HTTPStatus.FORBIDDEN,
+        ask=ask,
+        problem=problem if was_given else "",
+        given_reason="",
+        repeated=repeated,
+        has_passkeys=passkeys.are_installed() and bool(await passkeys.list_passkeys(desk)),
+    )

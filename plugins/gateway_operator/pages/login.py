@@ -1,0 +1,124 @@
+"""Logging in and out, and giving the password again."""
+
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from quart import Response, g, redirect, request
+from werkzeug.wrappers import Response as Redirect
+
+from gateway.errors import ValidationError
+from gateway.web import wire
+from gateway.web.rate_limits import address
+from gateway.web.services import services
+from gateway_operator.desk import sessions
+from gateway_operator.pages.devices import remember_device
+from gateway_operator.pages.frame import FORM, blueprint
+from gateway_operator.pages.guards import (
+    actor,
+    check_origin,
+    cookie_name,
+    current_session,
+    needs_fresh,
+    needs_session,
+)
+from gateway_operator.pages.passwords import (
+    MOST_PASSWORD_CHARS,
+    check_password,
+    count_attempt,
+    password_fingerprint,
+)
+
+_MOST_CODE_CHARS = 16
+_HOME = "/admin"
+
+
+@blueprint.post("/admin/login")
+async def log_in() -> Response | Redirect:
+    """Log the operator in; every attempt counts, also over restarts of the gateway."""
+    is_form = request.mimetype == FORM
+    if is_form:
+        g.form = await request.form
+    check_origin(is_program_allowed=not is_form)
+    device = await count_attempt()
+    password, code = await _read_login()
+    by = await check_password(password, code, is_known=device is not None)
+    if is_form:
+        answer: Any = redirect(safe_path(g.form.get("next", "")), HTTPStatus.SEE_OTHER)
+    else:
+        body = {"success": True, "expiresIn": sessions.IDLE_S}
+        answer = Response(f"{wire.dumps(body)}\n", mimetype="application/json")
+    await begin_session(answer, by, is_known=device is not None)
+    return cast(Response, answer)
+
+
+async def begin_session(answer: Response, by: str, *, is_known: bool) -> None:
+    """Open a session for the request's browser, and put its cookies into the answer."""
+    gateway, fingerprint = services(), await password_fingerprint()
+    login = sessions.NewLogin(
+        address=address(), device=request.headers.get("User-Agent", ""), by=by, is_known=is_known
+    )
+    secret, session = await sessions.open_session(gateway.desk, login, fingerprint)
+    answer.set_cookie(
+        cookie_name(),
+        secret,
+        max_age=sessions.MOST_S,
+        path="/",
+        secure=gateway.settings.is_https,
+        httponly=True,
+        samesite="Strict",
+    )
+    remember_device(answer, fingerprint, session.id)
+
+
+@blueprint.post("/admin/logout")
+@needs_session
+async def log_out() -> Redirect:
+    """End the session of this browser."""
+    await sessions.end_session(services().desk, actor(), current_session())
+    g.caller = None
+    answer = redirect(_HOME, HTTPStatus.SEE_OTHER)
+    answer.delete_cookie(
+        cookie_name(),
+        path="/",
+        secure=services().settings.is_https,
+        httponly=True,
+        samesite="Strict",
+    )
+    return answer
+
+
+@blueprint.post("/admin/fresh")
+@needs_fresh
+async def give_password_again() -> Redirect:
+    """Lead to the page that asked for the password, which the guard has taken."""
+    return redirect(safe_path(g.form.get("next", "")), HTTPStatus.SEE_OTHER)
+
+
+async def _read_login() -> tuple[str, str]:
+    """Return password and code of a form or of JSON; raises `ValidationError`."""
+    password: Any
+    code: Any
+    if "form" in g:
+        password, code = g.form.get("password"), g.form.get("code", "")
+    else:
+        data = cast(bytes, await request.get_data(as_text=False))
+        password, code = wire.read_login(data)
+    if not isinstance(password, str) or not 1 <= len(password) <= MOST_PASSWORD_CHARS:
+        raise ValidationError(
+            f"password must be a string of 1 to {MOST_PASSWORD_CHARS:,} characters."
+        )
+    return password, (code or "")[:_MOST_CODE_CHARS]
+
+
+def safe_path(path: str) -> str:
+    """Return a path of the operator's pages to lead to; for anything else the first page."""
+    parts = urlsplit(path) if path.isascii() and path.isprintable() else None
+    is_ours = (
+        parts is not None
+        and not parts.scheme
+        and not parts.netloc
+        and "\\" not in path
+        and (parts.path == _HOME or parts.path.startswith(f"{_HOME}/"))
+    )
+    return path if is_ours else _HOME

@@ -1,0 +1,34 @@
+"""The first page: whether it sells, what needs the operator, and what was earned."""
+
+from quart import Response, request
+
+from gateway.version import VERSION
+from gateway.web.services import services
+from gateway_operator.desk.overview import DEFAULT_PERIOD, PERIODS, read_overview
+from gateway_operator.pages import chart
+from gateway_operator.pages.frame import blueprint, render
+from gateway_operator.pages.guards import needs_session
+
+_WIDE = {"width": 720, "height": 176}
+_NARROW = {"width": 372, "height": 150}
+
+
+@blueprint.get("/admin")
+@needs_session
+async def overview() -> Response:
+    """Show the overview of the period `range`."""
+    gateway = services()
+    found = await read_overview(gateway.desk, request.args.get("range", DEFAULT_PERIOD))
+    drawn = chart.make_chart(found.period, found.bars)
+    return await render(
+        "overview.html",
+        page="overview",
+        o=found,
+        periods=[(name, name, None) for name in PERIODS],
+        network=gateway.settings.network,
+        version=VERSION,
+        up_s=gateway.now() - gateway.started_at,
+        chart=drawn,
+        chart_wide=chart.draw(drawn, name="wide", **_WIDE),
+        chart_narrow=chart.draw(chart.merge(drawn, 2), name="narrow", **_NARROW),
+    )

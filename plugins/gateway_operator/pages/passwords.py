@@ -1,0 +1,61 @@
+"""The password and the code that a person gives: counted, compared, and remembered by no log."""
+
+import hashlib
+import math
+
+from gateway.errors import InvalidCredentials, TooManyRequests
+from gateway.settings import parse_limit
+from gateway.web.rate_limits import address
+from gateway.web.services import services
+from gateway_operator.desk import codes, sessions
+from gateway_operator.pages.devices import known_device
+
+MOST_PASSWORD_CHARS = 1024
+
+
+async def password_fingerprint() -> str:
+    """Return a digest of the password's hash; sessions hold it, so a new password ends them."""
+    stored = await services().password.hash()
+    return hashlib.sha256(stored.encode()).hexdigest()[:16]
+
+
+async def count_attempt() -> str | None:
+    """Count a login attempt; returns the browser's name if it is known.
+
+    It counts by its address and in the total of all addresses. An attempt of a known browser
+    counts by the browser only. Raises `TooManyRequests` past a limit.
+    """
+    gateway = services()
+    device = known_device(await password_fingerprint())
+    limit, window_s = parse_limit(gateway.settings.limit_login)
+    total, total_window_s = parse_limit(gateway.settings.limit_login_total)
+    wait_s = await gateway.store.count_attempt(
+        address() if device is None else f"device {device}",
+        limit=limit,
+        window_s=window_s,
+        total=(total if device is None else None, total_window_s),
+        now=gateway.now(),
+    )
+    if wait_s > 0:
+        raise TooManyRequests(max(1, math.ceil(wait_s)))
+    return device
+
+
+async def check_password(password: str, code: str, *, is_known: bool) -> str:
+    """Return by what the operator was recognised, in words for the audit log.
+
+    Raises `InvalidCredentials`. Its sentence does not tell the password from the code, or a
+    stranger could guess one after the other.
+    """
+    gateway = services()
+    needs_code = await codes.are_on(gateway.desk)
+    # A code is used up only by the right password, so that a stranger uses up none.
+    is_right = await gateway.password.matches(password, is_known=is_known)
+    if is_right and needs_code:
+        is_right = await codes.take_code(gateway.desk, code)
+    if not is_right:
+        await sessions.note_refused(gateway.desk, address())
+        raise InvalidCredentials(
+            "The password or the code is wrong." if needs_code else "The password is wrong."
+        )
+    return "password and code" if needs_code else "password"

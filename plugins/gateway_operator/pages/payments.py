@@ -1,0 +1,70 @@
+"""The page of payments: open ones, and transfers that bought nothing."""
+
+import secrets
+from http import HTTPStatus
+
+from quart import Response, g, redirect
+from werkzeug.wrappers import Response as Redirect
+
+from gateway.web.services import services
+from gateway_operator.actions.transfers import mark_seen, parse_log
+from gateway_operator.desk.payments import find_unclaimed, read_payments, read_unclaimed
+from gateway_operator.desk.wording import usdc
+from gateway_operator.pages.frame import blueprint, render
+from gateway_operator.pages.guards import actor, needs_session
+from gateway_operator.pages.page import Ask, answer_question
+
+_PAGE = "/admin/payments"
+
+
+@blueprint.get(_PAGE)
+@needs_session
+async def show_payments() -> Response:
+    """List payments that are open, exceptional ones, and transfers that bought nothing."""
+    desk = services().desk
+    return await render(
+        "payments.html",
+        page="payments",
+        p=await read_payments(desk),
+        u=await read_unclaimed(desk),
+    )
+
+
+@blueprint.post(f"{_PAGE}/ask")
+@needs_session
+async def ask_about_transfer() -> Response:
+    """Ask what a transfer was before it is marked as seen."""
+    tx_hash, log_index = _read_transfer()
+    found = await find_unclaimed(services().desk, tx_hash, log_index)
+    ask = Ask(
+        title="Mark this transfer as seen?",
+        action=f"{_PAGE}/seen",
+        back=_PAGE,
+        button="Mark as seen",
+        intro="Nothing is sent. It then needs nobody any more, and stays in the list as seen.",
+        facts=[
+            ("Amount", f"{usdc(found.amount_units)} USDC"),
+            ("From", found.sender),
+            ("Transaction", found.tx_hash),
+            ("It looks like", found.why),
+        ],
+        fields={
+            "transfer": f"{found.tx_hash}:{found.log_index}",
+            "request": secrets.token_urlsafe(12),
+        },
+        reason="required",
+    )
+    return await answer_question(ask, page="payments")
+
+
+@blueprint.post(f"{_PAGE}/seen")
+@needs_session
+async def mark_transfer_seen() -> Redirect:
+    """Mark a transfer as seen, for a reason."""
+    await mark_seen(services().desk, actor(), *_read_transfer(), reason=g.form.get("reason", ""))
+    return redirect(_PAGE, HTTPStatus.SEE_OTHER)
+
+
+def _read_transfer() -> tuple[str, int]:
+    tx_hash, _, number = g.form.get("transfer", "").partition(":")
+    return tx_hash, parse_log(number)

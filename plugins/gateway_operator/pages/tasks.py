@@ -1,0 +1,81 @@
+"""The pages of tasks: a list to filter and search, one task, and a look at what was made."""
+
+import secrets
+from urllib.parse import urlencode
+
+from quart import Response, g, request
+
+from gateway.errors import WrongValue
+from gateway.web.services import services
+from gateway_operator.desk.references import find_id
+from gateway_operator.desk.tasks import (
+    STATES,
+    find_task,
+    list_tasks,
+    look_at_outputs,
+    look_at_prompt,
+    make_filter,
+)
+from gateway_operator.pages.frame import blueprint, render
+from gateway_operator.pages.guards import actor, needs_session
+
+_PAGE = "/admin/tasks"
+_FIELDS = ("state", "slug", "reason", "payer", "day", "q")
+
+
+@blueprint.get(_PAGE)
+@needs_session
+async def show_tasks() -> Response:
+    """List the newest tasks that the filter lets through."""
+    given = {name: request.args.get(name, "") for name in _FIELDS}
+    # The overview's links name a status.
+    given["state"] = given["state"] or request.args.get("status", "")
+    desk = services().desk
+    given["q"] = await find_id(desk, given["q"])
+    before = await find_id(desk, request.args.get("before", ""))
+    wanted = make_filter(**given, before=before)
+    page = await list_tasks(desk, wanted)
+    chosen = {name: value for name, value in given.items() if value}
+    older = urlencode(chosen | {"before": page.next_before}) if page.next_before else ""
+    return await render(
+        "tasks.html",
+        page="tasks",
+        p=page,
+        given=given,
+        is_filtered=bool(chosen),
+        is_first=not wanted.before,
+        newest=urlencode(chosen),
+        older=older,
+        states=STATES,
+    )
+
+
+@blueprint.get(f"{_PAGE}/<task_id>")
+@needs_session
+async def show_task(task_id: str) -> Response:
+    """Show all about one task, but neither its prompt nor its outputs."""
+    desk = services().desk
+    detail = await find_task(desk, await find_id(desk, task_id))
+    # The vendor's id opens nothing here.
+    g.whole_ids = detail.facts.job_id or ""
+    return await render("task.html", page="tasks", d=detail, request_key=secrets.token_urlsafe(12))
+
+
+@blueprint.post(f"{_PAGE}/<task_id>/look")
+@needs_session
+async def look_at_task(task_id: str) -> Response:
+    """Show a task's prompt or outputs; the audit log keeps who looked, and why."""
+    gateway, form = services(), g.form
+    task_id = await find_id(gateway.desk, task_id)
+    # The links to the outputs hold the id; the audit log has this look.
+    g.shows_ids = True
+    reason, what = form.get("reason", ""), form.get("what", "")
+    if what == "prompt":
+        look = await look_at_prompt(gateway.desk, actor(), task_id, reason=reason)
+    elif what == "outputs":
+        look = await look_at_outputs(
+            gateway.desk, gateway.output_store, actor(), task_id, reason=reason
+        )
+    else:
+        raise WrongValue("Look at the prompt or at the outputs.")
+    return await render("task_look.html", page="tasks", look=look, what=what)

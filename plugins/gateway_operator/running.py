@@ -1,0 +1,58 @@
+"""What the operator's pages and alarms work with, of one running gateway.
+
+`Services` imports this module when one of them is first asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from gateway.web.routes.health import checks, find_selling, for_operator
+from gateway.web.services import Services
+from gateway_operator.alarms.of_desk import make_watch
+from gateway_operator.alarms.watch import AlarmWatch
+from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.running import Check, Running
+
+
+def make_desk(gateway: Services) -> Desk:
+    """Return what the operator's pages work with."""
+
+    async def tell_checks() -> Sequence[Check]:
+        return await _read_checks(gateway)
+
+    def tell_blocks() -> Mapping[str, float]:
+        return {} if gateway.watchdog is None else gateway.watchdog.longest_blocks()
+
+    return Desk(
+        settings=gateway.settings,
+        store=gateway.store,
+        chain=gateway.chain,
+        now=gateway.now,
+        refunds=gateway.refunds,
+        catalog=gateway.catalog,
+        changes=gateway.changes,
+        running=Running(
+            started_at=gateway.started_at,
+            checks=tell_checks,
+            selling=lambda found: find_selling(gateway, [one.stops for one in found if not one.ok]),
+            settlement_keys=lambda: gateway.settlements.addresses,
+            blocked=tell_blocks,
+        ),
+    )
+
+
+def make_alarms(gateway: Services) -> AlarmWatch:
+    """Return what tells the operator that something is wrong."""
+    return make_watch(
+        gateway.desk,
+        gateway.notifiers,
+        gateway.redactor.without_secrets,
+        every_s=gateway.timing.alarms_s,
+    )
+
+
+async def _read_checks(gateway: Services) -> Sequence[Check]:
+    """Return the checks of /api/ready as the desk shows them."""
+    return [
+        Check(name=row["name"], ok=row["ok"], stops=row["stops"], problem=row["problem"] or "")
+        for row in for_operator(await checks(gateway), gateway)
+    ]

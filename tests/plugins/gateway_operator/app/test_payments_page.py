@@ -1,0 +1,188 @@
+"""The page of payments: what is open and what closes it, and money that bought nothing."""
+
+import pytest
+
+from gateway.errors import ChainUnavailable
+from gateway_operator.desk.payments import read_payments, read_unclaimed
+from tests.conftest import Payer, buy
+from tests.operator_history import Sale, add_sale
+from tests.plugins.gateway_operator.app.operator import SAME, actions_of, log_in, post, text_of
+
+PAGE = "/admin/payments"
+
+
+@pytest.fixture
+async def gateway(gateway):
+    await log_in(gateway)
+    gateway.services.desk.unclaimed.rest_s = 0.0
+    return gateway
+
+
+@pytest.fixture
+def desk(gateway):
+    return gateway.services.desk
+
+
+async def looked(desk):
+    """Return the transfers that bought nothing, once a new look has come to its end."""
+    desk.unclaimed.looked_at = None
+    return await read_unclaimed(desk, patience_s=60.0)
+
+
+def direct(tx_hash: str) -> dict:
+    return {"slug": "picture", "prompt": "a boat", "txHash": tx_hash}
+
+
+async def test_an_open_payment_says_since_when_and_what_closes_it(gateway, desk, clock):
+    await gateway.services.settlements._periodic.stop()
+    sale = Sale(at=clock() - 300, status="processing", state="settling")
+    await desk.store.operators.write(_add_open, sale)
+    (one,) = (await read_payments(desk)).open
+    assert (one.shape, one.row.state) == ("warn", "settling")
+    text = await text_of(await gateway.client.get(PAGE))
+    assert "5 min" in text
+    assert "its event closes it" in text
+
+
+def _add_open(db, sale):
+    """Write a sale whose payment is not settled: only a held task may have one."""
+    from attrs import evolve
+
+    return add_sale(db, evolve(sale, status="held"))
+
+
+async def test_transfers_that_bought_nothing_are_listed_by_what_they_look_like(
+    gateway, desk, chain, clock, payer
+):
+    stranger, buyer = Payer(chain), Payer(chain)
+    stranger.transfer(5)
+    stranger.transfer(30_000)
+    await buy(gateway, buyer.header())
+    buyer.transfer(20_000)
+    found = {(one.sender, one.amount_units): one for one in (await looked(desk)).transfers}
+    strange, known = stranger.account.address.lower(), buyer.account.address.lower()
+    assert set(found) == {(strange, 5), (strange, 30_000), (known, 20_000)}
+    assert found[strange, 5].why == "paid too little"
+    assert found[strange, 30_000].why == "not used yet"
+    assert found[known, 20_000].why == "paid twice"
+    assert found[known, 20_000].task_id is not None
+    clock.offset_s += 2 * 86_400
+    later = {one.amount_units: one.why for one in (await looked(desk)).transfers}
+    assert later[30_000] == "paid to nobody"
+
+
+async def test_a_transfer_from_before_a_restore_is_not_said_to_be_paid_twice(
+    gateway, desk, clock, payer
+):
+    await buy(gateway, payer.header())
+    payer.transfer(20_000)
+    await gateway.services.store._write(_begin_anew, clock() + 3600)
+    clock.offset_s += 7200
+    whys = [one.why for one in (await looked(desk)).transfers]
+    assert whys == ["older than this database"]
+
+
+def _begin_anew(db, at):
+    """Write down what a restore does."""
+    db.execute("UPDATE meta SET value = ? WHERE key = 'born_at'", (str(at),))
+
+
+async def test_a_transfer_that_buys_something_later_leaves_the_list(gateway, desk, payer):
+    await gateway.services.payments.cutoff_block()
+    tx_hash = payer.transfer(20_000)
+    assert [one.tx_hash for one in (await looked(desk)).transfers] == [tx_hash]
+    answer = await gateway.client.post("/api/proxy-generate", json=direct(tx_hash))
+    assert answer.status_code == 200
+    assert (await looked(desk)).transfers == []
+
+
+async def test_a_look_is_made_once_a_minute_and_only_for_new_blocks(
+    gateway, desk, monkeypatch, clock, payer
+):
+    asked = []
+    logs = desk.chain.transfer_logs
+
+    async def counted(wallet, *, from_block, to_block):
+        asked.append((from_block, to_block))
+        return await logs(wallet, from_block=from_block, to_block=to_block)
+
+    monkeypatch.setattr(desk.chain, "transfer_logs", counted)
+    await read_unclaimed(desk, patience_s=60.0)
+    await read_unclaimed(desk, patience_s=60.0)
+    looks = len(asked)
+    assert looks >= 1
+    payer.transfer(20_000)
+    clock.offset_s += 61
+    found = await read_unclaimed(desk, patience_s=60.0)
+    assert len(found.transfers) == 1
+    assert asked[looks][0] == asked[looks - 1][1] + 1
+
+
+async def test_where_the_chain_is_silent_the_last_look_is_shown_with_its_age(
+    gateway, desk, monkeypatch, clock, payer
+):
+    payer.transfer(20_000)
+    await looked(desk)
+
+    async def silent(*_, **__):
+        raise ChainUnavailable("The chain does not answer now.")
+
+    monkeypatch.setattr(desk.chain, "safe_head", silent)
+    clock.offset_s += 180
+    text = await text_of(await gateway.client.get(PAGE))
+    assert "The chain does not answer now." in text
+    assert "3 min ago" in text
+    assert "0.02" in text
+
+
+async def test_before_the_first_look_has_ended_the_page_says_so(gateway, desk, monkeypatch):
+    import asyncio
+
+    never = asyncio.Event()
+    monkeypatch.setattr(desk.chain, "safe_head", never.wait)
+    found = await read_unclaimed(desk, patience_s=0.01)
+    assert (found.looked_at, list(found.transfers)) == (None, [])
+    never.set()
+
+
+async def test_a_transfer_is_marked_as_seen_once_for_a_reason(gateway, desk, payer):
+    tx_hash = payer.transfer(30_000)
+    (one,) = (await looked(desk)).transfers
+    named = f"{tx_hash}:{one.log_index}"
+    answer = await post(gateway, f"{PAGE}/ask", transfer=named)
+    assert "0.03 USDC" in await text_of(answer)
+    assert (await post(gateway, f"{PAGE}/seen", transfer=named, reason=" ")).status_code == 400
+    form = {"transfer": named, "reason": "sent back by hand", "request": "same"}
+    for _ in range(2):
+        assert (await post(gateway, f"{PAGE}/seen", **form)).status_code == 303
+    again = await post(gateway, f"{PAGE}/seen", **form | {"request": "another"})
+    assert again.status_code == 409
+    (row,) = await actions_of(gateway, "transfer.seen")
+    assert (row.subject, row.reason) == (named, "sent back by hand")
+    page = await looked(desk)
+    assert page.transfers[0].mark is not None
+    assert page.unseen_units == 0
+    assert "sent back by hand" in await text_of(await gateway.client.get(PAGE))
+
+
+async def test_no_mark_without_a_session_from_a_foreign_page_or_for_what_is_no_transfer(gateway):
+    form = {"transfer": f"0x{'1' * 64}:0", "reason": "x"}
+    stranger = gateway.app.test_client()
+    assert (await stranger.post(f"{PAGE}/seen", form=form, headers=SAME)).status_code == 401
+    foreign = {"Origin": "https://evil.example"}
+    assert (
+        await gateway.client.post(f"{PAGE}/seen", form=form, headers=foreign)
+    ).status_code == 403
+    for wrong in ("", "0x12:0", f"0x{'1' * 64}:-1", f"0x{'1' * 64}:99999999"):
+        answer = await post(gateway, f"{PAGE}/seen", transfer=wrong, reason="x")
+        assert answer.status_code == 400
+    assert (await post(gateway, f"{PAGE}/ask", **form)).status_code == 404
+    assert await actions_of(gateway, "transfer.seen") == []
+
+
+async def test_a_payment_of_more_than_the_price_is_listed(gateway, desk, payer):
+    answer = await gateway.client.post("/api/proxy-generate", json=direct(payer.transfer(25_000)))
+    assert answer.status_code == 200
+    (one,) = (await read_payments(desk)).over
+    assert one.over_units == 5_000
+    assert "0.005" in await text_of(await gateway.client.get(PAGE))

@@ -1,0 +1,155 @@
+"""Alarms on a database of their own, with conditions, a clock and channels that a test sets."""
+
+import asyncio
+import contextlib
+
+import attrs
+
+from gateway.contracts.alarms import Alarm
+from gateway.store import SqliteStore
+from gateway.store.operators import alarms
+from gateway_operator.alarms.carriers import Outcomes
+from gateway_operator.alarms.heartbeat import Heartbeat
+from gateway_operator.alarms.own_address import NotTold
+from gateway_operator.alarms.teller import Teller
+from gateway_operator.alarms.watch import AlarmWatch
+from gateway_operator.desk.conditions import Condition
+from tests.migrated_databases import put_database
+
+NOW = 1_782_172_800.0
+
+
+def condition(name: str = "margin", level: str = "bad", **changes) -> Condition:
+    made = Condition(
+        condition=name,
+        subject="picture",
+        level=level,
+        title="picture is sold below its cost",
+        text="It costs 0.03 US dollars and is sold for 0.02 USDC.",
+        action="Raise the price.",
+        page="endpoints",
+        button="Change the price",
+        href="/admin/endpoints/picture/price",
+    )
+    return attrs.evolve(made, **changes)
+
+
+@attrs.define
+class Inbox:
+    """A channel that remembers what it was told; `problem` refuses, `hangs` waits for it."""
+
+    channels: tuple[str, ...] = ("inbox",)
+    told: list[Alarm] = attrs.field(factory=list)
+    batches: list[int] = attrs.field(factory=list)
+    ids: list[int] = attrs.field(factory=list)
+    problem: str | None = None
+    hangs: asyncio.Event | None = None
+    _changed: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+    async def got(self, count: int) -> None:
+        """Wait until so much was told."""
+        while len(self.told) < count:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def carry(self, batches) -> Outcomes:
+        messages = batches["inbox"] if "inbox" in batches else batches[self.channels[0]]
+        if self.hangs is not None:
+            await self.hangs.wait()
+        if self.problem is None:
+            self.told += [one.alarm for one in messages]
+            self.batches.append(len(messages))
+            self.ids += [one.id for one in messages]
+            self._changed.set()
+        return {one.id: self.problem for one in messages}
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def events(self) -> list[tuple[str, str, str]]:
+        return [(one.event, one.key, one.urgency) for one in self.told]
+
+
+@attrs.define
+class Ear:
+    """The address of a heartbeat."""
+
+    beats: int = 0
+    is_deaf: bool = False
+
+    async def ask(self, method: str) -> None:
+        if self.is_deaf:
+            raise NotTold("Status 500.")
+        self.beats += 1
+
+
+@attrs.define
+class AlarmDesk:
+    """One gateway's alarms; `at` is its clock."""
+
+    store: SqliteStore
+    inbox: Inbox
+    ear: Ear
+    holds: list[Condition] = attrs.field(factory=list)
+    digests: list[Alarm] = attrs.field(factory=list)
+    at: float = NOW
+    others: tuple = ()
+    # What the database raises instead of writing.
+    full: Exception | None = None
+    is_leader: bool = True
+    watch: AlarmWatch = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Make the alarms of a new process on the same database."""
+
+        async def find_conditions():
+            return list(self.holds)
+
+        async def write_digest(last):
+            return self.digests.pop() if self.digests else None
+
+        async def try_write():
+            if self.full is not None:
+                raise self.full
+
+        carriers = [self.inbox, *self.others] if self.inbox is not None else list(self.others)
+        operators = self.store.operators
+        self.watch = AlarmWatch(
+            operators=operators,
+            find_conditions=find_conditions,
+            try_write=try_write,
+            write_digest=write_digest,
+            clean=lambda text: text.replace("sk-secret", "…"),
+            teller=Teller(operators=operators, carriers=carriers, now=lambda: self.at),
+            heartbeat=Heartbeat(address=self.ear, now=lambda: self.at),
+            now=lambda: self.at,
+            base_url="https://gateway.example.com",
+            gateway="Shop",
+        )
+        self.watch.is_mine = lambda: self.is_leader
+
+    async def step(self, after_s: float = 30.0) -> None:
+        """Let time pass and look once, and wait until everything is told."""
+        self.at += after_s
+        await self.watch.step()
+        await self.watch.teller.finish()
+        if self.watch._beating is not None:
+            await self.watch._beating
+
+    async def open(self) -> list:
+        return await self.store.operators.sum(alarms.open_alarms)
+
+
+@contextlib.asynccontextmanager
+async def alarm_desk(folder, **options):
+    async with SqliteStore(put_database(folder / "gateway.db")) as store:
+        options = {"inbox": Inbox(), "ear": Ear()} | options
+        desk = AlarmDesk(store=store, **options)
+        try:
+            yield desk
+        finally:
+            await desk.watch.close()

@@ -1,0 +1,197 @@
+"""Alarms from the first sight of a condition to its end, with a clock that a test sets."""
+
+import pytest
+
+from gateway.store.operators import alarm_messages, alarms
+from tests.plugins.gateway_operator.unit.alarm_desk import NOW, condition
+
+DAY_S = 86_400.0
+
+
+async def test_what_holds_is_told_once_with_all_that_an_operator_needs(desk):
+    desk.holds = [condition()]
+    for _ in range(5):
+        await desk.step()
+    (told,) = desk.inbox.told
+    assert (told.event, told.key, told.urgency) == ("raised", "margin:picture", "urgent")
+    assert told.title == "picture is sold below its cost"
+    assert told.text == "It costs 0.03 US dollars and is sold for 0.02 USDC."
+    assert told.todo == "Raise the price."
+    assert told.link == "https://gateway.example.com/admin/endpoints/picture/price"
+    assert (told.since, told.gateway) == (NOW + 30, "Shop")
+
+
+async def test_a_restart_tells_nothing_again_and_forgets_nothing(desk):
+    desk.holds = [condition()]
+    await desk.step()
+    for _ in range(3):
+        desk.start()
+        await desk.step()
+    assert len(desk.inbox.told) == 1
+    desk.holds = []
+    await desk.step()
+    desk.start()
+    await desk.step(300)
+    assert [one.event for one in desk.inbox.told] == ["raised", "ended"]
+
+
+@pytest.mark.parametrize(
+    ("name", "early_s", "then_s"), [("gas", 50, 10), ("clock", 110, 10), ("queue", 110, 10)]
+)
+async def test_some_conditions_are_raised_only_when_they_have_held_for_a_while(
+    desk, name, early_s, then_s
+):
+    desk.holds = [condition(name, "warn")]
+    await desk.step()
+    await desk.step(early_s)
+    assert desk.inbox.told == []
+    await desk.step(then_s)
+    assert desk.inbox.events == [("raised", f"{name}:picture", "soon")]
+
+
+async def test_what_is_over_before_that_leaves_no_trace(desk):
+    desk.holds = [condition("gas")]
+    await desk.step()
+    desk.holds = []
+    await desk.step()
+    assert await desk.open() == []
+    desk.holds = [condition("gas")]
+    await desk.step(50)
+    assert desk.inbox.told == []
+
+
+async def test_what_becomes_urgent_is_told_once_more_when_it_has_been_for_a_while(desk):
+    desk.holds = [condition("gas", "warn")]
+    await desk.step()
+    await desk.step(60)
+    desk.holds = [condition("gas", "bad")]
+    await desk.step()
+    assert [one.urgency for one in desk.inbox.told] == ["soon"]
+    await desk.step(60)
+    # To and fro is no news.
+    for level in ("warn", "bad", "warn", "bad"):
+        desk.holds = [condition("gas", level)]
+        await desk.step(90)
+    assert [one.urgency for one in desk.inbox.told] == ["soon", "urgent"]
+
+
+async def test_what_is_urgent_is_told_again_each_day_and_nothing_else_is(desk):
+    desk.holds = [condition(), condition("queue", "warn")]
+    await desk.step()
+    await desk.step(120)
+    told = len(desk.inbox.told)
+    await desk.step(DAY_S - 160)
+    assert len(desk.inbox.told) == told == 2
+    await desk.step(60)
+    await desk.step()
+    assert desk.inbox.events[2:] == [("again", "margin:picture", "urgent")]
+
+
+async def test_it_ends_after_five_minutes_of_calm(desk):
+    desk.holds = [condition()]
+    await desk.step()
+    desk.holds = []
+    await desk.step()
+    await desk.step(290)
+    assert len(desk.inbox.told) == 1
+    desk.holds = [condition()]
+    await desk.step()
+    desk.holds = []
+    await desk.step()
+    await desk.step(310)
+    assert [one.event for one in desk.inbox.told] == ["raised", "ended"]
+    assert desk.inbox.told[1].ended_at == desk.at - 310
+    assert await desk.open() == []
+    (past,) = await desk.store.operators.sum(alarms.past_alarms, 10)
+    assert (past.key, past.ended_at) == ("margin:picture", desk.at)
+
+
+async def test_a_notice_is_told_and_its_end_is_not(desk):
+    desk.holds = [condition("login", "note")]
+    await desk.step()
+    desk.holds = []
+    await desk.step()
+    await desk.step(300)
+    assert [one.event for one in desk.inbox.told] == ["raised"]
+
+
+async def test_a_secret_in_a_vendors_words_is_not_told(desk):
+    desk.holds = [condition(text="Wrong key sk-secret.", title="sk-secret is off sale")]
+    await desk.step()
+    (told,) = desk.inbox.told
+    assert (told.title, told.text) == ("… is off sale", "Wrong key ….")
+
+
+async def test_without_a_channel_nothing_counts_as_told(desk, tmp_path):
+    inbox, desk.inbox = desk.inbox, None
+    desk.start()
+    desk.holds = [condition()]
+    await desk.step()
+    (held,) = await desk.open()
+    assert held.raised_at is not None
+    assert held.told_at is None
+    desk.inbox = inbox
+    desk.start()
+    await desk.step()
+    assert [one.event for one in inbox.told] == ["raised"]
+
+
+async def test_a_look_that_fails_ends_nothing_and_the_next_one_goes_on(desk):
+    desk.holds = [condition()]
+    await desk.step()
+    desk.holds = None
+    await desk.step(400)
+    desk.holds = [condition()]
+    await desk.step()
+    assert len(desk.inbox.told) == 1
+    assert len(await desk.open()) == 1
+
+
+async def test_rows_of_more_than_half_a_year_ago_go(desk):
+    desk.holds = [condition()]
+    await desk.step()
+    desk.holds = []
+    await desk.step()
+    await desk.step(300)
+    await desk.step(200 * DAY_S)
+    assert await desk.store.operators.sum(alarms.past_alarms, 10) == []
+    assert await desk.store.operators.sum(alarm_messages.newest_at, "raised") is None
+
+
+async def test_the_heartbeat_is_silent_while_something_urgent_is_on(desk):
+    desk.holds = [condition("queue", "warn")]
+    await desk.step()
+    await desk.step(60)
+    await desk.step(10)
+    assert desk.ear.beats == 2
+    desk.holds = [condition()]
+    await desk.step(60)
+    await desk.step(60)
+    assert desk.ear.beats == 2
+    # What is muted is known to the operator.
+    (held,) = [one for one in await desk.open() if one.condition == "margin"]
+    await desk.store.operators.write(alarms.set_mute, held.id, desk.at + 600, "known")
+    await desk.step(60)
+    assert desk.ear.beats == 3
+
+
+async def test_the_heartbeat_is_silent_when_nothing_can_be_known(desk):
+    desk.holds = None
+    await desk.step()
+    assert desk.ear.beats == 0
+    desk.holds = []
+    await desk.step()
+    assert desk.ear.beats == 1
+    desk.holds = None
+    await desk.step(400)
+    assert desk.ear.beats == 1
+
+
+async def test_a_heartbeat_that_is_not_heard_is_known_until_it_is(desk):
+    desk.ear.is_deaf = True
+    await desk.step()
+    assert desk.watch.heartbeat.problem == "Status 500."
+    desk.ear.is_deaf = False
+    await desk.step(60)
+    assert desk.watch.heartbeat.problem is None
+    assert desk.watch.heartbeat.heard_at == desk.at
