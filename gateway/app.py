@@ -57,8 +57,8 @@ from gateway_operator.desk.admin_password import AdminPassword
 from gateway_webhooks import CallbackSecrets, Deliveries, Render, Sender
 
 if TYPE_CHECKING:
-    from gateway.backups import Backups
     from gateway.catalog.shared_states import SharedProviders
+    from gateway_backups import Backups
 
 _log = structlog.get_logger()
 
@@ -327,7 +327,7 @@ def _make_backups(parts: _Parts) -> "Backups | None":
     if not settings.backup_url:
         return None
     # Most gateways make no copies by themselves.
-    from gateway.backups import Backups  # noqa: PLC0415
+    from gateway_backups import Backups  # noqa: PLC0415
 
     return Backups(settings=settings, store=parts.store, now=parts.context.now)
 

@@ -21,11 +21,11 @@ _COMMANDS = {
         "List what needs you now, mute it, and test how you are told.",
     ),
     "backup": (
-        "gateway.cli.backup:back_up",
+        "gateway_backups.command:back_up",
         "Write a consistent copy of the database to FILE.",
     ),
     "backups": (
-        "gateway.cli.backup:list_copies",
+        "gateway_backups.command:list_copies",
         "List the copies in GATEWAY_BACKUP_URL, newest first.",
     ),
     "books": (
@@ -49,7 +49,7 @@ _COMMANDS = {
         "Buy a picture and a parsed document with play money.",
     ),
     "drill": (
-        "gateway.cli.backup:drill",
+        "gateway_backups.command:drill",
         "Restore the newest copy beside the database, and compare.",
     ),
     "encrypt-key": (
@@ -93,7 +93,7 @@ _COMMANDS = {
         "List, approve, reject and pay refunds for failed tasks.",
     ),
     "restore": (
-        "gateway.cli.backup:restore",
+        "gateway_backups.command:restore",
         "Replace the database by a copy.",
     ),
     "serve": (

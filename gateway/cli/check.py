@@ -11,7 +11,6 @@ from typing import Any
 import attrs
 import click
 
-from gateway.backups.place import place_of
 from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
 from gateway.chain.client import Web3Chain
@@ -42,6 +41,7 @@ from gateway.settings import (
 from gateway.store.data_folder import enter_data
 from gateway.store.disk import read_disk
 from gateway.store.opening import open_store
+from gateway_backups.place import place_of
 
 _CONFINED = "files are read by processes that can make no system call but those of computing"
 _LIMITED_ONLY = (

@@ -54,11 +54,11 @@ CHECKS = Shares(
 
 if TYPE_CHECKING:
     # What only the operator's pages and alarms need is imported when it is asked for.
-    from gateway.backups import Backups
     from gateway.catalog.shared_states import SharedProviders
 
     # At run time `rate_limits` imports this module, for the decorator of its routes.
     from gateway.web.rate_limits import RateLimits
+    from gateway_backups import Backups
     from gateway_operator.alarms.channels import Notify
     from gateway_operator.alarms.watch import AlarmWatch
     from gateway_operator.desk.desk import Desk

@@ -22,13 +22,13 @@ from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_alarms, check_database, check_limits, check_server
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.opening import refuse_left_behind
-from gateway.store.sqlite.backup import forget_restored_by
 from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.background import drain
 from gateway.web.logs import configure_logs, redacted_output
 from gateway.web.server import hypercorn_server
 from gateway.web.server.connection_limits import BACKLOG
 from gateway.web.services import EXTENSION, Services
+from gateway_backups.sqlite import forget_restored_by
 
 _log = structlog.get_logger()
 Run = Callable[[Quart, socket.socket, asyncio.Event], Awaitable[None]]
@@ -78,7 +78,7 @@ def _restore_once(settings: Settings) -> None:
         forget_restored_by(settings)
         return
     # Most starts restore nothing.
-    from gateway.backups.restoring import restore_once  # noqa: PLC0415
+    from gateway_backups.restoring import restore_once  # noqa: PLC0415
 
     restore_once(settings, now=time.time())
 

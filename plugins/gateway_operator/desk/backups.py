@@ -2,12 +2,12 @@
 
 import attrs
 
-from gateway.backups import Backups, Copy
 from gateway.contracts.backups import BackupRecord, Forgotten, Kind
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
 from gateway.store.operators import backups as rows
 from gateway.store.sql import Connection
+from gateway_backups import Backups, Copy
 from gateway_operator.desk.desk import Desk
 
 _MOST_RECORDS = 50

@@ -77,7 +77,7 @@ LATER = {
 # So do these parts of the gateway.
 OPERATORS = (
     "gateway_operator.desk",
-    "gateway.backups",
+    "gateway_backups",
     "gateway_operator.pages.page",
     "gateway_operator.running",
     "gateway_operator.pages",

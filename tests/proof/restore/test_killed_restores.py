@@ -15,10 +15,10 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from gateway.backups.restoring import restore_once
 from gateway.cli import main
 from gateway.settings import variable
 from gateway.store.sqlite.migrations import migrate
+from gateway_backups.restoring import restore_once
 from tests.conftest import running
 from tests.plugins.gateway_operator.app.operator import log_in
 
@@ -28,7 +28,7 @@ ROWS = 2_000
 # a name in the data folder for the n-th time; writes how each ended.
 KILLED = """
 import os, signal, sys
-import gateway.backups.restoring
+import gateway_backups.restoring
 from gateway.cli import main
 left, folder, copy = 0, *sys.argv[1:]
 def count(event, arguments):

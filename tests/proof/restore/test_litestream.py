@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from tests.conftest import Payer, buy, running
-from tests.gateway.backups.conftest import backups_of, bucket, s3
+from tests.plugins.gateway_backups.app.conftest import backups_of, bucket, s3
 from tests.proof.restore.test_restored_copies import run
 
 __all__ = ["bucket", "s3"]

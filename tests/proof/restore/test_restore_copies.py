@@ -14,7 +14,7 @@ from gateway.cli import main
 from gateway.errors import SettingsError
 from gateway.payments.cutoff import cutoff_block
 from gateway.settings import variable
-from gateway.store.sqlite import backup
+from gateway_backups import sqlite as backup
 from tests.conftest import running
 from tests.proof.faults.proxy import FaultProxy, says
 from tests.proof.restore.test_restore import pay_directly

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.backups.conftest import bucket, s3
+from tests.plugins.gateway_backups.app.conftest import bucket, s3
 from tests.proof.process.gateway_process import free_port, until
 from tests.proof.process.test_data_folder import ROOT, _interpreter, as_root
 

@@ -11,15 +11,15 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from gateway.backups import BackupFailed
-from gateway.backups.names import make_name, read_name
-from gateway.backups.restoring import restore_once
 from gateway.cli import main
 from gateway.settings import variable
 from gateway.store.data_folder import lock_data
-from gateway.store.sqlite.backup import forget_restored_by
+from gateway_backups import BackupFailed
+from gateway_backups.names import make_name, read_name
+from gateway_backups.restoring import restore_once
+from gateway_backups.sqlite import forget_restored_by
 from tests.conftest import buy, running
-from tests.gateway.backups.conftest import backups_of, bucket, in_bucket, leftovers, s3
+from tests.plugins.gateway_backups.app.conftest import backups_of, bucket, in_bucket, leftovers, s3
 
 __all__ = ["bucket", "s3"]
 NAMES = (

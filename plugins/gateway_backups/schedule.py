@@ -8,16 +8,16 @@ from functools import partial
 import attrs
 import structlog
 
-from gateway.backups import copying
-from gateway.backups.drill import drill, find_newest
-from gateway.backups.names import Copy
-from gateway.backups.place import Place, place_of
 from gateway.concurrency.threads import run_in_daemon
 from gateway.contracts import Clock, Store
 from gateway.contracts.backups import BackupRecord, Kind
 from gateway.errors import BackupFailed
 from gateway.settings import Settings
 from gateway.store.operators import backups
+from gateway_backups import copying
+from gateway_backups.drill import drill, find_newest
+from gateway_backups.names import Copy
+from gateway_backups.place import Place, place_of
 
 _KINDS: tuple[Kind, ...] = ("backup", "drill")
 _log = structlog.get_logger()

@@ -6,15 +6,15 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway.backups import BackupFailed, copying
-from gateway.backups.names import make_name
-from gateway.backups.place import place_of
 from gateway.contracts.operators import Actor, AlreadyDone
 from gateway.errors import ActionRefused
 from gateway.store.operators import backups as rows
+from gateway_backups import BackupFailed, copying
+from gateway_backups.names import make_name
+from gateway_backups.place import place_of
 from gateway_operator.desk import backups as service
 from tests.conftest import buy, running
-from tests.gateway.backups.conftest import backups_of, leftovers
+from tests.plugins.gateway_backups.app.conftest import backups_of, leftovers
 
 AT = 1_800_000_000.0
 PAGE = Actor(door="page", name="1234", request="1234:a")

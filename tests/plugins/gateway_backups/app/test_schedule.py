@@ -5,13 +5,13 @@ import asyncio
 import attrs
 import pytest
 
-from gateway.backups import Backups, BackupTiming, copying
-from gateway.backups.names import make_name, read_name
-from gateway.backups.place import place_of
 from gateway.store.operators import backups as rows
+from gateway_backups import Backups, BackupTiming, copying
+from gateway_backups.names import make_name, read_name
+from gateway_backups.place import place_of
 from tests.conftest import running
-from tests.gateway.backups.conftest import names_in
 from tests.patience import PATIENCE_S
+from tests.plugins.gateway_backups.app.conftest import names_in
 
 HOUR = 3600
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from gateway.backups import Backups, Copy
-from gateway.backups.restoring import restore as restore_copy
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts.backups import BackupRecord, Forgotten, Kind
 from gateway.errors import SettingsError
 from gateway.settings import Settings, load_settings
-from gateway.store.sqlite import backup
+from gateway_backups import Backups, Copy
+from gateway_backups import sqlite as backup
+from gateway_backups.restoring import restore as restore_copy
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk import backups as service
 from gateway_operator.desk.desk import Desk

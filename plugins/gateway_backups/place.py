@@ -12,11 +12,11 @@ from typing import Any
 
 import attrs
 
-from gateway.backups.names import Copy, read_name
 from gateway.errors import BackupFailed
 from gateway.outputs.bucket import load_obstore, reason_of
 from gateway.settings import Settings
 from gateway.settings.bucket import Bucket, backup_bucket_of, backup_folder_of
+from gateway_backups.names import Copy, read_name
 
 # S3 takes parts from 5 MiB on. Two are on their way at once, so an upload takes about 20 MB.
 _PART_BYTES = 5 * 1024 * 1024

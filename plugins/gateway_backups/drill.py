@@ -9,14 +9,14 @@ from pathlib import Path
 
 import attrs
 
-from gateway.backups.copying import alone, check_room, newest_of, read_origin, temporary, unpack
-from gateway.backups.names import Copy
-from gateway.backups.place import Place
 from gateway.contracts.backups import Forgotten
 from gateway.errors import BackupFailed, SettingsError
 from gateway.settings import Settings
 from gateway.store.operators import backups
-from gateway.store.sqlite.backup import check_copy
+from gateway_backups.copying import alone, check_room, newest_of, read_origin, temporary, unpack
+from gateway_backups.names import Copy
+from gateway_backups.place import Place
+from gateway_backups.sqlite import check_copy
 
 
 @attrs.frozen(kw_only=True)

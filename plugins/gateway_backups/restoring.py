@@ -8,9 +8,6 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gateway.backups.copying import alone, newest_of, temporary, unpack
-from gateway.backups.names import Copy, read_name
-from gateway.backups.place import Place, place_of
 from gateway.contracts.backups import Forgotten
 from gateway.contracts.operators import Actor
 from gateway.errors import BackupFailed
@@ -18,7 +15,10 @@ from gateway.settings import Settings
 from gateway.settings.bucket import backup_bucket_of
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.operators import backups
-from gateway.store.sqlite import backup
+from gateway_backups import sqlite as backup
+from gateway_backups.copying import alone, newest_of, temporary, unpack
+from gateway_backups.names import Copy, read_name
+from gateway_backups.place import Place, place_of
 
 _GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 1024 * 1024

@@ -9,13 +9,19 @@ import threading
 import attrs
 import pytest
 
-from gateway.backups import BackupFailed, copying
-from gateway.backups.names import make_name
-from gateway.backups.place import place_of
 from gateway.store.operators import backups as rows
 from gateway.store.sqlite import upgrade
+from gateway_backups import BackupFailed, copying
+from gateway_backups.names import make_name
+from gateway_backups.place import place_of
 from tests.conftest import Payer, buy, running
-from tests.gateway.backups.conftest import backups_of, cutting, in_bucket, leftovers, names_in
+from tests.plugins.gateway_backups.app.conftest import (
+    backups_of,
+    cutting,
+    in_bucket,
+    leftovers,
+    names_in,
+)
 
 
 async def _sell(gateway, payer) -> dict:

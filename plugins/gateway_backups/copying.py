@@ -16,13 +16,13 @@ from pathlib import Path
 
 import attrs
 
-from gateway.backups.names import Copy, make_name, names_to_keep, origin_of
-from gateway.backups.place import Place
 from gateway.errors import BackupFailed, SettingsError
 from gateway.private_files import private_opener
 from gateway.settings import Settings
 from gateway.store.operators import backups
 from gateway.store.sqlite import upgrade
+from gateway_backups.names import Copy, make_name, names_to_keep, origin_of
+from gateway_backups.place import Place
 
 # All names begin like the database's, so that a start makes them private and gives them to the
 # folder's owner.
