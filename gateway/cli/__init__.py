@@ -33,7 +33,7 @@ _COMMANDS = {
         "Print what was earned, given back and spent.",
     ),
     "buy": (
-        "gateway.cli.buy:buy",
+        "gateway_buyer.command:buy",
         "Buy a generation from a gateway and save it.",
     ),
     "check": (

@@ -5,8 +5,8 @@ import json
 import click
 import pytest
 
-from gateway.cli.buyer_key import check_source, read_key
 from gateway.concurrency.late_imports import import_ethereum
+from gateway_buyer.key import check_source, read_key
 
 KEY = "0x" + "1" * 64
 SECRET = b"\x11" * 32

@@ -12,11 +12,11 @@ from typing import Any
 
 import attrs
 
-from gateway.buyer.answers import shorten
-from gateway.buyer.errors import NotBought
 from gateway.domain.eip3009 import NETWORKS, Network, checksum_address
 from gateway.domain.listing import UPFRONT
 from gateway.domain.refund_promise import REFUND_POLICY, promise_in_words
+from gateway_buyer.answers import shorten
+from gateway_buyer.errors import NotBought
 
 # A real one has 3,500.
 _MAX_HEADER_CHARS = 64_000

@@ -3,12 +3,12 @@
 import base64
 import json
 
-from gateway.buyer.payment import authorize, payment_header
-from gateway.buyer.terms import read_terms
 from gateway.chain.signatures import recover_signer
 from gateway.domain.eip3009 import BASE, authorization_digest
+from gateway_buyer.payment import authorize, payment_header
+from gateway_buyer.terms import read_terms
 from tests.conftest import WALLET
-from tests.unit.buyer.test_terms import GOOD, header
+from tests.plugins.gateway_buyer.unit.test_terms import GOOD, header
 
 SECRET = bytes.fromhex("1" * 64)
 ADDRESS = "0x19e7e376e7c213b7e7e7e46cc70a5dd086daff2a"

@@ -1,4 +1,4 @@
-"""The command `gateway buy`; the purchase itself is in `gateway.buyer`."""
+"""The command `gateway buy`; the purchase itself is in `gateway_buyer`."""
 
 import asyncio
 import base64
@@ -13,18 +13,18 @@ from urllib.parse import urlsplit
 import attrs
 import click
 
-from gateway.buyer.answers import Task, shorten
-from gateway.buyer.client import is_loopback
-from gateway.buyer.errors import BuyError, NotBought
-from gateway.buyer.files import SLUG, Destination
-from gateway.buyer.purchase import Buyer, Order
-from gateway.buyer.records import Record, Records, default_folder
-from gateway.buyer.terms import Terms, format_usdc
 from gateway.chain.keys import address_of
-from gateway.cli.buyer_key import check_source, read_key
 from gateway.cli.terminal import FiniteRange, blank_control_chars
 from gateway.domain import MAX_FILE_BYTES, usdc
 from gateway.domain.eip3009 import checksum_address
+from gateway_buyer.answers import Task, shorten
+from gateway_buyer.client import is_loopback
+from gateway_buyer.errors import BuyError, NotBought
+from gateway_buyer.files import SLUG, Destination
+from gateway_buyer.key import check_source, read_key
+from gateway_buyer.purchase import Buyer, Order
+from gateway_buyer.records import Record, Records, default_folder
+from gateway_buyer.terms import Terms, format_usdc
 
 # The exit code of a program that Ctrl-C ended.
 _INTERRUPTED = 130

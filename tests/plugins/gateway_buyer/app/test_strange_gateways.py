@@ -8,11 +8,11 @@ import attrs
 import pytest
 from werkzeug import Response
 
-from gateway.buyer.errors import GenerationFailed, NotBought, Unfinished
-from gateway.buyer.files import Destination
 from gateway.domain.eip3009 import checksum_address
+from gateway_buyer.errors import GenerationFailed, NotBought, Unfinished
+from gateway_buyer.files import Destination
 from tests.conftest import PNG, WALLET
-from tests.gateway.buyer.strange_gateway import OFFER, TASK, answer, challenge
+from tests.plugins.gateway_buyer.app.strange_gateway import OFFER, TASK, answer, challenge
 
 SECRET = b"\x11" * 32
 LIMIT = 100_000
@@ -195,7 +195,7 @@ async def test_files_that_are_not_saved(buyer, order, strange, tmp_path, output,
 
 
 async def test_a_file_longer_than_the_cap_is_cut_off(buyer, order, strange, tmp_path, monkeypatch):
-    monkeypatch.setattr("gateway.buyer.client.MAX_OUTPUT_BYTES", 2_000)
+    monkeypatch.setattr("gateway_buyer.client.MAX_OUTPUT_BYTES", 2_000)
     strange.content = b"x" * 2_001
     with pytest.raises(Unfinished, match="more than 2000 bytes"):
         await purchase(buyer, order, tmp_path)

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from gateway.buyer.answers import Output, Started, Task, read_json, read_refusal, shorten
-from gateway.buyer.errors import NotBought, Unanswered, Unfinished
-from gateway.buyer.records import Record
-from gateway.buyer.terms import Terms, read_terms
 from gateway.errors import LinkDead, ResultUnusable, Transient
 from gateway.vendors.answer import REDIRECTS, Answer
 from gateway.vendors.client import Outbound
+from gateway_buyer.answers import Output, Started, Task, read_json, read_refusal, shorten
+from gateway_buyer.errors import NotBought, Unanswered, Unfinished
+from gateway_buyer.records import Record
+from gateway_buyer.terms import Terms, read_terms
 
 MAX_OUTPUT_BYTES = 50_000_000
 _MAX_JSON_BYTES = 1_000_000

@@ -3,10 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
-from gateway.buyer.purchase import Buyer, Order, Timing
-from gateway.buyer.records import Records
 from gateway.cli import main
-from tests.gateway.buyer.strange_gateway import SLUG, StrangeGateway
+from gateway_buyer.purchase import Buyer, Order, Timing
+from gateway_buyer.records import Records
+from tests.plugins.gateway_buyer.app.strange_gateway import SLUG, StrangeGateway
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.buyer.errors import NotBought, Unfinished
-from gateway.buyer.files import Destination
+from gateway_buyer.errors import NotBought, Unfinished
+from gateway_buyer.files import Destination
 
 TASK = "6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"
 

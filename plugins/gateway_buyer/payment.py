@@ -5,10 +5,10 @@ import json
 import secrets
 from typing import Any
 
-from gateway.buyer.terms import Terms
 from gateway.chain.keys import address_of
 from gateway.chain.signatures import sign_authorization
 from gateway.domain import Authorization
+from gateway_buyer.terms import Terms
 
 
 def authorize(terms: Terms, secret: bytes, *, now: float) -> Authorization:

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import attrs
 
-from gateway.buyer.answers import Task, shorten
-from gateway.buyer.client import GatewayClient
-from gateway.buyer.errors import GenerationFailed, NotBought, Unanswered, Unfinished
-from gateway.buyer.files import Destination
-from gateway.buyer.payment import authorize, payment_header
-from gateway.buyer.records import Record, Records, hash_request
-from gateway.buyer.terms import Terms, check_price
+from gateway_buyer.answers import Task, shorten
+from gateway_buyer.client import GatewayClient
+from gateway_buyer.errors import GenerationFailed, NotBought, Unanswered, Unfinished
+from gateway_buyer.files import Destination
+from gateway_buyer.payment import authorize, payment_header
+from gateway_buyer.records import Record, Records, hash_request
+from gateway_buyer.terms import Terms, check_price
 
 _Got = TypeVar("_Got")
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from gateway.buyer.errors import NotBought
-from gateway.buyer.terms import check_price, format_usdc, read_terms
 from gateway.domain.eip3009 import BASE_SEPOLIA, checksum_address
+from gateway_buyer.errors import NotBought
+from gateway_buyer.terms import check_price, format_usdc, read_terms
 from tests.conftest import WALLET
 
 GOOD = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from gateway.buyer.errors import NotBought, Unfinished
+from gateway_buyer.errors import NotBought, Unfinished
 
 _ENDINGS = {
     "image/png": "png",

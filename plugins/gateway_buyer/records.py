@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import cattrs
 
-from gateway.buyer.errors import NotBought, Unfinished
+from gateway_buyer.errors import NotBought, Unfinished
 
 
 @attrs.frozen(kw_only=True)

@@ -5,8 +5,8 @@ import stat
 import attrs
 import pytest
 
-from gateway.buyer.errors import NotBought, Unfinished
-from gateway.buyer.records import Record, Records, default_folder, hash_request
+from gateway_buyer.errors import NotBought, Unfinished
+from gateway_buyer.records import Record, Records, default_folder, hash_request
 
 RECORD = Record(
     url="https://gateway.test",
