@@ -90,9 +90,9 @@ async def _pictures_table() -> Table:
 
 
 async def _pages_table() -> Table:
-    from gateway.demo.pdf import Page, write
-    from gateway.demo.sample import sample_pdf
     from gateway.domain import Attachment
+    from gateway_demo.pdf import Page, write
+    from gateway_demo.sample import sample_pdf
 
     page = Page()
     for line in range(40):

@@ -38,9 +38,9 @@ from tests.postgres_server import PostgresServer, start_or_skip
 
 if TYPE_CHECKING:
     from gateway.contracts import Store
-    from gateway.demo.chain import PlayChain
-    from gateway.demo.token import Authorization
     from gateway.web.services import Services
+    from gateway_demo.chain import PlayChain
+    from gateway_demo.token import Authorization
 
 WALLET = "0x7Cf1A6bD3Fb7A9c1A5e2A3F9c2dB2f3A4b5C6d7E".lower()
 PNG = base64.b64decode(
@@ -168,7 +168,7 @@ def new_account():
 
 @pytest.fixture
 def chain() -> Iterator[PlayChain]:
-    from gateway.demo.chain import PlayChain
+    from gateway_demo.chain import PlayChain
 
     with PlayChain() as running:
         yield running
@@ -327,7 +327,7 @@ class Payer:
         return self.chain.transfer_usdc(self.account.key, to, units)
 
     def authorization(self, units: int = 20_000, **changes) -> Authorization:
-        from gateway.demo.token import Authorization
+        from gateway_demo.token import Authorization
 
         signed = Authorization(sender=self.account.address, to=WALLET, units=units)
         return attrs.evolve(signed, **changes)
@@ -418,8 +418,8 @@ def cancel(chain: PlayChain, payer: Payer, nonce: bytes) -> None:
     from eth_keys.datatypes import PrivateKey
     from eth_utils.crypto import keccak
 
-    from gateway.demo.chain import FAUCET_KEY
-    from gateway.demo.token import call_data, domain_separator
+    from gateway_demo.chain import FAUCET_KEY
+    from gateway_demo.token import call_data, domain_separator
 
     typehash = keccak(text="CancelAuthorization(address authorizer,bytes32 nonce)")
     struct = encode(["bytes32", "address", "bytes32"], [typehash, payer.account.address, nonce])
@@ -435,7 +435,7 @@ def cancel(chain: PlayChain, payer: Payer, nonce: bytes) -> None:
 
 def multicall(*calls: tuple[str, bytes]) -> bytes:
     """Encode a call of Multicall3 that makes several, all or nothing."""
-    from gateway.demo.token import call_data
+    from gateway_demo.token import call_data
 
     entries = [(target, False, data) for target, data in calls]
     return call_data("aggregate3", ["(address,bool,bytes)[]"], entries)

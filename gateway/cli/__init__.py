@@ -45,7 +45,7 @@ _COMMANDS = {
         "Switch off the codes of the admin login.",
     ),
     "demo": (
-        "gateway.cli.demo:demo",
+        "gateway_demo.command:demo",
         "Buy a picture and a parsed document with play money.",
     ),
     "drill": (

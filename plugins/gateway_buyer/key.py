@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from gateway.chain.keys import decrypt_key
-from gateway.demo.tour.place import PLAY_KEY
 from gateway.settings import is_key
+from gateway_demo.tour.place import PLAY_KEY
 
 _VARIABLE = "env:"
 _DEMO = "demo"

@@ -11,9 +11,9 @@ import pytest
 # the kit, those of one class; of OCR, those of one file. The mark
 # `xdist_group` is not used: pytest-xdist 3.8 loses it with pytest 9.2.
 _SHARING = re.compile(
-    r"tests/proof/(?:demo/test_demo|distribution/test_(?:wheel|plugin_docs)"
+    r"tests/(?:plugins/gateway_demo/proof/test_demo|proof/(?:distribution/test_(?:wheel|plugin_docs)"
     r"|fuzz/test_fuzz_c|pages/test_(?!built)"
-    r"|process/test_(?:event_streams|fast_path|http|payment)|proxies/)"
+    r"|process/test_(?:event_streams|fast_path|http|payment)|proxies/))"
 )
 
 

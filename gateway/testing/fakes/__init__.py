@@ -1,4 +1,4 @@
 """A fake vendor's API, its server and a fake chain, which several contracts use.
 
-The chain with a real EVM is `gateway.demo.chain`.
+The chain with a real EVM is `gateway_demo.chain`.
 """

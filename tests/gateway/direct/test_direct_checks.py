@@ -10,7 +10,7 @@ import attrs
 import pytest
 from werkzeug import Response
 
-from gateway.demo.chain import PlayChain
+from gateway_demo.chain import PlayChain
 from tests.cases import each
 from tests.conftest import WALLET, nothing_charged, running
 

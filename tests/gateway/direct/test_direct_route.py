@@ -8,8 +8,8 @@ import attrs
 import pytest
 from eth_account import Account
 
-from gateway.demo.chain import FAUCET_KEY, MULTICALL, OTHER_TOKEN
-from gateway.demo.token import call_data, transfer_call
+from gateway_demo.chain import FAUCET_KEY, MULTICALL, OTHER_TOKEN
+from gateway_demo.token import call_data, transfer_call
 from tests.conftest import WALLET, Payer, header_of, multicall, nothing_charged, payload_of, running
 
 URL = "/api/proxy-generate"

@@ -9,10 +9,10 @@ from eth_account import Account
 
 from gateway.cli import main
 from gateway.contracts.operators import Actor
-from gateway.demo.chain import FAUCET_KEY, OTHER_TOKEN
-from gateway.demo.token import call_data
 from gateway.errors import ActionRefused
 from gateway.settings import variable
+from gateway_demo.chain import FAUCET_KEY, OTHER_TOKEN
+from gateway_demo.token import call_data
 from gateway_operator.actions.transfers import mark_seen
 from tests.conftest import WALLET, running
 

@@ -11,8 +11,8 @@ from eth_account.signers.local import LocalAccount
 from web3 import Web3
 from web3.contract import Contract
 
-from gateway.demo.chain import PlayChain
-from gateway.demo.chain import contracts as chain_contracts
+from gateway_demo.chain import PlayChain
+from gateway_demo.chain import contracts as chain_contracts
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from gateway.demo.chain import FAUCET_KEY
+from gateway_demo.chain import FAUCET_KEY
 
 
 def test_time_passes_without_transactions(chain, web3):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from web3 import Web3
 
-from gateway.demo import token
-from gateway.demo.chain import FAUCET_KEY, MULTICALL, OTHER_TOKEN
-from gateway.demo.chain import contracts as chain_contracts
-from gateway.demo.token import Authorization
+from gateway_demo import token
+from gateway_demo.chain import FAUCET_KEY, MULTICALL, OTHER_TOKEN
+from gateway_demo.chain import contracts as chain_contracts
+from gateway_demo.token import Authorization
 
 
 def aggregate(web3, *calls: tuple[str, bytes], allow_failure: bool = False) -> bytes:

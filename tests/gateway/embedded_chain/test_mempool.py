@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gateway.demo.chain import FAUCET_KEY
-from gateway.demo.chain.faults import RpcFault
-from gateway.demo.token import address_of
+from gateway_demo.chain import FAUCET_KEY
+from gateway_demo.chain.faults import RpcFault
+from gateway_demo.token import address_of
 
 GWEI = 10**9
 

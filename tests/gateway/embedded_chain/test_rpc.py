@@ -9,8 +9,8 @@ import pytest
 from web3 import AsyncHTTPProvider, AsyncWeb3, Web3
 from web3.exceptions import BlockNotFound, TransactionNotFound, Web3RPCError
 
-from gateway.demo import token
-from gateway.demo.chain import OTHER_TOKEN
+from gateway_demo import token
+from gateway_demo.chain import OTHER_TOKEN
 
 ZERO = "0x" + "00" * 20
 

@@ -11,9 +11,9 @@ from web3 import Web3
 from web3.contract import Contract
 from web3.exceptions import ContractLogicError
 
-from gateway.demo.chain import FAUCET_KEY, PlayChain
-from gateway.demo.chain import contracts as chain_contracts
-from gateway.demo.token import Authorization, domain_separator
+from gateway_demo.chain import FAUCET_KEY, PlayChain
+from gateway_demo.chain import contracts as chain_contracts
+from gateway_demo.token import Authorization, domain_separator
 
 HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141

@@ -8,7 +8,7 @@ from x402.mechanisms.evm.exact.client import ExactEvmScheme as Client
 from x402.mechanisms.evm.exact.facilitator import ExactEvmScheme as Facilitator
 from x402.schemas import PaymentPayload, PaymentRequirements
 
-from gateway.demo.chain import FAUCET_KEY
+from gateway_demo.chain import FAUCET_KEY
 
 
 def test_the_official_facilitator_settles_what_the_official_client_signed(chain, payer, wallet):

@@ -10,7 +10,7 @@ import pytest
 
 from gateway import ChainUnavailable
 from gateway.chain.client import Web3Chain
-from gateway.demo.chain import PlayChain
+from gateway_demo.chain import PlayChain
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 import structlog
 
 from gateway.cli.check import run_checks
-from gateway.demo.chain import FAUCET_KEY
-from gateway.demo.token import call_data
+from gateway_demo.chain import FAUCET_KEY
+from gateway_demo.token import call_data
 from tests.conftest import WALLET, buy, decoded, nothing_charged, operators_rows, running
 from tests.proof.faults.proxy import FaultProxy
 

@@ -6,10 +6,10 @@ import json
 import attrs
 from eth_account import Account
 
-from gateway.demo.chain import PlayChain
-from gateway.demo.chain import contracts as chain_contracts
-from gateway.demo.chain.server import RpcServer
-from gateway.demo.token import Authorization, call_data, transfer_call
+from gateway_demo.chain import PlayChain
+from gateway_demo.chain import contracts as chain_contracts
+from gateway_demo.chain.server import RpcServer
+from gateway_demo.token import Authorization, call_data, transfer_call
 from tests.conftest import WALLET, decoded, header_of, payload_of
 
 UNPROVEN = (400, "INVALID_PAYMENT")

@@ -7,10 +7,10 @@ import pytest
 from eth_account import Account
 
 from gateway import ContentPolicy
-from gateway.demo.chain import FAUCET_KEY
 from gateway.domain.eip3009 import transfer_calldata
 from gateway.errors import RefundRefused
 from gateway.payments.refunds import RefundTiming
+from gateway_demo.chain import FAUCET_KEY
 from tests.conftest import Payer, buy, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.gateway.refunds.test_refunds import (

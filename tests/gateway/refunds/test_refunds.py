@@ -8,12 +8,12 @@ import attrs
 import pytest
 from eth_account import Account
 
-from gateway.demo.chain import FAUCET_KEY
-from gateway.demo.token import call_data
 from gateway.domain import Decision
 from gateway.errors import SettingsError
 from gateway.payments.refunds import Refunds, RefundTiming
 from gateway.settings import check_settings
+from gateway_demo.chain import FAUCET_KEY
+from gateway_demo.token import call_data
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 

@@ -8,12 +8,12 @@ import attrs
 import pytest
 
 from gateway.chain.multicall import MULTICALL3
-from gateway.demo.chain.server import RpcServer
 from gateway.errors import SettingsError
 from gateway.payments.settlement import SettlementTiming
 from gateway.settings import check_settings
 from gateway.store.operators.payment_lists import open_payments
 from gateway.store.operators.task_detail import find_task
+from gateway_demo.chain.server import RpcServer
 from tests.conftest import WALLET, Payer, buy, new_account, running
 from tests.patience import PATIENCE_S, until
 from tests.waits import Waits, started_with
@@ -184,7 +184,7 @@ async def test_who_empties_the_account_spoils_no_batch_and_is_barred(
 
 
 def _spend_all(chain, payer):
-    from gateway.demo.token import transfer_call
+    from gateway_demo.token import transfer_call
 
     return transfer_call(new_account().address, chain.usdc_balance(payer.account.address))
 

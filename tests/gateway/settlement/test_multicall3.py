@@ -11,10 +11,10 @@ from gateway.chain.decode import read_receipt
 from gateway.chain.multicall import MULTICALL3, batch_data, read_successes
 from gateway.chain.signer import Call
 from gateway.chain.smart_wallets import KEY_GAS, key_call
-from gateway.demo.chain import FAUCET_KEY, PlayChain
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE
 from gateway.payments.authorizations import find_transfer
+from gateway_demo.chain import FAUCET_KEY, PlayChain
 from gateway_local_settler.batches import gas_of
 from tests.conftest import WALLET, Payer
 

@@ -6,8 +6,8 @@ import base64
 import attrs
 import pytest
 
-from gateway.demo.chain import FAUCET_KEY
 from gateway.payments.settlement import SettlementTiming
+from gateway_demo.chain import FAUCET_KEY
 from tests.conftest import WALLET, Payer, buy, cancel, header_of, payload_of, running
 from tests.patience import until
 from tests.waits import Waits, started_with

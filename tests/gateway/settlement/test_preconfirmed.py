@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 from gateway.chain.client import Web3Chain
-from gateway.demo.chain import PlayChain
 from gateway.payments.settlement import SettlementTiming
+from gateway_demo.chain import PlayChain
 from tests.conftest import WALLET, buy, cancel, running
 from tests.proof.faults.proxy import ZERO_HASH, FaultProxy, preconfirmed
 from tests.waits import Waits, started_with

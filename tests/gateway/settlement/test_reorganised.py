@@ -9,10 +9,10 @@ import pytest
 from eth_account import Account
 
 from gateway import ContentPolicy
-from gateway.demo.chain import FAUCET_KEY, MULTICALL
 from gateway.domain.eip3009 import transfer_calldata
 from gateway.payments.refunds import RefundTiming
 from gateway.payments.settlement import SettlementTiming
+from gateway_demo.chain import FAUCET_KEY, MULTICALL
 from tests.conftest import WALLET, Payer, buy, multicall, running
 from tests.waits import Waits, started_with
 

@@ -11,14 +11,14 @@ from eth_account import Account
 
 from gateway import ChainUnavailable, hookimpl
 from gateway.app import create_app
-from gateway.demo.chain import FAUCET_KEY
-from gateway.demo.chain.server import RpcServer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE
 from gateway.payments import Payments, Reconciler
 from gateway.payments.settlement import SettlementTiming
 from gateway.store.operators.payment_lists import open_by_signer
 from gateway.tasks import TaskTiming
 from gateway.web.services import EXTENSION, Timing
+from gateway_demo.chain import FAUCET_KEY
+from gateway_demo.chain.server import RpcServer
 from tests.conftest import WALLET, Payer, Running, ScriptedPlugin, multicall, running
 from tests.conftest import decoded as header_json
 from tests.patience import PATIENCE_S, until
@@ -437,7 +437,7 @@ async def test_who_submits_the_authorization_while_we_settle_pays_for_the_task(
 
 
 async def test_a_batch_with_two_authorizations_settles_both(gateway, chain):
-    from gateway.demo.chain import MULTICALL
+    from gateway_demo.chain import MULTICALL
 
     payers = [Payer(chain), Payer(chain)]
     chain.set_automine(False)
@@ -498,7 +498,7 @@ async def test_an_authorization_that_was_cancelled_drops_the_task(gateway, payer
     from eth_keys.datatypes import PrivateKey
     from eth_utils.crypto import keccak
 
-    from gateway.demo.token import call_data, domain_separator
+    from gateway_demo.token import call_data, domain_separator
 
     def cancel(nonce):
         typehash = keccak(text="CancelAuthorization(address authorizer,bytes32 nonce)")
@@ -551,7 +551,7 @@ async def test_the_payers_money_may_be_gone_by_the_time_we_send(
 
 
 def _spend_all(payer, chain):
-    from gateway.demo.token import transfer_call
+    from gateway_demo.token import transfer_call
 
     return transfer_call(Account.create().address, chain.usdc_balance(payer.account.address))
 

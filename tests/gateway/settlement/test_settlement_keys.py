@@ -9,9 +9,9 @@ import pytest
 from eth_account import Account
 
 from gateway.app import create_app
-from gateway.demo.chain.server import RpcServer
 from gateway.errors import SettingsError
 from gateway.settings import check_settings
+from gateway_demo.chain.server import RpcServer
 from tests.conftest import WALLET, Payer, buy, operators_rows, running
 
 BUYERS = 6

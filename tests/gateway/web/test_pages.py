@@ -12,9 +12,9 @@ import pytest
 import gateway_documents
 import gateway_sandbox_image
 from gateway.catalog.upstream import Upstream
-from gateway.demo.sample import SCHEMA, sample_pdf
 from gateway.settings import EndpointOverride
 from gateway.web.application import _static_folder
+from gateway_demo.sample import SCHEMA, sample_pdf
 from tests.conftest import WALLET, ScriptedPlugin, running
 
 WEB = _static_folder() / "web"

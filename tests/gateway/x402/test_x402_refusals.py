@@ -8,7 +8,7 @@ import pytest
 from eth_account import Account
 
 from gateway.contracts.chain import CallReverted
-from gateway.demo.chain import FAUCET_KEY, OTHER_TOKEN
+from gateway_demo.chain import FAUCET_KEY, OTHER_TOKEN
 from tests.cases import each
 from tests.conftest import (
     WALLET,

@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from gateway import ContentPolicy
-from gateway.demo.chain import FAUCET_KEY
 from gateway.settings import EndpointOverride
+from gateway_demo.chain import FAUCET_KEY
 from tests.conftest import WALLET, Payer, buy, decoded, header_of, nothing_charged, running
 from tests.patience import until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gateway.demo.tour.errors import DemoError
+from gateway_demo.tour.errors import DemoError
 from tests.proof.clients import rows
 from tests.proof.clients.places import Skipped, default_cache, prepare
 from tests.proof.clients.purchase import Bought, Failed, buy, give_up

@@ -8,10 +8,10 @@ import attrs
 from eth_account import Account
 
 from gateway import usdc
-from gateway.demo.chain import PlayChain
-from gateway.demo.tour.client import Client, open_session
-from gateway.demo.tour.place import Place
-from gateway.demo.tour.processes import HOST, Child, choose_port
+from gateway_demo.chain import PlayChain
+from gateway_demo.tour.client import Client, open_session
+from gateway_demo.tour.place import Place
+from gateway_demo.tour.processes import HOST, Child, choose_port
 from tests.proof.clients.tap import Tap, tapping
 
 PRICE_UNITS = usdc("0.02")  # of `sandbox-image`

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from eth_utils.crypto import keccak
 
-from gateway.demo.chain import PlayChain
-from gateway.demo.token import USDC_ADDRESSES
-from gateway.demo.tour.processes import Child
+from gateway_demo.chain import PlayChain
+from gateway_demo.token import USDC_ADDRESSES
+from gateway_demo.tour.processes import Child
 
 _RANGE = 2_000  # blocks a query
 _SETTLES = (

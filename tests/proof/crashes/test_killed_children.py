@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.demo.sample import sample_pdf
+from gateway_demo.sample import sample_pdf
 from tests.conftest import Payer, one_server
 from tests.proof.process.gateway_process import Gateway, until
 from tests.proof.sandbox.processes import children_of, is_alive, of_process

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.demo.sample import sample_pdf
 from gateway.testing.provider.samples import PICTURE
+from gateway_demo.sample import sample_pdf
 from tests.conftest import running
 
 ROOT = Path(__file__).parents[3]

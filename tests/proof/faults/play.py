@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
-from gateway.demo.chain import FAUCET_KEY
+from gateway_demo.chain import FAUCET_KEY
 from tests.conftest import Payer, header_of, payload_of
 from tests.proof.faults.proxy import FAULTS, says, time_out
 from tests.proof.faults.scene import CALM_S, Case, Scene

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from gateway.demo.chain import PlayChain, json_values
 from gateway.domain.eip3009 import (
     AUTHORIZATION_STATE,
     BALANCE_OF,
@@ -16,6 +15,7 @@ from gateway.domain.eip3009 import (
     IS_BLACKLISTED,
     PAUSED,
 )
+from gateway_demo.chain import PlayChain, json_values
 
 _HANG_S = 30.0  # longer than anybody waits
 _SELECTORS = {

@@ -12,8 +12,8 @@ from eth_account import Account
 from gateway import Settings
 from gateway.chain.client import Web3Chain
 from gateway.chain.retries import Rest, RetryTiming
-from gateway.demo.chain import PlayChain
 from gateway.payments.settlement import SettlementTiming
+from gateway_demo.chain import PlayChain
 from gateway_facilitator_settler import FacilitatorTiming
 from tests.conftest import WALLET, Payer, ScriptedProvider, running
 from tests.proof.faults.proxy import FaultProxy

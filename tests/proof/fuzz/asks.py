@@ -7,7 +7,7 @@ import attrs
 from eth_account import Account
 from hypothesis import strategies as st
 
-from gateway.demo.token import USDC_ADDRESSES, Authorization
+from gateway_demo.token import USDC_ADDRESSES, Authorization
 from tests.conftest import WALLET, payload_of
 from tests.proof.fuzz.hostile import ODD_TEXTS, dumped, mostly, mutated, spoiled, texts, values
 

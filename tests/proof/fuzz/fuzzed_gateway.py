@@ -12,7 +12,7 @@ from eth_account import Account
 
 from gateway import Settings
 from gateway.chain.transport import KeepAliveProvider
-from gateway.demo.chain import PlayChain
+from gateway_demo.chain import PlayChain
 from tests.conftest import WALLET, Clock, ScriptedProvider, running
 from tests.proof.fuzz.asks import Ask
 from tests.proof.fuzz.parsers import scripted_chain

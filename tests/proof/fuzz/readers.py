@@ -17,10 +17,10 @@ from unittest import mock
 import attrs
 
 from gateway import Result, Settings
-from gateway.demo.chain import PlayChain
 from gateway.web.server import unread
 from gateway.web.server.connection_limits import PIECE_BYTES
 from gateway.web.server.serve import listen
+from gateway_demo.chain import PlayChain
 from tests.conftest import WALLET, Payer, ScriptedProvider, buy, new_account, running
 from tests.http_servers import SERVE
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import attrs
 from eth_account import Account
 
-from gateway.demo.chain import PlayChain
-from gateway.demo.tour.client import Client, open_session
-from gateway.demo.tour.place import Place
-from gateway.demo.tour.processes import HOST, Child, choose_port
+from gateway_demo.chain import PlayChain
+from gateway_demo.tour.client import Client, open_session
+from gateway_demo.tour.place import Place
+from gateway_demo.tour.processes import HOST, Child, choose_port
 
 # A test that fails may wait this long; one that passes waits for what it is told.
 PATIENCE_S = 240

@@ -9,7 +9,7 @@ from html import unescape
 
 import pytest
 
-from gateway.demo.tour.client import open_session
+from gateway_demo.tour.client import open_session
 
 
 def code(shop, slug: str, language: str) -> str:

@@ -2,7 +2,7 @@
 
 import json
 
-from gateway.demo.sample import sample_pdf
+from gateway_demo.sample import sample_pdf
 from tests.proof.pages.browser import Browser
 
 EXTRACT = "/play/sandbox-extract"

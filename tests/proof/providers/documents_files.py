@@ -10,7 +10,7 @@ from typing import Any
 import documents_pdf as pdf
 
 import gateway
-from gateway.demo.sample import PALE, TABLE, sample_pdf
+from gateway_demo.sample import PALE, TABLE, sample_pdf
 
 
 def request(name: str, data: bytes) -> gateway.GenerationRequest:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.demo.pdf import BOLD, HEIGHT, REGULAR, WIDTH, Colour, Font, Page
+from gateway_demo.pdf import BOLD, HEIGHT, REGULAR, WIDTH, Colour, Font, Page
 
 __all__ = ["BOLD", "HEIGHT", "REGULAR", "WIDTH", "Colour", "Page", "write", "write_contents"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gateway.demo.chain import PlayChain
+from gateway_demo.chain import PlayChain
 from tests.conftest import new_account
 from tests.proof.process.gateway_process import Gateway
 from tests.proof.proxies.proxy import NAMES, Proxy

@@ -10,8 +10,8 @@ import pytest
 from eth_account import Account
 
 from gateway import Settings
-from gateway.demo.chain import PlayChain
 from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic
+from gateway_demo.chain import PlayChain
 from tests.conftest import WALLET, Payer, Running, ScriptedProvider, running
 
 PRICE = 20_000

@@ -11,11 +11,11 @@ import documents_pdf as pdf
 import pytest
 from PIL import Image
 
-from gateway.demo.sample import sample_pdf
 from gateway.domain import Attachment
 from gateway.errors import ExecutionError, InvalidInput
 from gateway.sandbox import Sandbox, SandboxLimits
 from gateway.sandbox.pages import Pages
+from gateway_demo.sample import sample_pdf
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ import attrs
 from eth_abi.abi import encode
 from eth_account import Account
 
-from gateway.demo import token
-from gateway.demo.chain import FAUCET_KEY, PlayChain
-from gateway.demo.chain import contracts as chain_contracts
-from gateway.demo.chain.contracts import Contract
-from gateway.demo.token import Authorization
+from gateway_demo import token
+from gateway_demo.chain import FAUCET_KEY, PlayChain
+from gateway_demo.chain import contracts as chain_contracts
+from gateway_demo.chain.contracts import Contract
+from gateway_demo.token import Authorization
 from tests.conftest import WALLET, header_of, payload_of
 
 MAGIC = bytes.fromhex("1626ba7e").ljust(32, b"\0")

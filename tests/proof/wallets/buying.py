@@ -5,7 +5,7 @@ import asyncio
 from eth_utils.address import to_canonical_address
 from eth_utils.crypto import keccak
 
-from gateway.demo.chain import FAUCET_KEY
+from gateway_demo.chain import FAUCET_KEY
 from tests.conftest import WALLET, buy, nothing_charged
 from tests.proof.wallets.accounts import HEADER
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.demo.chain import PlayChain
 from gateway.payments.settlement import SettlementTiming
+from gateway_demo.chain import PlayChain
 from tests.proof.wallets.accounts import SmartPayer, Undeployed, smart_payer, undeployed
 from tests.waits import Waits, started_with
 

@@ -8,7 +8,7 @@ from eth.vm.forks.prague import PragueVM
 from eth.vm.forks.prague.transactions import PragueTransactionBuilder
 from eth_abi.abi import encode
 
-from gateway.demo.chain import FAUCET_KEY, PlayChain
+from gateway_demo.chain import FAUCET_KEY, PlayChain
 from tests.conftest import WALLET, Payer, running
 from tests.gateway.settlement.test_batches import Gate, begin
 from tests.proof.wallets.accounts import BURNS_ALL, hostile, yes_after
@@ -31,9 +31,9 @@ NOTHING = "0x" + "00" * 20
 @pytest.fixture
 def chain(monkeypatch):
     """The embedded chain, which knows transactions of type 4 here."""
-    monkeypatch.setattr("gateway.demo.chain.evm.CancunVM", PragueVM)
+    monkeypatch.setattr("gateway_demo.chain.evm.CancunVM", PragueVM)
     monkeypatch.setattr(
-        "gateway.demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
+        "gateway_demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
     )
     with PlayChain() as opened:
         yield opened

@@ -5,7 +5,7 @@ import asyncio
 import attrs
 from eth_abi.abi import encode
 
-from gateway.demo.chain import FAUCET_KEY
+from gateway_demo.chain import FAUCET_KEY
 from tests.conftest import WALLET, Payer, buy, running
 from tests.proof.wallets.accounts import hostile, smart_payer, yes_after
 from tests.proof.wallets.buying import SIGNATURE, bought, is_completed, refused, until

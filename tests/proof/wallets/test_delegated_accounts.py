@@ -10,9 +10,9 @@ from eth.vm.forks.prague.transactions import PragueTransactionBuilder
 from eth_account import Account
 
 from gateway.chain.smart_wallets import KEY_GAS
-from gateway.demo.chain import FAUCET_KEY, PlayChain
-from gateway.demo.chain import contracts as chain_contracts
-from gateway.demo.token import call_data
+from gateway_demo.chain import FAUCET_KEY, PlayChain
+from gateway_demo.chain import contracts as chain_contracts
+from gateway_demo.token import call_data
 from tests.conftest import WALLET, buy, header_of, payload_of, running
 from tests.proof.wallets.accounts import MAGIC, SmartPayer, answering, hostile
 from tests.proof.wallets.buying import (
@@ -30,9 +30,9 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 @pytest.fixture
 def chain(monkeypatch):
     """The embedded chain, which knows transactions of type 4 here."""
-    monkeypatch.setattr("gateway.demo.chain.evm.CancunVM", PragueVM)
+    monkeypatch.setattr("gateway_demo.chain.evm.CancunVM", PragueVM)
     monkeypatch.setattr(
-        "gateway.demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
+        "gateway_demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
     )
     with PlayChain() as running:
         yield running

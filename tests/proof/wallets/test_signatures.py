@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from gateway.chain.client import Web3Chain
 from gateway.chain.signatures import SIGNATURE_CALL_GAS, is_signed_by, recover_signer
 from gateway.chain.smart_wallets import Deployment, unwrap_signature
-from gateway.demo.chain.server import RpcServer
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import encoded_bytes, transfer_calldata
 from gateway.errors import ChainUnavailable
+from gateway_demo.chain.server import RpcServer
 from tests.proof.wallets import accounts
 from tests.proof.wallets.accounts import (
     MAGIC,
@@ -215,7 +215,7 @@ def test_bytes_are_encoded_as_the_abi_does(value):
 
 @pytest.mark.parametrize("length", [0, 64, 65, 66, 96, 1_000])
 def test_the_calldata_is_what_the_tokens_abi_wants(length):
-    from gateway.demo.token import Authorization as Permit
+    from gateway_demo.token import Authorization as Permit
 
     permit = Permit(sender="0x" + "11" * 20, to="0x" + "22" * 20, units=7, valid_before=9)
     signature = bytes(i % 251 for i in range(length))

@@ -9,8 +9,8 @@ import pytest
 from eth_account import Account
 
 from gateway.chain.smart_wallets import WALLET_GAS
-from gateway.demo.chain import FAUCET_KEY
-from gateway.demo.token import call_data
+from gateway_demo.chain import FAUCET_KEY
+from gateway_demo.token import call_data
 from tests.conftest import buy, header_of, nothing_charged, payload_of, running
 from tests.proof.wallets import accounts
 from tests.proof.wallets.accounts import MAGIC, answering, hostile, reverting, yes_after

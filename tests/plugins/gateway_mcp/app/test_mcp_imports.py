@@ -10,7 +10,7 @@ BUY = """
 import asyncio, json, sys, tempfile
 from pathlib import Path
 
-from gateway.demo.chain import PlayChain
+from gateway_demo.chain import PlayChain
 from gateway.settings import Settings
 from tests.conftest import WALLET, Payer, ScriptedProvider, new_account, running
 

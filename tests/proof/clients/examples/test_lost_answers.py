@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gateway.demo.chain import PlayChain
+from gateway_demo.chain import PlayChain
 from tests.conftest import PNG, WALLET
 from tests.proof.clients.examples.conftest import EXAMPLES, run
 from tests.proof.clients.examples.relay import LOST, open_relay

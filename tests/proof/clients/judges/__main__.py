@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import click
 
-from gateway.demo.tour.errors import DemoError
+from gateway_demo.tour.errors import DemoError
 from tests.proof.clients.judges import rows
 from tests.proof.clients.judges.rows import Judge
 from tests.proof.clients.places import Place, Skipped, default_cache, prepare

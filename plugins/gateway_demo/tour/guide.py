@@ -1,0 +1,155 @@
+"""The guided demo: an embedded chain, a gateway on it, and four purchases with play money."""
+
+import signal
+import tempfile
+import time
+import webbrowser
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from gateway.version import VERSION
+from gateway_demo.tour.errors import DemoError
+from gateway_demo.tour.place import Place
+from gateway_demo.tour.processes import Child, choose_port, ignored_settings
+from gateway_demo.tour.screen import NOTABLE, Screen
+
+_WATCH_S = 0.3
+# The exit code of a program that Ctrl-C ended.
+_INTERRUPTED = 130
+_PLAY_MONEY = "All of it is play money, on 127.0.0.1 only: nothing here is worth anything."
+
+
+def run_demo(
+    *,
+    once: bool,
+    port: int,
+    rpc_port: int,
+    output: Path,
+    open_page: bool = False,
+    screen: Screen | None = None,
+    picture_format: str = "png",
+) -> int:
+    """Make the purchases, then serve until Ctrl-C unless `once`, and return the exit code.
+
+    `open_page` opens the gateway's page in the browser as soon as it can sell there.
+    """
+    screen = screen or Screen()
+    _end_on_signals()
+    with tempfile.TemporaryDirectory(prefix="gateway-demo-", ignore_cleanup_errors=True) as folder:
+        try:
+            place = _prepare(port, rpc_port, output, Path(folder))
+            _introduce(screen, place)
+            with _run_children(place) as (chain, gateway):
+                opened = place.base_url if open_page else None
+                _purchase(screen, place, (chain, gateway), picture_format, opened)
+                if not once:
+                    _serve(screen, place, (chain, gateway))
+        except DemoError as error:
+            screen.fail(str(error), error.log)
+            return 1
+        except KeyboardInterrupt:
+            return _INTERRUPTED
+    _take_leave(screen, once=once)
+    return 0
+
+
+def _end_on_signals() -> None:
+    """Let SIGTERM and a closed terminal end the demo as Ctrl-C does."""
+    for name in ("SIGTERM", "SIGHUP"):
+        # Windows has no SIGHUP.
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.default_int_handler)
+
+
+def _prepare(port: int, rpc_port: int, output: Path, folder: Path) -> Place:
+    """Check py-evm, the output folder and the ports; raises `DemoError`."""
+    if find_spec("eth") is None:
+        raise DemoError("The embedded chain needs py-evm: pip install 'generation-gateway[demo]'")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=output).close()
+    except OSError as error:
+        raise DemoError(
+            f"Nothing can be written to {output} ({error.strerror}); choose another folder: "
+            "gateway demo --output FOLDER"
+        ) from None
+    gateway_port = choose_port(port, "--port")
+    chain_port = choose_port(rpc_port, "--rpc-port", taken=gateway_port)
+    return Place(port=gateway_port, rpc_port=chain_port, output=output, folder=folder)
+
+
+def _introduce(screen: Screen, place: Place) -> None:
+    screen.part("Generation Gateway", VERSION)
+    screen.say("A picture, its edit, a document and its data: by HTTP, with real signatures.")
+    screen.say(_PLAY_MONEY, style=NOTABLE)
+    screen.say(f"Buy by click, once the gateway runs: {place.base_url}/")
+    ignored = ignored_settings()
+    if ignored:
+        screen.say(f"The demo ignores {', '.join(ignored)}.")
+
+
+@contextmanager
+def _run_children(place: Place) -> Iterator[tuple[Child, Child]]:
+    """Start chain and gateway at the same time, and stop the gateway first at the end."""
+    with ExitStack() as stack:
+        chain = Child.start("chain", ["--port", str(place.rpc_port)], place.folder)
+        stack.callback(chain.stop)
+        gateway = Child.start("gateway", ["serve"], place.folder, **place.settings)
+        stack.callback(gateway.stop)
+        yield chain, gateway
+
+
+def _purchase(
+    screen: Screen,
+    place: Place,
+    children: tuple[Child, Child],
+    picture_format: str,
+    opened: str | None,
+) -> None:
+    """Make the purchases; raises `DemoError` with the log of the process that failed.
+
+    `opened` is the address to open in the browser before the first purchase.
+    """
+    chain, gateway = children
+    try:
+        with ExitStack() as stack:
+            screen.part("Start", "an embedded chain that looks like Base, and the gateway on it")
+            with screen.step("Start the chain") as step:
+                # This import takes seconds, in which the chain starts as well.
+                from gateway_demo.tour.tour import Tour  # noqa: PLC0415
+
+                tour = stack.enter_context(Tour.open(screen, place, picture_format))
+                tour.await_chain(chain, step)
+            tour.begin(gateway)
+            if opened is not None and not webbrowser.open(opened):
+                screen.say(f"No browser could be opened here: open {opened}/ yourself.")
+            tour.buy()
+            tour.reckon()
+    except (DemoError, OSError) as error:
+        for child in children:
+            child.check()
+        raise DemoError(str(error), log=gateway.tail()) from error
+
+
+def _serve(screen: Screen, place: Place, children: tuple[Child, Child]) -> None:
+    """Keep serving until Ctrl-C; raises `DemoError` when a process ends."""
+    screen.part("Your turn", "both keep answering until Ctrl-C")
+    screen.lines(place.invitation())
+    try:
+        with screen.waiting("Serving. Ctrl-C ends."):
+            while True:
+                for child in children:
+                    child.check()
+                time.sleep(_WATCH_S)
+    except KeyboardInterrupt:
+        return
+
+
+def _take_leave(screen: Screen, *, once: bool) -> None:
+    screen.say("")
+    if once:
+        screen.say("Without --once the demo keeps serving, so that you can buy as well.")
+    screen.say("It was play money, on 127.0.0.1 only.", style=NOTABLE)
+    screen.say("To sell for real: gateway check, then gateway serve.")

@@ -1,0 +1,69 @@
+"""The ports, folders and keys of one run of the demo."""
+
+import secrets
+from pathlib import Path
+
+import attrs
+
+from gateway.domain.eip3009 import checksum_address
+from gateway_demo.tour.processes import HOST
+
+# The first account of every developer chain (anvil, Hardhat). With a known key the purchase in the
+# README runs as it stands, and no reader takes the key for a secret.
+PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """One run of the demo; `folder` is temporary."""
+
+    port: int
+    rpc_port: int
+    output: Path
+    folder: Path
+    wallet: str = attrs.field(factory=lambda: checksum_address("0x" + secrets.token_hex(20)))
+    settlement_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
+    buyer_key: str = attrs.field(default=PLAY_KEY, repr=False)
+    # Of the pages' purse. With a key of its own, a purchase by click does not change the money that
+    # the demo counts.
+    purse_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
+    password: str = attrs.field(factory=lambda: secrets.token_urlsafe(9), repr=False)
+
+    @property
+    def base_url(self) -> str:
+        """The gateway's address."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def rpc_url(self) -> str:
+        """The chain's address."""
+        return f"http://{HOST}:{self.rpc_port}"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The gateway's settings; all others keep their defaults."""
+        return {
+            "bind": f"{HOST}:{self.port}",
+            "base_url": self.base_url,
+            "rpc_urls": self.rpc_url,
+            "wallet": self.wallet,
+            "settlement_key": self.settlement_key,
+            "admin_password": self.password,
+            "data_dir": str(self.folder / "data"),
+            "sandbox": "true",
+            "webhooks": "local",
+            "play_key": self.purse_key,
+        }
+
+    def invitation(self) -> list[tuple[str, str]]:
+        """Return what to try next, as labels and lines to copy."""
+        return [
+            ("buy by click", f"{self.base_url}/"),
+            ("what is sold", f"curl {self.base_url}/.well-known/agent-manifest.json"),
+            ("for a model", f"curl {self.base_url}/llms.txt"),
+            ("a 402", f"curl -i -X POST {self.base_url}/api/x402/sandbox-image"),
+            ("admin", f"{self.base_url}/admin  password {self.password}"),
+            ("JSON-RPC", f"{self.rpc_url}  chain id 8453"),
+            ("buyer's key", self.buyer_key),
+            ("", "play money: it opens nothing but this chain"),
+        ]

@@ -1,0 +1,145 @@
+"""Starts, watches and ends the demo's two processes: the embedded chain and the gateway."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import attrs
+
+from gateway_demo.tour.errors import DemoError
+
+# The demo listens here only; no setting changes that.
+HOST = "127.0.0.1"
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+# A slow machine without compiled files took 18 seconds.
+_READY_S = 60.0
+_POLL_S = 0.02
+# The gateway finishes what it has begun meanwhile.
+_STOP_S = 15.0
+_TAIL_LINES = 15
+_NEARBY_PORTS = 50
+
+
+@attrs.frozen(kw_only=True)
+class Child:
+    """A process of the demo, and the file with its output."""
+
+    name: str
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    @classmethod
+    def start(cls, name: str, arguments: list[str], folder: Path, **settings: str) -> "Child":
+        """Start `chain` or `gateway` in `folder`; the process ends when the demo ends."""
+        log = folder / f"{name}.log"
+        with log.open("wb") as output:
+            # The folder has no gateway.toml. In a session of its own the child does not get the
+            # Ctrl-C of the terminal, which the demo handles. Module and arguments are our own.
+            process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-m", "gateway_demo.tour.child", name, *arguments],
+                cwd=folder,
+                env=_make_environment(settings),
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return cls(name=name, log=log, process=process)
+
+    def wait_until(self, is_ready: Callable[[], bool]) -> None:
+        """Wait until `is_ready`; raises `DemoError` when the process ends or is too slow."""
+        deadline = time.monotonic() + _READY_S
+        while not is_ready():
+            self.check()
+            if time.monotonic() > deadline:
+                late = f"The {self.name} did not start within {_READY_S:.0f} seconds."
+                raise DemoError(late, log=self.tail())
+            time.sleep(_POLL_S)
+
+    def check(self) -> None:
+        """Raise `DemoError` when the process has ended."""
+        code = self.process.poll()
+        if code is not None:
+            raise DemoError(f"The {self.name} ended by itself (exit code {code}).", log=self.tail())
+
+    def tail(self) -> str:
+        """Return the last lines of the process's output, without those of level info."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        telling = [line for line in lines if '"level": "info"' not in line]
+        return "\n".join(telling[-_TAIL_LINES:])
+
+    def stop(self) -> None:
+        """End the process and wait for its end."""
+        self.process.terminate()
+        try:
+            self.process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+
+
+def _make_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return our environment without settings and proxies, and with `settings`.
+
+    The child runs in another folder, so it gets our import path: a checkout may not be installed.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GATEWAY_") and name.lower() not in _PROXIES
+    }
+    given = {f"GATEWAY_{name.upper()}": value for name, value in settings.items()}
+    path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+    return kept | given | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+
+
+def ignored_settings() -> list[str]:
+    """Return the names of settings in the environment; the demo ignores them."""
+    return sorted(name for name in os.environ if name.startswith("GATEWAY_"))
+
+
+def choose_port(wanted: int, option: str, *, taken: int = 0) -> int:
+    """Return a free port: the wanted one, or any for 0. `taken` is the other process's port.
+
+    Raises `DemoError`, which names a port that is free.
+    """
+    if wanted and wanted == taken:
+        why = f"--port and --rpc-port are both {wanted}"
+    else:
+        try:
+            return _try_port(wanted)
+        except PermissionError:
+            why = f"Port {wanted} on {HOST} needs an administrator"
+        except OverflowError:
+            why = f"There is no port {wanted}"
+        except OSError:
+            why = f"Port {wanted} on {HOST} is in use"
+    raise DemoError(f"{why}; choose another: gateway demo {option} {_find_nearby(wanted, taken)}")
+
+
+def _find_nearby(port: int, taken: int) -> int:
+    for candidate in range(port + 1, port + _NEARBY_PORTS):
+        try:
+            if candidate != taken:
+                return _try_port(candidate)
+        except (OSError, OverflowError):
+            continue
+    return _try_port(0)
+
+
+def _try_port(port: int) -> int:
+    """Listen on a port for a moment and return it; raises `OSError` where that fails."""
+    with socket.socket() as probe:
+        # On Windows this option would allow a port that is in use.
+        if os.name == "posix":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((HOST, port))
+        probe.listen()
+        bound: int = probe.getsockname()[1]
+    return bound
