@@ -20,10 +20,11 @@ from gateway.web.front.event_stream import EventConnection
 from gateway.web.front.fast_path import FastPath
 from gateway.web.operator_app import OperatorApp
 from gateway.web.rate_limits import address_of
-from gateway.web.routes import discovery, files, generate, health, pages, tasks
+from gateway.web.routes import discovery, files, generate, health, tasks
 from gateway_mcp import routes as mcp
 from gateway_mcp import serves_mcp
 from gateway_mcp.envelope import MESSAGE_BYTES
+from gateway_shop import routes as pages
 
 _ROUTES = (generate, tasks, files, discovery, pages, health)
 # Imported when one of the operator's pages is first asked for.

@@ -322,7 +322,7 @@ async def test_what_is_bundled_comes_with_its_licences(gateway):
 
 
 def test_the_sample_endpoints_are_those_of_the_bundled_providers():
-    from gateway.web import shop_pages
+    from gateway_shop import pages as shop_pages
 
     bundled = (
         gateway_sandbox_image.ENDPOINT,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gateway.web.brand import contrast, stylesheet
+from gateway_shop.brand import contrast, stylesheet
 
 PAPERS = ((251, 250, 247), (18, 24, 31))
 

@@ -6,9 +6,10 @@ from http import HTTPStatus
 from quart import Blueprint, Response, current_app, render_template, request
 from werkzeug.http import quote_etag, unquote_etag
 
-from gateway.web import brand, shop_pages
 from gateway.web.assets import Asset, Assets
 from gateway.web.services import Services, services
+from gateway_shop import brand
+from gateway_shop import pages as shop_pages
 
 blueprint = Blueprint("pages", __name__)
 

@@ -16,9 +16,10 @@ from gateway.domain.description import price_range, request_schema
 from gateway.settings import Settings
 from gateway.settings.bucket import bucket_of
 from gateway.version import VERSION
-from gateway.web import purchase_code, wire
+from gateway.web import wire
 from gateway.web.assets import Assets
 from gateway.web.services import Services
+from gateway_shop import purchase_code
 
 _CAPABILITIES = {
     TEXT_TO_IMAGE: "Picture",

@@ -1,0 +1,1 @@
+"""Pages for people: shop, product, code samples, brand."""
