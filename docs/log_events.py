@@ -214,7 +214,6 @@ EVENTS: dict[str, str] = {
         "A fault while the gateway stopped; what was not finished waits on the disk."
     ),
     "stopped": "The process has put everything down and ends.",
-    "store.not_shrinkable": "The disk has no room to convert an older database; it works as it is.",
     "sweep.chain_silent": "A background look at the chain got no answer.",
     "sweep.failed": "A fault in background work, which is repeated.",
     "task.attempt_failed": (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gateway.store.moving.target import Target
 
 # Each database has its own: what they say is about that database alone.
-_OWN_META = ("readable_by", "moving_to", "move_id")
+_OWN_META = ("readable_by", "schema_base", "moving_to", "move_id")
 _OWN_META_END = "_before_move"
 _ROWS_AT_ONCE = 1_000
 _DIGEST_RANGE = 1 << 256

@@ -13,8 +13,8 @@ from gateway.store.postgres.migrations import migrate, version_of
 from gateway.store.postgres.session import Session, connect
 from gateway.store.postgres.store import refuse_pooling
 
-# What a row of `meta` says that the schema itself wrote.
-_OF_THE_SCHEMA = "readable_by"
+# Rows of `meta` that the schema itself writes.
+_OF_THE_SCHEMA = ("readable_by", "schema_base")
 
 
 class Target:
@@ -47,8 +47,9 @@ class Target:
 
     def _is_empty(self) -> bool:
         """Tell whether nothing was sold or set up; the move looks at every table."""
-        sql = "SELECT 1 FROM meta WHERE key <> ? UNION ALL SELECT 1 FROM payments LIMIT 1"
-        return self.execute(sql, (_OF_THE_SCHEMA,)).fetchone() is None
+        sql = """SELECT 1 FROM meta WHERE key NOT IN (?, ?)
+            UNION ALL SELECT 1 FROM payments LIMIT 1"""
+        return self.execute(sql, _OF_THE_SCHEMA).fetchone() is None
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """Sums over a period, for the operator's pages: sales, speed, gas, and what is newest.
 
-They run on the read-only connection. Each reads an index that holds all it needs (0006), so that
+They run on the read-only connection. Each reads an index that holds all it needs, so that
 100,000 tasks are summed in some ten milliseconds; `kept_bars` reads of them what is new.
 """
 

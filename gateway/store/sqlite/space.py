@@ -7,8 +7,6 @@ A volume that requests have filled would stay full after all of them are deleted
 import sqlite3
 from pathlib import Path
 
-import structlog
-
 # SQLite lets the write-ahead log grow to about this size by itself.
 MOST_WAL_BYTES = 4_000_000
 # The next writes use these pages: about 1 MB.
@@ -18,18 +16,6 @@ _PAGES_AT_ONCE = 1_000
 # SQLite's number for auto_vacuum = INCREMENTAL.
 _INCREMENTAL = 2
 _BUSY_MS = 100
-_log = structlog.get_logger()
-
-
-def make_shrinkable(db: sqlite3.Connection) -> None:
-    """Convert a database of an older release; where the disk has no room, leave it as it is."""
-    if db.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL:
-        return
-    try:
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        db.execute("VACUUM")
-    except sqlite3.OperationalError as error:
-        _log.warning("store.not_shrinkable", error=str(error))
 
 
 def cut_free_pages(db: sqlite3.Connection) -> int:

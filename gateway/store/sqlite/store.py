@@ -29,7 +29,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     """Open the database so that a COMMIT that returned survives a power cut."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
-        # This counts for a new database, before its first page. `_prepare` converts an older one.
+        # This counts for a new database, before its first page.
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute("PRAGMA busy_timeout = 5000")
         db.execute("PRAGMA journal_mode = WAL")
@@ -53,7 +53,6 @@ def _prepare(path: Path) -> None:
     with contextlib.closing(_connect(path)) as db:
         upgrade.keep_before(db, path)
         migrate(db)
-        space.make_shrinkable(db)
 
 
 class SqliteStore(SqlStore):

@@ -10,8 +10,7 @@ import attrs
 
 from gateway.errors import SettingsError
 from gateway.private_files import create_private
-from gateway.store.sqlite import space
-from gateway.store.sqlite.migrations import apply, migrations, pending, readable_by_of, version_of
+from gateway.store.sqlite import migrations, space
 
 # Beside the copy itself, the migration and the write-ahead log need a little.
 _MARGIN_BYTES = 5_000_000
@@ -42,8 +41,8 @@ def keep_before(db: sqlite3.Connection, path: Path) -> Path | None:
 
     Raises `SettingsError` where the disk has no room for the copy; then nothing was changed.
     """
-    waiting = pending(db)
-    if not waiting or version_of(db) == 0:
+    waiting = migrations.pending(db)
+    if not waiting or migrations.version_of(db) == 0:
         return None
     copy = _copy_path(path, waiting[-1][0])
     check_room(path, what=f"Before an upgrade {path.name} is copied to {copy.name}")
@@ -94,7 +93,7 @@ def plan(path: Path) -> Plan:
     Raises `SettingsError` for a database that this gateway may not run on.
     """
     with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
-        waiting, version = pending(db), version_of(db)
+        waiting, version = migrations.pending(db), migrations.version_of(db)
     target = waiting[-1][0] if waiting else version
     before, after = _schema_at(version), _schema_at(target)
     return Plan(
@@ -124,10 +123,10 @@ class _Schema:
 def _schema_at(version: int) -> _Schema:
     """Return the schema that our migrations up to a version make."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        for number, sql in migrations():
+        for number, sql in migrations.migrations():
             if number <= version:
-                apply(db, number, sql)
-        return _Schema(_names_in(db), readable_by_of(db))
+                migrations.apply(db, number, sql)
+        return _Schema(_names_in(db), migrations.readable_by_of(db))
 
 
 def _names_in(db: sqlite3.Connection) -> set[str]:

@@ -22,7 +22,7 @@ from gateway.settings import Settings
 from gateway.store.data_folder import check_network, enter_data, existing_database
 from gateway.store.disk import full_disk
 from gateway.store.opening import open_store
-from gateway.store.sqlite.migrations import migrations
+from gateway.store.sqlite import migrations
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.live_changes import LiveChanges
 
@@ -85,5 +85,5 @@ def _check_version(path: Path) -> None:
         raise full_disk(path.parent, error) or SettingsError(
             f"The database {path} cannot be opened ({error})."
         ) from None
-    if version < migrations()[-1][0]:
+    if version < migrations.migrations()[-1][0]:
         raise SettingsError("The database is of an older version. Start this gateway once first.")

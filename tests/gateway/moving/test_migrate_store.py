@@ -115,7 +115,7 @@ def _listed(columns):
 
 def _told(name, rows):
     """Leave out what is about one of the two databases alone."""
-    own = {"readable_by", "moved_from", "moved_to", "moving_to", "move_id"}
+    own = {"readable_by", "schema_base", "moved_from", "moved_to", "moving_to", "move_id"}
     return [
         row
         for row in rows

@@ -1,8 +1,6 @@
 """A disk without room, in bytes or inodes, sells nothing; what held requests took is given back."""
 
 import asyncio
-import contextlib
-import sqlite3
 from pathlib import Path
 
 import attrs
@@ -78,22 +76,6 @@ async def test_deleted_requests_leave_neither_file_nor_log_large(tmp_path):
             await store.release(payment_id, now=NOW)
         await store.give_back_space()
         assert size_of(tmp_path) < empty + 6 * MEGABYTE
-
-
-async def test_a_database_of_an_older_release_can_shrink_too(tmp_path):
-    path = tmp_path / "gateway.db"
-    with contextlib.closing(sqlite3.connect(path)) as old:
-        old.execute("PRAGMA auto_vacuum = NONE")
-        old.execute("PRAGMA journal_mode = WAL")
-        old.execute("CREATE TABLE before (x)")
-        old.execute("DROP TABLE before")
-        old.commit()
-    async with SqliteStore(path) as store:
-        payment_id = await hold(store, 1)
-        await store.release(payment_id, now=NOW)
-        await store.give_back_space()
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA auto_vacuum").fetchone()[0] == 2
 
 
 @needs_root

@@ -4,12 +4,8 @@ import asyncio
 import contextlib
 import sqlite3
 
-from gateway.domain import PaymentState
-from gateway.store import SqliteStore
-from gateway.store.rows import PAYMENT_COLUMNS, payment_of
 from gateway.store.sqlite import migrations
 from tests.conftest import Payer, buy, running
-from tests.operator_history import add_method_sale
 
 NEWEST, _ = migrations.migrations()[-1]
 # What the next release may do: add tables, columns, indexes and triggers.
@@ -61,37 +57,3 @@ async def test_after_an_upgrade_the_release_before_sells_on_and_the_newer_one_go
         assert db.execute("SELECT count(*) FROM added").fetchone() == (18,)
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert (settings.data_dir / f"gateway.db.before-{NEWEST + 1}").exists()
-
-
-async def _open_payments_before_0007(store):
-    """Return what the release before takes for payments that only the chain can close."""
-    rows = await store._rows(
-        f"""SELECT {PAYMENT_COLUMNS} FROM payments p
-            WHERE p.state IN ('reserved', 'settling') ORDER BY p.id"""
-    )
-    return [payment_of(row) for row in rows]
-
-
-async def test_the_release_before_sells_on_and_leaves_payments_by_methods_as_they_are(
-    settings, provider, chain, clock, monkeypatch
-):
-    states = ("reserved", "settling", "released", "settled", "refund_due")
-    async with running(settings, provider, now=clock) as gateway:
-        for state in map(PaymentState, states):
-            await gateway.services.store._write(
-                lambda db, state=state: add_method_sale(db, at=clock(), state=state, serial=state)
-            )
-    released = [one for one in migrations.migrations() if one[0] < 7]
-    with monkeypatch.context() as older:
-        older.setattr(migrations, "migrations", lambda: released)
-        older.setattr(SqliteStore, "open_payments", _open_payments_before_0007)
-        async with running(settings, provider, now=clock) as gateway:
-            await gateway.services.settlements._sweep()
-            (task,) = await _buy_many(gateway, [Payer(chain)])
-            assert task["status"] == "completed"
-            assert len(await gateway.services.store.open_payments()) == 2
-    async with running(settings, provider, now=clock) as gateway:
-        store = gateway.services.store
-        kept = [(await store.task(f"task_{state}")).payment.state for state in states]
-        assert kept == list(states)
-        assert len(await store.methods.open_payments()) == 2

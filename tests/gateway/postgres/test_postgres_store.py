@@ -332,6 +332,20 @@ async def test_a_database_of_a_newer_release_stops_the_start(database_url):
             pass
 
 
+async def test_a_database_of_a_development_version_stops_the_start_and_stays(database_url):
+    async with PostgresStore(database_url) as store:
+        await store.ping()
+    with psycopg.connect(database_url) as raw:
+        raw.execute("UPDATE schema_version SET number = 11")
+        raw.execute("UPDATE meta SET value = '7' WHERE key = 'readable_by'")
+        raw.execute("DELETE FROM meta WHERE key = 'schema_base'")
+    with pytest.raises(SettingsError, match="of version 11 of a development version"):
+        async with PostgresStore(database_url):
+            pass
+    with psycopg.connect(database_url) as raw:
+        assert raw.execute("SELECT number FROM schema_version").fetchone() == (11,)
+
+
 async def test_an_address_without_a_server_stops_the_start_without_its_password(tmp_path):
     address = f"postgresql://gateway:hunter2@/gateway?host={tmp_path}"
     with pytest.raises(SettingsError, match="does not answer") as caught:

@@ -4,16 +4,16 @@ import asyncio
 import contextlib
 import sqlite3
 
-import attrs
 import pytest
 from click.testing import CliRunner
 from eth_account import Account
 
 from gateway.cli import main
-from gateway.store.sqlite.migrations import migrations
+from gateway.store.sqlite import migrations
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_once
 from tests.gateway.refunds.test_refund_commands import environment, rows
+from tests.migrated_databases import put_database
 from tests.proof.faults.proxy import error
 
 EVERYTHING = 100_000_000  # what a payer starts with
@@ -136,18 +136,19 @@ def test_the_settlement_key_sends_no_refunds(run, owed, settings, chain):
 
 
 @pytest.mark.parametrize("words", [("refunds", "list"), ("transfers", "unclaimed"), ("tasks",)])
-def test_an_older_versions_database_is_left_as_it_is(run, settings, words):
+def test_an_older_versions_database_is_left_as_it_is(run, settings, words, monkeypatch):
     """A gateway of that version may run on it."""
-    older = attrs.evolve(settings, data_dir=settings.data_dir / "older")
-    older.data_dir.mkdir(parents=True)
-    number, script = migrations()[0]
-    path = older.data_dir / "gateway.db"
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.executescript(f"BEGIN; {script}; PRAGMA user_version = {number}; COMMIT;")
-        result = run(*words, GATEWAY_DATA_DIR=str(older.data_dir))
+    present = migrations.migrations()
+    newer = present[-1][0] + 1
+    path = put_database(settings.data_dir / "gateway.db")
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        version = db.execute("PRAGMA user_version").fetchone()
+        monkeypatch.setattr(
+            migrations, "migrations", lambda: [*present, (newer, "CREATE TABLE added (id)")]
+        )
+        result = run(*words)
         assert (result.exit_code, "older version" in result.output) == (1, True)
-        assert db.execute("PRAGMA user_version").fetchone() == (number,)
-        db.execute("SELECT count(*) FROM settlement_transactions")
+        assert db.execute("PRAGMA user_version").fetchone() == version
 
 
 def test_a_file_that_is_no_database_gets_one_sentence(run, settings, tmp_path):

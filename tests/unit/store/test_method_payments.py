@@ -1,7 +1,6 @@
 """Payments by further methods in the database: each step, each illegal change, and races."""
 
 import asyncio
-import contextlib
 import sqlite3
 
 import attrs
@@ -12,7 +11,6 @@ from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStat
 from gateway.errors import ExecutionError, IdempotencyConflict
 from gateway.store import SqliteStore
 from gateway.store.operators import ledger, totals
-from gateway.store.sqlite.migrations import apply, migrations
 from gateway.testing.store.facts import (
     NOW,
     PRICE,
@@ -300,23 +298,3 @@ async def test_a_method_cannot_begin_otherwise_than_reserved(path, change):
         )
         with pytest.raises(sqlite3.IntegrityError, match="begins reserved"):
             await store._write(lambda db: db.execute(sql))
-
-
-# -- the release before
-
-
-async def test_0007_only_adds_and_the_rows_before_it_have_no_method(path):
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for number, sql in migrations():
-            if number < 7:
-                apply(db, number, sql)
-        before = {row[0] for row in db.execute("SELECT name FROM sqlite_schema")}
-    async with SqliteStore(path) as store:
-        task = await queued(store)
-        assert (await store.task(task.id)).payment.method is None
-        names = await store._read(
-            lambda db: {row[0] for row in db.execute("SELECT name FROM sqlite_schema")}
-        )
-        assert before <= names
-        readable = await store.known_meta("readable_by")
-        assert readable == "5"

@@ -1,7 +1,7 @@
 """Numbered schema files of PostgreSQL, with the numbers of SQLite's.
 
-The first is the sum of SQLite's up to that number. From then on each change is a file in both
-folders. All that a database lacks is applied in one transaction, while other nodes wait.
+Each change is a file in both folders. All that a database lacks is applied in one transaction,
+while other nodes wait.
 
 Nodes of the release before run on while the first node of a new one changes the schema: as in
 SQLite's folder, each file writes `meta.readable_by`, the oldest schema whose gateway may run on the
@@ -47,9 +47,9 @@ def migrate(raw: psycopg.Connection[Any]) -> None:
     """Bring the schema up to date, or wait for the node that does.
 
     Raises `SettingsError` for a database that a newer gateway has written, unless that gateway
-    noted that this one may run on it; for one that holds another program's tables; for a change
-    that nodes which still run could not read; and where the tables stay in use, or another node
-    goes on changing them, for minutes.
+    noted that this one may run on it; for one that no release has written, or that holds another
+    program's tables; for a change that nodes which still run could not read; and where the tables
+    stay in use, or another node goes on changing them, for minutes.
     """
     give_up_at = time.monotonic() + _PATIENCE_S
     while True:
@@ -118,6 +118,11 @@ def _check(raw: psycopg.Connection[Any], current: int, newest: int) -> None:
             "The database of GATEWAY_DATABASE_URL holds tables of another program. Give the "
             "gateway a database of its own: CREATE DATABASE gateway"
         )
+    if current > 0 and _meta(raw, "schema_base") is None:
+        raise SettingsError(
+            f"The database is of version {current} of a development version, which this gateway "
+            "cannot read. Keep it, and give the gateway an empty one: CREATE DATABASE gateway"
+        )
     if current > newest and _readable_by(raw, current) > newest:
         raise SettingsError(
             f"The database is of version {current}, but this gateway knows only version {newest}. "
@@ -127,8 +132,13 @@ def _check(raw: psycopg.Connection[Any], current: int, newest: int) -> None:
 
 def _readable_by(raw: psycopg.Connection[Any], current: int) -> int:
     """Return the oldest schema whose gateway may run on a database."""
-    value = _find(raw, "SELECT value FROM meta WHERE key = 'readable_by'")
+    value = _meta(raw, "readable_by")
     return int(value) if value is not None else current
+
+
+def _meta(raw: psycopg.Connection[Any], key: str) -> str | None:
+    value: str | None = _find(raw, "SELECT value FROM meta WHERE key = %s", key)
+    return value
 
 
 def _find(raw: psycopg.Connection[Any], sql: str, *parameters: object) -> Any:

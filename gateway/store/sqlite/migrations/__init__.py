@@ -1,8 +1,8 @@
 """Numbered schema files. Each is applied once, in order, between BEGIN and COMMIT.
 
-A file that was released is never changed, comments included: a change is a new file. From 0006 on
-each file writes `meta.readable_by`: the number of the oldest schema whose gateway may run on the
-database afterwards. So the release before runs on a newer database as long as files only add.
+A file that was released is never changed, comments included: a change is a new file. Each file
+writes `meta.readable_by`: the number of the oldest schema whose gateway may run on the database
+afterwards. So the release before runs on a newer database as long as files only add.
 """
 
 import sqlite3
@@ -27,12 +27,18 @@ def version_of(db: sqlite3.Connection) -> int:
 def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
     """Return the migrations that the database lacks, in order.
 
-    Raises `SettingsError` for a database that was moved, and for one that a newer gateway has
-    written, unless that gateway noted that this one may run on it.
+    Raises `SettingsError` for a database that was moved, for one that no release has written, and
+    for one that a newer gateway has written, unless that gateway noted that this one may run on it.
     """
     notes.check_stays(db)
     current, known = version_of(db), migrations()
     newest = known[-1][0]
+    if current > 0 and _meta(db, "schema_base") is None:
+        raise SettingsError(
+            f"The database is of version {current} of a development version or of another program, "
+            "which this gateway cannot read. Keep the file, and start with an empty folder: "
+            "GATEWAY_DATA_DIR=./data-new"
+        )
     if current > newest and readable_by_of(db) > newest:
         raise SettingsError(
             f"The database is of version {current}, but this gateway knows only version {newest}. "
@@ -58,9 +64,14 @@ def apply(db: sqlite3.Connection, number: int, sql: str) -> None:
 
 def readable_by_of(db: sqlite3.Connection) -> int:
     """Return the oldest schema whose gateway may run on a database; its own where it says none."""
+    value = _meta(db, "readable_by")
+    return int(value) if value is not None else version_of(db)
+
+
+def _meta(db: sqlite3.Connection, key: str) -> str | None:
     try:
-        row = db.execute("SELECT value FROM meta WHERE key = 'readable_by'").fetchone()
+        row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     except sqlite3.OperationalError:
-        # It is the database of another program.
-        row = None
-    return int(row[0]) if row is not None else version_of(db)
+        # A new file has no tables, and another program's has others.
+        return None
+    return row[0] if row is not None else None

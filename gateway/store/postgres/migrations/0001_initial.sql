@@ -1,5 +1,5 @@
--- The whole schema on PostgreSQL: what SQLite's files 0001 to 0007 come to. What a column means is
--- said there. A test holds tables, columns, checks, indexes and legal changes of both together.
+-- The schema of the first release on PostgreSQL; SQLite's file of this number says what a column
+-- means. A test holds tables, columns, checks, indexes and legal changes of both together.
 -- Times are Unix seconds, money is units of 10⁻⁶ USDC, hex is lower case.
 
 -- One row: the newest file that was applied.
@@ -81,6 +81,7 @@ CREATE TABLE tasks (
     reason TEXT,
     cost_source TEXT CHECK (cost_source IN ('told', 'set', 'table')),
     request_id TEXT,
+    leased_by TEXT,
     CHECK ((status = 'completed') = (result IS NOT NULL)),
     CHECK ((status IN ('failed', 'dropped')) = (code IS NOT NULL))
 ) WITH (fillfactor = 70); -- a task changes five times: most changes then stay on its page
@@ -110,6 +111,13 @@ CREATE INDEX tasks_sums ON tasks
 CREATE TABLE task_files (
     task_id TEXT PRIMARY KEY REFERENCES tasks (id),
     data BYTEA NOT NULL
+);
+
+CREATE TABLE task_texts (
+    task_id TEXT NOT NULL REFERENCES tasks (id),
+    part BIGINT NOT NULL,
+    data BYTEA NOT NULL,
+    PRIMARY KEY (task_id, part)
 );
 
 CREATE TABLE payment_events (
@@ -152,6 +160,19 @@ CREATE INDEX sent_transactions_undated ON sent_transactions (sent_at)
     WHERE mined = 1 AND mined_at IS NULL;
 CREATE INDEX sent_transactions_at ON sent_transactions (mined_at, gas_wei, l1_fee_wei)
     WHERE mined_at IS NOT NULL;
+
+CREATE TABLE sent_payments (
+    payment_id BIGINT NOT NULL REFERENCES payments (id),
+    tx_hash TEXT NOT NULL REFERENCES sent_transactions (tx_hash),
+    judged BIGINT NOT NULL DEFAULT 0,
+    failed_at DOUBLE PRECISION,
+    fee_wei BIGINT,
+    failure TEXT,
+    PRIMARY KEY (payment_id, tx_hash)
+);
+CREATE INDEX sent_payments_transaction ON sent_payments (tx_hash);
+CREATE INDEX sent_payments_unjudged ON sent_payments (tx_hash) WHERE judged = 0;
+CREATE INDEX sent_payments_failed ON sent_payments (failed_at) WHERE failed_at IS NOT NULL;
 
 CREATE TABLE refunds (
     payment_id BIGINT PRIMARY KEY REFERENCES payments (id),
@@ -334,6 +355,29 @@ CREATE TABLE backups (
 );
 CREATE INDEX backups_kind ON backups (kind, id);
 
+CREATE TABLE nodes (
+    name TEXT PRIMARY KEY,
+    life TEXT NOT NULL,
+    version TEXT NOT NULL,
+    started_at DOUBLE PRECISION NOT NULL,
+    seen_at DOUBLE PRECISION NOT NULL
+);
+
+CREATE TABLE roles (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    epoch BIGINT NOT NULL,
+    until DOUBLE PRECISION NOT NULL
+);
+
+CREATE TABLE provider_state (
+    name TEXT PRIMARY KEY,
+    epoch BIGINT NOT NULL,
+    off_reason TEXT,
+    off_until DOUBLE PRECISION NOT NULL,
+    paused_until DOUBLE PRECISION NOT NULL
+);
+
 -- What may never be written, whatever the program does. The argument is the sentence.
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -438,6 +482,7 @@ EXECUTE FUNCTION refuse('a proof is never changed, and is answered once');
 CREATE TRIGGER method_proofs_are_kept BEFORE DELETE ON method_proofs FOR EACH ROW
 EXECUTE FUNCTION refuse('a proof is never deleted');
 
--- The oldest schema whose gateway may run on this one. Every file names it anew.
-INSERT INTO meta (key, value) VALUES ('readable_by', '7')
-ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+-- The oldest schema whose gateway may run on this one. Every later file sets it again.
+INSERT INTO meta (key, value) VALUES ('readable_by', '1');
+-- Databases of development versions lack this row. Their numbers mean other schemas.
+INSERT INTO meta (key, value) VALUES ('schema_base', '0.1.0');
