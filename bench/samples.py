@@ -8,8 +8,9 @@ import structlog
 from gateway_bench import INSTANT, InstantProvider
 
 from gateway.catalog.catalog import Catalog
-from gateway.contracts import NewTask, Store
+from gateway.contracts import NewTask
 from gateway.domain import GenerationRequest, Task, Transfer
+from gateway.store import SqlStore
 from gateway.web.logs import configure_logs
 
 REQUEST = GenerationRequest(prompt="A lighthouse at dusk, oil on canvas, seen from the sea")
@@ -37,7 +38,7 @@ def new_transfer() -> Transfer:
     )
 
 
-async def accept(store: Store, now: float, task_id: str | None = None) -> Task:
+async def accept(store: SqlStore, now: float, task_id: str | None = None) -> Task:
     """Put a paid task into the queue, as the direct flow does (T1')."""
     transfer = new_transfer()
     return await store.accept_direct(new_task(now, task_id), transfer.tx_hash, [transfer], None)

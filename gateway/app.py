@@ -20,7 +20,7 @@ from gateway.catalog.watchdog import owners_of, watch_loop
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import check_plain_keys, load_key
 from gateway.chain.wallet_check import WalletCheck
-from gateway.contracts import Chain, Clock, OutputStore, PluginContext, Settler, Store
+from gateway.contracts import Chain, Clock, OutputStore, PluginContext, Settler
 from gateway.errors import SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments import (
@@ -39,6 +39,7 @@ from gateway.plugins.manager import PluginManager
 from gateway.running.leadership import Leadership
 from gateway.running.readiness import Readiness
 from gateway.settings import Settings, load_settings
+from gateway.store import SqlStore
 from gateway.store.data_folder import check_network
 from gateway.store.opening import open_store, refuse_other_database
 from gateway.tasks import TaskTiming, WorkerPool
@@ -70,7 +71,7 @@ class _Parts:
     manager: PluginManager
     catalog: Catalog
     context: PluginContext
-    store: Store
+    store: SqlStore
     settler: Settler
     # None without a refund key.
     refunds: Refunds | None
@@ -82,7 +83,7 @@ class _Parts:
 def create_app(
     settings: Settings | None = None,
     *,
-    store: Store | None = None,
+    store: SqlStore | None = None,
     chain: Chain | None = None,
     plugins: Iterable[object] = (),
     now: Clock = time.time,
@@ -149,7 +150,7 @@ def _make_parts(
     manager: PluginManager,
     catalog: Catalog,
     context: PluginContext,
-    store: Store,
+    store: SqlStore,
     redactor: Redactor,
     timing: Timing,
 ) -> _Parts:
@@ -168,7 +169,7 @@ def _make_parts(
     )
 
 
-def _make_refunds(context: PluginContext, store: Store, settler: Settler) -> Refunds | None:
+def _make_refunds(context: PluginContext, store: SqlStore, settler: Settler) -> Refunds | None:
     """Return the sender of refunds; None without a refund key.
 
     Raises `SettingsError` where the settings cannot work together.

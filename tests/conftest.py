@@ -37,7 +37,7 @@ from tests.migrated_databases import put_database
 from tests.postgres_server import PostgresServer, start_or_skip
 
 if TYPE_CHECKING:
-    from gateway.contracts import Store
+    from gateway.store import SqlStore
     from gateway.web.services import Services
     from gateway_demo.chain import PlayChain
     from gateway_demo.token import Authorization
@@ -269,7 +269,7 @@ def _chosen_database(request, monkeypatch) -> Iterator[None]:
     monkeypatch.setattr("gateway.store.nodes._GONE_S", 0.0)
     with contextlib.ExitStack() as databases:
 
-        def open_store(settings: Settings) -> Store:
+        def open_store(settings: Settings) -> SqlStore:
             from gateway.store.postgres.store import PostgresStore
 
             folder = settings.data_dir

@@ -1,4 +1,4 @@
-"""Protocols: what a provider, a payment plugin, the chain, the store and an output store promise.
+"""Protocols: what a provider, a payment plugin, the chain and an output store promise.
 
 Nothing here does anything; what implements a protocol belongs in the folder of its subject.
 """
@@ -38,9 +38,7 @@ from gateway.contracts.providers import (
     Provider,
     Validating,
 )
-from gateway.contracts.refunds import RefundLedger
-from gateway.contracts.store import NewTask, Store
-from gateway.contracts.task_queue import Cost, Lease, TaskQueue
+from gateway.contracts.store import Cost, Lease, NewTask
 
 __all__ = [
     "Alarm",
@@ -68,15 +66,12 @@ __all__ = [
     "Proof",
     "Provider",
     "Quote",
-    "RefundLedger",
     "Refused",
     "Selling",
     "SettlementJournal",
     "Settler",
     "SignedTransaction",
-    "Store",
     "Taken",
-    "TaskQueue",
     "TransferVerifier",
     "UnsignedBatch",
     "UnsignedTransaction",

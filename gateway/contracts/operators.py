@@ -1,7 +1,6 @@
-"""What the store promises an operator: sums beside the sales, and actions that are written down."""
+"""What an operator does and changes, as the store keeps it."""
 
-from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import attrs
 
@@ -90,63 +89,3 @@ class EndpointChange:
     price_units: int | None = None
     cost_micros: int | None = None
     earlier_prices: tuple[EarlierPrice, ...] = ()
-
-
-class OperatorRecords(Protocol):
-    """What an operator reads and does. Each method is one write, or one read."""
-
-    async def sum(self, function: Callable[..., Value], *arguments: Any) -> Value:
-        """Return `function(db, *arguments)` of one state of the database.
-
-        `db` is a read-only connection on a thread of its own, so that a long sum holds up neither
-        sales nor polls. Its rows are known by position and by name.
-        """
-        ...
-
-    async def read(self, function: Callable[..., Value], *arguments: Any) -> Value:
-        """Return `function(db, *arguments)` of a function that takes microseconds.
-
-        It runs beside the sums, so it never waits for one.
-        """
-        ...
-
-    async def write(self, write: Callable[..., Value], *arguments: Any) -> Value:
-        """Run `write(db, *arguments)`, which is no action of an operator, such as a backup's row.
-
-        Returns what `write` returns, and raises what it raises.
-        """
-        ...
-
-    async def act(self, write: Callable[..., Value], *arguments: Any, action: NewAction) -> Value:
-        """Write down an action and run `write(db, *arguments)`, both or neither.
-
-        Returns what `write` returns, and raises what it raises. Raises `AlreadyDone` where the
-        actor's request was carried out before, and `ActionRefused` where another action had it.
-        """
-        ...
-
-    async def changes_after(
-        self, known: int, *, now: float
-    ) -> tuple[int, dict[str, EndpointChange]] | None:
-        """Return (number, changes by slug), or None where `known` is the newest number.
-
-        The number grows with each change. Cheap: a running gateway asks every two seconds.
-        """
-        ...
-
-    async def note(self, action: NewAction) -> None:
-        """Write down an action that changes nothing in the database, such as a login.
-
-        Raises what `act` raises.
-        """
-        ...
-
-    async def actions(
-        self,
-        before: int | None,
-        limit: int,
-        subject: str | None = None,
-        action: str | None = None,
-    ) -> list[ActionRecord]:
-        """Return actions, newest first: those with an id below `before`, at most `limit`."""
-        ...

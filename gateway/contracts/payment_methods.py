@@ -12,6 +12,7 @@ import attrs
 from attrs import validators
 
 from gateway.contracts.payments import Challenge, Quote
+from gateway.domain import Payment
 
 MAX_PROOF_BYTES = 16_384
 _TEXT: Any = validators.and_(
@@ -61,6 +62,15 @@ class MethodPayment:
 
     # Unix seconds of T1. What was good then stays good: a restart may take long.
     reserved_at: float
+
+
+@attrs.frozen(kw_only=True)
+class OpenMethodPayment:
+    """A payment whose outcome only its method knows."""
+
+    payment: Payment
+    method: str
+    asked: MethodPayment
 
 
 @attrs.frozen
@@ -131,3 +141,8 @@ class PaymentMethod(Protocol):
     def receipt_headers(self, proof: MethodProof, reference: str | None) -> Mapping[str, Any]:
         """Return headers of the 200; `reference` is None while the outcome is not known."""
         ...
+
+
+def claim_key(method: str, key: str) -> str:
+    """Return the claim of a method's key; no other method, flow or key has the same."""
+    return f"{method}:{key}"

@@ -76,7 +76,7 @@ class StoredOutput:
 class LongText:
     """What a task's row holds of a text that is stored apart from it."""
 
-    # `Store.text_part` returns each.
+    # `SqlStore.text_part` returns each.
     parts: int
 
     # Of all parts together.

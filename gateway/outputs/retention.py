@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import structlog
 
-from gateway.contracts import Clock, OutputStore, Store
+from gateway.contracts import Clock, OutputStore
 from gateway.contracts.outputs import Kept, OutputStoreUnavailable
+from gateway.store import SqlStore
 
 _SWEEP_S = 600.0
 # In sweeps: every six hours.
@@ -20,7 +21,7 @@ _log = structlog.get_logger()
 
 
 async def sweep_forever(
-    store: Store,
+    store: SqlStore,
     output_store: OutputStore,
     now: Clock,
     *,
@@ -45,7 +46,7 @@ async def sweep_forever(
         await asyncio.sleep(pause_s)
 
 
-async def sweep(store: Store, output_store: OutputStore, now: float) -> int:
+async def sweep(store: SqlStore, output_store: OutputStore, now: float) -> int:
     """Delete a batch of expired outputs; returns of how many tasks.
 
     Files go first: a crash in between leaves a task to be swept again, never a file without a task.
@@ -71,7 +72,7 @@ async def sweep(store: Store, output_store: OutputStore, now: float) -> int:
     return len(gone)
 
 
-async def tidy(store: Store, output_store: OutputStore, now: float) -> int:
+async def tidy(store: SqlStore, output_store: OutputStore, now: float) -> int:
     """Delete files that no task shows; returns how many.
 
     They come from attempts that died between saving and completing, and from writes that were cut
@@ -89,6 +90,6 @@ async def tidy(store: Store, output_store: OutputStore, now: float) -> int:
     return strays
 
 
-async def _is_ours(store: Store, kept: Kept) -> bool:
+async def _is_ours(store: SqlStore, kept: Kept) -> bool:
     """Tell whether a file was surely written for a task of this database."""
     return not kept.is_shared or await store.task(kept.task_id) is not None

@@ -12,11 +12,12 @@ import structlog
 
 from gateway.concurrency.outliving import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
-from gateway.contracts import Chain, Clock, NewTask, Quote, Store
+from gateway.contracts import Chain, Clock, NewTask, Quote
 from gateway.contracts.payers import PayerBusy
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.errors import GatewayError
 from gateway.payments.cutoff import cutoff_block
+from gateway.store import SqlStore
 from gateway.telemetry import signals
 from gateway.telemetry.log_context import bind_task, current_request
 from gateway.telemetry.signals import tell
@@ -90,7 +91,7 @@ def bind_new_task(new: NewTask) -> None:
 class Acceptance:
     """What each flow needs to turn a proof of payment into a task."""
 
-    store: Store
+    store: SqlStore
     chain: Chain
     now: Clock
 

@@ -3,8 +3,9 @@
 A new or a restored database was created at a moment, and knows only what was paid after it.
 """
 
-from gateway.contracts import Chain, Store
+from gateway.contracts import Chain
 from gateway.domain import Block
+from gateway.store import SqlStore
 
 _META = "floor_block"
 
@@ -12,7 +13,7 @@ _META = "floor_block"
 _STALE_S = 60
 
 
-async def cutoff_block(store: Store, chain: Chain, born_at: float) -> int:
+async def cutoff_block(store: SqlStore, chain: Chain, born_at: float) -> int:
     """Return the number of the last block before the database was created.
 
     The block is looked for once and then kept in the database. It is looked for by time, so a

@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator
 
 import attrs
 
-from gateway.contracts import Chain, Clock, Store
+from gateway.contracts import Chain, Clock
 from gateway.contracts.payers import OpenPayments, ReserveLimits
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ExecutionError, PaymentRequired
+from gateway.store import SqlStore
 
 BARRED_S = 86_400.0
 
@@ -65,7 +66,7 @@ class _Purchase:
 class Exposure:
     """What each payer may have open, and which payers are barred."""
 
-    store: Store
+    store: SqlStore
     chain: Chain
     held_file_bytes: int
     now: Clock
@@ -144,7 +145,7 @@ class Exposure:
 class Turn:
     """The turn of one purchase. It ends at `until`, a moment of the event loop's time."""
 
-    store: Store
+    store: SqlStore
     payer: str
     until: float
     now: Clock

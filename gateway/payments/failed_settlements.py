@@ -14,13 +14,14 @@ import attrs
 import structlog
 
 from gateway.chain.smart_wallets import has_code
-from gateway.contracts import Chain, Clock, SignedTransaction, Store
+from gateway.contracts import Chain, Clock, SignedTransaction
 from gateway.contracts.payers import FailedSettlement
 from gateway.domain import Authorization, Payment, Receipt
 from gateway.domain.eip3009 import BALANCE_OF, Network, usual_gas, word
 from gateway.errors import ChainUnavailable
 from gateway.payments.authorizations import find_transfer, is_spent
 from gateway.payments.cutoff import last_block_before
+from gateway.store import SqlStore
 
 # After this many seconds no endpoint lags behind. A nonce without a receipt was then used up by a
 # transaction that we do not know. If there is a receipt, most endpoints have dropped the state at
@@ -58,7 +59,7 @@ class FailedSettlements:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         chain: Chain,
         network: Network,
         now: Clock,

@@ -6,7 +6,8 @@ else reads are read here, in the background: of transactions that another one ov
 
 import asyncio
 
-from gateway.contracts import Chain, Store
+from gateway.contracts import Chain
+from gateway.store import SqlStore
 
 # Sales need the same endpoint: so many are asked for in a row, two calls each, and then a rest
 # follows, in seconds. A thousand take a minute.
@@ -21,7 +22,7 @@ _MOST_REMEMBERED = 2_000
 class GasRecords:
     """Reads the receipts of mined transactions whose block's time is not written down yet."""
 
-    def __init__(self, store: Store, chain: Chain) -> None:
+    def __init__(self, store: SqlStore, chain: Chain) -> None:
         self._store = store
         self._chain = chain
         self.rest_s = _REST_S

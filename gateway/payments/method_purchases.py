@@ -10,8 +10,7 @@ import re
 import attrs
 
 from gateway.contracts import NewTask, Quote
-from gateway.contracts.method_records import claim_key
-from gateway.contracts.payment_methods import MAX_PROOF_BYTES, MethodProof, PaymentMethod
+from gateway.contracts.payment_methods import MAX_PROOF_BYTES, MethodProof, PaymentMethod, claim_key
 from gateway.domain import GenerationRequest, PaymentState, Task
 from gateway.errors import ExecutionError, PaymentRequired
 from gateway.payments.accept import (

@@ -12,10 +12,11 @@ import attrs
 import structlog
 
 from gateway.concurrency.periodic import Periodic, always
-from gateway.contracts import Clock, Store
+from gateway.contracts import Clock
 from gateway.contracts.payment_methods import MethodPayment, PaymentMethod, Refused, Taken
 from gateway.domain import Payment
 from gateway.payments.drivers import Drivers
+from gateway.store import SqlStore
 from gateway.telemetry import signals
 from gateway.telemetry.signals import tell
 
@@ -44,7 +45,7 @@ class MethodSettlements:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         methods: Mapping[str, PaymentMethod],
         now: Clock,
         on_settled: Callable[[], None],

@@ -13,11 +13,12 @@ else with it. A log that is not found proves nothing either while the endpoint m
 
 from collections.abc import Callable
 
-from gateway.contracts import Chain, Clock, Store
+from gateway.contracts import Chain, Clock
 from gateway.domain import Authorization, Block, Payment, Receipt
 from gateway.domain.records import LOG_LAG_S
 from gateway.payments.authorizations import SPAN, find_event, find_transfer, is_spent
 from gateway.settings import Settings
+from gateway.store import SqlStore
 
 # Each search repeats this many blocks: logs lag behind, and the newest blocks may be replaced.
 _OVERLAP_BLOCKS = 100
@@ -28,7 +29,7 @@ class Reconciler:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         chain: Chain,
         settings: Settings,
         now: Clock,

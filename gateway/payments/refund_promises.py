@@ -6,11 +6,12 @@ A price is promised back automatically only while both cover it beside all that 
 import structlog
 
 from gateway.concurrency.periodic import Periodic
-from gateway.contracts import PluginContext, Store
+from gateway.contracts import PluginContext
 from gateway.domain import PaymentState, usdc
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.domain.refund_promise import RefundPromise
 from gateway.payments.refunds import Refunds
+from gateway.store import SqlStore
 
 _EVERY_S = 30.0
 _log = structlog.get_logger()
@@ -19,7 +20,7 @@ _log = structlog.get_logger()
 class RefundPromises:
     """Knows how large a refund could be sent automatically at the last look."""
 
-    def __init__(self, context: PluginContext, store: Store, refunds: Refunds | None) -> None:
+    def __init__(self, context: PluginContext, store: SqlStore, refunds: Refunds | None) -> None:
         """`refunds` is None without a refund key; another node may hold one."""
         self._settings = context.settings
         self._chain = context.chain

@@ -21,7 +21,6 @@ from gateway.contracts import (
     GasOfKey,
     PluginContext,
     SignedTransaction,
-    Store,
     UnsignedTransaction,
 )
 from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
@@ -29,6 +28,7 @@ from gateway.domain.eip3009 import BALANCE_OF, Network, word
 from gateway.errors import ChainUnavailable, RefundRefused
 from gateway.payments.authorizations import find_event, is_spent
 from gateway.payments.cutoff import last_block_before
+from gateway.store import SqlStore
 
 # An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is
 # unspent, so the refund may be in a block that is this much older than the head.
@@ -92,7 +92,7 @@ class Refunds:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         context: PluginContext,
         secret: bytes,
         *,

@@ -12,13 +12,14 @@ import attrs
 import structlog
 
 from gateway.concurrency.periodic import Periodic, always
-from gateway.contracts import GasOfKey, Quote, Settler, Store
+from gateway.contracts import GasOfKey, Quote, Settler
 from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.drivers import Drivers
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
+from gateway.store import SqlStore
 from gateway.telemetry import signals
 from gateway.telemetry.signals import tell
 
@@ -67,7 +68,7 @@ class Settlements:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         settler: Settler,
         reconciler: Reconciler,
         obstacles: Obstacles,

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import attrs
 import structlog
 
-from gateway.contracts import Chain, Clock, Store
+from gateway.contracts import Chain, Clock
 from gateway.domain import MinedTransfer
 from gateway.errors import ChainUnavailable
 from gateway.payments.cutoff import last_block_before
+from gateway.store import SqlStore
 
 # Public RPC endpoints refuse queries over more blocks than this.
 _MAX_BLOCKS = 2_000
@@ -28,7 +29,7 @@ _log = structlog.get_logger()
 
 
 async def unclaimed_transfers(
-    chain: Chain, store: Store, wallet: str, *, days: float, hours: float
+    chain: Chain, store: SqlStore, wallet: str, *, days: float, hours: float
 ) -> list[MinedTransfer]:
     """Return transfers to `wallet` of the last `days` that are older than `hours` and paid nothing.
 
@@ -67,7 +68,7 @@ class UnclaimedSearch:
     for the blocks that were mined meanwhile. Each asks for the times of what it keeps as well.
     """
 
-    def __init__(self, chain: Chain, store: Store, wallet: str, now: Clock) -> None:
+    def __init__(self, chain: Chain, store: SqlStore, wallet: str, now: Clock) -> None:
         self._chain, self._store, self._wallet, self._now = chain, store, wallet, now
         self.rest_s = _REST_S
         # The newest first.

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from gateway.contracts import Store
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, give_to, make_private, private_opener
 from gateway.settings import Settings
 from gateway.store.disk import full_disk
+from gateway.store.sql_store import SqlStore
 
 
 def enter_data(settings: Settings) -> None:
@@ -112,7 +112,7 @@ def lock_data(settings: Settings) -> TextIO:
     return lock
 
 
-async def check_network(settings: Settings, store: Store) -> None:
+async def check_network(settings: Settings, store: SqlStore) -> None:
     """Refuse the data of another network: its nonces and claims mean nothing on this one."""
     known = await store.meta("network", lambda: settings.network)
     if known != settings.network:

@@ -7,8 +7,14 @@ is the same row as any other payment's, so nothing is used twice whatever way it
 import hashlib
 
 from gateway.contracts import NewTask
-from gateway.contracts.method_records import OpenMethodPayment, claim_key
-from gateway.contracts.payment_methods import MethodPayment, MethodProof, Refused, Taken
+from gateway.contracts.payment_methods import (
+    MethodPayment,
+    MethodProof,
+    OpenMethodPayment,
+    Refused,
+    Taken,
+    claim_key,
+)
 from gateway.domain import Flow, Payment, PaymentState, Task, TaskStatus
 from gateway.store import payments
 from gateway.store.claims import (
@@ -206,7 +212,10 @@ def answer_of(db: Connection, payment_id: int) -> str | None:
 
 
 class SqlMethodPayments:
-    """Payments by methods on SQLite. Implements `contracts.payment_methods.MethodRecords`."""
+    """The part of the store for payments by methods. Each method is one write or one read.
+
+    In docs/payments.md `reserve` is T1, `begin_settling` T2, and `close` T3 or TR.
+    """
 
     def __init__(self, read: RunWrite, write: RunWrite) -> None:
         self._read = read
@@ -221,31 +230,48 @@ class SqlMethodPayments:
         *,
         held_file_bytes: int,
     ) -> Task | None:
+        """Write down payment `reserved`, its claim and proof, and task `held`.
+
+        Returns None, and writes nothing, if the claim is taken already. If another proof has the
+        Idempotency-Key, writes nothing and returns the task of that proof.
+        Raises `IdempotencyConflict` if that task is of another request, `ExecutionError` if held
+        files fill their cap, and `ValueError` for a value below the price.
+        """
         found: Task | None = await self._write(
             reserve, task, method, proof, idempotency_hash, held_file_bytes
         )
         return found
 
     async def begin_settling(self, payment_id: int, *, now: float) -> bool:
+        """Write down payment `settling`, before its method is asked. False where it is closed."""
         found: bool = await self._write(begin_settling, payment_id, now)
         return found
 
     async def close(self, payment_id: int, answer: Taken | Refused, *, now: float) -> bool:
+        """Write down a method's answer: the task is `queued`, or `dropped`.
+
+        Returns False where the payment is closed already. Raises `RuntimeError` for a payment that
+        was not settling, so that nobody can have been asked.
+        """
         found: bool = await self._write(close, payment_id, answer, now)
         return found
 
     async def is_same_proof(self, method: str, proof: MethodProof) -> bool:
+        """Return whether a claim was taken with these very bytes."""
         found: bool = await self._read(is_same_proof, method, proof)
         return found
 
     async def answer_of(self, payment_id: int) -> str | None:
+        """Return what the method answered: its receipt, or why it refused; None before that."""
         found: str | None = await self._read(answer_of, payment_id)
         return found
 
     async def open_payments(self) -> list[OpenMethodPayment]:
+        """Return the payments whose outcome is not known, oldest first."""
         found: list[OpenMethodPayment] = await self._read(open_payments)
         return found
 
     async def open_payment(self, payment_id: int) -> OpenMethodPayment | None:
+        """Return a payment by a method whose outcome is not known; None for any other payment."""
         found: OpenMethodPayment | None = await self._read(open_payment, payment_id)
         return found

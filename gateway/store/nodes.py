@@ -10,9 +10,8 @@ nothing is fenced by it, and who looks into the database sees how often the lead
 
 import asyncio
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from gateway.contracts.fitness import Fitness
 from gateway.contracts.nodes import NodeRecord
 from gateway.errors import SettingsError
 from gateway.store.rows import RunWrite
@@ -219,6 +218,28 @@ def tell_missed(nodes: Iterable[NodeRecord]) -> list[str]:
         for role, missed in ROLES.items()
         if role not in held
     ]
+
+
+class Fitness:
+    """Becomes false once, for a reason that only a new start mends. Used on the loop's thread."""
+
+    def __init__(self) -> None:
+        # One sentence for the operator; empty while all is well.
+        self.problem = ""
+        self._tell: Callable[[str], None] | None = None
+
+    def lose(self, problem: str) -> None:
+        """Note that this process must end; only the first reason counts."""
+        if not self.problem:
+            self.problem = problem
+            if self._tell is not None:
+                self._tell(problem)
+
+    def watch(self, tell: Callable[[str], None]) -> None:
+        """Call `tell` with the reason, at once where there is one already."""
+        self._tell = tell
+        if self.problem:
+            tell(self.problem)
 
 
 class SqlNodes:

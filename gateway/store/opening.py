@@ -6,14 +6,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from gateway.contracts import Store
 from gateway.errors import SettingsError
 from gateway.settings import Settings
 from gateway.store.moving.notes import MOVED_FROM, Move, move_of
+from gateway.store.sql_store import SqlStore
 from gateway.store.sqlite.store import SqliteStore
 
 
-def open_store(settings: Settings, *, name: str | None = None) -> Store:
+def open_store(settings: Settings, *, name: str | None = None) -> SqlStore:
     """Return the store that the settings name; it is not opened yet.
 
     `name` is what the database's server shows for this process; a command gives its own. Without
@@ -51,7 +51,7 @@ def refuse_left_behind(settings: Settings) -> None:
         )
 
 
-async def refuse_other_database(settings: Settings, store: Store) -> None:
+async def refuse_other_database(settings: Settings, store: SqlStore) -> None:
     """Raise `SettingsError` where the data folder's sales were moved to another database than this.
 
     `store` is open. A new database would know none of them, and sell for their payments again.

@@ -1,14 +1,17 @@
-"""What payers have open and made fail: limits and writes, as functions of the write connection.
+"""What payers have open and made fail: limits, writes and reads."""
 
-The reads of the same records, and the class that offers both, are in `payer_records`.
-"""
+import attrs
 
 from gateway.contracts import NewTask, SignedTransaction
-from gateway.contracts.payers import FailedSettlement, PayerBusy, ReserveLimits
+from gateway.contracts.payers import FailedSettlement, OpenPayments, PayerBusy, ReserveLimits
+from gateway.domain import Payment
 from gateway.errors import ExecutionError
-from gateway.store.batches import judge_in_batch, skip_paid_in_batches
-from gateway.store.sql import Connection
+from gateway.store import batches
+from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, payment_of, signed_of
+from gateway.store.sql import Connection, Row
 
+# So many settled payments of one payer are counted: more than any limit asks for.
+_MOST_COUNTED = 64
 # After this many seconds a signed transaction that is not mined counts as lost.
 LOST_S = 3600.0
 # A payment is open while its outcome is unknown. A released payment is open, too, while a
@@ -100,7 +103,7 @@ def judge(
 
     In a batch it said that of one payment only.
     """
-    if payment_id is not None and judge_in_batch(db, transaction, failure, payment_id):
+    if payment_id is not None and batches.judge_in_batch(db, transaction, failure, payment_id):
         return
     db.execute(
         "UPDATE sent_transactions SET judged = 1 WHERE signer = ? AND nonce = ?",
@@ -120,7 +123,7 @@ def skip_known(db: Connection) -> None:
         f"""UPDATE sent_transactions SET judged = 1 WHERE mined = 1 AND judged = 0
             AND tx_hash NOT IN (SELECT s.tx_hash FROM sent_transactions s WHERE {UNJUDGED})"""  # noqa: S608 - a constant
     )
-    skip_paid_in_batches(db)
+    batches.skip_paid_in_batches(db)
 
 
 def lift(db: Connection, payer: str, note: str, now: float) -> None:
@@ -129,4 +132,121 @@ def lift(db: Connection, payer: str, note: str, now: float) -> None:
         """INSERT INTO lifted_payers (payer, at, note) VALUES (?, ?, ?)
            ON CONFLICT (payer) DO UPDATE SET at = excluded.at, note = excluded.note""",
         (payer, now, note),
+    )
+
+
+class SqlPayers:
+    """What payers have open, and what their failures cost. Each method is one transaction."""
+
+    def __init__(self, write: RunWrite, rows: ReadRows, query: RunWrite) -> None:
+        self._write = write
+        self._rows = rows
+        self._query = query
+
+    async def open_of(self, payer: str, *, now: float) -> OpenPayments:
+        """Return the payer's x402 payments of unknown outcome."""
+        rows = await self._rows(
+            f"""SELECT count(*), coalesce(sum(p.price_units), 0),
+                   (SELECT count(*) FROM (SELECT 1 FROM payments WHERE payer = ? AND state IN
+                       ('settled', 'refund_due', 'refunding', 'refunded', 'refund_failed')
+                       AND flow = 'x402' LIMIT ?) AS few)
+               FROM payments p WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - constants
+            payer,
+            _MOST_COUNTED,
+            payer,
+            now - LOST_S,
+        )
+        count, units, settled = rows[0]
+        return OpenPayments(count=count, units=units, settled=settled)
+
+    async def failure_of(self, payer: str, *, since: float) -> FailedSettlement | None:
+        """Return the newest failure that bars a payer from x402; None where there is none.
+
+        A failure counts until the payment is settled after all, or the operator lifts it; only
+        a cause that is the payer's bars it.
+        """
+        rows = await self._rows(
+            f"""SELECT p.payer, s.* FROM {BARRING} AND p.payer = ?
+                ORDER BY s.failed_at DESC LIMIT 1""",  # noqa: S608 - constants
+            since,
+            since,
+            payer,
+        )
+        return _failure_of(rows[0]) if rows else None
+
+    async def failures(self, *, since: float) -> list[FailedSettlement]:
+        """Return the newest failure of each payer that is barred, newest first."""
+        rows = await self._rows(
+            f"""SELECT * FROM (SELECT p.payer, s.*, row_number() OVER (
+                    PARTITION BY p.payer ORDER BY s.failed_at DESC, s.tx_hash) AS nth_newest
+                FROM {BARRING}) AS barring
+                WHERE nth_newest = 1 ORDER BY failed_at DESC""",  # noqa: S608 - constants
+            since,
+            since,
+        )
+        return [_failure_of(row) for row in rows]
+
+    async def lift(self, payer: str, *, note: str, now: float) -> None:
+        """Forgive a payer what failed up to now."""
+        await self._write(lift, payer.lower(), note, now)
+
+    async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
+        """Return our mined settlements whose receipt was not looked at, whether paid or not.
+
+        A batch comes with each of its unpaid payments.
+        """
+        found = await self._rows(
+            f"""SELECT 1 FROM sent_transactions s WHERE s.mined = 1 AND s.judged = 0
+                UNION ALL SELECT 1 FROM {batches.UNJUDGED} LIMIT 1"""  # noqa: S608 - constants
+        )
+        if not found:
+            return []
+        await self._write(skip_known)
+        rows = await self._rows(
+            f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
+                JOIN payments p ON p.id = s.payment_id
+                WHERE {UNJUDGED} AND NOT EXISTS {batches.PAYMENTS_OF}"""  # noqa: S608 - constants
+        )
+        alone = [(payment_of(row), signed_of(row)) for row in sorted(rows, key=_sent)]
+        together: list[tuple[Payment, SignedTransaction]] = await self._query(batches.unjudged)
+        return alone + together
+
+    async def unjudged_batches(self) -> list[SignedTransaction]:
+        """Return our mined batches whose receipt was not looked at, whatever was paid."""
+        rows = await self._rows(
+            f"""SELECT s.*,
+                    (SELECT count(*) FROM sent_payments o WHERE o.tx_hash = s.tx_hash) AS payments
+                FROM sent_transactions s
+                WHERE {UNJUDGED} AND EXISTS {batches.PAYMENTS_OF}"""  # noqa: S608 - constants
+        )
+        return [
+            attrs.evolve(signed_of(row), payments=row["payments"])
+            for row in sorted(rows, key=_sent)
+        ]
+
+    async def judge(
+        self,
+        transaction: SignedTransaction,
+        failure: FailedSettlement | None,
+        payment_id: int | None = None,
+    ) -> None:
+        """Note what a receipt said of a transaction; its nonce is not looked at again.
+
+        For a transaction of several payments it says that of `payment_id` only.
+        """
+        await self._write(judge, transaction, failure, payment_id)
+
+
+def _sent(row: Row) -> tuple[str, int, float]:
+    """Order transactions by their nonce. In SQL, SQLite would read all of them for that order."""
+    return row["signer"], row["nonce"], row["sent_at"]
+
+
+def _failure_of(row: Row) -> FailedSettlement:
+    return FailedSettlement(
+        payer=row["payer"],
+        tx_hash=row["tx_hash"],
+        at=row["failed_at"],
+        failure=row["failure"],
+        fee_wei=row["fee_wei"],
     )

@@ -1,11 +1,14 @@
-"""The writes of refunds (decide, begin, end, fail), as functions of the write connection."""
+"""Refunds: decide, begin, end, fail, as functions of the write connection, and their reads."""
+
+from collections import Counter
+from collections.abc import Sequence
 
 from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.contracts.webhooks import EventType
-from gateway.domain import NO_ADDRESS, Decision, PaymentState, RefundCase
+from gateway.domain import NO_ADDRESS, Decision, MinedTransfer, PaymentState, RefundCase
 from gateway.errors import RefundRefused
 from gateway.store.nonces import write_down
-from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
+from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, refund_case_of
 from gateway.store.sql import Connection
 from gateway_webhooks.queue import add_event
 
@@ -20,7 +23,7 @@ SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUM
     r.search_from_block AS refund_from_block, r.created_at, r.updated_at
     FROM refunds r JOIN payments p ON p.id = r.payment_id
     JOIN tasks t ON t.payment_id = p.id
-    LEFT JOIN method_proofs m ON m.payment_id = p.id"""  # noqa: S608 - constants only
+    LEFT JOIN method_proofs m ON m.payment_id = p.id"""
 
 
 def decide(
@@ -160,3 +163,112 @@ def _change_state(db: Connection, payment_id: int, state: PaymentState, now: flo
     db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ?", (state, now, payment_id)
     )
+
+
+class SqlRefunds:
+    """Refunds from due to paid. Each method is one write, durable when it returns."""
+
+    def __init__(self, write: RunWrite, rows: ReadRows) -> None:
+        self._write = write
+        self._rows = rows
+
+    async def cases(self, *states: PaymentState) -> list[RefundCase]:
+        """Return the refunds in these states, oldest first. Without states, return all."""
+        wanted = states or tuple(PaymentState)
+        marks = ", ".join("?" * len(wanted))
+        rows = await self._rows(
+            f"{SELECT_CASE} WHERE p.state IN ({marks}) ORDER BY r.payment_id", *wanted
+        )
+        return [refund_case_of(row) for row in rows]
+
+    async def case(self, task_id: str) -> RefundCase | None:
+        """Return the refund of a task, or None."""
+        return await self._find("t.id = ?", task_id)
+
+    async def case_of(self, payment_id: int) -> RefundCase | None:
+        """Return the refund of a payment, or None."""
+        return await self._find("p.id = ?", payment_id)
+
+    async def _find(self, where: str, value: object) -> RefundCase | None:
+        rows = await self._rows(f"{SELECT_CASE} WHERE {where}", value)
+        return refund_case_of(rows[0]) if rows else None
+
+    async def decide(
+        self, task_id: str, decision: Decision, *, recipient: str | None, note: str, now: float
+    ) -> RefundCase:
+        """Write down the operator's decision. `recipient` replaces the payer's address, if given.
+
+        Raises `RefundRefused` if the refund is being sent or is paid.
+        """
+        case: RefundCase = await self._write(decide, task_id, decision, recipient, note, now)
+        return case
+
+    async def begin(
+        self,
+        payment_id: int,
+        transaction: SignedTransaction | UnsignedTransaction | None,
+        *,
+        sender: str,
+        recipient: str,
+        search_from_block: int,
+        cap_units: int | None,
+        now: float,
+    ) -> SignedTransaction | None:
+        """Write down payment `refunding`, the signed transaction and its nonce, before it is sent.
+
+        An unsigned transaction gets the first free nonce. Returns what is to be sent.
+        A refund without an approval counts against `cap_units` in 24 hours. Raises
+        `RefundRefused` if the cap is used up, and `RuntimeError` if the refund is closed, was begun
+        by another key, goes to another address meanwhile, or if the nonce was taken. A `cap_units`
+        of None says that an approval sends it: `RuntimeError` if the approval was taken back.
+        """
+        written: SignedTransaction | None = await self._write(
+            begin,
+            payment_id,
+            transaction,
+            sender,
+            recipient,
+            search_from_block,
+            cap_units,
+            now,
+        )
+        return written
+
+    async def sent_automatically(self, *, now: float) -> int:
+        """Return the units of the refunds without an approval that began in the last 24 hours."""
+        rows = await self._rows(SENT_AUTOMATICALLY, now - DAY_S)
+        return int(rows[0][0])
+
+    async def end(self, payment_id: int, tx_hash: str, *, now: float) -> bool:
+        """Write down payment `refunded`. Returns False if the refund is closed already."""
+        return bool(await self._write(end, payment_id, tx_hash, now))
+
+    async def fail(self, payment_id: int, problem: str, *, now: float) -> bool:
+        """Write down payment `refund_failed`, so that the operator looks at the problem.
+
+        Returns False if the refund is closed already.
+        """
+        return bool(await self._write(fail, payment_id, problem, now))
+
+    async def note_problem(self, payment_id: int, problem: str | None) -> None:
+        """Write down why a refund is not sent yet."""
+        await self._write(note_problem, payment_id, problem)
+
+    async def unclaimed(self, transfers: Sequence[MinedTransfer]) -> list[MinedTransfer]:
+        """Return the transfers that paid for no task."""
+        # Transfers are compared by sender and amount: a log gets another index where its block is
+        # replaced.
+        paid: Counter[tuple[str, str, int]] = Counter()
+        for tx_hash in {transfer.tx_hash for transfer in transfers}:
+            rows = await self._rows(
+                "SELECT payer, paid_units FROM payments WHERE paid_tx = ?", tx_hash
+            )
+            paid.update((tx_hash, row["payer"], row["paid_units"]) for row in rows)
+        found = []
+        for transfer in transfers:
+            key = (transfer.tx_hash, transfer.sender, transfer.amount_units)
+            if paid[key] == 0:
+                found.append(transfer)
+            else:
+                paid[key] -= 1
+        return found

@@ -1,7 +1,4 @@
-"""The writes of the task queue: lease, complete, fail, retry. The lease's token fences each.
-
-They are the steps of docs/payments.md: `lease_due` is T4, `complete` and `fail` are T5.
-"""
+"""The task queue: lease, complete, fail, retry. The lease's token fences each write."""
 
 import secrets
 from collections.abc import Sequence
@@ -10,7 +7,7 @@ from gateway.contracts import Cost, Lease
 from gateway.contracts.webhooks import EventType
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.nodes import is_off, lease_clock
-from gateway.store.rows import dump, lease_of, load
+from gateway.store.rows import RunWrite, dump, lease_of, load
 from gateway.store.sql import Connection, Row, dialect_of, none_of
 from gateway.store.texts import add_parts, shorten
 from gateway_webhooks.queue import add_event
@@ -231,3 +228,126 @@ def depth(db: Connection) -> dict[str, int]:
            WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
     )
     return {row[0]: row[1] for row in rows}
+
+
+class SqlQueue:
+    """Tasks that wait, are worked on, or have just ended. Each method is one write.
+
+    In docs/payments.md `claim` is T4, and `complete` and `fail` are T5.
+    """
+
+    def __init__(
+        self, write: RunWrite, query: RunWrite, read_row: RunWrite, node: str | None
+    ) -> None:
+        self._write = write
+        self._query = query
+        self._read_row = read_row
+        # None: the only node of its database.
+        self._node = node
+
+    async def claim(
+        self, limit: int, *, lease_s: float, now: float, resting: Sequence[str] = ()
+    ) -> list[Lease]:
+        """Lease the longest-due tasks. Each lease counts as an attempt unless a job is under way.
+
+        A task that is not completed, failed or retried within `lease_s` seconds is due again: its
+        worker has died. Of the slugs in `resting`, only tasks that were submitted already are
+        leased.
+
+        On a database that nodes share, its own clock decides; `now`, the node's, is only compared
+        with it. A node whose clock is off gets no lease.
+        """
+        leases: list[Lease] = await self._write(lease_due, limit, lease_s, now, resting, self._node)
+        return leases
+
+    async def begin_submit(self, lease: Lease, *, now: float) -> bool:
+        """Write down that a submit is about to go out. Returns False if the lease was lost."""
+        return bool(await self._write(begin_submit, lease, now))
+
+    async def save_handle(self, lease: Lease, handle: Handle) -> bool:
+        """Write down the job that a submit has begun. Returns False if the lease was lost."""
+        return bool(await self._write(save_handle, lease, handle))
+
+    async def complete(
+        self,
+        lease: Lease,
+        result: StoredResult,
+        *,
+        expires_at: float,
+        now: float,
+        cost: Cost | None = None,
+        provider: str | None = None,
+    ) -> bool:
+        """Write the result down, so that it can be seen. Returns False if the lease was lost.
+
+        `provider` is who generated; a `cost` of None is not known.
+        """
+        return bool(await self._write(complete, lease, result, expires_at, now, cost, provider))
+
+    async def fail(
+        self,
+        lease: Lease,
+        *,
+        details: str,
+        error: str,
+        now: float,
+        reason: str | None = None,
+        provider: str | None = None,
+    ) -> bool:
+        """Write down that the task failed and its refund is due.
+
+        The buyer reads `error`; `reason` is for the operator, in the vendor's words. Returns False
+        if the lease was lost.
+        """
+        return bool(await self._write(fail, lease, details, error, now, reason, provider))
+
+    async def retry(self, lease: Lease, *, delay_s: float, now: float, costs_attempt: bool) -> bool:
+        """End a lease. The task is submitted anew after `delay_s`, and its job is forgotten.
+
+        Returns False if the lease was lost.
+        """
+        return bool(await self._write(retry, lease, delay_s, now, int(not costs_attempt)))
+
+    async def give_back(self, lease: Lease) -> bool:
+        """End a lease at no cost. The task goes on where it was left, before younger tasks.
+
+        Returns False if the lease was lost.
+        """
+        return bool(await self._write(give_back, lease))
+
+    async def extend(
+        self,
+        lease: Lease,
+        *,
+        lease_s: float,
+        now: float,
+        progress: float | None,
+        note: str | None = None,
+    ) -> bool:
+        """Let a lease end `lease_s` from now, and write progress down.
+
+        Returns False if the lease was lost.
+        """
+        return bool(await self._write(extend, lease, lease_s, now, progress, note))
+
+    async def recover(self, *, now: float) -> int:
+        """Make due now what this node had leased, at its start: the workers of these leases died.
+
+        Returns how many tasks that were.
+        """
+        return int(await self._write(recover, now, self._node))
+
+    async def next_due(self, resting: Sequence[str] = (), *, now: float) -> float | None:
+        """Return when the next task is due, by the clock of `now`; None if no task waits.
+
+        `resting` is as in `claim`. A node whose clock is off has nothing to wait for.
+        """
+        # Where no slug rests it is the first entry of an index; else every task that waits is read.
+        run = self._query if resting else self._read_row
+        due: float | None = await run(next_due, resting, now)
+        return due
+
+    async def depth(self) -> dict[str, int]:
+        """Return how many unfinished tasks are in each status; cheap however many have ended."""
+        counts: dict[str, int] = await self._query(depth)
+        return counts

@@ -9,7 +9,7 @@ import structlog
 
 from gateway.catalog.catalog import Registered
 from gateway.contracts import Cost, Lease, OutputStoreUnavailable
-from gateway.contracts.task_queue import CostSource
+from gateway.contracts.store import CostSource
 from gateway.domain import (
     Endpoint,
     GenerationRequest,

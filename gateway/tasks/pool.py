@@ -13,7 +13,8 @@ import structlog
 
 from gateway.catalog.catalog import Catalog
 from gateway.concurrency.outliving import outlive
-from gateway.contracts import Clock, Lease, OutputStore, Store
+from gateway.contracts import Clock, Lease, OutputStore
+from gateway.store import SqlStore
 from gateway.tasks.attempt import Attempt
 from gateway.tasks.resources import Resources, make_downloader
 from gateway.tasks.slots import Slots
@@ -27,7 +28,7 @@ _log = structlog.get_logger()
 class WorkerPool:
     """A number of workers over one durable queue."""
 
-    store: Store
+    store: SqlStore
     catalog: Catalog
     output_store: OutputStore
     now: Clock

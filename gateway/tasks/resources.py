@@ -8,8 +8,9 @@ import attrs
 import structlog
 
 from gateway.catalog.catalog import Catalog
-from gateway.contracts import Clock, OutputStore, TaskQueue
+from gateway.contracts import Clock, OutputStore
 from gateway.sandbox.pictures import Pictures
+from gateway.store.tasks import SqlQueue
 from gateway.tasks.slots import Slots
 from gateway.tasks.timing import TaskTiming
 from gateway.telemetry.spans import Spans
@@ -40,7 +41,7 @@ class WriteFailed(Exception):
 class Resources:
     """The parts that all attempts share."""
 
-    queue: TaskQueue
+    queue: SqlQueue
     catalog: Catalog
     output_store: OutputStore
     now: Clock

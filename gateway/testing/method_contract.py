@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from gateway.contracts import MethodPayment, MethodProof, PaymentMethod, Quote, Refused, Taken
-from gateway.contracts.method_records import claim_key
+from gateway.contracts.payment_methods import claim_key
 from gateway.domain import Endpoint
 from gateway.domain.eip3009 import BASE
 from gateway.errors import PaymentRequired

@@ -10,8 +10,8 @@ import attrs
 import msgspec
 
 from gateway.concurrency.shared_answers import SharedAnswers
-from gateway.contracts import Store
 from gateway.domain import LongText, Task
+from gateway.store import SqlStore
 
 # Parts of texts that are kept for the next client: some 66 KB each, and 393 KB at most.
 _MOST_PARTS = 32
@@ -21,7 +21,7 @@ _KEPT_S = 10.0
 class LongTexts:
     """Reads the parts of long texts."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store = store
         self._parts = SharedAnswers[bytes](time.monotonic, kept_s=_KEPT_S, most=_MOST_PARTS)
 

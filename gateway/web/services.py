@@ -12,7 +12,7 @@ from gateway.catalog.watchdog import Watchdog
 from gateway.chain.wallet_check import WalletCheck
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.concurrency.threads import Threads
-from gateway.contracts import Chain, Clock, OutputStore, Quote, Selling, Store
+from gateway.contracts import Chain, Clock, OutputStore, Quote, Selling
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.domain.description import price_range
 from gateway.domain.refund_promise import RefundPromise
@@ -24,6 +24,7 @@ from gateway.sandbox.fair_share import FairShare, Shares
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.sent_pictures import SentPictures
 from gateway.settings import Settings
+from gateway.store import SqlStore
 from gateway.tasks import WorkerPool
 from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
@@ -124,7 +125,7 @@ class Services:
 
     settings: Settings
     redactor: Redactor
-    store: Store
+    store: SqlStore
     chain: Chain
     catalog: Catalog
     output_store: OutputStore

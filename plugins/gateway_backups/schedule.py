@@ -9,10 +9,11 @@ import attrs
 import structlog
 
 from gateway.concurrency.threads import run_in_daemon
-from gateway.contracts import Clock, Store
+from gateway.contracts import Clock
 from gateway.contracts.backups import BackupRecord, Kind
 from gateway.errors import BackupFailed
 from gateway.settings import Settings
+from gateway.store import SqlStore
 from gateway.store.operators import backups
 from gateway_backups import copying
 from gateway_backups.drill import drill, find_newest
@@ -40,7 +41,7 @@ class Backups:
     """Makes and tries copies of one gateway's database; one at a time."""
 
     settings: Settings
-    store: Store
+    store: SqlStore
     now: Clock
     timing: BackupTiming = attrs.field(factory=BackupTiming)
     _place: Place | None = attrs.field(default=None, init=False)

@@ -9,17 +9,22 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 import attrs
 import structlog
 
-from gateway.contracts import Clock, Store
+from gateway.contracts import Clock
 from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
 from gateway.telemetry.log_context import bind_task
 from gateway.vendors.signing import CallbackSecrets, sign
 from gateway_webhooks.pace import Pace
 from gateway_webhooks.sender import NotTaken, Sender
+
+if TYPE_CHECKING:
+    # At run time the store imports this package's queue.
+    from gateway.store import SqlStore
 
 # Attempts at the same time: in all, for one payer, to one host.
 _MOST = 16
@@ -49,7 +54,7 @@ class DeliveryTiming:
 class Deliveries:
     """Takes events from the queue and sends them; `is_on` says whether it does."""
 
-    store: Store
+    store: "SqlStore"
     render: Render
     secrets: CallbackSecrets
     sender: Sender

@@ -1,4 +1,4 @@
-"""The queue of webhook events on SQLite, and the write that puts an event into it."""
+"""The queue of webhook events, and the write that puts an event into it."""
 
 from collections.abc import Collection
 from urllib.parse import urlsplit
@@ -49,7 +49,7 @@ def _end(db: Connection, event: WebhookEvent) -> None:
 
 
 class SqlWebhooks:
-    """Events from written to delivered. Implements `contracts.WebhookQueue`."""
+    """Events that wait for their delivery. Each method is one write, or one read."""
 
     def __init__(self, write: RunWrite, rows: ReadRows, row: ReadRow) -> None:
         self._write = write
@@ -65,6 +65,10 @@ class SqlWebhooks:
         busy_payers: Collection[str] = (),
         busy_hosts: Collection[str] = (),
     ) -> list[WebhookEvent]:
+        """Return events that may be sent; those that have never failed come first.
+
+        Left out are the ids in `sending`, and all events of busy payers and to busy hosts.
+        """
         ids, payers, hosts = list(sending), list(busy_payers), list(busy_hosts)
         rows = await self._rows(
             f"""SELECT e.*, t.callback_url FROM webhook_events e JOIN tasks t ON t.id = e.task_id
@@ -80,22 +84,30 @@ class SqlWebhooks:
         return [_event_of(row) for row in rows]
 
     async def earliest(self) -> float | None:
+        """Return when the first event of all is or was due, or None where none waits.
+
+        It costs next to nothing: every task that ends is a reason to ask.
+        """
         row = await self._row("SELECT min(due_at) FROM webhook_events")
         due: float | None = row[0] if row is not None else None
         return due
 
     async def next_due(self, *, now: float) -> float | None:
+        """Return the next time after `now` at which an event may be sent, or None."""
         sql = "SELECT min(due_at) FROM webhook_events WHERE due_at > ?"
         due: float | None = (await self._rows(sql, now))[0][0]
         return due
 
     async def postpone(self, event: WebhookEvent, *, until: float) -> None:
+        """Let every event of this payer to this host wait at least until then."""
         await self._write(_postpone, event, until)
 
     async def retry(self, event: WebhookEvent, *, due_at: float) -> None:
+        """Write down that an attempt has failed, and when the next one is due."""
         await self._write(_retry, event, due_at)
 
     async def end(self, event: WebhookEvent) -> None:
+        """Forget an event: it was delivered or given up."""
         await self._write(_end, event)
 
 

@@ -26,7 +26,7 @@ class SumReader(Protocol):
 
 
 class SqlOperators:
-    """What an operator reads and does. Implements `contracts.operators.OperatorRecords`.
+    """What an operator reads and does. Implements `contracts.operators.SqlOperators`.
 
     The connection for sums is opened by the first sum: a gateway whose pages nobody opens has
     neither its thread nor its memory.
@@ -49,6 +49,11 @@ class SqlOperators:
                 await reader.close()
 
     async def sum(self, function: Callable[..., Value], *arguments: Any) -> Value:
+        """Return `function(db, *arguments)` of one state of the database.
+
+        `db` is a read-only connection on a thread of its own, so that a long sum holds up neither
+        sales nor polls. Its rows are known by position and by name.
+        """
         reader = await self._find_reader()
         value: Value = await reader.run(lambda db: function(db, *arguments))
         return value
@@ -66,23 +71,44 @@ class SqlOperators:
             raise
 
     async def read(self, function: Callable[..., Value], *arguments: Any) -> Value:
+        """Return `function(db, *arguments)` of a function that takes microseconds.
+
+        It runs beside the sums, so it never waits for one.
+        """
         value: Value = await self._read(function, *arguments)
         return value
 
     async def write(self, write: Callable[..., Value], *arguments: Any) -> Value:
+        """Run `write(db, *arguments)`, which is no action of an operator, such as a backup's row.
+
+        Returns what `write` returns, and raises what it raises.
+        """
         value: Value = await self._write(write, *arguments)
         return value
 
     async def act(self, write: Callable[..., Value], *arguments: Any, action: NewAction) -> Value:
+        """Write down an action and run `write(db, *arguments)`, both or neither.
+
+        Returns what `write` returns, and raises what it raises. Raises `AlreadyDone` where the
+        actor's request was carried out before, and `ActionRefused` where another action had it.
+        """
         value: Value = await self._write(actions.act, write, arguments, action)
         return value
 
     async def changes_after(
         self, known: int, *, now: float
     ) -> tuple[int, dict[str, EndpointChange]] | None:
+        """Return (number, changes by slug), or None where `known` is the newest number.
+
+        The number grows with each change. Cheap: a running gateway asks every two seconds.
+        """
         return await self.read(_find_changes, known, now)
 
     async def note(self, action: NewAction) -> None:
+        """Write down an action that changes nothing in the database, such as a login.
+
+        Raises what `act` raises.
+        """
         await self._write(actions.insert, action)
 
     async def actions(
@@ -92,6 +118,7 @@ class SqlOperators:
         subject: str | None = None,
         action: str | None = None,
     ) -> list[ActionRecord]:
+        """Return actions, newest first: those with an id below `before`, at most `limit`."""
         return await self.sum(actions.find, before, limit, subject, action)
 
 

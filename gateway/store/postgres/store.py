@@ -29,7 +29,7 @@ _FAILED_OVER = (
 
 
 class PostgresStore(SqlStore):
-    """Everything durable, in one PostgreSQL. Implements `contracts.Store`."""
+    """Everything durable, in one PostgreSQL."""
 
     def __init__(
         self,

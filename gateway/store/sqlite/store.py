@@ -17,8 +17,7 @@ from gateway.store.sql_store import SqlStore
 from gateway.store.sqlite import space, upgrade
 from gateway.store.sqlite.connection import ThreadConnection
 from gateway.store.sqlite.migrations import migrate
-from gateway.store.sqlite.reads import Reads
-from gateway.store.sqlite.row_reads import RowReads
+from gateway.store.sqlite.reads import Reads, RowReads
 from gateway.store.sqlite.sums import open_sum_reader
 from gateway.store.sqlite.writer import Writer
 
@@ -56,7 +55,7 @@ def _prepare(path: Path) -> None:
 
 
 class SqliteStore(SqlStore):
-    """Everything durable, in one file. Implements `contracts.Store`."""
+    """Everything durable, in one file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

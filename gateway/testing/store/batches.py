@@ -5,11 +5,12 @@ import asyncio
 import attrs
 import pytest
 
-from gateway.contracts import SignedTransaction, Store
+from gateway.contracts import SignedTransaction
 from gateway.contracts.payers import FailedSettlement
 from gateway.domain import PaymentState, Task
 from gateway.domain.eip3009 import usual_gas
 from gateway.errors import ChainUnavailable
+from gateway.store import SqlStore
 from gateway.testing.store.facts import (
     NOW,
     PAYER,
@@ -25,7 +26,7 @@ from gateway.testing.store.facts import (
 )
 
 
-async def _batch(store: Store, count: int = 3) -> tuple[list[Task], SignedTransaction]:
+async def _batch(store: SqlStore, count: int = 3) -> tuple[list[Task], SignedTransaction]:
     """Reserve payments, and write down a batch of all of them."""
     tasks = [await reserved(store, nonce) for nonce in range(1, count + 1)]
     batch = unsigned_batch(*(task.payment.id for task in tasks))
@@ -42,7 +43,7 @@ class BatchesContract:
     """Batches: who is in one, how it is sent again, and how each payment is judged."""
 
     async def test_a_batch_is_one_nonce_and_the_transaction_of_each_payment(
-        self, store: Store
+        self, store: SqlStore
     ) -> None:
         tasks, sent = await _batch(store)
         assert sent == signed_transaction(0, 103)
@@ -54,7 +55,9 @@ class BatchesContract:
         assert listed == sent
         assert await store.next_nonce(SIGNER, 0) == 1
 
-    async def test_who_is_closed_or_signed_for_is_left_out_of_a_batch(self, store: Store) -> None:
+    async def test_who_is_closed_or_signed_for_is_left_out_of_a_batch(
+        self, store: SqlStore
+    ) -> None:
         first, second, closed = [await reserved(store, nonce) for nonce in (1, 2, 3)]
         alone = await settling(store, 4)
         await store.release(closed.payment.id, now=NOW)
@@ -65,14 +68,14 @@ class BatchesContract:
         assert await store.unmined_of(alone.payment.id, SIGNER) == signed_transaction(0)
         assert await store.nonces_of(closed.payment.id, SIGNER) == 0
 
-    async def test_one_payment_is_no_batch_and_nothing_is_written(self, store: Store) -> None:
+    async def test_one_payment_is_no_batch_and_nothing_is_written(self, store: SqlStore) -> None:
         task, alone = await reserved(store, 1), await settling(store, 2)
         batch = unsigned_batch(task.payment.id, alone.payment.id)
         assert await store.begin_batch(batch, now=NOW) is None
         assert (await known(store, task.id)).payment.state is PaymentState.RESERVED
         assert await store.next_nonce(SIGNER, 0) == 1
 
-    async def test_a_payment_is_in_one_batch_only(self, store: Store) -> None:
+    async def test_a_payment_is_in_one_batch_only(self, store: SqlStore) -> None:
         tasks = [await reserved(store, nonce) for nonce in range(1, 7)]
         ids = [task.payment.id for task in tasks]
         outcomes = await asyncio.gather(
@@ -83,14 +86,16 @@ class BatchesContract:
         nonces = sorted(sent.nonce for _, sent in await store.unmined(SIGNER))
         assert nonces == list(range(len(nonces)))
 
-    async def test_a_batch_of_a_key_with_too_many_waiting_is_not_signed(self, store: Store) -> None:
+    async def test_a_batch_of_a_key_with_too_many_waiting_is_not_signed(
+        self, store: SqlStore
+    ) -> None:
         await settling(store, 1)
         ids = [(await reserved(store, nonce)).payment.id for nonce in (2, 3)]
         with pytest.raises(ChainUnavailable, match="wait"):
             await store.begin_batch(unsigned_batch(*ids, most_waiting=1), now=NOW)
         assert await store.nonces_of(ids[0], SIGNER) == 0
 
-    async def test_a_dearer_batch_settles_the_same_payments(self, store: Store) -> None:
+    async def test_a_dearer_batch_settles_the_same_payments(self, store: SqlStore) -> None:
         tasks, _ = await _batch(store)
         dearer = signed_transaction(0, 150)
         await store.add_replacement(tasks[0].payment.id, dearer)
@@ -98,7 +103,7 @@ class BatchesContract:
             assert await store.unmined_of(task.payment.id, SIGNER) == dearer
             assert await store.nonces_of(task.payment.id, SIGNER) == 1
 
-    async def test_what_a_batch_did_not_settle_is_signed_for_again(self, store: Store) -> None:
+    async def test_what_a_batch_did_not_settle_is_signed_for_again(self, store: SqlStore) -> None:
         (paid, unpaid), _ = await _batch(store, 2)
         await store.settle(paid.payment.id, paying(paid), now=NOW)
         await store.mark_mined(SIGNER, 1)
@@ -108,7 +113,7 @@ class BatchesContract:
         assert await store.unmined_of(unpaid.payment.id, SIGNER) == signed_transaction(1)
         assert await store.nonces_of(unpaid.payment.id, SIGNER) == 2
 
-    async def test_the_unpaid_of_a_mined_batch_are_judged_one_by_one(self, store: Store) -> None:
+    async def test_the_unpaid_of_a_mined_batch_are_judged_one_by_one(self, store: SqlStore) -> None:
         tasks, sent = await _batch(store)
         await store.mark_mined(SIGNER, 1)
         await store.settle(tasks[0].payment.id, paying(tasks[0]), now=NOW)
@@ -124,7 +129,7 @@ class BatchesContract:
         assert failure == _failed(sent, "spent")
         assert await store.payers.failures(since=NOW - 1) == [failure]
 
-    async def test_both_versions_of_a_batch_are_judged_with_one(self, store: Store) -> None:
+    async def test_both_versions_of_a_batch_are_judged_with_one(self, store: SqlStore) -> None:
         tasks, _ = await _batch(store, 2)
         dearer = signed_transaction(0, 150)
         await store.add_replacement(tasks[0].payment.id, dearer)
@@ -135,7 +140,7 @@ class BatchesContract:
         assert await store.payers.unjudged() == []
 
     async def test_a_batch_is_judged_as_a_whole_whatever_its_payments_became(
-        self, store: Store
+        self, store: SqlStore
     ) -> None:
         tasks, sent = await _batch(store, 2)
         await store.mark_mined(SIGNER, 1)
@@ -149,7 +154,7 @@ class BatchesContract:
         assert await store.payers.failures(since=0) == []
 
     async def test_a_batch_that_succeeded_counts_with_the_gas_that_is_too_much(
-        self, store: Store
+        self, store: SqlStore
     ) -> None:
         _, sent = await _batch(store, 2)
         await store.mark_mined(SIGNER, 1)
@@ -162,7 +167,7 @@ class BatchesContract:
         assert await store.payers.failures(since=0) == []
 
     async def test_a_released_payment_of_a_batch_is_open_until_it_is_judged(
-        self, store: Store
+        self, store: SqlStore
     ) -> None:
         tasks, sent = await _batch(store, 2)
         for task in tasks:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.contracts import Store
+from gateway.store import SqlStore
 from gateway.testing.store.batches import BatchesContract
 from gateway.testing.store.operators import OperatorsContract
 from gateway.testing.store.payers import PayersContract
@@ -34,12 +34,12 @@ class StoreContract(
     OperatorsContract,
     ProviderStatesContract,
 ):
-    """Every method of `contracts.Store`, alone, repeated, late and in races."""
+    """Every method of `SqlStore`, alone, repeated, late and in races."""
 
     pytestmark = pytest.mark.asyncio
 
     @pytest.fixture
-    async def store(self) -> AsyncIterator[Store]:
+    async def store(self) -> AsyncIterator[SqlStore]:
         """Yield an open, empty store."""
         raise NotImplementedError("override the fixture `store` with an open, empty store")
         yield  # noqa: PT022 - makes it the generator that overriding ones are

@@ -6,14 +6,7 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts import (
-    Lease,
-    NewTask,
-    SignedTransaction,
-    Store,
-    UnsignedBatch,
-    UnsignedTransaction,
-)
+from gateway.contracts import Lease, NewTask, SignedTransaction, UnsignedBatch, UnsignedTransaction
 from gateway.domain import (
     Authorization,
     Block,
@@ -26,6 +19,7 @@ from gateway.domain import (
     Transfer,
 )
 from gateway.domain.eip3009 import BASE
+from gateway.store import SqlStore
 
 NOW = 1_800_000_000.0
 PRICE = 20_000  # units
@@ -163,7 +157,7 @@ def unsigned_batch(
     )
 
 
-async def reserved(store: Store, nonce: int = 1, **changes: Any) -> Task:
+async def reserved(store: SqlStore, nonce: int = 1, **changes: Any) -> Task:
     """Reserve a task for a new authorization."""
     signed = authorization(nonce)
     task = await store.reserve(new_task(**changes), signed, key_of(signed), 7)
@@ -171,7 +165,7 @@ async def reserved(store: Store, nonce: int = 1, **changes: Any) -> Task:
     return task
 
 
-async def settling(store: Store, nonce: int = 1, chain_nonce: int = 0) -> Task:
+async def settling(store: SqlStore, nonce: int = 1, chain_nonce: int = 0) -> Task:
     """Reserve a task, and mark its payment as settling."""
     task = await reserved(store, nonce)
     number = await store.next_nonce(SIGNER, chain_nonce)
@@ -179,20 +173,20 @@ async def settling(store: Store, nonce: int = 1, chain_nonce: int = 0) -> Task:
     return task
 
 
-async def queued(store: Store, tx: int = 1, **changes: Any) -> Task:
+async def queued(store: SqlStore, tx: int = 1, **changes: Any) -> Task:
     """Accept a direct transfer: a paid task that waits for a worker."""
     task = new_task(**changes)
     return await store.accept_direct(task, tx_hash(tx), [transfer(tx)], None)
 
 
-async def leased(store: Store, tx: int = 1, **changes: Any) -> Lease:
+async def leased(store: SqlStore, tx: int = 1, **changes: Any) -> Lease:
     """Accept a direct transfer, and lease its task to a worker."""
     await queued(store, tx, **changes)
     (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
     return lease
 
 
-async def known(store: Store, task_id: str) -> Task:
+async def known(store: SqlStore, task_id: str) -> Task:
     """Return a task; fail if there is none."""
     task = await store.task(task_id)
     assert task is not None

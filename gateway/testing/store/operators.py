@@ -6,9 +6,9 @@ from typing import Any
 import attrs
 import pytest
 
-from gateway.contracts import Store
 from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused
+from gateway.store import SqlStore
 from gateway.testing.store.facts import NOW, queued
 
 _PAGE = Actor(door="page", name="s1", address="192.0.2.1")
@@ -46,42 +46,42 @@ def _insert_and_fail(db: Any, key: str) -> None:
 class OperatorsContract:
     """Sums and the audit log."""
 
-    async def test_a_sum_sees_what_was_sold(self, store: Store) -> None:
+    async def test_a_sum_sees_what_was_sold(self, store: SqlStore) -> None:
         assert await store.operators.sum(_count_tasks) == 0
         await queued(store)
         assert await store.operators.sum(_count_tasks) == 1
         assert await store.operators.sum(_count_tasks, 7) == 7
 
-    async def test_what_is_no_action_is_written_without_one(self, store: Store) -> None:
+    async def test_what_is_no_action_is_written_without_one(self, store: SqlStore) -> None:
         assert await store.operators.read(_count_tasks, 7) == 7
         assert await store.operators.write(_insert_meta, "a") == "a"
         assert await store.known_meta("a") == "1"
         assert await store.operators.actions(None, 10) == []
 
-    async def test_a_sum_changes_nothing(self, store: Store) -> None:
+    async def test_a_sum_changes_nothing(self, store: SqlStore) -> None:
         with pytest.raises(Exception, match=r"readonly|read-only"):
             await store.operators.sum(_insert_meta, "written by a sum")
         assert await store.known_meta("written by a sum") is None
 
-    async def test_sums_that_begin_at_once_are_all_answered(self, store: Store) -> None:
+    async def test_sums_that_begin_at_once_are_all_answered(self, store: SqlStore) -> None:
         await queued(store)
         found = await asyncio.gather(*(store.operators.sum(_count_tasks) for _ in range(5)))
         assert found == [1] * 5
 
-    async def test_an_action_is_kept_as_it_was(self, store: Store) -> None:
+    async def test_an_action_is_kept_as_it_was(self, store: SqlStore) -> None:
         written = new_action()
         assert await store.operators.act(_insert_meta, "a", action=written) == "a"
         assert await store.known_meta("a") == "1"
         (kept,) = await store.operators.actions(None, 10)
         assert attrs.asdict(kept) == {"id": kept.id, **attrs.asdict(written)}
 
-    async def test_a_write_that_fails_leaves_no_action(self, store: Store) -> None:
+    async def test_a_write_that_fails_leaves_no_action(self, store: SqlStore) -> None:
         with pytest.raises(ValueError, match="b"):
             await store.operators.act(_insert_and_fail, "b", action=new_action())
         assert await store.known_meta("b") is None
         assert await store.operators.actions(None, 10) == []
 
-    async def test_a_repeated_request_is_carried_out_once(self, store: Store) -> None:
+    async def test_a_repeated_request_is_carried_out_once(self, store: SqlStore) -> None:
         asked = new_action(actor=attrs.evolve(_PAGE, request="r1"))
         act = store.operators.act
         outcomes = await asyncio.gather(
@@ -95,13 +95,13 @@ class OperatorsContract:
         with pytest.raises(AlreadyDone):
             await store.operators.note(asked)
 
-    async def test_one_request_is_not_for_two_actions(self, store: Store) -> None:
+    async def test_one_request_is_not_for_two_actions(self, store: SqlStore) -> None:
         actor = attrs.evolve(_PAGE, request="r1")
         await store.operators.note(new_action(actor=actor))
         with pytest.raises(ActionRefused, match="another action"):
             await store.operators.note(new_action(actor=actor, subject="document"))
 
-    async def test_actions_are_found_by_page_subject_and_kind(self, store: Store) -> None:
+    async def test_actions_are_found_by_page_subject_and_kind(self, store: SqlStore) -> None:
         for subject in ("a", "b", "c"):
             await store.operators.note(new_action(subject=subject))
         await store.operators.note(new_action(action="endpoint.resume", subject="a"))

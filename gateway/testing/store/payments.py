@@ -5,13 +5,13 @@ import asyncio
 import attrs
 import pytest
 
-from gateway.contracts import Store
 from gateway.domain import (
     PaymentState,
     Task,
     TaskStatus,
 )
 from gateway.errors import IdempotencyConflict, InsufficientPayment, TxAlreadyUsed
+from gateway.store import SqlStore
 from gateway.testing.store.facts import (
     NOW,
     PAYER,
@@ -36,7 +36,7 @@ class TakingContract:
     # -- reserve
 
     async def test_a_reservation_holds_its_task_until_the_money_is_there(
-        self, store: Store
+        self, store: SqlStore
     ) -> None:
         task = await reserved(store)
         assert (task.status, task.payment.state) == (TaskStatus.HELD, PaymentState.RESERVED)
@@ -48,7 +48,7 @@ class TakingContract:
         assert await store.open_payments() == [task.payment]
         assert await store.queue.claim(9, lease_s=60, now=NOW + 10**6) == []
 
-    async def test_of_fifty_at_once_one_reserves_a_key(self, store: Store) -> None:
+    async def test_of_fifty_at_once_one_reserves_a_key(self, store: SqlStore) -> None:
         signed = authorization()
         outcomes = await asyncio.gather(
             *(store.reserve(new_task(), signed, key_of(signed), 0) for _ in range(50))
@@ -56,12 +56,12 @@ class TakingContract:
         assert sum(outcome is not None for outcome in outcomes) == 1
         assert await store.counts() == {"tasks": {"held": 1}, "payments": {"reserved": 1}}
 
-    async def test_a_nonce_is_the_payers_own(self, store: Store) -> None:
+    async def test_a_nonce_is_the_payers_own(self, store: SqlStore) -> None:
         for sender in (PAYER, WALLET):
             signed = authorization(1, sender)
             assert await store.reserve(new_task(), signed, key_of(signed), 0)
 
-    async def test_nothing_of_a_refused_reservation_remains(self, store: Store) -> None:
+    async def test_nothing_of_a_refused_reservation_remains(self, store: SqlStore) -> None:
         await reserved(store, 1, id="same")
         other = authorization(2)
         with pytest.raises(Exception, match=r"(?i)unique"):
@@ -69,38 +69,40 @@ class TakingContract:
         assert await store.find_claim(key_of(other)) is None
         assert len(await store.open_payments()) == 1
 
-    async def test_an_unknown_key_is_nobodys(self, store: Store) -> None:
+    async def test_an_unknown_key_is_nobodys(self, store: SqlStore) -> None:
         assert await store.find_claim("auth:nobody") is None
 
     # -- accept_direct
 
-    async def test_a_transfer_pays_at_once(self, store: Store) -> None:
+    async def test_a_transfer_pays_at_once(self, store: SqlStore) -> None:
         task = await store.accept_direct(new_task(), tx_hash(1), [transfer(units=30_000)], None)
         assert (task.status, task.payment.state) == (TaskStatus.QUEUED, PaymentState.SETTLED)
         assert (task.payment.paid_tx, task.payment.paid_units) == (tx_hash(1), 30_000)
         assert await store.find_claim(f"tx:{tx_hash(1)}") == task
         assert await store.open_payments() == []
 
-    async def test_of_fifty_at_once_one_is_paid_by_a_transaction(self, store: Store) -> None:
+    async def test_of_fifty_at_once_one_is_paid_by_a_transaction(self, store: SqlStore) -> None:
         outcomes = await asyncio.gather(*(queued(store) for _ in range(50)), return_exceptions=True)
         assert kinds(outcomes).count(Task) == 1
         assert kinds(outcomes).count(TxAlreadyUsed) == 49
         assert await store.counts() == {"tasks": {"queued": 1}, "payments": {"settled": 1}}
 
-    async def test_a_settlements_transfer_pays_nothing_else(self, store: Store) -> None:
+    async def test_a_settlements_transfer_pays_nothing_else(self, store: SqlStore) -> None:
         await reserved(store, 1)
         used = transfer(key=key_of(authorization(1)))
         with pytest.raises(TxAlreadyUsed):
             await store.accept_direct(new_task(), tx_hash(1), [used], None)
         assert (await store.counts())["tasks"] == {"held": 1}
 
-    async def test_an_authorization_of_a_released_payment_stays_claimed(self, store: Store) -> None:
+    async def test_an_authorization_of_a_released_payment_stays_claimed(
+        self, store: SqlStore
+    ) -> None:
         task = await reserved(store, 1)
         await store.release(task.payment.id, now=NOW)
         assert await store.reserve(new_task(), authorization(), key_of(authorization()), 0) is None
 
     async def test_a_transfer_used_directly_takes_its_authorization_with_it(
-        self, store: Store
+        self, store: SqlStore
     ) -> None:
         signed = authorization(1)
         paid = transfer(key=key_of(signed))
@@ -108,7 +110,7 @@ class TakingContract:
         assert await store.reserve(new_task(), signed, key_of(signed), 0) is None
         assert await store.find_claim(key_of(signed)) == task
 
-    async def test_the_first_free_transfer_that_suffices_is_used(self, store: Store) -> None:
+    async def test_the_first_free_transfer_that_suffices_is_used(self, store: SqlStore) -> None:
         await reserved(store, 1)
         transfers = [
             transfer(index=1, key=key_of(authorization(1))),
@@ -121,7 +123,7 @@ class TakingContract:
         later = authorization(2)
         assert await store.reserve(new_task(), later, key_of(later), 0)  # its own transfer is free
 
-    async def test_small_transfers_do_not_add_up(self, store: Store) -> None:
+    async def test_small_transfers_do_not_add_up(self, store: SqlStore) -> None:
         transfers = [transfer(index=index, units=PRICE - 1) for index in range(3)]
         with pytest.raises(InsufficientPayment):
             await store.accept_direct(new_task(), tx_hash(1), transfers, None)
@@ -129,29 +131,29 @@ class TakingContract:
         await queued(store, 1)
 
     async def test_a_used_transaction_is_used_however_many_transfers_it_has(
-        self, store: Store
+        self, store: SqlStore
     ) -> None:
         transfers = [transfer(index=index) for index in range(2)]
         await store.accept_direct(new_task(), tx_hash(1), transfers, None)
         with pytest.raises(TxAlreadyUsed):
             await store.accept_direct(new_task(), tx_hash(1), transfers[1:], None)
 
-    async def test_used_is_said_before_insufficient(self, store: Store) -> None:
+    async def test_used_is_said_before_insufficient(self, store: SqlStore) -> None:
         await queued(store, 1)
         with pytest.raises(TxAlreadyUsed):
             await store.accept_direct(new_task(), tx_hash(1), [transfer(units=1)], None)
 
-    async def test_two_transactions_pay_two_tasks(self, store: Store) -> None:
+    async def test_two_transactions_pay_two_tasks(self, store: SqlStore) -> None:
         first, second = await asyncio.gather(queued(store, 1), queued(store, 2))
         assert first.id != second.id
         assert (await store.counts())["payments"] == {"settled": 2}
 
-    async def test_one_transaction_settles_many_authorizations(self, store: Store) -> None:
+    async def test_one_transaction_settles_many_authorizations(self, store: SqlStore) -> None:
         for nonce in (1, 2):
             task = await reserved(store, nonce)
             assert await store.settle(task.payment.id, paying(task, 9, index=nonce), now=NOW)
 
-    async def test_one_transfer_never_settles_two(self, store: Store) -> None:
+    async def test_one_transfer_never_settles_two(self, store: SqlStore) -> None:
         first, second = await reserved(store, 1), await reserved(store, 2)
         assert await store.settle(first.payment.id, paying(first), now=NOW)
         for strange in (paying(first), transfer()):
@@ -161,7 +163,7 @@ class TakingContract:
 
     @pytest.mark.parametrize("is_proven", [True, False])
     async def test_a_refund_knows_whether_the_payer_signed(
-        self, store: Store, *, is_proven: bool
+        self, store: SqlStore, *, is_proven: bool
     ) -> None:
         paid = [transfer()]
         task = await store.accept_direct(new_task(), tx_hash(1), paid, None, is_proven=is_proven)
@@ -173,7 +175,7 @@ class TakingContract:
 
     # -- idempotency
 
-    async def test_an_idempotency_key_repeats_its_task(self, store: Store) -> None:
+    async def test_an_idempotency_key_repeats_its_task(self, store: SqlStore) -> None:
         task = new_task()
         first = await store.accept_direct(task, tx_hash(1), [transfer(1)], "key")
         again = attrs.evolve(task, id="another")
@@ -183,7 +185,7 @@ class TakingContract:
 
     @pytest.mark.parametrize("key", [None, "other"])
     async def test_a_used_transaction_asks_for_its_idempotency_key(
-        self, store: Store, key: str | None
+        self, store: SqlStore, key: str | None
     ) -> None:
         task = new_task()
         await store.accept_direct(task, tx_hash(1), [transfer(1)], "key")
@@ -192,32 +194,34 @@ class TakingContract:
             await store.find_direct(tx_hash(1), key, task.request_hash)
 
     async def test_an_idempotency_key_belongs_to_the_sender_of_the_transfer(
-        self, store: Store
+        self, store: SqlStore
     ) -> None:
         stranger = attrs.evolve(transfer(2), sender="0x" + "9" * 40)
         first = await store.accept_direct(new_task(), tx_hash(1), [transfer(1)], "key")
         other = new_task(request_hash="other")
         assert await store.accept_direct(other, tx_hash(2), [stranger], "key") != first
 
-    async def test_an_idempotency_key_means_one_request(self, store: Store) -> None:
+    async def test_an_idempotency_key_means_one_request(self, store: SqlStore) -> None:
         await store.accept_direct(new_task(), tx_hash(1), [transfer(1)], "key")
         other = new_task(request_hash="other")
         with pytest.raises(IdempotencyConflict):
             await store.accept_direct(other, tx_hash(2), [transfer(2)], "key")
         assert await store.find_claim(f"tx:{tx_hash(2)}") is None
 
-    async def test_fifty_repeats_at_once_make_one_task(self, store: Store) -> None:
+    async def test_fifty_repeats_at_once_make_one_task(self, store: SqlStore) -> None:
         outcomes = await asyncio.gather(
             *(store.accept_direct(new_task(), tx_hash(1), [transfer(1)], "key") for _ in range(50))
         )
         assert len({task.id for task in outcomes}) == 1
 
-    async def test_a_refused_payment_leaves_its_idempotency_key_free(self, store: Store) -> None:
+    async def test_a_refused_payment_leaves_its_idempotency_key_free(self, store: SqlStore) -> None:
         with pytest.raises(InsufficientPayment):
             await store.accept_direct(new_task(), tx_hash(1), [transfer(units=1)], "key")
         await store.accept_direct(new_task(), tx_hash(2), [transfer(2)], "key")
 
-    async def test_a_key_of_an_authorization_gives_its_task_to_the_next(self, store: Store) -> None:
+    async def test_a_key_of_an_authorization_gives_its_task_to_the_next(
+        self, store: SqlStore
+    ) -> None:
         first, second = authorization(1), authorization(2)
         task = new_task()
         reserved = await store.reserve(task, first, key_of(first), 0, "key")
@@ -227,7 +231,7 @@ class TakingContract:
         assert await store.find_claim(key_of(second)) is None
         assert await store.reserve(again, first, key_of(first), 0, "key") is None  # claimed
 
-    async def test_a_key_of_an_authorization_means_one_request(self, store: Store) -> None:
+    async def test_a_key_of_an_authorization_means_one_request(self, store: SqlStore) -> None:
         first, second = authorization(1), authorization(2)
         await store.reserve(new_task(), first, key_of(first), 0, "key")
         other = new_task(request_hash="other")
@@ -235,7 +239,7 @@ class TakingContract:
             await store.reserve(other, second, key_of(second), 0, "key")
         assert await store.find_claim(key_of(second)) is None
 
-    async def test_of_fifty_authorizations_at_once_one_has_the_key(self, store: Store) -> None:
+    async def test_of_fifty_authorizations_at_once_one_has_the_key(self, store: SqlStore) -> None:
         signed = [authorization(nonce) for nonce in range(50)]
         outcomes = await asyncio.gather(
             *(store.reserve(new_task(), one, key_of(one), 0, "key") for one in signed)
@@ -246,7 +250,7 @@ class TakingContract:
         assert sum(claim is not None for claim in claims) == 1
 
     async def test_a_released_payment_frees_its_key_and_a_settled_one_never(
-        self, store: Store
+        self, store: SqlStore
     ) -> None:
         first, second, third = (authorization(nonce) for nonce in (1, 2, 3))
         task = await store.reserve(new_task(), first, key_of(first), 0, "key")
@@ -262,6 +266,8 @@ class TakingContract:
         assert known_task is not None
         assert known_task.id == next_task.id
 
-    async def test_without_a_key_every_authorization_has_its_own_task(self, store: Store) -> None:
+    async def test_without_a_key_every_authorization_has_its_own_task(
+        self, store: SqlStore
+    ) -> None:
         tasks = [await reserved(store, nonce) for nonce in (1, 2)]
         assert tasks[0].id != tasks[1].id

@@ -1,12 +1,12 @@
 """What every store must do with what nodes tell each other about providers."""
 
-from gateway.contracts import Store
 from gateway.contracts.provider_states import OffSale, OnSale, Paused, ProviderState, Report
+from gateway.store import SqlStore
 
 _NAME = "provider:acme:acme"
 
 
-async def _told(store: Store, *reports: Report) -> ProviderState:
+async def _told(store: SqlStore, *reports: Report) -> ProviderState:
     """Tell, and return what all nodes then know of the one provider."""
     (state,) = (await store.provider_states.exchange(reports)).states
     return state
@@ -19,10 +19,10 @@ def _off(reason: str = "402: top up", rest_s: float = 900.0) -> OffSale:
 class ProviderStatesContract:
     """Off sale, on sale again, and paused, by the database's own clock."""
 
-    async def test_nothing_is_known_of_providers_at_first(self, store: Store) -> None:
+    async def test_nothing_is_known_of_providers_at_first(self, store: SqlStore) -> None:
         assert (await store.provider_states.exchange([])).states == []
 
-    async def test_a_provider_is_off_sale_until_it_is_put_back(self, store: Store) -> None:
+    async def test_a_provider_is_off_sale_until_it_is_put_back(self, store: SqlStore) -> None:
         off = await _told(store, _off())
         assert (off.name, off.off_reason) == (_NAME, "402: top up")
         assert 890 < off.rest_s <= 900
@@ -32,19 +32,21 @@ class ProviderStatesContract:
         # A second node found the same: nothing is new.
         assert (await _told(store, OnSale(name=_NAME, epoch=off.epoch))).epoch == on.epoch
 
-    async def test_who_puts_back_what_was_taken_off_anew_is_not_heard(self, store: Store) -> None:
+    async def test_who_puts_back_what_was_taken_off_anew_is_not_heard(
+        self, store: SqlStore
+    ) -> None:
         first = await _told(store, _off())
         second = await _told(store, _off("401: no such key"))
         assert second.epoch > first.epoch
         late = await _told(store, OnSale(name=_NAME, epoch=first.epoch))
         assert (late.off_reason, late.epoch) == ("401: no such key", second.epoch)
 
-    async def test_a_rest_that_is_over_waits_for_who_puts_it_back(self, store: Store) -> None:
+    async def test_a_rest_that_is_over_waits_for_who_puts_it_back(self, store: SqlStore) -> None:
         state = await _told(store, _off(rest_s=-60))
         assert state.rest_s < -50
         assert state.off_reason is not None
 
-    async def test_the_longest_pause_counts_and_changes_no_epoch(self, store: Store) -> None:
+    async def test_the_longest_pause_counts_and_changes_no_epoch(self, store: SqlStore) -> None:
         long = await _told(store, Paused(name=_NAME, pause_s=100))
         short = await _told(store, Paused(name=_NAME, pause_s=5))
         assert 90 < short.pause_s <= long.pause_s <= 100
@@ -53,7 +55,7 @@ class ProviderStatesContract:
         assert 90 < off.pause_s <= 100
         assert (await _told(store, Paused(name=_NAME, pause_s=200))).epoch == off.epoch
 
-    async def test_a_vendors_words_are_cut_and_kept(self, store: Store) -> None:
+    async def test_a_vendors_words_are_cut_and_kept(self, store: SqlStore) -> None:
         state = await _told(store, _off("top \0 up " + "x" * 10_000))
         assert state.off_reason is not None
         assert state.off_reason.startswith("top ")

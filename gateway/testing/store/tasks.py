@@ -7,8 +7,8 @@ import json
 import attrs
 import pytest
 
-from gateway.contracts import Store
 from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStatus
+from gateway.store import SqlStore
 from gateway.testing.store.facts import (
     NOW,
     RESULT,
@@ -29,7 +29,7 @@ class WorkingContract(JobsContract):
 
     # -- leases
 
-    async def test_a_claim_hands_out_everything_a_provider_needs(self, store: Store) -> None:
+    async def test_a_claim_hands_out_everything_a_provider_needs(self, store: SqlStore) -> None:
         request = GenerationRequest(
             prompt="a boat",
             aspect_ratio="1:1",
@@ -41,13 +41,13 @@ class WorkingContract(JobsContract):
         task = await known(store, lease.task_id)
         assert (task.status, task.attempt, task.started_at) == (TaskStatus.PROCESSING, 1, NOW)
 
-    async def test_the_longest_due_is_claimed_first(self, store: Store) -> None:
+    async def test_the_longest_due_is_claimed_first(self, store: SqlStore) -> None:
         tasks = [await queued(store, tx, created_at=NOW - tx) for tx in (1, 3, 2)]
         (first,) = await store.queue.claim(1, lease_s=60, now=NOW)
         (second,) = await store.queue.claim(1, lease_s=60, now=NOW)
         assert [first.task_id, second.task_id] == [tasks[1].id, tasks[2].id]
 
-    async def test_a_task_is_claimed_once_however_many_ask(self, store: Store) -> None:
+    async def test_a_task_is_claimed_once_however_many_ask(self, store: SqlStore) -> None:
         for tx in range(1, 11):
             await queued(store, tx)
         rounds = await asyncio.gather(
@@ -58,7 +58,7 @@ class WorkingContract(JobsContract):
         assert len({lease.token for lease in leases}) == 10
         assert max(map(len, rounds)) <= 3
 
-    async def test_a_lease_that_ended_is_handed_out_again_and_counts(self, store: Store) -> None:
+    async def test_a_lease_that_ended_is_handed_out_again_and_counts(self, store: SqlStore) -> None:
         first = await leased(store)
         assert await store.queue.claim(1, lease_s=60, now=NOW + 59.9) == []
         (second,) = await store.queue.claim(1, lease_s=60, now=NOW + 60)
@@ -66,14 +66,14 @@ class WorkingContract(JobsContract):
         assert second.token != first.token
         assert (await known(store, first.task_id)).started_at == NOW
 
-    async def test_a_prolonged_lease_is_not_handed_out(self, store: Store) -> None:
+    async def test_a_prolonged_lease_is_not_handed_out(self, store: SqlStore) -> None:
         lease = await leased(store)
         assert await store.queue.extend(lease, lease_s=120, now=NOW, progress=0.5)
         assert await store.queue.extend(lease, lease_s=120, now=NOW, progress=None)
         assert await store.queue.claim(1, lease_s=60, now=NOW + 119) == []
         assert (await known(store, lease.task_id)).progress == 0.5
 
-    async def test_at_a_start_every_leased_task_is_due(self, store: Store) -> None:
+    async def test_at_a_start_every_leased_task_is_due(self, store: SqlStore) -> None:
         lease = await leased(store)
         await store.queue.retry(
             await leased(store, 2), delay_s=50, now=NOW, costs_attempt=True
@@ -83,7 +83,7 @@ class WorkingContract(JobsContract):
         assert (again.task_id, again.attempt) == (lease.task_id, 2)
         assert not await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW + 1)
 
-    async def test_the_next_due_is_the_earliest_of_what_waits(self, store: Store) -> None:
+    async def test_the_next_due_is_the_earliest_of_what_waits(self, store: SqlStore) -> None:
         assert await store.queue.next_due(now=NOW) is None
         await reserved(store)
         assert await store.queue.next_due(now=NOW) is None
@@ -97,7 +97,7 @@ class WorkingContract(JobsContract):
 
     # -- results
 
-    async def test_a_result_is_seen_once_it_is_written(self, store: Store) -> None:
+    async def test_a_result_is_seen_once_it_is_written(self, store: SqlStore) -> None:
         lease = await leased(store)
         assert await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 1)
         task = await known(store, lease.task_id)
@@ -105,7 +105,7 @@ class WorkingContract(JobsContract):
         assert (task.completed_at, task.expires_at) == (NOW + 1, NOW + 99)
         assert (task.refund, task.payment.state) == (None, PaymentState.SETTLED)
 
-    async def test_a_long_text_lies_apart_from_the_row(self, store: Store) -> None:
+    async def test_a_long_text_lies_apart_from_the_row(self, store: SqlStore) -> None:
         lease = await leased(store)
         text = 'a"\n\0é😀' * 20_000
         result = attrs.evolve(RESULT, text=text)
@@ -125,7 +125,7 @@ class WorkingContract(JobsContract):
         # An attempt that lost its lease leaves nothing.
         assert not await store.queue.complete(lease, result, expires_at=NOW + 99, now=NOW + 2)
 
-    async def test_a_failure_is_money_owed(self, store: Store) -> None:
+    async def test_a_failure_is_money_owed(self, store: SqlStore) -> None:
         await store.accept_direct(new_task(), tx_hash(1), [transfer(units=30_000)], None)
         (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
         assert await store.queue.fail(lease, details="timed_out", error="Too slow.", now=NOW + 1)
@@ -136,7 +136,7 @@ class WorkingContract(JobsContract):
         assert task.refund is not None
         assert (task.refund.amount_units, task.refund.tx_hash) == (30_000, None)  # what was paid
 
-    async def test_an_end_is_final(self, store: Store) -> None:
+    async def test_an_end_is_final(self, store: SqlStore) -> None:
         lease = await leased(store)
         await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
         assert not await store.queue.fail(lease, details="x", error="x", now=NOW)
@@ -148,7 +148,7 @@ class WorkingContract(JobsContract):
         task = await known(store, lease.task_id)
         assert (task.status, task.refund) == (TaskStatus.COMPLETED, None)
 
-    async def test_who_lost_the_lease_changes_nothing(self, store: Store) -> None:
+    async def test_who_lost_the_lease_changes_nothing(self, store: SqlStore) -> None:
         lost = await leased(store)
         (held,) = await store.queue.claim(1, lease_s=60, now=NOW + 61)
         assert not await store.queue.complete(lost, RESULT, expires_at=NOW + 99, now=NOW + 62)
@@ -159,7 +159,7 @@ class WorkingContract(JobsContract):
         assert (task.status, task.attempt, task.progress) == (TaskStatus.PROCESSING, 2, None)
         assert await store.queue.complete(held, RESULT, expires_at=NOW + 99, now=NOW + 63)
 
-    async def test_a_result_and_a_failure_at_once_have_one_winner(self, store: Store) -> None:
+    async def test_a_result_and_a_failure_at_once_have_one_winner(self, store: SqlStore) -> None:
         lease = await leased(store)
         outcomes = await asyncio.gather(
             store.queue.fail(lease, details="x", error="x", now=NOW),
@@ -170,7 +170,7 @@ class WorkingContract(JobsContract):
     @pytest.mark.parametrize(("costs_attempt", "attempt"), [(True, 2), (False, 1)])
     async def test_a_retry_waits_and_may_cost_an_attempt(
         self,
-        store: Store,
+        store: SqlStore,
         costs_attempt: bool,  # noqa: FBT001 - a parameter of the test
         attempt: int,
     ) -> None:
@@ -186,7 +186,7 @@ class WorkingContract(JobsContract):
 
     # -- retention
 
-    async def test_outputs_are_listed_until_they_are_forgotten(self, store: Store) -> None:
+    async def test_outputs_are_listed_until_they_are_forgotten(self, store: SqlStore) -> None:
         for tx, expires_at in ((1, NOW + 30), (2, NOW + 10), (3, NOW + 20)):
             lease = await leased(store, tx, id=f"kept-{tx}")
             await store.queue.complete(lease, RESULT, expires_at=expires_at, now=NOW)
@@ -202,7 +202,7 @@ class WorkingContract(JobsContract):
         assert (task.outputs_gone, task.status) == (True, TaskStatus.COMPLETED)
         assert not (await known(store, "kept-1")).outputs_gone
 
-    async def test_what_tasks_show_is_known_by_its_key(self, store: Store) -> None:
+    async def test_what_tasks_show_is_known_by_its_key(self, store: SqlStore) -> None:
         for tx in (1, 2, 3):
             lease = await leased(store, tx, id=f"kept-{tx}")
             if tx == 3:  # still at work: nothing of it is shown
@@ -217,7 +217,7 @@ class WorkingContract(JobsContract):
 
     # -- counts and logins
 
-    async def test_what_is_there_is_counted(self, store: Store) -> None:
+    async def test_what_is_there_is_counted(self, store: SqlStore) -> None:
         assert await store.counts() == {"tasks": {}, "payments": {}}
         assert await store.queue.depth() == {}
         await reserved(store, 1)
@@ -232,13 +232,13 @@ class WorkingContract(JobsContract):
         }
         assert await store.queue.depth() == {"held": 2, "queued": 1, "processing": 1}
 
-    async def test_an_unknown_task_is_none(self, store: Store) -> None:
+    async def test_an_unknown_task_is_none(self, store: SqlStore) -> None:
         assert await store.task("nothing") is None
 
-    async def test_it_answers(self, store: Store) -> None:
+    async def test_it_answers(self, store: SqlStore) -> None:
         await store.ping()
 
-    async def test_a_stored_value_is_made_once(self, store: Store) -> None:
+    async def test_a_stored_value_is_made_once(self, store: SqlStore) -> None:
         assert await store.known_meta("secret") is None
         made = itertools.count()
         values = await asyncio.gather(
@@ -248,7 +248,7 @@ class WorkingContract(JobsContract):
         assert await store.known_meta("secret") == values[0]
         assert await store.meta("secret", lambda: "another") == values[0]
 
-    async def test_login_attempts_are_counted_in_a_moving_window(self, store: Store) -> None:
+    async def test_login_attempts_are_counted_in_a_moving_window(self, store: SqlStore) -> None:
         async def attempt(at: float, address: str = "a") -> float:
             return await store.count_attempt(address, limit=3, window_s=100, now=NOW + at)
 
@@ -259,7 +259,7 @@ class WorkingContract(JobsContract):
         assert await attempt(100) == 0  # waiting as long as told suffices
         assert await attempt(101) == 39
 
-    async def test_login_attempts_are_counted_over_all_addresses(self, store: Store) -> None:
+    async def test_login_attempts_are_counted_over_all_addresses(self, store: SqlStore) -> None:
         async def attempt(at: float, address: str, most: int | None = 3) -> float:
             total = (most, 100)
             return await store.count_attempt(
@@ -273,7 +273,9 @@ class WorkingContract(JobsContract):
         assert await attempt(61, "known", None) == 9
         assert await attempt(160, "b") == 0
 
-    async def test_of_fifty_logins_at_once_no_more_than_the_limit_pass(self, store: Store) -> None:
+    async def test_of_fifty_logins_at_once_no_more_than_the_limit_pass(
+        self, store: SqlStore
+    ) -> None:
         waits = await asyncio.gather(
             *(store.count_attempt("a", limit=5, window_s=300, now=NOW) for _ in range(50))
         )

@@ -16,9 +16,8 @@ import structlog
 
 from gateway.contracts import Clock
 from gateway.contracts.alarms import Alarm, AlarmMessage
-from gateway.contracts.operators import OperatorRecords
 from gateway.errors import GatewayError
-from gateway.store.operators import alarm_messages
+from gateway.store.operators import SqlOperators, alarm_messages
 from gateway_operator.alarms.carriers import LATE, Carrier, Outcomes
 
 # Before each further attempt, in seconds; the last one repeats until a message is a day old.
@@ -42,7 +41,7 @@ _log = structlog.get_logger()
 class Teller:
     """Takes messages from the queue and has them carried."""
 
-    operators: OperatorRecords
+    operators: SqlOperators
     carriers: Sequence[Carrier]
     now: Clock
     limit_s: float = _LIMIT_S

@@ -13,8 +13,7 @@ import structlog
 
 from gateway.contracts import Clock
 from gateway.contracts.alarms import Alarm, AlarmRecord
-from gateway.contracts.operators import OperatorRecords
-from gateway.store.operators import alarm_messages, alarms
+from gateway.store.operators import SqlOperators, alarm_messages, alarms
 from gateway.store.operators.alarms import Step
 from gateway_operator.alarms.heartbeat import Heartbeat
 from gateway_operator.alarms.rounds import Round
@@ -36,7 +35,7 @@ _log = structlog.get_logger()
 class AlarmWatch:
     """The alarms of one running gateway."""
 
-    operators: OperatorRecords
+    operators: SqlOperators
     # What holds now, and the day's digest; the digest is None where it is not due.
     find_conditions: Callable[[], Awaitable[Sequence[Condition]]]
     write_digest: Callable[[float | None], Awaitable[Alarm | None]]

@@ -5,9 +5,9 @@ import importlib
 import secrets
 
 from gateway.concurrency.threads import Threads
-from gateway.contracts import Store
 from gateway.errors import TooManyRequests
 from gateway.settings import Settings
+from gateway.store import SqlStore
 
 _META = "admin_password_hash"
 # So many passwords may wait to be compared. A comparison takes about 0.1 s, on a small machine
@@ -22,7 +22,7 @@ class AdminPassword:
     argon2 takes 64 MB and tens of milliseconds, so it is imported and run only when needed.
     """
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: Settings, store: SqlStore) -> None:
         self._settings = settings
         self._store = store
         self._hash = str(settings.admin_password_hash)

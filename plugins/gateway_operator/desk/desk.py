@@ -7,11 +7,12 @@ import attrs
 from gateway.catalog.catalog import Catalog
 from gateway.chain.rpc_watch import RpcWatch
 from gateway.concurrency.shared_answers import SharedAnswers
-from gateway.contracts import Chain, Clock, Store
+from gateway.contracts import Chain, Clock
 from gateway.errors import SettingsError
 from gateway.payments import Refunds
 from gateway.payments.unclaimed import UnclaimedSearch
 from gateway.settings import Settings
+from gateway.store import SqlStore
 from gateway.store.operators.kept_bars import KeptBars
 from gateway_operator.desk.disk_pace import DiskPace
 from gateway_operator.desk.last_seen import LastSeen
@@ -28,7 +29,7 @@ class Desk:
     """An open store and chain, what is on sale, and the sender of refunds."""
 
     settings: Settings
-    store: Store
+    store: SqlStore
     chain: Chain
     now: Clock
 

@@ -6,8 +6,9 @@ A page changes them in this process, and the command line in another: the databa
 import structlog
 
 from gateway.catalog.catalog import Catalog, Registered
-from gateway.contracts import Clock, Store
+from gateway.contracts import Clock
 from gateway.domain.costs import find_losses
+from gateway.store import SqlStore
 
 _log = structlog.get_logger()
 
@@ -15,7 +16,7 @@ _log = structlog.get_logger()
 class LiveChanges:
     """Reads what operators changed, and applies what is new."""
 
-    def __init__(self, catalog: Catalog, store: Store, now: Clock) -> None:
+    def __init__(self, catalog: Catalog, store: SqlStore, now: Clock) -> None:
         self._catalog = catalog
         self._store = store
         self._now = now

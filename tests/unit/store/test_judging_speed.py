@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.store import SqliteStore
-from gateway.store.payer_records import SqlPayers
+from gateway.store.payers import SqlPayers
 from tests.migrated_databases import put_database
 
 
