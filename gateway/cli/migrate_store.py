@@ -18,7 +18,7 @@ from gateway.outputs.to_bucket import carry, local_outputs
 from gateway.settings import Settings, load_settings
 from gateway.settings.bucket import bucket_of
 from gateway.store.data_folder import check_network, enter_data, existing_database, lock_data
-from gateway.store.moving import copying, notes, outputs, steps
+from gateway.store.moving import copying, notes, steps
 from gateway.store.sqlite import SqliteStore, upgrade
 
 if TYPE_CHECKING:
@@ -138,11 +138,11 @@ async def _carry_all(
 ) -> tuple[int, int]:
     """Copy the outputs of every task; returns how many were copied and how many are lost."""
     copied, lost, last = 0, 0, ""
-    while batch := await store.operators.read(outputs.kept_results, last):
+    while batch := await store.operators.read(copying.kept_results, last):
         for task in batch:
             carried = await carry(task.result, disk, bucket)
             if carried.copied:
-                await store.operators.write(outputs.replace_result, task.task_id, carried.result)
+                await store.operators.write(copying.replace_result, task.task_id, carried.result)
             copied, lost, last = copied + carried.copied, lost + carried.lost, task.task_id
     return copied, lost
 
@@ -194,7 +194,7 @@ def _look(path: Path) -> _Found:
         tables = copying.tables_of(db)
         rows = {table.name: copying.count(db, table) for table in tables}
         local, last = 0, ""
-        while batch := outputs.kept_results(db, last):
+        while batch := copying.kept_results(db, last):
             local += sum(len(local_outputs(task.result)) for task in batch)
             last = batch[-1].task_id
     return _Found(rows, local)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from gateway.domain import StoredResult
 from gateway.errors import SettingsError
 from gateway.store.moving.notes import MOVED_FROM
+from gateway.store.rows import dump, load
 from gateway.store.sql import Connection
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 _OWN_META = ("readable_by", "schema_base", "moving_to", "move_id")
 _OWN_META_END = "_before_move"
 _ROWS_AT_ONCE = 1_000
+_TASKS_AT_ONCE = 100
 _DIGEST_RANGE = 1 << 256
 
 
@@ -252,3 +255,29 @@ def _digest(row: Sequence[Any]) -> int:
     """Return a number of 256 bits for a row: Python writes each value so that it reads it back."""
     text = repr(tuple(row)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.sha256(text).digest(), "big")
+
+
+# -- outputs on this machine's disk, where other nodes would not find them
+
+
+@attrs.frozen(kw_only=True)
+class Finished:
+    """A task whose outputs are kept, and its result."""
+
+    task_id: str
+    result: StoredResult
+
+
+def kept_results(db: Connection, after: str) -> list[Finished]:
+    """Return a batch of tasks that show outputs, by their ids from `after` on; "" is the first."""
+    rows = db.execute(
+        """SELECT id, result FROM tasks
+           WHERE id > ? AND result IS NOT NULL AND outputs_gone = 0 ORDER BY id LIMIT ?""",
+        (after, _TASKS_AT_ONCE),
+    )
+    return [Finished(task_id=row[0], result=load(row[1], StoredResult)) for row in rows]
+
+
+def replace_result(db: Connection, task_id: str, result: StoredResult) -> None:
+    """Let a task show its outputs from where they lie now."""
+    db.execute("UPDATE tasks SET result = ? WHERE id = ?", (dump(result), task_id))

@@ -6,9 +6,10 @@ from types import ModuleType
 
 import attrs
 
+from gateway.contracts.operator_logins import OperatorCodes
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused, WrongValue
-from gateway.store.operators import codes
+from gateway.store.sql import Connection
 from gateway_operator.desk.desk import Desk
 
 STEP_S = 30
@@ -30,28 +31,28 @@ class CodesSetUp:
 
 async def are_on(desk: Desk) -> bool:
     """Whether a login needs a code."""
-    known = await desk.store.operators.read(codes.find)
+    known = await desk.store.operators.read(_find)
     return known is not None and known.confirmed_at is not None
 
 
 async def take_code(desk: Desk, code: str) -> bool:
     """Whether this code is right and was not taken before; it is used up then."""
-    known = await desk.store.operators.read(codes.find)
+    known = await desk.store.operators.read(_find)
     if known is None or known.confirmed_at is None:
         return False
     step = _find_step(known.secret, code, desk.now())
-    return step is not None and await desk.store.operators.write(codes.take, step)
+    return step is not None and await desk.store.operators.write(_take, step)
 
 
 async def begin(desk: Desk, actor: Actor) -> None:
     """Make a secret that is not in use yet; raises `ActionRefused` where codes are on."""
     action = NewAction(actor=actor, at=desk.now(), action="codes.begin", subject=_SUBJECT)
-    await desk.store.operators.act(codes.begin, _pyotp().random_base32(), action=action)
+    await desk.store.operators.act(_begin, _pyotp().random_base32(), action=action)
 
 
 async def read_set_up(desk: Desk) -> CodesSetUp | None:
     """Return what sets an app up; None where nothing waits for its first code."""
-    known = await desk.store.operators.read(codes.find)
+    known = await desk.store.operators.read(_find)
     if known is None or known.confirmed_at is not None:
         return None
     uri = (
@@ -66,7 +67,7 @@ async def read_set_up(desk: Desk) -> CodesSetUp | None:
 
 async def confirm(desk: Desk, actor: Actor, code: str) -> None:
     """Switch codes on by the first one; raises `WrongValue` for a wrong code."""
-    known = await desk.store.operators.read(codes.find)
+    known = await desk.store.operators.read(_find)
     if known is None:
         raise ActionRefused("Codes are not set up; begin anew.")
     step = _find_step(known.secret, code, desk.now())
@@ -75,13 +76,13 @@ async def confirm(desk: Desk, actor: Actor, code: str) -> None:
             "This is not the code of now. Look at the clock of the phone, and give the next code."
         )
     action = NewAction(actor=actor, at=desk.now(), action="codes.on", subject=_SUBJECT)
-    await desk.store.operators.act(codes.confirm, step, desk.now(), action=action)
+    await desk.store.operators.act(_confirm, step, desk.now(), action=action)
 
 
 async def switch_off(desk: Desk, actor: Actor) -> None:
     """Let a login need no code; raises `ActionRefused` where it needs none already."""
     action = NewAction(actor=actor, at=desk.now(), action="codes.off", subject=_SUBJECT)
-    await desk.store.operators.act(codes.remove, action=action)
+    await desk.store.operators.act(_remove, action=action)
 
 
 def _find_step(secret: str, code: str, now: float) -> int | None:
@@ -99,3 +100,47 @@ def _find_step(secret: str, code: str, now: float) -> int | None:
 
 def _pyotp() -> ModuleType:
     return importlib.import_module("pyotp")
+
+
+# -- the secret's row, as functions of a connection
+
+
+def _find(db: Connection) -> OperatorCodes | None:
+    """Return the secret, confirmed or not; None where there is none."""
+    row = db.execute("SELECT secret, confirmed_at, last_step FROM operator_codes").fetchone()
+    return None if row is None else OperatorCodes(**row)
+
+
+def _begin(db: Connection, secret: str) -> None:
+    """Keep a secret that is not confirmed yet; raises `ActionRefused` where codes are on."""
+    _refuse_confirmed(db)
+    db.execute("DELETE FROM operator_codes")
+    db.execute("INSERT INTO operator_codes (id, secret) VALUES (1, ?)", (secret,))
+
+
+def _confirm(db: Connection, step: int, now: float) -> None:
+    """Switch codes on; `step` is the time step of the code that was given."""
+    _refuse_confirmed(db)
+    db.execute("UPDATE operator_codes SET confirmed_at = ?, last_step = ?", (now, step))
+
+
+def _take(db: Connection, step: int) -> bool:
+    """Use a time step's code up; False where it, or a later one, was taken before."""
+    done = db.execute(
+        """UPDATE operator_codes SET last_step = ?
+           WHERE confirmed_at IS NOT NULL AND last_step < ?""",
+        (step, step),
+    )
+    return done.rowcount > 0
+
+
+def _remove(db: Connection) -> None:
+    """Delete the secret; raises `ActionRefused` where there is none."""
+    if db.execute("DELETE FROM operator_codes").rowcount == 0:
+        raise ActionRefused("Codes are off already.")
+
+
+def _refuse_confirmed(db: Connection) -> None:
+    codes = _find(db)
+    if codes is not None and codes.confirmed_at is not None:
+        raise ActionRefused("Codes are on already; switch them off first.")

@@ -12,7 +12,7 @@ from gateway.contracts.operators import ActionRecord
 from gateway.domain.eip3009 import checksum_address
 from gateway.settings import Settings, variable
 from gateway.store.disk import DiskState, read_disk
-from gateway.store.operators import sizes
+from gateway.store.sql import Connection, dialect_of
 from gateway.version import VERSION
 from gateway_operator.desk.backups import BackupStatus, status
 from gateway_operator.desk.desk import Desk
@@ -97,7 +97,7 @@ async def read_machine(desk: Desk) -> Machine:
         read_facts(desk),
         desk.last_seen.ask("clock", lambda: read_clock(desk.chain, desk.now)),
         status(desk),
-        desk.store.operators.sum(sizes.database_bytes),
+        desk.store.operators.sum(_database_bytes),
         desk.store.operators.actions(None, _ACTIONS),
         asyncio.to_thread(read_disk, desk.settings, is_full=desk.store.is_full),
     )
@@ -119,6 +119,12 @@ async def read_machine(desk: Desk) -> Machine:
         keys={one.address: _describe_key(desk, one.role, one.address) for one in facts.keys},
         actions=actions,
     )
+
+
+def _database_bytes(db: Connection) -> int:
+    """Return the size of the database without its journal, in bytes."""
+    size: int = db.execute(dialect_of(db).size_query).fetchone()[0]
+    return size
 
 
 def show_settings(settings: Settings) -> list[ShownSetting]:
