@@ -1,12 +1,10 @@
 """A pytest plugin: what every gateway under test would otherwise compute anew when it starts."""
 
 import functools
-import importlib.metadata
 import inspect
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -14,14 +12,6 @@ import pytest
 
 from gateway.sandbox import Sandbox
 from gateway.sandbox.process import WarmedProcess
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _installed_plugins_are_read_once() -> Iterator[None]:
-    """Read the metadata of all installed packages again only if a folder of packages changed."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateway.plugins.manager.entry_points", _entry_points)
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -112,14 +102,3 @@ class _MemoryCache(jinja2.BytecodeCache):
 
     def dump_bytecode(self, bucket: Any) -> None:
         self._codes[bucket.key] = bucket.bytecode_to_string()
-
-
-def _entry_points(group: str) -> importlib.metadata.EntryPoints:
-    folders = [Path(folder) for folder in sys.path]
-    changed = tuple((folder, folder.stat().st_mtime_ns) for folder in folders if folder.is_dir())
-    return _entry_points_of(group, changed)
-
-
-@functools.lru_cache(maxsize=8)
-def _entry_points_of(group: str, _folders: tuple) -> importlib.metadata.EntryPoints:
-    return importlib.metadata.entry_points(group=group)

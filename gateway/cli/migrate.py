@@ -30,17 +30,24 @@ def migrate(*, is_check: bool) -> None:
     plan = upgrade.plan(existing_database(settings))
     for line in _describe(plan):
         click.echo(line)
-    if not is_check and plan.target > plan.version:
-        _migrate(settings)
+    if is_check or not (plan.target > plan.version or plan.of_plugins):
+        return
+    _migrate(settings)
+    if plan.target > plan.version:
         click.echo(f"Done. The copy from before is {plan.copy}.")
+    else:
+        click.echo("Done.")
 
 
 def _describe(plan: upgrade.Plan) -> list[str]:
+    of_plugins = [f"  applies the tables of a plugin: {title}" for title in plan.of_plugins]
     if plan.target == plan.version:
-        return [f"The database is of version {plan.version}. There is nothing to change."]
+        rest = "Only plugins add to it." if of_plugins else "There is nothing to change."
+        return [f"The database is of version {plan.version}. {rest}", *of_plugins]
     lines = [f"From version {plan.version} to {plan.target}."]
     lines += [f"  adds {name}" for name in plan.added]
     lines += [f"  removes {name}" for name in plan.removed]
+    lines += of_plugins
     lines.append(f"A gateway that knows version {plan.readable_by} can run on it afterwards.")
     lines.append(
         f"The copy before needs {plan.copy_bytes / 10**6:,.1f} MB; "

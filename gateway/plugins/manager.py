@@ -10,7 +10,7 @@ import difflib
 import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -30,6 +30,7 @@ from gateway.contracts import (
 )
 from gateway.contracts.payment_methods import PaymentMethod
 from gateway.errors import SettingsError
+from gateway.installed import entry_points
 from gateway.plugins import hookspecs
 from gateway.plugins.disabled import find_disabled
 from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402

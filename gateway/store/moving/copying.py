@@ -65,12 +65,15 @@ class Copied:
 
 
 def tables_of(source: Connection) -> list[Table]:
-    """Return the tables of an SQLite database, each behind those that its rows point to."""
+    """Return the tables of an SQLite database, each behind those that its rows point to.
+
+    `plugin_schemas` is not among them: the other database notes what was applied there.
+    """
     names = [
         row[0]
         for row in source.execute(
             """SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'
-               ORDER BY name"""
+               AND name <> 'plugin_schemas' ORDER BY name"""
         )
     ]
     wanted = {
@@ -99,7 +102,12 @@ def check_target(target: "Target", tables: Sequence[Table]) -> None:
     """
     columns = _target_columns(target)
     for table in tables:
-        if columns.get(table.name) != {*table.columns}:
+        if table.name not in columns:
+            raise SettingsError(
+                f"The other database has no table {table.name}. If it is a plugin's, install the "
+                "plugin and run this again."
+            )
+        if columns[table.name] != {*table.columns}:
             raise SettingsError(
                 f"The table {table.name} has other columns there than here. Use this release's "
                 "`gateway migrate-store` and a database that no other release has prepared."

@@ -26,6 +26,8 @@ class Plan:
     added: tuple[str, ...]
     # The same of what would be gone; empty where a migration only adds.
     removed: tuple[str, ...]
+    # The files with tables of plugins, such as "webhooks 0002".
+    of_plugins: tuple[str, ...]
     # The oldest schema whose gateway may run on the database afterwards.
     readable_by: int
     copy: Path
@@ -94,6 +96,7 @@ def plan(path: Path) -> Plan:
     """
     with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
         waiting, version = migrations.pending(db), migrations.version_of(db)
+        of_plugins = migrations.pending_of_plugins(db)
     target = waiting[-1][0] if waiting else version
     before, after = _schema_at(version), _schema_at(target)
     return Plan(
@@ -101,6 +104,7 @@ def plan(path: Path) -> Plan:
         target=target,
         added=_shown(after.names - before.names),
         removed=_shown(before.names - after.names),
+        of_plugins=tuple(file.title for file in of_plugins),
         readable_by=after.readable_by,
         copy=_copy_path(path, target),
         copy_bytes=copy_bytes(path),

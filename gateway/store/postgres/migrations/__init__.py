@@ -9,6 +9,7 @@ database afterwards. A file that only adds names its predecessor.
 """
 
 import time
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -17,6 +18,7 @@ import structlog
 from psycopg import errors
 
 from gateway.errors import SettingsError
+from gateway.store import plugin_tables
 from gateway.store.postgres.locks import lock_number
 
 _log = structlog.get_logger()
@@ -48,8 +50,9 @@ def migrate(raw: psycopg.Connection[Any]) -> None:
 
     Raises `SettingsError` for a database that a newer gateway has written, unless that gateway
     noted that this one may run on it; for one that no release has written, or that holds another
-    program's tables; for a change that nodes which still run could not read; and where the tables
-    stay in use, or another node goes on changing them, for minutes.
+    program's tables; for a change that nodes which still run could not read; for a plugin that
+    breaks a rule of `plugin_tables`; and where the tables stay in use, or another node goes on
+    changing them, for minutes.
     """
     give_up_at = time.monotonic() + _PATIENCE_S
     while True:
@@ -81,6 +84,22 @@ def _apply_pending(raw: psycopg.Connection[Any]) -> None:
         raw.execute("INSERT INTO schema_version (number) VALUES (%s)", (number,))
     if pending:
         _refuse_beside_older_nodes(raw, current)
+    _apply_of_plugins(raw, [sql for _, sql in known])
+
+
+def _apply_of_plugins(raw: psycopg.Connection[Any], own_sql: Sequence[str]) -> None:
+    known = plugin_tables.find_files("postgres", own_sql)
+    if not known:
+        return
+    applied = raw.execute("SELECT plugin, number FROM plugin_schemas").fetchall()
+    for file in plugin_tables.pending(known, {(row[0], row[1]) for row in applied}):
+        try:
+            raw.execute(file.sql.encode())
+        except (errors.LockNotAvailable, errors.DeadlockDetected):
+            raise
+        except psycopg.Error as error:
+            raise plugin_tables.failed(file, error) from error
+        raw.execute("INSERT INTO plugin_schemas VALUES (%s, %s)", (file.plugin, file.number))
 
 
 def _wait_for_turn(raw: psycopg.Connection[Any]) -> None:

@@ -6,6 +6,13 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- The files with tables of plugins that were applied.
+CREATE TABLE plugin_schemas (
+    plugin TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (plugin, number)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE payments (
     id INTEGER PRIMARY KEY,
     flow TEXT NOT NULL CHECK (flow IN ('x402', 'direct')),

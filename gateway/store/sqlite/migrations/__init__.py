@@ -9,7 +9,10 @@ import sqlite3
 from importlib import resources
 
 from gateway.errors import SettingsError
+from gateway.store import plugin_tables
+from gateway.store.disk import means_full
 from gateway.store.moving import notes
+from gateway.store.plugin_tables import PluginFile
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -51,15 +54,41 @@ def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the schema up to date; `user_version` is the number of the newest applied file.
 
-    Raises `SettingsError` as `pending` does.
+    Raises `SettingsError` as `pending` and `pending_of_plugins` do.
     """
     for number, sql in pending(db):
         apply(db, number, sql)
+    for file in pending_of_plugins(db):
+        _apply_of_plugin(db, file)
 
 
 def apply(db: sqlite3.Connection, number: int, sql: str) -> None:
     """Apply one file and note its number, in one transaction."""
     db.executescript(f"BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {number};\nCOMMIT;")
+
+
+def pending_of_plugins(db: sqlite3.Connection) -> list[PluginFile]:
+    """Return the files of plugins that the database lacks, in order.
+
+    Raises `SettingsError` where a plugin breaks a rule of `plugin_tables`.
+    """
+    known = plugin_tables.find_files("sqlite", (sql for _, sql in migrations()))
+    if not known or version_of(db) == 0:
+        return known
+    applied = db.execute("SELECT plugin, number FROM plugin_schemas").fetchall()
+    return plugin_tables.pending(known, {(row[0], row[1]) for row in applied})
+
+
+def _apply_of_plugin(db: sqlite3.Connection, file: PluginFile) -> None:
+    note = f"INSERT INTO plugin_schemas VALUES ('{file.plugin}', {file.number});"  # noqa: S608 - checked
+    try:
+        db.executescript(f"BEGIN IMMEDIATE;\n{file.sql}\n;{note}\nCOMMIT;")
+    except sqlite3.Error as error:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        if means_full(error):
+            raise
+        raise plugin_tables.failed(file, error) from error
 
 
 def readable_by_of(db: sqlite3.Connection) -> int:

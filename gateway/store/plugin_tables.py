@@ -1,0 +1,175 @@
+"""The tables of plugins: SQL files that a start applies, each once, and the rules for them.
+
+An entry point of the group `gateway.migrations` gives a plugin's name in the database, and the
+package that holds its files in the folders `sqlite` and `postgres`. The database opens before the
+plugins load, so none is imported here. The files of a disabled plugin are applied as well:
+enabling it later needs no step.
+
+The rules keep authors from mistakes. They are no sandbox, because a plugin's code may do anything.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import attrs
+
+from gateway.errors import SettingsError
+from gateway.installed import entry_points
+
+GROUP = "gateway.migrations"
+Database = Literal["sqlite", "postgres"]
+
+_NAME = re.compile(r"[a-z][a-z_]*")
+_FILE = re.compile(r"(\d{4})_\w+\.sql")
+_COMMENT_OR_TEXT = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
+_STATEMENT = re.compile(
+    r"(?:CREATE TABLE|CREATE (?:UNIQUE )?INDEX (?P<index>\w+) ON|ALTER TABLE|DROP TABLE|DROP INDEX"
+    r"|INSERT INTO|UPDATE|DELETE FROM) (?P<name>\w+)(?![\w.])",
+    re.IGNORECASE,
+)
+_REFERENCE = re.compile(r"\bREFERENCES (\w+) ?(\([^)]*\))?", re.IGNORECASE)
+_NEW_NAME = re.compile(r"\bRENAME TO (\w+)", re.IGNORECASE)
+# Of the gateway's own tables, those whose keys never change.
+_REFERABLE = ("tasks", "payments")
+_RULE = (
+    "A file of a plugin makes, changes and fills tables and indexes whose names begin with the "
+    "plugin's, and refers to these, to tasks(id) and to payments(id)"
+)
+
+
+@attrs.frozen(kw_only=True)
+class PluginFile:
+    """One SQL file of a plugin."""
+
+    plugin: str
+    number: int
+    sql: str
+
+    @property
+    def title(self) -> str:
+        """The plugin and the number, as the operator reads them."""
+        return f"{self.plugin} {self.number:04}"
+
+
+def find_files(database: Database, own_sql: Iterable[str]) -> list[PluginFile]:
+    """Return the files of all plugins for a database, in the order in which they are applied.
+
+    `own_sql` are the gateway's own migrations. Raises `SettingsError` where a rule is broken.
+    """
+    packages = _find_packages()
+    taken = re.findall(r"CREATE TABLE (\w+)", "\n".join(own_sql))
+    for name in packages:
+        _check_name(name, [*taken, *(f"{other}_" for other in packages if other != name)])
+    files = [file for name, package in packages.items() for file in _read(name, package, database)]
+    for file in files:
+        _check_statements(file)
+    return files
+
+
+def pending(known: Sequence[PluginFile], applied: Collection[tuple[str, int]]) -> list[PluginFile]:
+    """Return the files that a database lacks.
+
+    Raises `SettingsError` for a number below one that was applied: a number is used once.
+    """
+    waiting = [file for file in known if (file.plugin, file.number) not in applied]
+    for file in waiting:
+        newest = max((number for plugin, number in applied if plugin == file.plugin), default=0)
+        if file.number < newest:
+            raise SettingsError(
+                f"The file {file.title} of a plugin is new, but {newest:04} was applied before it. "
+                "Install the plugin's earlier version, or one whose new files have new numbers."
+            )
+    return waiting
+
+
+def failed(file: PluginFile, error: Exception) -> SettingsError:
+    """Return the error of a file that the database refuses."""
+    reason = str(error).strip().partition("\n")[0]
+    return SettingsError(
+        f"The tables of a plugin cannot be made ({file.title}: {reason}). Install another version "
+        "of the plugin, or uninstall it."
+    )
+
+
+def _find_packages() -> dict[str, str]:
+    """Return the package of each plugin that has tables, by the plugin's name."""
+    found: dict[str, str] = {}
+    for entry in sorted(entry_points(GROUP), key=lambda entry: entry.name):
+        if found.setdefault(entry.name, entry.value) != entry.value:
+            raise SettingsError(
+                f"Two plugins call their tables {entry.name}: {found[entry.name]} and "
+                f"{entry.value}. Uninstall one of them."
+            )
+    return found
+
+
+def _check_name(name: str, taken: Iterable[str]) -> None:
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            f"A plugin calls its tables {name!r}: such a name has only small letters and _."
+        )
+    clash = next((table for table in taken if table.startswith(f"{name}_")), None)
+    if clash is not None:
+        raise SettingsError(
+            f"A plugin calls its tables {name}, and {clash.rstrip('_')} is another's."
+        )
+
+
+def _read(plugin: str, package: str, database: Database) -> list[PluginFile]:
+    """Return the files of a plugin, in order; both databases have the same numbers."""
+    folder = _find_folder(plugin, package)
+    files = {one: _numbered(plugin, folder / one) for one in ("sqlite", "postgres")}
+    if list(files["sqlite"]) != list(files["postgres"]):
+        raise SettingsError(
+            f"The plugin {plugin} has not the same files for SQLite and for PostgreSQL ({folder})."
+        )
+    return [
+        PluginFile(plugin=plugin, number=number, sql=path.read_text("utf-8"))
+        for number, path in files[database].items()
+    ]
+
+
+def _find_folder(plugin: str, package: str) -> Path:
+    """Return the folder of a package, without importing it."""
+    top, *inner = package.split(".")
+    spec = find_spec(top)
+    if spec is None or not spec.submodule_search_locations:
+        raise SettingsError(f"The package {package} with the tables of {plugin} is not installed.")
+    return Path(spec.submodule_search_locations[0], *inner)
+
+
+def _numbered(plugin: str, folder: Path) -> dict[int, Path]:
+    found: dict[int, Path] = {}
+    for path in sorted(folder.glob("*.sql")):
+        match = _FILE.fullmatch(path.name)
+        if match is None or int(match[1]) in found:
+            raise SettingsError(
+                f"The file {path.name} of the plugin {plugin} needs a name such as "
+                "0001_orders.sql, with a number of its own."
+            )
+        found[int(match[1])] = path
+    return found
+
+
+def _check_statements(file: PluginFile) -> None:
+    plain = _COMMENT_OR_TEXT.sub(lambda found: "''" if found[0][0] == "'" else " ", file.sql)
+    for statement in plain.split(";"):
+        words = " ".join(statement.split())
+        if words and not _is_allowed(words, f"{file.plugin}_"):
+            raise SettingsError(f"{_RULE}; {file.title} does more: {words[:80]}")
+
+
+def _is_allowed(statement: str, prefix: str) -> bool:
+    match = _STATEMENT.match(statement)
+    # PostgreSQL writes texts between dollars, too, and those were not taken out.
+    if match is None or "$" in statement:
+        return False
+    names = [name for name in match.groups() if name is not None]
+    names += _NEW_NAME.findall(statement)
+    return all(name.startswith(prefix) for name in names) and all(
+        table.startswith(prefix) or (table in _REFERABLE and columns.replace(" ", "") == "(id)")
+        for table, columns in _REFERENCE.findall(statement)
+    )

@@ -1,0 +1,67 @@
+"""Tables of plugins on PostgreSQL: each file is applied once, however many nodes start."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from gateway.errors import SettingsError
+from gateway.store.postgres.store import PostgresStore
+from tests.plugin_tables import ORDERS, install_tables
+
+__all__ = ["install_tables"]
+MORE = {
+    "sqlite": "ALTER TABLE acme_orders ADD COLUMN sent_at REAL;",
+    "postgres": "ALTER TABLE acme_orders ADD COLUMN sent_at DOUBLE PRECISION;",
+}
+
+
+async def start(database_url, node="new"):
+    async with PostgresStore(database_url, node=node) as store:
+        await store.ping()
+
+
+def read(database_url, sql):
+    with psycopg.connect(database_url) as raw:
+        return raw.execute(sql).fetchall()
+
+
+def applied(database_url):
+    return read(database_url, "SELECT plugin, number FROM plugin_schemas ORDER BY plugin, number")
+
+
+async def test_nodes_that_start_at_once_apply_each_file_once(database_url, install_tables):
+    install_tables({"0001_orders.sql": ORDERS, "0002_sent.sql": MORE})
+    await asyncio.gather(*(start(database_url, f"node {number}") for number in range(4)))
+    assert applied(database_url) == [("acme", 1), ("acme", 2)]
+    assert read(database_url, "SELECT task_id, note, sent_at FROM acme_orders") == []
+
+
+async def test_a_node_without_the_plugin_starts_beside_one_with_it(database_url, install_tables):
+    install_tables({"0001_orders.sql": ORDERS})
+    await start(database_url)
+    install_tables({})
+    await start(database_url)
+    assert applied(database_url) == [("acme", 1)]
+
+
+async def test_a_file_that_fails_leaves_nothing_of_itself(database_url, install_tables):
+    install_tables({"0001_orders.sql": ORDERS})
+    await start(database_url)
+    wrong = f"{MORE['postgres']} INSERT INTO acme_nowhere VALUES (1);"
+    install_tables({"0001_orders.sql": ORDERS, "0002_sent.sql": wrong})
+    with pytest.raises(SettingsError, match='acme 0002: relation "acme_nowhere" does not exist'):
+        await start(database_url)
+    assert applied(database_url) == [("acme", 1)]
+    columns = """SELECT column_name FROM information_schema.columns
+        WHERE table_name = 'acme_orders' ORDER BY ordinal_position"""
+    assert read(database_url, columns) == [("task_id",), ("note",)]
+
+
+async def test_a_broken_rule_stops_the_start_before_anything_is_changed(
+    database_url, install_tables
+):
+    install_tables({"0001_orders.sql": "DROP TABLE task_files"})
+    with pytest.raises(SettingsError, match="acme 0001 does more: DROP TABLE task_files"):
+        await start(database_url)
+    assert read(database_url, "SELECT to_regclass('payments')::text") == [(None,)]
