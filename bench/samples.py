@@ -10,7 +10,7 @@ from gateway_bench import INSTANT, InstantProvider
 from gateway.catalog.catalog import Catalog
 from gateway.contracts import NewTask, Store
 from gateway.domain import GenerationRequest, Task, Transfer
-from gateway.web.logs import configure_logs
+from gateway.telemetry.logs import configure_logs
 
 REQUEST = GenerationRequest(prompt="A lighthouse at dusk, oil on canvas, seen from the sea")
 

@@ -1,19 +1,17 @@
-"""What the operator's pages and alarms work with, of one running gateway.
-
-`Services` imports this module when one of them is first asked for.
-"""
+"""Makes the desk and the alarms of one running gateway."""
 
 from collections.abc import Mapping, Sequence
 
-from gateway.web.routes.health import checks, find_selling, for_operator
-from gateway.web.services import Services
+from gateway.running.checks import checks, find_selling, for_operator
+from gateway.running.gateway import Gateway
 from gateway_operator.alarms.of_desk import make_watch
 from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.running import Check, Running
+from gateway_operator.live_changes import LiveChanges
 
 
-def make_desk(gateway: Services) -> Desk:
+def make_desk(gateway: Gateway, changes: LiveChanges) -> Desk:
     """Return what the operator's pages work with."""
 
     async def tell_checks() -> Sequence[Check]:
@@ -29,7 +27,7 @@ def make_desk(gateway: Services) -> Desk:
         now=gateway.now,
         refunds=gateway.refunds,
         catalog=gateway.catalog,
-        changes=gateway.changes,
+        changes=changes,
         running=Running(
             started_at=gateway.started_at,
             checks=tell_checks,
@@ -40,17 +38,17 @@ def make_desk(gateway: Services) -> Desk:
     )
 
 
-def make_alarms(gateway: Services) -> AlarmWatch:
+def make_alarms(gateway: Gateway, desk: Desk) -> AlarmWatch:
     """Return what tells the operator that something is wrong."""
     return make_watch(
-        gateway.desk,
+        desk,
         gateway.notifiers,
         gateway.redactor.without_secrets,
         every_s=gateway.timing.alarms_s,
     )
 
 
-async def _read_checks(gateway: Services) -> Sequence[Check]:
+async def _read_checks(gateway: Gateway) -> Sequence[Check]:
     """Return the checks of /api/ready as the desk shows them."""
     return [
         Check(name=row["name"], ok=row["ok"], stops=row["stops"], problem=row["problem"] or "")

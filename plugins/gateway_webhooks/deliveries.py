@@ -47,14 +47,13 @@ class DeliveryTiming:
 
 @attrs.define(kw_only=True)
 class Deliveries:
-    """Takes events from the queue and sends them; `is_on` says whether it does."""
+    """Takes events from the queue and sends them."""
 
     store: Store
     render: Render
     secrets: CallbackSecrets
     sender: Sender
     now: Clock
-    is_on: bool
     timing: DeliveryTiming = attrs.field(factory=DeliveryTiming)
     # While it says no, another node delivers.
     is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
@@ -63,10 +62,9 @@ class Deliveries:
     _sending: dict[asyncio.Task[None], WebhookEvent] = attrs.field(factory=dict, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Begin to deliver, also what a process that died has left."""
-        if self.is_on:
-            self._dispatcher = asyncio.create_task(self._dispatch(), name="webhooks")
+        self._dispatcher = asyncio.create_task(self._dispatch(), name="webhooks")
 
     def wake(self) -> None:
         """Look at the queue now."""
