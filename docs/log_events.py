@@ -23,7 +23,7 @@ EVENTS: dict[str, str] = {
         "and start the gateway again."
     ),
     "part.failed": (
-        "A step of a part of the gateway (`part`, `step`) failed, and the other parts go on. Please "
+        "One step of a part of the gateway (`part`, `step`) failed; the other parts go on. Please "
         "report it."
     ),
     "backup.before_migration": "The copy from before a migration was not sent; it is tried again.",

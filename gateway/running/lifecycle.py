@@ -5,7 +5,7 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import structlog
@@ -46,7 +46,7 @@ class Lifecycle:
         mounts = [mount for part in self.parts for mount in part.mounts if mount.is_public]
         return frozenset(path for mount in mounts for path in mount.paths)
 
-    async def __aenter__(self) -> "Lifecycle":
+    async def __aenter__(self) -> Self:
         """Start the parts; close those that have begun if one fails."""
         try:
             for part in self.parts:
