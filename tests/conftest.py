@@ -205,6 +205,7 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         limit_task="1000/1s",
         tx_patience=1.0,
         min_free_disk_mb=0,
+        plugins_disabled=tuple(filter(None, os.environ.get("GATEWAY_TEST_WITHOUT", "").split(","))),
         # By itself it is due from eight to ten in the morning, whatever a test is about.
         digest_at="off",
     )

@@ -89,11 +89,15 @@ class Condition:
     name: str
     subject: str = ""
 
+    # `bad` is urgent, `warn` is soon, `note` is a notice.
     level: Literal["bad", "warn", "note"]
     title: str
     text: str
 
-    # The page or document with the way out, and the label of its link.
+    # The one thing to do, as a sentence.
+    action: str
+
+    # The page with the details, and the label of its link.
     href: str = "/admin/system"
     button: str = "Details"
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+import structlog
+
+from gateway.contracts.parts import Condition
 from gateway.running.checks import checks, find_selling, for_operator
 from gateway.running.gateway import Gateway
 from gateway_operator.alarms.of_desk import make_watch
@@ -9,6 +12,8 @@ from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.running import Check, Running
 from gateway_operator.live_changes import LiveChanges
+
+_log = structlog.get_logger()
 
 
 def make_desk(gateway: Gateway, changes: LiveChanges) -> Desk:
@@ -33,6 +38,7 @@ def make_desk(gateway: Gateway, changes: LiveChanges) -> Desk:
             checks=tell_checks,
             selling=lambda found: find_selling(gateway, [one.stops for one in found if not one.ok]),
             settlement_keys=lambda: gateway.settlements.addresses,
+            conditions=lambda: _read_conditions(gateway),
             blocked=tell_blocks,
         ),
     )
@@ -54,3 +60,14 @@ async def _read_checks(gateway: Gateway) -> Sequence[Check]:
         Check(name=row["name"], ok=row["ok"], stops=row["stops"], problem=row["problem"] or "")
         for row in for_operator(await checks(gateway), gateway)
     ]
+
+
+async def _read_conditions(gateway: Gateway) -> Sequence[Condition]:
+    """Return what the parts of plugins add; a part that raises adds nothing, and is logged."""
+    found: list[Condition] = []
+    for part in gateway.lifecycle.parts:
+        try:
+            found += await part.conditions() if part.conditions is not None else ()
+        except Exception:  # noqa: BLE001 - a plugin may raise anything
+            _log.exception("part.failed", part=part.name, step="conditions")
+    return found
