@@ -11,7 +11,7 @@ from gateway.catalog.catalog import Catalog
 from gateway.contracts import NewTask
 from gateway.domain import GenerationRequest, Task, Transfer
 from gateway.store import SqlStore
-from gateway.web.logs import configure_logs
+from gateway.telemetry.logs import configure_logs
 
 REQUEST = GenerationRequest(prompt="A lighthouse at dusk, oil on canvas, seen from the sea")
 

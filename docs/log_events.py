@@ -22,6 +22,10 @@ EVENTS: dict[str, str] = {
         "A fault ended work beside the requests (`work`) until the next start. Please report it, "
         "and start the gateway again."
     ),
+    "part.failed": (
+        "One step of a part of the gateway (`part`, `step`) failed; the other parts go on. Please "
+        "report it."
+    ),
     "backup.before_migration": "The copy from before a migration was not sent; it is tried again.",
     "backup.done": "A copy of the database was made and stored.",
     "backup.failed": "No copy could be made or stored; `error` says why, and it is tried again.",

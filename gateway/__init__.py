@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         UnsignedTransaction,
         Validating,
     )
+    from gateway.contracts.parts import Callbacks, Check, Condition, Documents, Mount, Part
     from gateway.domain import (
         Attachment,
         Authorization,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         TxNotFound,
     )
     from gateway.plugins.hookspecs import hookimpl
+    from gateway.running.gateway import Gateway
     from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
     from gateway.settings import Settings, secret, setting
     from gateway.vendors import Answer, Outbound
@@ -93,15 +95,20 @@ __all__ = [
     "AuthorizationVerifier",
     "Block",
     "CallReverted",
+    "Callbacks",
     "Cancelling",
     "Chain",
     "ChainUnavailable",
     "Challenge",
+    "Check",
     "Choice",
     "Closing",
+    "Condition",
     "ContentPolicy",
+    "Documents",
     "Endpoint",
     "ExecutionError",
+    "Gateway",
     "GenerationRequest",
     "Handle",
     "HandleLost",
@@ -113,9 +120,11 @@ __all__ = [
     "LinkDead",
     "MethodPayment",
     "MethodProof",
+    "Mount",
     "NotAccepted",
     "Outbound",
     "Output",
+    "Part",
     "Payment",
     "PaymentMethod",
     "PaymentRequired",
@@ -167,10 +176,12 @@ _HOMES = (
     "gateway.errors",
     "gateway.domain",
     "gateway.contracts",
+    "gateway.contracts.parts",
     "gateway.settings",
     "gateway.plugins.hookspecs",
     "gateway.sandbox",
     "gateway.vendors",
+    "gateway.running.gateway",
 )
 
 if not TYPE_CHECKING:

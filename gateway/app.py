@@ -1,7 +1,7 @@
-"""Puts one gateway together; the only module that knows all others.
+"""Assembles one gateway.
 
-From top to bottom: `create_app` makes the parts that need no database, `_open_services` makes the
-others once the database is open, and `gateway.web.background` does the work beside the requests.
+`create_app` makes what needs no database, and `_open_gateway` the rest when the server starts.
+Plugins then add their parts, which `gateway.running.lifecycle` starts and ends.
 """
 
 import hashlib
@@ -36,8 +36,12 @@ from gateway.payments import (
 )
 from gateway.payments.refund_promises import RefundPromises
 from gateway.plugins.manager import PluginManager
+from gateway.running.core_parts import core_parts
+from gateway.running.gateway import Gateway
 from gateway.running.leadership import Leadership
+from gateway.running.rate_limits import make_limits
 from gateway.running.readiness import Readiness
+from gateway.running.timing import Timing
 from gateway.settings import Settings, load_settings
 from gateway.store import SqlStore
 from gateway.store.data_folder import check_network
@@ -47,25 +51,19 @@ from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import Spans
-from gateway.web.application import bare_app
-from gateway.web.background import run_background_work
+from gateway.version import VERSION
+from gateway.web.application import make_app
+from gateway.web.front.current import EXTENSION, FAILURE
 from gateway.web.front.traced import TracedApp
-from gateway.web.rate_limits import make_limits
-from gateway.web.routes.tasks import render_event
-from gateway.web.services import EXTENSION, FAILURE, Services, Timing
-from gateway_mcp import McpDoor, serves_mcp
-from gateway_operator.desk.admin_password import AdminPassword
-from gateway_webhooks import CallbackSecrets, Deliveries, Render, Sender
 
 if TYPE_CHECKING:
     from gateway.catalog.shared_states import SharedProviders
-    from gateway_backups import Backups
 
 _log = structlog.get_logger()
 
 
 @attrs.frozen(kw_only=True)
-class _Parts:
+class _Assembly:
     """What a gateway is made of before its database is open."""
 
     manager: PluginManager
@@ -111,13 +109,13 @@ def create_app(
         find_endpoint=catalog.find_endpoint,
     )
     parts = _make_parts(manager, catalog, context, store, redactor, timing or Timing())
-    app = bare_app(settings, catalog)
+    app = make_app(settings, catalog)
     _trace(app, parts)
     _run_while_serving(app, parts)
     return app
 
 
-def _trace(app: Quart, parts: _Parts) -> None:
+def _trace(app: Quart, parts: _Assembly) -> None:
     """Tell the plugins that want it about requests and calls; without one, nothing is added."""
     if parts.spans.openers:
         app.asgi_app = TracedApp(app.asgi_app, parts.spans)  # type: ignore[assignment, method-assign, arg-type]
@@ -125,19 +123,20 @@ def _trace(app: Quart, parts: _Parts) -> None:
             upstream.spans = parts.spans
 
 
-def _run_while_serving(app: Quart, parts: _Parts) -> None:
+def _run_while_serving(app: Quart, parts: _Assembly) -> None:
     """Let the app open its parts when the server starts, and close them when it stops."""
 
     @app.while_serving
     async def serve() -> AsyncGenerator[None, None]:
         try:
             async with parts.store:
-                services = await _open_services(app, parts)
+                gateway = await _open_gateway(app, parts)
                 owners = owners_of(parts.manager.modules(), parts.catalog)
-                async with watch_loop(owners, parts.catalog) as watchdog:
-                    services.watchdog = watchdog
-                    async with run_background_work(services):
+                async with watch_loop(owners, parts.catalog) as gateway.watchdog:
+                    _log_start(gateway)
+                    async with gateway.lifecycle:
                         yield
+                    _log.info("stopped")
         except Exception as error:
             app.extensions[FAILURE] = error
             raise
@@ -153,10 +152,10 @@ def _make_parts(
     store: SqlStore,
     redactor: Redactor,
     timing: Timing,
-) -> _Parts:
+) -> _Assembly:
     """Add settler and refunds: a wrong key stops the start here, before anything is opened."""
     settler = manager.settler(context)
-    return _Parts(
+    return _Assembly(
         manager=manager,
         catalog=catalog,
         context=context,
@@ -211,8 +210,8 @@ class _Installation:
         return hmac.new(self.file_secret.encode(), text, hashlib.sha256).hexdigest()
 
 
-async def _open_services(app: Quart, parts: _Parts) -> Services:
-    """Make the parts that need the open database, and hand all parts to the app.
+async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
+    """Make what needs the open database, and give the gateway to the app.
 
     Raises `SettingsError` where the database belongs to another network.
     """
@@ -222,16 +221,25 @@ async def _open_services(app: Quart, parts: _Parts) -> Services:
     installation = await _read_installation(parts)
     app.secret_key = installation.session_secret
     parts.redactor.learn([installation.session_secret, installation.file_secret])
-    services = _make_services(parts, installation)
-    # Before the first sale: what an operator has paused stays paused over a restart.
-    await services.changes.look()
-    if services.shared_providers is not None:
-        await services.shared_providers.look()
-    app.extensions[EXTENSION] = services
-    return services
+    gateway = _make_gateway(parts, installation)
+    gateway.lifecycle.parts += [*core_parts(gateway), *parts.manager.parts(gateway)]
+    app.extensions[EXTENSION] = gateway
+    return gateway
 
 
-async def _read_installation(parts: _Parts) -> _Installation:
+def _log_start(gateway: Gateway) -> None:
+    settings = gateway.settings
+    _log.info(
+        "started",
+        version=VERSION,
+        network=settings.network,
+        wallet=settings.wallet,
+        settlement=settings.settlement,
+        endpoints=[endpoint.slug for endpoint in gateway.catalog],
+    )
+
+
+async def _read_installation(parts: _Assembly) -> _Installation:
     """Return the installation's secrets and its time of creation; the first start makes them."""
     meta, now = parts.store.meta, parts.context.now
     return _Installation(
@@ -241,20 +249,17 @@ async def _read_installation(parts: _Parts) -> _Installation:
     )
 
 
-def _make_services(parts: _Parts, installation: _Installation) -> Services:
+def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     context, store, catalog = parts.context, parts.store, parts.catalog
     settings, chain, now = context.settings, context.chain, context.now
     output_store = open_outputs(settings, installation.file_secret)
     notifications = TaskNotifications()
-    deliveries = _make_deliveries(
-        parts, installation, lambda event, task: render_event(services, event, task)
-    )
     announcer = Announcer(
         wakes=store.wakes,
         notifications=notifications,
-        # The workers are made below: they announce what they have done.
+        # Workers and gateway are made below, and announce what they have done.
         wake_workers=lambda: workers.wake(),  # noqa: PLW0108
-        wake_deliveries=deliveries.wake,
+        wake_callbacks=lambda: gateway.wake_callbacks(),  # noqa: PLW0108
     )
     workers = _make_workers(parts, output_store, announcer.ended)
     settlements = _make_settlements(parts, announcer)
@@ -275,8 +280,9 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         wallet,
         on_queued=announcer.queued,
     )
-    services = Services(
+    gateway = Gateway(
         settings=settings,
+        context=_know_secret(parts, installation),
         redactor=parts.redactor,
         store=store,
         chain=chain,
@@ -286,7 +292,6 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         method_settlements=method_settlements,
         refunds=parts.refunds,
         refund_promises=RefundPromises(context, store, parts.refunds),
-        backups=_make_backups(parts),
         notifiers=parts.manager.notifiers(),
         payments=payments,
         workers=workers,
@@ -296,18 +301,15 @@ def _make_services(parts: _Parts, installation: _Installation) -> Services:
         notifications=notifications,
         announcer=announcer,
         long_polls=LongPolls(settings.max_long_polls, settings.max_long_polls_per_address),
-        deliveries=deliveries,
         readiness=readiness,
         wallet=wallet,
         now=now,
-        password=AdminPassword(settings, store),
-        mcp=McpDoor() if serves_mcp(settings) else None,
         timing=parts.timing,
     )
-    return services
+    return gateway
 
 
-def _share_providers(parts: _Parts) -> "SharedProviders | None":
+def _share_providers(parts: _Assembly) -> "SharedProviders | None":
     """Return what tells other nodes about providers; None on a single machine."""
     store = parts.store
     if not store.nodes.has_others:
@@ -322,31 +324,8 @@ def _share_providers(parts: _Parts) -> "SharedProviders | None":
     )
 
 
-def _make_backups(parts: _Parts) -> "Backups | None":
-    """Return what makes copies of the database; None where no place for them is set."""
-    settings = parts.context.settings
-    if not settings.backup_url:
-        return None
-    # Most gateways make no copies by themselves.
-    from gateway_backups import Backups  # noqa: PLC0415
-
-    return Backups(settings=settings, store=parts.store, now=parts.context.now)
-
-
-def _make_deliveries(parts: _Parts, installation: _Installation, render: Render) -> Deliveries:
-    settings = parts.context.settings
-    return Deliveries(
-        store=parts.store,
-        render=render,
-        secrets=CallbackSecrets(installation.file_secret),
-        sender=Sender(is_local=settings.webhooks == "local"),
-        now=parts.context.now,
-        is_on=settings.sends_webhooks,
-    )
-
-
 def _make_workers(
-    parts: _Parts, output_store: OutputStore, on_done: Callable[[str], None]
+    parts: _Assembly, output_store: OutputStore, on_done: Callable[[str], None]
 ) -> WorkerPool:
     settings = parts.context.settings
     return WorkerPool(
@@ -362,7 +341,7 @@ def _make_workers(
     )
 
 
-def _make_settlements(parts: _Parts, announcer: Announcer) -> Settlements:
+def _make_settlements(parts: _Assembly, announcer: Announcer) -> Settlements:
     settings, chain, now = parts.context.settings, parts.context.chain, parts.context.now
     return Settlements(
         parts.store,
@@ -374,13 +353,13 @@ def _make_settlements(parts: _Parts, announcer: Announcer) -> Settlements:
     )
 
 
-def _know_secret(parts: _Parts, installation: _Installation) -> PluginContext:
+def _know_secret(parts: _Assembly, installation: _Installation) -> PluginContext:
     """Return the plugins' context with the installation's secret."""
     return attrs.evolve(parts.context, derive_secret=installation.derive_secret)
 
 
 def _make_payments(
-    parts: _Parts,
+    parts: _Assembly,
     installation: _Installation,
     methods: PaymentMethods,
     settlements: tuple[Settlements, MethodSettlements],

@@ -37,8 +37,8 @@ from tests.migrated_databases import put_database
 from tests.postgres_server import PostgresServer, start_or_skip
 
 if TYPE_CHECKING:
+    from gateway.running.gateway import Gateway
     from gateway.store import SqlStore
-    from gateway.web.services import Services
     from gateway_demo.chain import PlayChain
     from gateway_demo.token import Authorization
 
@@ -205,6 +205,7 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         limit_task="1000/1s",
         tx_patience=1.0,
         min_free_disk_mb=0,
+        plugins_disabled=tuple(filter(None, os.environ.get("GATEWAY_TEST_WITHOUT", "").split(","))),
         # By itself it is due from eight to ten in the morning, whatever a test is about.
         digest_at="off",
     )
@@ -226,14 +227,14 @@ class Running:
 
     app: object
     client: object
-    services: Services
+    services: Gateway
     chain: PlayChain | None = None
     # Of an operator, where the test logs in.
     headers: dict[str, str] | None = None
 
     async def silence_background(self) -> None:
         """Let only the test ask the chain from now on; looks that are due are made first."""
-        await self.services.warmed.wait()
+        await self.services.lifecycle.warmed.wait()
         # A look of our own would leave the gateway's on its way.
         looks = [task for task in asyncio.all_tasks() if task.get_name() == "wallet"]
         await asyncio.gather(*looks)
@@ -289,7 +290,7 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
 
     from gateway.app import create_app
     from gateway.tasks import TaskTiming
-    from gateway.web.services import EXTENSION
+    from gateway.web.front.current import EXTENSION
     from tests.waits import set_waits
 
     plugins = [*([ScriptedPlugin(provider)] if provider is not None else []), *more]
@@ -301,7 +302,7 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
         services = app.extensions[EXTENSION]
         services.workers.resources.timing = TaskTiming(backoff_s=0.02)
         set_waits(services)
-        services.answered.set()
+        services.lifecycle.answered.set()
         yield Running(app, app.test_client(), services)
 
 

@@ -7,9 +7,10 @@ import attrs
 
 from gateway.payments.refunds import RefundTiming
 from gateway.payments.settlement import SettlementTiming
-from gateway.web.services import Services
+from gateway.running.gateway import Gateway
 from gateway_facilitator_settler import FacilitatorSettler, FacilitatorTiming
 from gateway_facilitator_settler.client import TIMEOUTS_S
+from gateway_operator.state import Operator
 
 
 @attrs.frozen(kw_only=True)
@@ -38,11 +39,12 @@ def started_with(waits: Waits) -> Iterator[None]:
         _waits.pop()
 
 
-def set_waits(services: Services) -> None:
+def set_waits(services: Gateway) -> None:
     """Set the waits of a gateway that has just started."""
     waits = _waits[-1]
     # A test makes the looks of the alarms itself: they ask the chain.
-    services.alarms.every_s = 86_400.0
+    if services.keeps(Operator):
+        services.find(Operator).alarms.every_s = 86_400.0
     services.payments.outcome_s = waits.outcome_s
     drain_s = min(services.timing.drain_payments_s, waits.drain_payments_s)
     services.timing = attrs.evolve(services.timing, drain_payments_s=drain_s)

@@ -201,7 +201,7 @@ async def _check_limits(settings: Settings) -> list[Row]:
 
 async def _ask_redis(settings: Settings) -> str:
     # Redis' client is an extra.
-    from gateway.web.shared_rate_limits import RedisWindows  # noqa: PLC0415
+    from gateway.running.shared_rate_limits import RedisWindows  # noqa: PLC0415
 
     windows = RedisWindows(settings.limits_url)
     began = time.perf_counter()

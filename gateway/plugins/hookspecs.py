@@ -5,6 +5,7 @@ names it in an entry point of the group `gateway`.
 """
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import pluggy
 
@@ -16,10 +17,14 @@ from gateway.contracts import (
     Settler,
     TransferVerifier,
 )
+from gateway.contracts.parts import Part
 from gateway.contracts.payment_methods import PaymentMethod
 from gateway.domain import Endpoint
 from gateway.settings import Settings
 from gateway.telemetry.spans import OpenSpan
+
+if TYPE_CHECKING:
+    from gateway.running.gateway import Gateway
 
 PROJECT = "gateway"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -92,6 +97,16 @@ def register_settlers(
 
     The gateway calls only the factory that is named; it may raise `SettingsError`. The gateway
     leaves out a plugin whose settler has a name that another plugin has taken.
+    """
+
+
+@hookspec
+def register_parts(register: Callable[[Part], None], gateway: "Gateway") -> None:
+    """Add parts to a gateway: routes, background work, checks, entries in documents.
+
+    Called once at each start, when the database is open and no request is answered yet. Import
+    little here: every start waits for it. The gateway leaves out the parts of a plugin that raises,
+    and stops at a `SettingsError` about a value that the operator has set.
     """
 
 

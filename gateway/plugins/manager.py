@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pluggy
@@ -28,6 +28,7 @@ from gateway.contracts import (
     Settler,
     TransferVerifier,
 )
+from gateway.contracts.parts import Part
 from gateway.contracts.payment_methods import PaymentMethod
 from gateway.errors import SettingsError
 from gateway.installed import entry_points
@@ -38,6 +39,7 @@ from gateway.plugins.registration import (
     Offers,
     endpoint_offer,
     method_offer,
+    part_offer,
     section_offer,
     settler_offer,
     signed_offer,
@@ -48,6 +50,9 @@ from gateway.plugins.unknown_settings import refuse_unknown_settings, warn_of_un
 from gateway.settings import Settings, names_of, variable
 from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.telemetry.spans import Spans
+
+if TYPE_CHECKING:
+    from gateway.running.gateway import Gateway
 
 GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"
@@ -72,6 +77,11 @@ BUNDLED = (
     "gateway_docling",
     "gateway_llamaparse",
     "gateway_azure_documents",
+    "gateway_operator",
+    "gateway_backups",
+    "gateway_webhooks",
+    "gateway_mcp",
+    "gateway_shop",
 )
 _MAX_PROBLEM_CHARS = 300
 _log = structlog.get_logger()
@@ -357,6 +367,20 @@ class PluginManager:
         if not found:
             raise SettingsError(f"No plugin implements {hook}. `gateway plugins` lists them.")
         return found[0][1]
+
+    def parts(self, gateway: "Gateway") -> list[Part]:
+        """Return the parts that plugins add to a gateway, in the plugins' order."""
+        found: dict[str, tuple[LoadedPlugin, Part]] = {}
+        for plugin, offers in self._call_hook(
+            "register_parts", part_offer, gateway=gateway, settings=gateway.settings
+        ):
+            taken = next((name for name in offers if name in found), None)
+            if taken is not None:
+                first = found[taken][0]
+                self._leave_out(plugin.name, _duplicate_error(f"Part {taken}", first, plugin))
+                continue
+            found |= {name: (plugin, part) for name, part in offers.items()}
+        return [part for _, part in found.values()]
 
     def spans(self, settings: Settings) -> Spans:
         """Return the plugins that want to be told when work begins and ends."""

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from gateway.contracts import AuthorizationVerifier, Provider, Settler, TransferVerifier
+from gateway.contracts.parts import Part
 from gateway.contracts.payment_methods import PaymentMethod
 from gateway.domain import (
     ASPECT_RATIOS,
@@ -134,6 +135,13 @@ def _check_headers(way: Any) -> None:
 def transfer_offer(verifier: TransferVerifier) -> tuple[str, TransferVerifier]:
     """Return the verifier of transfers; its constant name lets a plugin register only one."""
     return "verifier", verifier
+
+
+def part_offer(part: Any) -> tuple[str, Part]:
+    """Return a part and its name. Raises `ValueError` for something else."""
+    if not isinstance(part, Part) or not part.name:
+        raise ValueError(f"a {type(part).__name__} is no gateway.Part with a name")
+    return part.name, part
 
 
 def span_offer(open_span: Any) -> tuple[str, Any]:

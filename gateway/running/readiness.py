@@ -1,7 +1,6 @@
-"""Whether the gateway may sell now, and the checks that say what it cannot sell and why."""
+"""Whether the gateway may sell now."""
 
 from collections.abc import Callable
-from typing import Any
 
 import attrs
 
@@ -12,8 +11,6 @@ from gateway.store.disk import DiskState, read_disk
 
 # Anybody may ask for the checks. Questions cost at most one round of checks in this time.
 KEPT_S = 5.0
-# The value of `Check.stops` for a check that stops no sale.
-NOTHING = "nothing"
 
 
 @attrs.define
@@ -66,31 +63,3 @@ class Readiness:
                 "This endpoint's provider does not work now; nothing was charged. Try again later."
             )
         return None
-
-
-@attrs.frozen(kw_only=True)
-class Check:
-    """The result of one check.
-
-    `stops` names what is not sold while the check fails, or is `NOTHING`. `summary` says what is
-    wrong in a fixed sentence, which strangers may read. `problem` says what was found; it may
-    quote a vendor or an RPC endpoint, so only the operator reads it.
-    """
-
-    name: str
-    ok: bool
-    stops: str
-    summary: str
-    problem: str = ""
-
-    def for_strangers(self) -> dict[str, Any]:
-        """Return the row that everybody may read."""
-        return self._make_row(self.summary)
-
-    def for_operator(self) -> dict[str, Any]:
-        """Return the row with what was found."""
-        return self._make_row(self.problem or self.summary)
-
-    def _make_row(self, problem: str) -> dict[str, Any]:
-        shown = None if self.ok else problem
-        return {"name": self.name, "ok": self.ok, "stops": self.stops, "problem": shown}

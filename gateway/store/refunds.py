@@ -10,7 +10,7 @@ from gateway.errors import RefundRefused
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, refund_case_of
 from gateway.store.sql import Connection
-from gateway_webhooks.queue import add_event
+from gateway.store.webhooks import add_event
 
 DAY_S = 86_400
 # In the time since a moment.

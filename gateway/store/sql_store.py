@@ -33,7 +33,7 @@ from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.sql import Connection, Row, marks
 from gateway.store.tasks import SqlQueue
-from gateway_webhooks.queue import SqlWebhooks
+from gateway.store.webhooks import SqlWebhooks
 
 if TYPE_CHECKING:
     from gateway.store.provider_states import SqlProviderStates

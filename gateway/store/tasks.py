@@ -10,7 +10,7 @@ from gateway.store.nodes import is_off, lease_clock
 from gateway.store.rows import RunWrite, dump, lease_of, load
 from gateway.store.sql import Connection, Row, dialect_of, none_of
 from gateway.store.texts import add_parts, shorten
-from gateway_webhooks.queue import add_event
+from gateway.store.webhooks import add_event
 
 
 def leasable(db: Connection, resting: Sequence[str]) -> str:

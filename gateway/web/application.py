@@ -1,6 +1,6 @@
 """The Quart apps without the parts of a gateway: body limits, JSON, cookies, routes."""
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 import msgspec
@@ -11,58 +11,62 @@ from werkzeug.exceptions import BadHost, BadRequest
 
 from gateway.catalog.catalog import Catalog
 from gateway.concurrency.late_imports import import_in_turn
+from gateway.contracts.parts import Mount
 from gateway.settings import Settings
-from gateway.web.assets import Assets
+from gateway.web.assets import static_folder
 from gateway.web.front import errors as error_answers
 from gateway.web.front import headers
 from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
+from gateway.web.front.clients import address_of
 from gateway.web.front.event_stream import EventConnection
 from gateway.web.front.fast_path import FastPath
-from gateway.web.operator_app import OperatorApp
-from gateway.web.rate_limits import address_of
+from gateway.web.front.mounts import Mounts
 from gateway.web.routes import discovery, files, generate, health, tasks
-from gateway_mcp import routes as mcp
-from gateway_mcp import serves_mcp
-from gateway_mcp.envelope import MESSAGE_BYTES
-from gateway_shop import routes as pages
 
-_ROUTES = (generate, tasks, files, discovery, pages, health)
-# Imported when one of the operator's pages is first asked for.
-_OPERATORS_PARTS, _OPERATORS_ROUTES = "gateway_operator.running", "gateway_operator.pages"
+_ROUTES = (generate, tasks, files, discovery, health)
 # A client that needs longer to send its body is cut off.
 _BODY_S = 30
 
 
-def bare_app(settings: Settings, catalog: Catalog) -> Quart:
-    """Return an app with its routes; they answer once the app carries its `Services`."""
+def make_app(settings: Settings, catalog: Catalog) -> Quart:
+    """Return an app with the core's routes; they answer once the app has its `Gateway`."""
     memory = BodyMemory(settings.body_memory_mb * 10**6)
-    requests = _request_class(settings, catalog, memory)
-    app = _make_app(requests)
+    file_paths = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
+
+    def limit_of(method: str, path: str) -> int:
+        return _max_body_bytes(method, path, file_paths)
+
+    app = _make_app(_request_class(settings, memory, limit_of))
     app.config.update(BODY_TIMEOUT=_BODY_S)
-    app.extensions[pages.ASSETS] = Assets(_static_folder() / "web")
     for module in _ROUTES:
         app.register_blueprint(module.blueprint)
-    if serves_mcp(settings):
-        app.register_blueprint(mcp.blueprint)
+
+    def make_mounted(mount: Mount) -> Quart:
+        return _make_mounted(app, mount, settings, memory)
+
     # Quart documents this as the place of ASGI middleware.
-    app.asgi_app = OperatorApp(app, lambda: _make_operator_app(app, requests))  # type: ignore[assignment, method-assign]
+    app.asgi_app = Mounts(app, make_mounted)  # type: ignore[assignment, method-assign]
     app.asgi_app = FastPath(app, memory)  # type: ignore[assignment, method-assign]
     return app
 
 
-def _make_operator_app(app: Quart, requests: type[Request]) -> Quart:
-    """Return the app of the operator's pages, which carries what `app` carries."""
-    import_in_turn(_OPERATORS_PARTS)
-    routes = import_in_turn(_OPERATORS_ROUTES)
-    operators = _make_app(requests)
-    operators.config, operators.extensions = app.config, app.extensions
-    routes.register(operators, _static_folder() / "admin")
-    return operators
+def _make_mounted(app: Quart, mount: Mount, settings: Settings, memory: BodyMemory) -> Quart:
+    """Return the app of a mount, which has what `app` has; imports the mount's blueprint."""
+    module, _, function = mount.blueprint.partition(":")
+    blueprint = getattr(import_in_turn(module), function)()
+
+    def limit_of(method: str, path: str) -> int:  # noqa: ARG001 - as the core's
+        return mount.body_bytes if method == "POST" else SMALL_BODY_BYTES
+
+    mounted = _make_app(_request_class(settings, memory, limit_of))
+    mounted.config, mounted.extensions = app.config, app.extensions
+    mounted.register_blueprint(blueprint)
+    return mounted
 
 
 def _make_app(requests: type[Request]) -> Quart:
     """Return an app without routes."""
-    app = _App("gateway", template_folder=str(_static_folder()), static_folder=None)
+    app = _App("gateway", template_folder=str(static_folder()), static_folder=None)
     # `//` is an unknown path: Quart would answer with a redirect in HTML.
     app.url_map.merge_slashes = False
     # Quart's types name its own class.
@@ -73,12 +77,6 @@ def _make_app(requests: type[Request]) -> Quart:
     error_answers.register(app)
     headers.register(app)
     return app
-
-
-def _static_folder() -> Path:
-    """Return the folder of llms.txt and the pages: inside the wheel, or a checkout's top level."""
-    inside = Path(__file__).parent / "static"
-    return inside if inside.is_dir() else Path(__file__).parents[2] / "static"
 
 
 class _App(Quart):
@@ -131,9 +129,13 @@ class _NoSessions(SessionInterface):
         """Keep nothing."""
 
 
-def _request_class(settings: Settings, catalog: Catalog, memory: BodyMemory) -> type[Request]:
-    """Return a request class that limits each body by its route and counts its memory."""
-    file_paths = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
+def _request_class(
+    settings: Settings, memory: BodyMemory, limit_of: Callable[[str, str], int]
+) -> type[Request]:
+    """Return a request class that limits each body and counts its memory.
+
+    `limit_of` returns the most bytes of a body by method and path.
+    """
 
     class LimitedRequest(Request):
         # Quart's types name its own class.
@@ -141,7 +143,7 @@ def _request_class(settings: Settings, catalog: Catalog, memory: BodyMemory) -> 
         body: CountedBody  # type: ignore[assignment]
 
         def __init__(self, method: str, scheme: str, path: str, *args: Any, **more: Any) -> None:
-            more["max_content_length"] = _max_body_bytes(method, path, file_paths)
+            more["max_content_length"] = limit_of(method, path)
             super().__init__(method, scheme, path, *args, **more)
             self.body.memory = memory
             self.body.address_of = lambda: address_of(self, settings.client_ip_header)
@@ -157,8 +159,6 @@ def _max_body_bytes(method: str, path: str, file_paths: set[str]) -> int:
     """Return the most bytes a body may have: large ones are for the routes that take files."""
     if method != "POST":
         return SMALL_BODY_BYTES
-    if path.removesuffix("/") == mcp.MCP_RULE:
-        return generate.LARGE_BODY_BYTES if file_paths else MESSAGE_BYTES
     if path == generate.DIRECT_RULE or path in file_paths:
         return generate.LARGE_BODY_BYTES
     return generate.ESCAPED_BODY_BYTES if path.startswith("/api/x402/") else SMALL_BODY_BYTES

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
+from quart import Response, request
 
 from gateway.errors import NotFound
 
 MANIFEST = "manifest.json"
+_FOR_EVER = "public, max-age=31536000, immutable"
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -74,3 +76,20 @@ def _read(path: Path) -> Asset:
     data = path.read_bytes()
     packed = gzip.compress(data, mtime=0) if path.suffix in _COMPRESSED else None
     return Asset(media_type=_MEDIA_TYPES[path.suffix], data=data, gzipped=packed)
+
+
+def answer_asset(found: Asset) -> Response:
+    """Return a file that browsers may keep for ever, by gzip if they take that."""
+    headers = {"Content-Type": found.media_type, "Cache-Control": _FOR_EVER}
+    if found.gzipped is None:
+        return Response(found.data, headers=headers)
+    headers["Vary"] = "Accept-Encoding"
+    if not request.accept_encodings.quality("gzip"):
+        return Response(found.data, headers=headers)
+    return Response(found.gzipped, headers=headers | {"Content-Encoding": "gzip"})
+
+
+def static_folder() -> Path:
+    """Return the folder of llms.txt and the pages: inside the wheel, or a checkout's top level."""
+    inside = Path(__file__).parent / "static"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "static"

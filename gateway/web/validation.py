@@ -2,7 +2,6 @@
 
 import asyncio
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import attrs
 import structlog
@@ -18,12 +17,10 @@ from gateway.errors import (
     PayloadTooLarge,
     ValidationError,
 )
-from gateway.settings import Settings
+from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.front.body_memory import SMALL_BODY_BYTES
-from gateway.web.services import Services
-from gateway_webhooks import is_this_machine
 
 _MAX_KEY_CHARS = 255
 # ASCII-only JSON writes an emoji of the prompt in 12 bytes.
@@ -39,37 +36,29 @@ def check_idempotency_key(key: str | None) -> str | None:
     return key
 
 
-def check_callback(settings: Settings, url: str | None) -> None:
-    """Raise `ValidationError` for a `callbackUrl` to which this gateway sends nothing.
-
-    Its name is looked up after the payment only, so that a stranger causes no look-up.
-    """
+def check_callback(gateway: Gateway, url: str | None) -> None:
+    """Raise `ValidationError` for a `callbackUrl` to which this gateway sends nothing."""
     if url is None:
         return
-    if not settings.sends_webhooks:
+    if gateway.callbacks is None:
         raise ValidationError(
             "This gateway sends no events: leave callbackUrl out, and poll the task."
         )
-    address = urlsplit(url)
-    if settings.webhooks == "local":
-        if not is_this_machine(address.hostname or ""):
-            raise ValidationError("callbackUrl must lead to this machine, as 127.0.0.1 does.")
-    elif address.scheme != "https":
-        raise ValidationError("callbackUrl must begin with https://.")
+    gateway.callbacks.check(url)
 
 
-async def decode(gateway: Services, kind: type[_Body], data: bytes) -> _Body:
+async def decode(gateway: Gateway, kind: type[_Body], data: bytes) -> _Body:
     """Decode a body; a large one in a thread, because it would hold the event loop.
 
     Raises `ValidationError`.
     """
     if len(data) <= SMALL_BODY_BYTES:
         return wire.read(kind, data)
-    return await gateway.bodies.run(wire.read, kind, data)
+    return await gateway.intake.bodies.run(wire.read, kind, data)
 
 
 async def decode_generation(
-    gateway: Services, endpoint: Endpoint, data: bytes
+    gateway: Gateway, endpoint: Endpoint, data: bytes
 ) -> wire.GenerationBody:
     """Decode the body of a request to an endpoint; raises `ValidationError`.
 
@@ -84,7 +73,7 @@ async def decode_generation(
 
 
 async def check_request(
-    gateway: Services, body: wire.GenerationBody, registered: Registered, address: str
+    gateway: Gateway, body: wire.GenerationBody, registered: Registered, address: str
 ) -> GenerationRequest:
     """Return the request after the checks of its endpoint and its provider.
 
@@ -93,7 +82,7 @@ async def check_request(
     cannot check now, and `TooManyRequests` where the client's files took too much.
     """
     hide_prompt(body.prompt)
-    check_callback(gateway.settings, body.callback_url)
+    check_callback(gateway, body.callback_url)
     generation = await _check_by_provider(gateway, body, registered, address)
     if body.callback_url is None:
         return generation
@@ -101,7 +90,7 @@ async def check_request(
 
 
 async def _check_by_provider(
-    gateway: Services, body: wire.GenerationBody, registered: Registered, address: str
+    gateway: Gateway, body: wire.GenerationBody, registered: Registered, address: str
 ) -> GenerationRequest:
     endpoint = registered.endpoint
     generation = await _make_request(gateway, body, endpoint)
@@ -138,47 +127,47 @@ def _check_schema(prompt: str) -> None:
 
 
 async def _make_request(
-    gateway: Services, body: wire.GenerationBody, endpoint: Endpoint
+    gateway: Gateway, body: wire.GenerationBody, endpoint: Endpoint
 ) -> GenerationRequest:
     if body.file is None:
         return wire.request_of(body, endpoint)
     # This hashes the file.
-    return await gateway.bodies.run(wire.request_of, body, endpoint)
+    return await gateway.intake.bodies.run(wire.request_of, body, endpoint)
 
 
 async def _validate_in_turn(
-    gateway: Services, generation: GenerationRequest, registered: Registered, address: str
+    gateway: Gateway, generation: GenerationRequest, registered: Registered, address: str
 ) -> GenerationRequest:
     """Validate; the check of a file takes a slot, which all addresses share fairly."""
     if generation.attachment is None:
         return await _validate(gateway, generation, registered)
     slug = registered.endpoint.slug
-    if checked := gateway.checked_files.find(address, slug, generation):
+    if checked := gateway.intake.checked_files.find(address, slug, generation):
         return checked
-    async with gateway.checks.turn(address):
+    async with gateway.intake.checks.turn(address):
         checked = await _validate(gateway, generation, registered)
-    gateway.checked_files.add(address, slug, checked)
+    gateway.intake.checked_files.add(address, slug, checked)
     return checked
 
 
 async def _validate(
-    gateway: Services, generation: GenerationRequest, registered: Registered
+    gateway: Gateway, generation: GenerationRequest, registered: Registered
 ) -> GenerationRequest:
     """Return the request with its pages counted, once its picture and the provider allow it."""
     endpoint, upstream = registered.endpoint, registered.upstream
     if endpoint.counts_pages and generation.attachment is not None:
         generation = await _count_pages(gateway, generation, generation.attachment, endpoint)
     if endpoint.edits_pictures and generation.attachment is not None:
-        await gateway.sent_pictures.check(generation.attachment)
+        await gateway.intake.sent_pictures.check(generation.attachment)
     await upstream.validate(generation, endpoint)
     return generation
 
 
 async def _count_pages(
-    gateway: Services, generation: GenerationRequest, attachment: Attachment, endpoint: Endpoint
+    gateway: Gateway, generation: GenerationRequest, attachment: Attachment, endpoint: Endpoint
 ) -> GenerationRequest:
     """Return the request with its document's pages; raises `InvalidInput` for too many."""
-    pages = await gateway.pages.count(attachment)
+    pages = await gateway.intake.pages.count(attachment)
     if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
         raise InvalidInput(
             f"The document has {pages:,} pages; this endpoint takes up to {endpoint.max_pages:,}."

@@ -1,9 +1,58 @@
 """`POST /mcp`: what is on sale, as tools of the Model Context Protocol.
 
 Only `server.py` imports the official SDK, at the first message: the import takes 0.64 seconds of
-the processor and 26 MB. The route is `gateway_mcp.routes`.
+the processor and 26 MB.
 """
 
-from gateway_mcp.door import McpDoor, serves_mcp
+import importlib.util
+from collections.abc import Callable
 
-__all__ = ["McpDoor", "serves_mcp"]
+from gateway import hookimpl
+from gateway.contracts.parts import Documents, Mount, Part
+from gateway.running.gateway import Gateway
+from gateway.settings import Settings
+
+MCP_RULE = "/mcp"
+# A prompt of 10,000 characters, all of them escaped, and a payment of 32 KiB in Base64.
+MESSAGE_BYTES = 256 * 1024
+# A file of 7.5 MB in Base64, and a prompt.
+FILE_MESSAGE_BYTES = 11_000_000
+
+
+@hookimpl
+def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
+    """Answer `/mcp`, unless it is switched off or the SDK is missing."""
+    if not serves_mcp(gateway.settings):
+        return
+    from gateway_mcp.door import McpDoor  # noqa: PLC0415 - others do not need it
+
+    door = McpDoor()
+    gateway.keep(door)
+    takes_files = any(one.endpoint.takes_file for one in gateway.catalog.everything())
+    register(
+        Part(
+            name="mcp",
+            close=door.close,
+            mounts=[
+                Mount(
+                    paths=[MCP_RULE, f"{MCP_RULE}/"],
+                    blueprint="gateway_mcp.routes:make_blueprint",
+                    body_bytes=FILE_MESSAGE_BYTES if takes_files else MESSAGE_BYTES,
+                    is_public=True,
+                )
+            ],
+            documents=Documents(
+                manifest={"mcp": MCP_RULE},
+                services={"MCP": MCP_RULE},
+                guide={MCP_RULE: "the endpoints as tools of an MCP server"},
+            ),
+        )
+    )
+
+
+def serves_mcp(settings: Settings) -> bool:
+    """Whether `/mcp` is served: it is not switched off, and the extra `mcp` is installed.
+
+    The SDK before 2.0, which cannot be used here, has no `mcp_types`.
+    """
+    return settings.mcp and all(map(importlib.util.find_spec, ("mcp", "mcp_types")))

@@ -18,13 +18,13 @@ from gateway.contracts import Quote
 from gateway.domain import MAX_FILE_BYTES, Endpoint
 from gateway.errors import ExecutionError, PaymentRequired, ValidationError
 from gateway.payments import Accepted
+from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.routes.generate import PRICE_LIMIT, make_challenge
 from gateway.web.routes.tasks import TASK_LIMIT, look_at_task, read_wait_s
-from gateway.web.services import Services
 from gateway.web.validation import check_request, decode_generation
-from gateway_mcp.door import Incoming
+from gateway_mcp.door import Incoming, McpDoor
 from gateway_mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta
 from gateway_mcp.results import show_error, show_sold_unseen, show_task
 from gateway_mcp.task_handles import describe_new_task
@@ -53,7 +53,7 @@ class ToolCall:
     incoming: Incoming
 
 
-async def answer_call(gateway: Services, call: ToolCall) -> dict[str, Any] | None:
+async def answer_call(gateway: Gateway, call: ToolCall) -> dict[str, Any] | None:
     """Return the result of a call, be it an error; None where there is no such tool."""
     if call.name == GET_TASK:
         answer = _show(gateway, call)
@@ -70,7 +70,7 @@ async def answer_call(gateway: Services, call: ToolCall) -> dict[str, Any] | Non
 # -- the free tool
 
 
-async def _show(gateway: Services, call: ToolCall) -> dict[str, Any]:
+async def _show(gateway: Gateway, call: ToolCall) -> dict[str, Any]:
     await gateway.limits.hit(TASK_LIMIT, call.incoming.address)
     task_id = call.arguments.get("taskId")
     if not isinstance(task_id, str):
@@ -83,7 +83,7 @@ async def _show(gateway: Services, call: ToolCall) -> dict[str, Any]:
 # -- the tools that sell
 
 
-async def _sell(gateway: Services, registered: Registered, call: ToolCall) -> dict[str, Any]:
+async def _sell(gateway: Gateway, registered: Registered, call: ToolCall) -> dict[str, Any]:
     if not call.incoming.is_counted:
         limit = "x402" if is_paid(call.meta) else PRICE_LIMIT
         await gateway.limits.hit(limit, call.incoming.address)
@@ -114,14 +114,14 @@ async def _sell(gateway: Services, registered: Registered, call: ToolCall) -> di
 
 
 def _ask(
-    gateway: Services, quote: Quote, reason: str | None, details: str | None = None
+    gateway: Gateway, quote: Quote, reason: str | None, details: str | None = None
 ) -> dict[str, Any]:
     """Return the result that names the price, after a refusal with its reason and its details."""
     here = attrs.evolve(quote, resource_url=gateway.settings.base_url + MCP_PATH)
     return ask_for_payment(make_challenge(gateway, here, reason), details)
 
 
-def _check_time_left(gateway: Services, call: ToolCall) -> None:
+def _check_time_left(gateway: Gateway, call: ToolCall) -> None:
     """Raise `ExecutionError` where the client may be gone before its payment is answered."""
     if gateway.now() - call.incoming.came_at > _PAY_BY_S:
         raise ExecutionError(
@@ -130,7 +130,7 @@ def _check_time_left(gateway: Services, call: ToolCall) -> None:
         )
 
 
-async def _show_sold(gateway: Services, accepted: Accepted, call: ToolCall) -> dict[str, Any]:
+async def _show_sold(gateway: Gateway, accepted: Accepted, call: ToolCall) -> dict[str, Any]:
     """Return the result of a paid call: the finished task, or where it will be.
 
     The money has moved. Whatever happens here, the buyer gets the task's id and the receipt, and
@@ -145,7 +145,7 @@ async def _show_sold(gateway: Services, accepted: Accepted, call: ToolCall) -> d
     return result | {"_meta": receipt_meta(accepted.headers)}
 
 
-async def _look_at_sold(gateway: Services, task_id: str, call: ToolCall) -> dict[str, Any]:
+async def _look_at_sold(gateway: Gateway, task_id: str, call: ToolCall) -> dict[str, Any]:
     """Return a task as a result; a client that takes tasks gets one at once, the others wait."""
     left_s = call.incoming.came_at + _WAIT_UNTIL_S - gateway.now()
     wait_s = 0.0 if call.takes_tasks else max(0.0, min(left_s, _WAIT_S))
@@ -167,7 +167,7 @@ class _Asked:
     url: str | None
 
 
-async def _read_arguments(gateway: Services, endpoint: Endpoint, call: ToolCall) -> _Asked:
+async def _read_arguments(gateway: Gateway, endpoint: Endpoint, call: ToolCall) -> _Asked:
     """Read the arguments as strictly as a request's body; raises `ValidationError`."""
     fields, file, url = dict(call.arguments), call.incoming.file, None
     if endpoint.takes_file:
@@ -199,11 +199,11 @@ def _name_of(url: str) -> str:
         raise ValidationError("fileUrl is no address.") from None
 
 
-async def _fetch(gateway: Services, asked: _Asked, incoming: Incoming) -> wire.GenerationBody:
+async def _fetch(gateway: Gateway, asked: _Asked, incoming: Incoming) -> wire.GenerationBody:
     """Return the body with the linked file; raises `ValidationError`, `BodiesFull` and more."""
     body, url = asked.body, asked.url
     if url is None:
         return body
     incoming.admit(MAX_FILE_BYTES)
-    file = await gateway.linked_files.fetch(url, incoming.address)
+    file = await gateway.find(McpDoor).linked_files.fetch(url, incoming.address)
     return wire.with_file(body, file, body.file_name)

@@ -4,19 +4,16 @@ import asyncio
 import contextlib
 import contextvars
 import importlib
-import importlib.util
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
-from gateway.settings import Settings
+from gateway.running.gateway import Gateway
+from gateway.tasks.notifications import LongPolls
 from gateway.web.front.answers import NOT_STORED, Answer
 from gateway_mcp.envelope import unsupported_revision
-
-if TYPE_CHECKING:
-    # At run time `services` imports this module, because a gateway has a door.
-    from gateway.web.services import Services
+from gateway_mcp.linked_files import LinkedFiles
 
 # The key of an ASGI scope under which a tool finds the `Incoming` of its call.
 INCOMING = "gateway.incoming"
@@ -24,18 +21,13 @@ _SERVER = "gateway_mcp.server"
 # web3 and the SDK both import pydantic: two threads that import one library may each meet its
 # modules half made. The SDK waits for web3, but not for a chain that is silent for longer.
 _WARM_UP_S = 30.0
+# Answers with pictures in them: each takes up to 16 MB until it is sent.
+_MAX_PICTURED = 8
+_MAX_PICTURED_PER_ADDRESS = 4
 _REVISION = b"mcp-protocol-version"
 _JSON = {"Content-Type": "application/json"}
 _Message = MutableMapping[str, Any]
 _Handle = Callable[[_Message, Callable[..., Any], Callable[..., Any]], Awaitable[None]]
-
-
-def serves_mcp(settings: Settings) -> bool:
-    """Whether `/mcp` is served: it is not switched off, and the extra `mcp` is installed.
-
-    The SDK before 2.0, which cannot be used here, has no `mcp_types`.
-    """
-    return settings.mcp and all(map(importlib.util.find_spec, ("mcp", "mcp_types")))
 
 
 @attrs.frozen(kw_only=True)
@@ -60,6 +52,8 @@ class McpDoor:
     """The SDK's server: imported and started at the first message, stopped with the app."""
 
     def __init__(self) -> None:
+        self.pictured = LongPolls(_MAX_PICTURED, _MAX_PICTURED_PER_ADDRESS)
+        self.linked_files = LinkedFiles()
         self._opening = asyncio.Lock()
         self._closing = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -68,7 +62,7 @@ class McpDoor:
         self._revisions: Sequence[str] = ()
 
     async def exchange(
-        self, gateway: "Services", scope: Mapping[str, Any], data: bytes, incoming: Incoming
+        self, gateway: Gateway, scope: Mapping[str, Any], data: bytes, incoming: Incoming
     ) -> Answer:
         """Return the server's answer to one message."""
         handle = await self._open(gateway)
@@ -85,14 +79,15 @@ class McpDoor:
         self._closing.set()
         if self._running is not None:
             await asyncio.gather(self._running, return_exceptions=True)
+        await self.linked_files.close()
 
-    async def _open(self, gateway: "Services") -> _Handle:
+    async def _open(self, gateway: Gateway) -> _Handle:
         """Return what answers messages; the first call starts it."""
         async with self._opening:
             if self._handle is None or self._running is None or self._running.done():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_WARM_UP_S):
-                        await gateway.warmed.wait()
+                        await gateway.lifecycle.warmed.wait()
                 server = await asyncio.to_thread(importlib.import_module, _SERVER)
                 self._revisions = server.REVISIONS
                 self._handle = await self._start(server.make_manager(gateway))

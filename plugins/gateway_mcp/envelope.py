@@ -13,13 +13,12 @@ import msgspec
 
 from gateway.web import wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer
+from gateway_mcp import MESSAGE_BYTES
 
 if TYPE_CHECKING:
     # At run time `services` imports the door, which imports this module.
-    from gateway.web.services import Services
+    from gateway.running.gateway import Gateway
 
-# A prompt of 10,000 characters, all of them escaped, and a payment of 32 KiB in Base64.
-MESSAGE_BYTES = 256 * 1024
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -92,11 +91,11 @@ class Message:
     file: bytes | None = attrs.field(default=None, repr=False)
 
 
-async def read_message(gateway: "Services", data: bytes) -> Message:
+async def read_message(gateway: "Gateway", data: bytes) -> Message:
     """Return one message of JSON-RPC; raises `Refused`."""
     if len(data) <= MESSAGE_BYTES:
         return _read(data)
-    return await gateway.bodies.run(_read, data)
+    return await gateway.intake.bodies.run(_read, data)
 
 
 def _read(data: bytes) -> Message:

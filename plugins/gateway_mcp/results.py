@@ -9,9 +9,9 @@ import structlog
 
 from gateway.contracts import OutputStoreUnavailable
 from gateway.domain import StoredOutput, StoredResult, Task
+from gateway.running.gateway import Gateway
 from gateway.web import wire
 from gateway.web.front.errors import answer_error
-from gateway.web.services import Services
 from gateway_mcp.tools import GET_TASK
 
 # Larger pictures, and those that come after so many bytes of pictures, are links only.
@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 async def show_task(
-    gateway: Services, task: Task, links: Sequence[str], admit_pictures: Callable[[], bool]
+    gateway: Gateway, task: Task, links: Sequence[str], admit_pictures: Callable[[], bool]
 ) -> dict[str, Any]:
     """Return a task as the result of a tool.
 
@@ -68,7 +68,7 @@ def _write_text(text: str | None, chars: int, links: Sequence[str]) -> list[dict
 
 
 async def _write_outputs(
-    gateway: Services,
+    gateway: Gateway,
     outputs: Sequence[StoredOutput],
     links: Sequence[str],
     admit_pictures: Callable[[], bool],
@@ -107,7 +107,7 @@ def _choose_pictures(outputs: Sequence[StoredOutput]) -> set[str]:
 
 
 async def _write_picture(
-    gateway: Services, output: StoredOutput, until: float
+    gateway: Gateway, output: StoredOutput, until: float
 ) -> list[dict[str, Any]]:
     """Return a picture, or nothing where the store does not give it by `until` (the loop's)."""
     try:
@@ -141,7 +141,7 @@ def show_sold_unseen(task: Task) -> dict[str, Any]:
     return {"isError": False, "content": content, "structuredContent": body}
 
 
-def show_error(gateway: Services, error: Exception, rule: str) -> dict[str, Any]:
+def show_error(gateway: Gateway, error: Exception, rule: str) -> dict[str, Any]:
     """Return an error as the result of a tool, which a model reads: what HTTP would answer."""
     body = answer_error(gateway, error, rule).body.decode().strip()
     return {"isError": True, "content": [_text(body)]}

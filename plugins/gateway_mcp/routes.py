@@ -6,15 +6,16 @@ from typing import Any, cast
 from quart import Blueprint, Response, request
 
 from gateway.errors import ValidationError
+from gateway.running.gateway import Gateway
 from gateway.web.front.answers import Answer
+from gateway.web.front.clients import address
+from gateway.web.front.current import current_gateway
 from gateway.web.front.errors import answer_error
 from gateway.web.front.event_stream import held_of
-from gateway.web.rate_limits import address
-from gateway.web.services import Services, services
+from gateway_mcp import MCP_RULE, MESSAGE_BYTES
 from gateway_mcp.door import Incoming, McpDoor
 from gateway_mcp.envelope import (
     INVALID_REQUEST,
-    MESSAGE_BYTES,
     Refused,
     read_message,
     refusal,
@@ -23,7 +24,6 @@ from gateway_mcp.envelope import (
 
 blueprint = Blueprint("mcp", __name__)
 
-MCP_RULE = "/mcp"
 MCP_LIMIT = "mcp"
 
 
@@ -31,7 +31,7 @@ MCP_LIMIT = "mcp"
 @blueprint.post(f"{MCP_RULE}/")
 async def exchange() -> Response:
     """Answer one message of JSON-RPC."""
-    gateway = services()
+    gateway = current_gateway()
     try:
         answer = await _answer(gateway)
     except Refused as refused:
@@ -41,7 +41,7 @@ async def exchange() -> Response:
     return answer.to_response()
 
 
-async def _answer(gateway: Services) -> Answer:
+async def _answer(gateway: Gateway) -> Answer:
     client, came_at = address(), gateway.now()
     await gateway.limits.hit(MCP_LIMIT, client)
     _check_origin(gateway)
@@ -58,7 +58,8 @@ async def _answer(gateway: Services) -> Answer:
     message = await read_message(gateway, data)
     # A file would be in memory twice while the call is settled.
     del data
-    pictured = gateway.pictured.counted(client)
+    door = gateway.find(McpDoor)
+    pictured = door.pictured.counted(client)
     incoming = Incoming(
         address=client,
         came_at=came_at,
@@ -67,10 +68,10 @@ async def _answer(gateway: Services) -> Answer:
         admit_pictures=partial(held_of(cast(Any, request)).enter_context, pictured),
         admit=cast(Any, request.body).admit,
     )
-    return await cast(McpDoor, gateway.mcp).exchange(gateway, request.scope, message.data, incoming)
+    return await door.exchange(gateway, request.scope, message.data, incoming)
 
 
-def _check_origin(gateway: Services) -> None:
+def _check_origin(gateway: Gateway) -> None:
     """Raise `Refused` for a page of another origin: it may act for a person who does not know."""
     origin, settings = request.headers.get("Origin"), gateway.settings
     allowed = (settings.base_url.lower(), *settings.mcp_origins)
@@ -78,3 +79,8 @@ def _check_origin(gateway: Services) -> None:
         raise refusal(
             INVALID_REQUEST, "Pages of this origin may not ask /mcp of this gateway.", status=403
         )
+
+
+def make_blueprint() -> Blueprint:
+    """Return the blueprint of the route."""
+    return blueprint

@@ -22,12 +22,13 @@ from mcp_types import (
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from gateway.errors import NotFound, TooManyRequests
+from gateway.running.gateway import Gateway
 from gateway.version import VERSION
 from gateway.web.routes.tasks import TASK_LIMIT
-from gateway.web.services import Services
+from gateway_mcp import MESSAGE_BYTES
 from gateway_mcp.calls import ToolCall, answer_call
 from gateway_mcp.door import INCOMING, Incoming
-from gateway_mcp.envelope import MESSAGE_BYTES, NOT_NOW
+from gateway_mcp.envelope import NOT_NOW
 from gateway_mcp.revisions import speak
 from gateway_mcp.task_handles import TASKS, show_handle, takes_tasks
 from gateway_mcp.tools import list_tools
@@ -53,7 +54,7 @@ class _TaskParams(RequestParams):
     task_id: str
 
 
-def make_manager(gateway: Services) -> StreamableHTTPSessionManager:
+def make_manager(gateway: Gateway) -> StreamableHTTPSessionManager:
     """Return the SDK's manager of a server with the gateway's tools."""
     tools = _Tools(gateway)
     server: Server[Any] = Server(
@@ -90,7 +91,7 @@ async def _speak_revision(context: _Context, call_next: Any) -> Any:
 class _Tools:
     """The handlers of the server's methods; they return the wire's dictionaries."""
 
-    def __init__(self, gateway: Services) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     async def list(self, _: _Context, __: PaginatedRequestParams | None) -> dict[str, Any]:

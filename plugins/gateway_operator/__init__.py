@@ -1,1 +1,71 @@
-"""Operator pages, JSON, commands, alarms, books and metrics."""
+"""Operator pages, JSON, commands, alarms, books and metrics.
+
+A gateway sells without them. Pages are imported with the first request to `/admin`, alarms after
+the gateway's first response.
+"""
+
+import asyncio
+import importlib
+from collections.abc import Callable
+
+from gateway import hookimpl
+from gateway.concurrency.late_imports import import_in_turn
+from gateway.contracts.parts import Documents, Mount, Part
+from gateway.running.gateway import Gateway
+from gateway_operator.state import Operator
+
+# Imported after the first response, before the garbage collector freezes what is loaded.
+_LATE = ("gateway_operator.alarms.state_watch", "gateway_operator.running")
+
+
+@hookimpl
+def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
+    """Add the pages, the alarms, and the changes that operators make to endpoints."""
+    operator = Operator(gateway)
+    gateway.keep(operator)
+    changes = operator.changes
+    register(
+        Part(
+            name="endpoint-changes",
+            # Before the first sale, so that a paused endpoint stays paused over a restart.
+            start=changes.look,
+            work=changes.look,
+            every_s=gateway.timing.changes_s,
+        )
+    )
+    register(
+        Part(
+            name="operator",
+            warm=lambda: _warm_up(operator),
+            close=operator.close,
+            mounts=[Mount(paths=["/admin/*"], blueprint="gateway_operator.pages:make_blueprint")],
+            documents=Documents(closed_paths=["/admin"]),
+        )
+    )
+    register(Part(name="state-watch", run=lambda: _watch_state(gateway)))
+    register(Part(name="alarms", run=lambda: _watch_alarms(gateway, operator)))
+    if gateway.settings.metrics_bind:
+        register(_make_metrics(gateway))
+
+
+async def _warm_up(operator: Operator) -> None:
+    await operator.password.make_first()
+    for name in _LATE:
+        await asyncio.to_thread(import_in_turn, name)
+
+
+async def _watch_state(gateway: Gateway) -> None:
+    module = importlib.import_module("gateway_operator.alarms.state_watch")
+    await module.StateWatch(gateway).look_forever()
+
+
+async def _watch_alarms(gateway: Gateway, operator: Operator) -> None:
+    operator.alarms.is_mine = gateway.lifecycle.leads
+    await operator.alarms.run()
+
+
+def _make_metrics(gateway: Gateway) -> Part:
+    # prometheus_client takes 10 MB, and most gateways have no Prometheus.
+    module = importlib.import_module("gateway_operator.metrics.server")
+    server = module.MetricsServer(gateway, gateway.settings.metrics_bind)
+    return Part(name="metrics", start=server.start, close=server.close)

@@ -1,19 +1,22 @@
-"""What the operator's pages and alarms work with, of one running gateway.
-
-`Services` imports this module when one of them is first asked for.
-"""
+"""Makes the desk and the alarms of one running gateway."""
 
 from collections.abc import Mapping, Sequence
 
-from gateway.web.routes.health import checks, find_selling, for_operator
-from gateway.web.services import Services
+import structlog
+
+from gateway.contracts.parts import Condition
+from gateway.running.checks import checks, find_selling, for_operator
+from gateway.running.gateway import Gateway
 from gateway_operator.alarms.of_desk import make_watch
 from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.running import Check, Running
+from gateway_operator.live_changes import LiveChanges
+
+_log = structlog.get_logger()
 
 
-def make_desk(gateway: Services) -> Desk:
+def make_desk(gateway: Gateway, changes: LiveChanges) -> Desk:
     """Return what the operator's pages work with."""
 
     async def tell_checks() -> Sequence[Check]:
@@ -29,30 +32,42 @@ def make_desk(gateway: Services) -> Desk:
         now=gateway.now,
         refunds=gateway.refunds,
         catalog=gateway.catalog,
-        changes=gateway.changes,
+        changes=changes,
         running=Running(
             started_at=gateway.started_at,
             checks=tell_checks,
             selling=lambda found: find_selling(gateway, [one.stops for one in found if not one.ok]),
             settlement_keys=lambda: gateway.settlements.addresses,
+            conditions=lambda: _read_conditions(gateway),
             blocked=tell_blocks,
         ),
     )
 
 
-def make_alarms(gateway: Services) -> AlarmWatch:
+def make_alarms(gateway: Gateway, desk: Desk) -> AlarmWatch:
     """Return what tells the operator that something is wrong."""
     return make_watch(
-        gateway.desk,
+        desk,
         gateway.notifiers,
         gateway.redactor.without_secrets,
         every_s=gateway.timing.alarms_s,
     )
 
 
-async def _read_checks(gateway: Services) -> Sequence[Check]:
+async def _read_checks(gateway: Gateway) -> Sequence[Check]:
     """Return the checks of /api/ready as the desk shows them."""
     return [
         Check(name=row["name"], ok=row["ok"], stops=row["stops"], problem=row["problem"] or "")
         for row in for_operator(await checks(gateway), gateway)
     ]
+
+
+async def _read_conditions(gateway: Gateway) -> Sequence[Condition]:
+    """Return what the parts of plugins add; a part that raises adds nothing, and is logged."""
+    found: list[Condition] = []
+    for part in gateway.lifecycle.parts:
+        try:
+            found += await part.conditions() if part.conditions is not None else ()
+        except Exception:  # noqa: BLE001 - a plugin may raise anything
+            _log.exception("part.failed", part=part.name, step="conditions")
+    return found

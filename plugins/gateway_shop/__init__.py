@@ -1,1 +1,26 @@
 """Pages for people: shop, product, code samples, brand."""
+
+from collections.abc import Callable
+
+from gateway import hookimpl
+from gateway.contracts.parts import Documents, Mount, Part
+from gateway.running.gateway import Gateway
+from gateway.web.assets import Assets, static_folder
+
+
+@hookimpl
+def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
+    """Add the pages."""
+    gateway.keep(Assets(static_folder() / "web"))
+    register(
+        Part(
+            name="shop",
+            mounts=[
+                Mount(
+                    paths=["/", "/play/*", "/web/*", "/brand.css"],
+                    blueprint="gateway_shop.routes:make_blueprint",
+                )
+            ],
+            documents=Documents(pages=["/"]),
+        )
+    )

@@ -13,12 +13,12 @@ from gateway.domain import (
     Endpoint,
 )
 from gateway.domain.description import price_range, request_schema
+from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.settings.bucket import bucket_of
 from gateway.version import VERSION
 from gateway.web import wire
 from gateway.web.assets import Assets
-from gateway.web.services import Services
 from gateway_shop import purchase_code
 
 _CAPABILITIES = {
@@ -71,7 +71,7 @@ def content_policy(settings: Settings) -> str:
     )
 
 
-def view(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
+def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
     """Return the values of a template; `slug` is empty for the front page."""
     settings = gateway.settings
     offers = [_describe(one, gateway) for one in gateway.catalog.everything()]
@@ -88,12 +88,14 @@ def view(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
         "unsold_because": gateway.unsold_because(),
         "cheapest": _cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
-        "code": _write_code(gateway, shown, serves_mcp=gateway.serves_mcp),
+        "code": _write_code(
+            gateway, shown, serves_mcp=any("mcp" in one.manifest for one in gateway.documents)
+        ),
         "page": _describe_page(gateway, assets, slug) if slug else None,
     }
 
 
-def _describe(registered: Registered, gateway: Services) -> dict[str, Any]:
+def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
     """Return what a card and a page say about one endpoint."""
     endpoint = registered.endpoint
     lowest, highest = price_range(endpoint)
@@ -138,7 +140,7 @@ def _choose_sample(endpoint: Endpoint) -> str:
     return _SAMPLES.get(endpoint.slug, drawn)
 
 
-def _write_code(gateway: Services, slug: str, *, serves_mcp: bool) -> Mapping[str, str]:
+def _write_code(gateway: Gateway, slug: str, *, serves_mcp: bool) -> Mapping[str, str]:
     if not slug:
         return {}
     settings, endpoint = gateway.settings, gateway.catalog[slug].endpoint
@@ -163,7 +165,7 @@ def _describe_network(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _describe_page(gateway: Services, assets: Assets, slug: str) -> dict[str, Any]:
+def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
     """Return what the script of `/play/{slug}` needs to know."""
     settings, endpoint = gateway.settings, gateway.catalog[slug].endpoint
     return {

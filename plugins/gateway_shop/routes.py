@@ -3,18 +3,17 @@
 import hashlib
 from http import HTTPStatus
 
-from quart import Blueprint, Response, current_app, render_template, request
+from quart import Blueprint, Response, render_template, request
 from werkzeug.http import quote_etag, unquote_etag
 
-from gateway.web.assets import Asset, Assets
-from gateway.web.services import Services, services
+from gateway.running.gateway import Gateway
+from gateway.web.assets import Assets, answer_asset
+from gateway.web.front.current import current_gateway
 from gateway_shop import brand
 from gateway_shop import pages as shop_pages
 
 blueprint = Blueprint("pages", __name__)
 
-ASSETS = "gateway-assets"
-_FOR_EVER = "public, max-age=31536000, immutable"
 # The browser asks each time whether its copy is the newest: a page names files of one version.
 _REVALIDATED = "no-cache"
 
@@ -28,7 +27,7 @@ async def home() -> Response:
 @blueprint.get("/play/<slug>")
 async def play(slug: str) -> Response:
     """Show a form to buy one generation of an endpoint; raises `NotFound`."""
-    services().catalog[slug]
+    current_gateway().catalog[slug]
     return await _answer_page("play.html", slug)
 
 
@@ -38,28 +37,17 @@ async def asset(name: str) -> Response:
     return answer_asset(_assets()[name])
 
 
-def answer_asset(found: Asset) -> Response:
-    """Return a file that browsers may keep for ever, by gzip where they take that."""
-    headers = {"Content-Type": found.media_type, "Cache-Control": _FOR_EVER}
-    if found.gzipped is None:
-        return Response(found.data, headers=headers)
-    headers["Vary"] = "Accept-Encoding"
-    if not request.accept_encodings.quality("gzip"):
-        return Response(found.data, headers=headers)
-    return Response(found.gzipped, headers=headers | {"Content-Encoding": "gzip"})
-
-
 @blueprint.get("/brand.css")
 async def brand_stylesheet() -> Response:
     """Send the operator's colour, and nothing where none is set."""
-    color = services().settings.brand_color
+    color = current_gateway().settings.brand_color
     rules = brand.stylesheet(color) if color else ""
     headers = {"Content-Type": "text/css; charset=utf-8", "Cache-Control": _REVALIDATED}
     return Response(rules, headers=headers)
 
 
 async def _answer_page(template: str, slug: str) -> Response:
-    gateway = services()
+    gateway = current_gateway()
     text = await _render_kept(gateway, template, slug)
     tag = quote_etag(hashlib.sha256(text.encode()).hexdigest()[:32])
     headers = {
@@ -73,7 +61,7 @@ async def _answer_page(template: str, slug: str) -> Response:
     return Response(text, headers=headers | {"Content-Type": "text/html; charset=utf-8"})
 
 
-async def _render_kept(gateway: Services, template: str, slug: str) -> str:
+async def _render_kept(gateway: Gateway, template: str, slug: str) -> str:
     """Return a page, rendered once for each state of the catalogue, the refunds and the sales."""
     kept: dict[tuple[str | None, ...], str] = gateway.catalog.keep("pages", dict)
     state = (gateway.refund_promise().on_failure, gateway.selling, gateway.unsold_because())
@@ -85,5 +73,9 @@ async def _render_kept(gateway: Services, template: str, slug: str) -> str:
 
 
 def _assets() -> Assets:
-    assets: Assets = current_app.extensions[ASSETS]
-    return assets
+    return current_gateway().find(Assets)
+
+
+def make_blueprint() -> Blueprint:
+    """Return the blueprint of the pages."""
+    return blueprint

@@ -1,17 +1,79 @@
 """Webhooks: tells buyers how their tasks end, signed by Standard Webhooks (docs/webhooks.md).
 
-Tasks and refunds write events into the store's queue. This package delivers them.
+The store writes an event with the task or refund that it is about. This plugin delivers it.
 """
 
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import attrs
+
+from gateway import hookimpl
+from gateway.contracts.parts import Part
+from gateway.errors import ValidationError
+from gateway.running.gateway import Gateway
 from gateway.vendors.signing import CallbackSecrets
-from gateway_webhooks.deliveries import Deliveries, DeliveryTiming, Render
+from gateway_webhooks.deliveries import Deliveries, DeliveryTiming
+from gateway_webhooks.render import render
 from gateway_webhooks.sender import Sender, is_this_machine
 
-__all__ = [
-    "CallbackSecrets",
-    "Deliveries",
-    "DeliveryTiming",
-    "Render",
-    "Sender",
-    "is_this_machine",
-]
+__all__ = ["CallbackSecrets", "Deliveries", "DeliveryTiming", "Sender", "is_this_machine"]
+
+
+@hookimpl
+def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
+    """Deliver events, if buyers may name addresses for them."""
+    settings = gateway.settings
+    if not settings.sends_webhooks:
+        return
+    is_local = settings.webhooks == "local"
+    deliveries = Deliveries(
+        store=gateway.store,
+        render=lambda event, task: render(gateway, event, task),
+        secrets=CallbackSecrets(gateway.context.derive_secret("webhooks")),
+        sender=Sender(is_local=is_local),
+        now=gateway.now,
+        is_mine=gateway.lifecycle.leads,
+    )
+    gateway.keep(deliveries)
+    register(
+        Part(
+            name="webhooks",
+            start=deliveries.start,
+            drain=deliveries.close,
+            callbacks=_Callbacks(deliveries, is_local=is_local),
+        )
+    )
+
+
+@attrs.frozen
+class _Callbacks:
+    """The addresses that buyers may name, and the secrets of their events."""
+
+    _deliveries: Deliveries
+    _is_local: bool = attrs.field(kw_only=True)
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether documents describe `callbackUrl`: only if it may be any https address."""
+        return not self._is_local
+
+    def check(self, url: str) -> None:
+        """Raise `ValidationError` for an address to which nothing is sent.
+
+        Its name is resolved after the payment only, so that an unpaid request causes no lookup.
+        """
+        address = urlsplit(url)
+        if self._is_local:
+            if not is_this_machine(address.hostname or ""):
+                raise ValidationError("callbackUrl must lead to this machine, as 127.0.0.1 does.")
+        elif address.scheme != "https":
+            raise ValidationError("callbackUrl must begin with https://.")
+
+    def secret_of(self, task_id: str) -> str:
+        """Return the secret that signs the events of a task."""
+        return self._deliveries.secrets.of(task_id)
+
+    def wake(self) -> None:
+        """Look for new events now."""
+        self._deliveries.wake()

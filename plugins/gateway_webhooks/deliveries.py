@@ -9,7 +9,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import attrs
 import structlog
@@ -17,14 +16,11 @@ import structlog
 from gateway.contracts import Clock
 from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
+from gateway.store import SqlStore
 from gateway.telemetry.log_context import bind_task
 from gateway.vendors.signing import CallbackSecrets, sign
 from gateway_webhooks.pace import Pace
 from gateway_webhooks.sender import NotTaken, Sender
-
-if TYPE_CHECKING:
-    # At run time the store imports this package's queue.
-    from gateway.store import SqlStore
 
 # Attempts at the same time: in all, for one payer, to one host.
 _MOST = 16
@@ -52,14 +48,13 @@ class DeliveryTiming:
 
 @attrs.define(kw_only=True)
 class Deliveries:
-    """Takes events from the queue and sends them; `is_on` says whether it does."""
+    """Takes events from the queue and sends them."""
 
-    store: "SqlStore"
+    store: SqlStore
     render: Render
     secrets: CallbackSecrets
     sender: Sender
     now: Clock
-    is_on: bool
     timing: DeliveryTiming = attrs.field(factory=DeliveryTiming)
     # While it says no, another node delivers.
     is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
@@ -68,10 +63,9 @@ class Deliveries:
     _sending: dict[asyncio.Task[None], WebhookEvent] = attrs.field(factory=dict, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Begin to deliver, also what a process that died has left."""
-        if self.is_on:
-            self._dispatcher = asyncio.create_task(self._dispatch(), name="webhooks")
+        self._dispatcher = asyncio.create_task(self._dispatch(), name="webhooks")
 
     def wake(self) -> None:
         """Look at the queue now."""

@@ -7,13 +7,13 @@ from typing import Any
 from gateway.domain import Endpoint
 from gateway.domain.description import request_example, request_schema, started_example
 from gateway.errors import NotFound
+from gateway.running.gateway import Gateway
 from gateway.web.discovery.manifest import make_did
-from gateway.web.services import Services
 
 _REGISTRATION = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 
 
-def list_resources(gateway: Services) -> dict[str, Any]:
+def list_resources(gateway: Gateway) -> dict[str, Any]:
     """Return `/.well-known/x402.json`: each endpoint with its price and its request.
 
     Source: the draft `specs/extensions/well-known-discovery.md` of x402-foundation/x402 (issue
@@ -26,7 +26,7 @@ def list_resources(gateway: Services) -> dict[str, Any]:
     }
 
 
-def _describe_resource(gateway: Services, endpoint: Endpoint) -> dict[str, Any]:
+def _describe_resource(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
     challenge = _read_challenge(gateway, endpoint)
     return {
         "resource": challenge["resource"],
@@ -44,7 +44,7 @@ def _describe_resource(gateway: Services, endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def _read_challenge(gateway: Services, endpoint: Endpoint) -> Any:
+def _read_challenge(gateway: Gateway, endpoint: Endpoint) -> Any:
     """Return the x402 v2 challenge of an endpoint, as its 402 has it."""
     challenge = gateway.payments.methods.first.challenge(gateway.quote(endpoint), None, 2)
     header = challenge.headers.get("PAYMENT-REQUIRED")
@@ -53,7 +53,7 @@ def _read_challenge(gateway: Services, endpoint: Endpoint) -> Any:
     return json.loads(base64.b64decode(header))
 
 
-def describe_agent(gateway: Services) -> dict[str, Any]:
+def describe_agent(gateway: Gateway) -> dict[str, Any]:
     """Return the registration file of ERC-8004, which an on-chain registration points to.
 
     Source: EIP-8004 of 2026, sections "Agent Registration File" and "Endpoint Domain Verification".
@@ -64,8 +64,8 @@ def describe_agent(gateway: Services) -> dict[str, Any]:
         {"name": "OpenAPI", "endpoint": f"{base}/openapi.json", "version": "3.1.0"},
         {"name": "DID", "endpoint": make_did(base), "version": "v1"},
     ]
-    if gateway.serves_mcp:
-        services.append({"name": "MCP", "endpoint": f"{base}/mcp"})
+    for one in gateway.documents:
+        services += [{"name": name, "endpoint": base + path} for name, path in one.services.items()]
     if settings.contact_email:
         services.append({"name": "email", "endpoint": settings.contact_email})
     endpoints = list(gateway.catalog)
@@ -92,18 +92,21 @@ def _read_registration(text: str) -> dict[str, Any]:
     return {"agentId": int(number), "agentRegistry": registry}
 
 
-def list_addresses(gateway: Services) -> str:
-    """Return `/sitemap.xml`: the front page, and each endpoint's address."""
-    base = gateway.settings.base_url
-    addresses = [f"{base}/", *(f"{base}/api/x402/{one.slug}" for one in gateway.catalog)]
-    locations = "".join(f"<url><loc>{address}</loc></url>" for address in addresses)
+def list_addresses(gateway: Gateway) -> str:
+    """Return `/sitemap.xml`: the pages for people, and each endpoint's address."""
+    pages = [path for one in gateway.documents for path in one.pages]
+    paths = [*pages, *(f"/api/x402/{one.slug}" for one in gateway.catalog)]
+    locations = "".join(
+        f"<url><loc>{gateway.settings.base_url}{path}</loc></url>" for path in paths
+    )
     return (
         '<?xml version="1.0" encoding="UTF-8"?>'
         f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{locations}</urlset>'
     )
 
 
-def guide_crawlers(gateway: Services) -> str:
+def guide_crawlers(gateway: Gateway) -> str:
     """Return `/robots.txt`: crawlers leave buyers' tasks and files alone."""
-    closed = "".join(f"Disallow: {path}\n" for path in ("/admin", "/api/task/", "/files/"))
+    theirs = [path for one in gateway.documents for path in one.closed_paths]
+    closed = "".join(f"Disallow: {path}\n" for path in (*theirs, "/api/task/", "/files/"))
     return f"User-agent: *\n{closed}\nSitemap: {gateway.settings.base_url}/sitemap.xml\n"

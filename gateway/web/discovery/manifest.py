@@ -12,12 +12,12 @@ from gateway.domain import (
     PriceStep,
 )
 from gateway.domain.description import choices_of, required_fields
+from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.web import wire
-from gateway.web.services import Services
 
 
-def describe_gateway(gateway: Services) -> dict[str, Any]:
+def describe_gateway(gateway: Gateway) -> dict[str, Any]:
     """Return the manifest."""
     settings, base = gateway.settings, gateway.settings.base_url
     endpoints = [_describe_endpoint(endpoint, base) for endpoint in gateway.catalog]
@@ -35,7 +35,11 @@ def describe_gateway(gateway: Services) -> dict[str, Any]:
             "llmstxt": f"{base}/llms.txt",
             "endpointList": f"{base}/sitemap.xml",
             "openapi": f"{base}/openapi.json",
-            **({"mcp": f"{base}/mcp"} if gateway.serves_mcp else {}),
+            **{
+                name: base + path
+                for one in gateway.documents
+                for name, path in one.manifest.items()
+            },
         },
         "agentCapabilities": sorted({endpoint["capability"] for endpoint in endpoints}),
         "availableEndpoints": endpoints,
@@ -46,7 +50,7 @@ def describe_gateway(gateway: Services) -> dict[str, Any]:
     }
 
 
-def _date_of_update(gateway: Services) -> str:
+def _date_of_update(gateway: Gateway) -> str:
     """Return the day on which the catalogue changed last, by settings or by the operator's hand."""
     said = gateway.settings.updated or gateway.settings.created
     changed_at = gateway.catalog.changed_at
@@ -55,7 +59,7 @@ def _date_of_update(gateway: Services) -> str:
     return max(said, datetime.fromtimestamp(changed_at, UTC).strftime("%Y-%m-%d"))
 
 
-def _describe_ways_to_pay(gateway: Services) -> list[dict[str, Any]]:
+def _describe_ways_to_pay(gateway: Gateway) -> list[dict[str, Any]]:
     settings = gateway.settings
     common = {"network": settings.network, "asset": "USDC"}
     proof = "must" if settings.require_payer_signature else "may"

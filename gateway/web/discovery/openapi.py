@@ -16,10 +16,9 @@ from gateway.domain.description import (
     request_schema,
     started_example,
 )
-from gateway.settings import Settings
+from gateway.running.gateway import Gateway
 from gateway.version import VERSION
 from gateway.web import wire
-from gateway.web.services import Services
 
 # The draft knows at most five.
 _MAX_CATEGORIES = 5
@@ -48,7 +47,7 @@ _RETRY_AFTER = {
 _HAVE_RETRY_AFTER = (429, 503)
 
 
-def describe_api(gateway: Services) -> dict[str, Any]:
+def describe_api(gateway: Gateway) -> dict[str, Any]:
     """Return the OpenAPI document of what is on sale now."""
     settings, base = gateway.settings, gateway.settings.base_url
     endpoints = list(gateway.catalog)
@@ -86,8 +85,8 @@ def _categories(endpoints: Iterable[Endpoint]) -> list[str]:
     return ["ai", *sorted({endpoint.capability for endpoint in endpoints})][:_MAX_CATEGORIES]
 
 
-def _paths(gateway: Services, endpoints: list[Endpoint]) -> dict[str, Any]:
-    callbacks = _offers_callbacks(gateway.settings)
+def _paths(gateway: Gateway, endpoints: list[Endpoint]) -> dict[str, Any]:
+    callbacks = _offers_callbacks(gateway)
     paths = {
         f"/api/x402/{one.slug}": {"post": _describe_endpoint(gateway, one, callbacks=callbacks)}
         for one in endpoints
@@ -98,12 +97,12 @@ def _paths(gateway: Services, endpoints: list[Endpoint]) -> dict[str, Any]:
     return paths | {"/api/task/{taskId}": {"get": _describe_task()}}
 
 
-def _offers_callbacks(settings: Settings) -> bool:
-    """Whether the document names `callbackUrl`: only where it takes every https address."""
-    return settings.sends_webhooks and settings.webhooks == "on"
+def _offers_callbacks(gateway: Gateway) -> bool:
+    """Whether the document names `callbackUrl`."""
+    return gateway.callbacks is not None and gateway.callbacks.is_offered
 
 
-def _describe_endpoint(gateway: Services, endpoint: Endpoint, *, callbacks: bool) -> dict[str, Any]:
+def _describe_endpoint(gateway: Gateway, endpoint: Endpoint, *, callbacks: bool) -> dict[str, Any]:
     return {
         "operationId": endpoint.slug,
         "summary": endpoint.title,
@@ -130,7 +129,7 @@ def _describe_endpoint(gateway: Services, endpoint: Endpoint, *, callbacks: bool
     }
 
 
-def _describe_payment(gateway: Services, endpoint: Endpoint) -> dict[str, Any]:
+def _describe_payment(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
     methods = gateway.payments.methods
     protocols = [{"x402": {}}, *methods.payment_info(endpoint, "protocols")]
     offers = methods.payment_info(endpoint, "offers")
@@ -138,13 +137,13 @@ def _describe_payment(gateway: Services, endpoint: Endpoint) -> dict[str, Any]:
     return info | ({"offers": offers} if offers else {})
 
 
-def _describe_direct(gateway: Services, endpoints: list[Endpoint]) -> dict[str, Any]:
+def _describe_direct(gateway: Gateway, endpoints: list[Endpoint]) -> dict[str, Any]:
     settings = gateway.settings
     transfer = {"network": settings.chain.caip2, "asset": settings.chain.token}
     schema = direct_request_schema(
         endpoints,
         must_sign=settings.require_payer_signature,
-        callbacks=_offers_callbacks(settings),
+        callbacks=_offers_callbacks(gateway),
     )
     return {
         "operationId": "proxy-generate",

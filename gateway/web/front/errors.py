@@ -22,8 +22,9 @@ from gateway.errors import (
     TooManyRequests,
     ValidationError,
 )
+from gateway.running.gateway import Gateway
 from gateway.web.front.answers import NOT_STORED, Answer, json_answer
-from gateway.web.services import Services, services
+from gateway.web.front.current import current_gateway
 
 # Errors that say when to ask again.
 _LATER = (
@@ -45,10 +46,10 @@ def register(app: Quart) -> None:
 
 
 async def _respond(error: Exception) -> Response:
-    return answer_error(services(), error, str(request.url_rule)).to_response()
+    return answer_error(current_gateway(), error, str(request.url_rule)).to_response()
 
 
-def answer_error(gateway: Services, error: Exception, rule: str) -> Answer:
+def answer_error(gateway: Gateway, error: Exception, rule: str) -> Answer:
     """Return the answer to an error; log one that nobody raised on purpose.
 
     `rule` is the path of the route that raised it.
@@ -65,7 +66,7 @@ def answer_error(gateway: Services, error: Exception, rule: str) -> Answer:
 
 
 def _answer_gateway_error(
-    gateway: Services, error: GatewayError, *, status: int | None = None
+    gateway: Gateway, error: GatewayError, *, status: int | None = None
 ) -> Answer:
     """Return the answer to an error of ours; `status` is its own where None is given."""
     body = {"error": gateway.redactor.without_secrets(error.message)}

@@ -14,10 +14,10 @@ from quart.asgi import ASGIHTTPConnection
 
 from gateway.domain import Task
 from gateway.errors import TooManyStreams
+from gateway.running.gateway import Gateway
+from gateway.running.long_texts import ShownTask
 from gateway.tasks.notifications import seconds_to_look
-from gateway.web.long_texts import ShownTask
 from gateway.web.server.connection_limits import IDLE_S
-from gateway.web.services import Services
 
 EVENT_STREAM = "text/event-stream"
 # A client that lost the stream connects again after this time.
@@ -27,9 +27,9 @@ _COMMENT = b": waiting\n\n"
 # In a request's scope: what is released once its answer has ended, whatever ended it.
 _HELD = "gateway.held"
 
-Find = Callable[[Services, str], Awaitable[Task]]
+Find = Callable[[Gateway, str], Awaitable[Task]]
 """Returns a task by its id; raises `NotFound`."""
-Show = Callable[[Services, Task], Awaitable[ShownTask]]
+Show = Callable[[Gateway, Task], Awaitable[ShownTask]]
 """Returns the JSON that shows a task."""
 
 
@@ -111,7 +111,7 @@ def wants_events(asked: Request) -> bool:
 
 
 async def answer_stream(
-    gateway: Services, asked: Request, client: str, task_id: str, find: Find, show: Show
+    gateway: Gateway, asked: Request, client: str, task_id: str, find: Find, show: Show
 ) -> Response:
     """Return a stream of a task's changes, which ends with the task.
 
@@ -130,7 +130,7 @@ async def answer_stream(
 
 
 async def _stream_task(
-    gateway: Services, task_id: str, find: Find, show: Show
+    gateway: Gateway, task_id: str, find: Find, show: Show
 ) -> AsyncGenerator[bytes, None]:
     """Yield the task as it is, each change of it, and a comment where nothing changes.
 

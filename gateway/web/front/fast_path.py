@@ -13,8 +13,11 @@ from typing import Any, cast
 from quart import Quart
 
 from gateway.errors import NotFound
+from gateway.running.gateway import Gateway
 from gateway.web.front.answers import Answer, Send, send_answer
 from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, HungUp, Receive
+from gateway.web.front.clients import client_address, peer_of
+from gateway.web.front.current import EXTENSION
 from gateway.web.front.errors import answer_error
 from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
 from gateway.web.front.plain_requests import (
@@ -27,10 +30,8 @@ from gateway.web.front.plain_requests import (
     SmallBody,
     watched,
 )
-from gateway.web.rate_limits import client_address, peer_of
 from gateway.web.routes import generate, health
 from gateway.web.server.unread import OUTBOX, Outbox, UnreadMemory
-from gateway.web.services import EXTENSION, Services
 
 _Scope = MutableMapping[str, Any]
 _Asgi = Callable[[_Scope, Receive, Send], Awaitable[None]]
@@ -61,7 +62,7 @@ class FastPath:
     async def __call__(self, scope: _Scope, receive: Receive, send: Send) -> None:
         """Answer a plain request, and hand every other one to Quart."""
         # Missing before the start.
-        gateway: Services | None = self._app.extensions.get(EXTENSION)
+        gateway: Gateway | None = self._app.extensions.get(EXTENSION)
         headers = dict(scope.get("headers", ()))
         if gateway is None or scope["type"] != "http":
             await self.behind(scope, receive, send)
@@ -91,7 +92,7 @@ class FastPath:
             async with watched(receive):
                 await sending
 
-    def _read_head(self, gateway: Services, scope: _Scope, headers: _Headers) -> Question | None:
+    def _read_head(self, gateway: Gateway, scope: _Scope, headers: _Headers) -> Question | None:
         """Return the question of a plain request; None where anything about it is unusual."""
         if not _is_plain(scope, headers):
             return None
@@ -110,7 +111,7 @@ class FastPath:
         return None
 
     def _read_post(
-        self, gateway: Services, path: str, query: bytes, headers: _Headers
+        self, gateway: Gateway, path: str, query: bytes, headers: _Headers
     ) -> Question | None:
         length = headers.get(b"content-length", b"0")
         is_small = _LENGTH.fullmatch(length) and int(length) <= SMALL_BODY_BYTES
@@ -126,7 +127,7 @@ class FastPath:
 
 
 def _read_sale(
-    gateway: Services, slug: str, query: bytes, headers: _Headers, body: SmallBody
+    gateway: Gateway, slug: str, query: bytes, headers: _Headers, body: SmallBody
 ) -> Question | None:
     """Return the purchase that a payment header asks for; the question for the price without."""
     version = _X402_VERSIONS.get(query)
@@ -169,14 +170,14 @@ def _is_host(host: bytes) -> bool:
     return _HOST.fullmatch(host) is not None
 
 
-def _address(gateway: Services, scope: _Scope, headers: _Headers) -> str:
+def _address(gateway: Gateway, scope: _Scope, headers: _Headers) -> str:
     """Return what the client is counted by."""
     trusted = gateway.settings.client_ip_header.lower().encode()
     forwarded = headers.get(trusted, b"").decode("latin1") if trusted else None
     return client_address(peer_of(scope), forwarded)
 
 
-async def _answer(gateway: Services, question: Question, address: str, receive: Receive) -> Answer:
+async def _answer(gateway: Gateway, question: Question, address: str, receive: Receive) -> Answer:
     """Return the answer to a question, be it an error; raises `HungUp`."""
     try:
         if question.limit is not None:

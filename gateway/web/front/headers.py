@@ -10,12 +10,13 @@ import attrs
 import structlog
 from quart import Quart, Request, Response, g, request
 
+from gateway.running.gateway import Gateway
 from gateway.telemetry import signals
 from gateway.telemetry.redaction import hide_prompt
 from gateway.telemetry.request_lines import log_request
 from gateway.telemetry.signals import tell
 from gateway.web.front.answers import LAST
-from gateway.web.services import Services, services
+from gateway.web.front.current import current_gateway
 
 # Paths that a page of any origin may ask.
 _PUBLIC = (
@@ -26,7 +27,6 @@ _PUBLIC = (
     "/sitemap.xml",
     "/openapi.json",
     "/favicon.ico",
-    "/mcp",
 )
 # What agents open first leads them to the rest (RFC 8288, RFC 8631).
 _OPENED_FIRST = ("/", "/llms.txt", "/.well-known/agent-manifest.json")
@@ -80,8 +80,8 @@ async def _complete_answer(response: Response) -> Response:
     asked: Request = proxy._get_current_object()  # noqa: SLF001 - werkzeug's documented method
     rule = str(asked.url_rule) if asked.url_rule else None
     response.headers.extend(own_headers(g.request))
-    response.headers.extend(standing_headers(services(), asked.path, asked.method))
-    end_request(services(), g.request, asked.method, rule, response.status_code)
+    response.headers.extend(standing_headers(current_gateway(), asked.path, asked.method))
+    end_request(current_gateway(), g.request, asked.method, rule, response.status_code)
     return response
 
 
@@ -103,10 +103,10 @@ def own_headers(begun: Begun) -> list[tuple[str, str]]:
     return [("X-Request-Id", begun.name)]
 
 
-def standing_headers(gateway: Services, path: str, method: str) -> tuple[tuple[str, str], ...]:
+def standing_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[str, str], ...]:
     """Return the headers that every answer to this path and method carries."""
     methods = gateway.payments.methods
-    is_public = path.startswith(_PUBLIC)
+    is_public = path.startswith(_PUBLIC) or path in gateway.lifecycle.public_paths
     return _stand(
         is_https=gateway.settings.is_https,
         is_opened_first=path in _OPENED_FIRST,
@@ -150,11 +150,9 @@ def _stand(
     return tuple(headers)
 
 
-def end_request(
-    gateway: Services, begun: Begun, method: str, rule: str | None, status: int
-) -> None:
+def end_request(gateway: Gateway, begun: Begun, method: str, rule: str | None, status: int) -> None:
     """Write the request's log line; `rule` is the route's path, None where no route matches."""
-    gateway.answered.set()
+    gateway.lifecycle.answered.set()
     seconds = time.perf_counter() - begun.at_s
     tell(signals.request_answered, rule=rule, status=status, seconds=seconds)
     given = None if begun.is_given else begun.name

@@ -13,10 +13,10 @@ import attrs
 from gateway.catalog.catalog import Registered
 from gateway.concurrency.eager_start import EagerStart
 from gateway.payments.methods import HeaderReader
+from gateway.running.gateway import Gateway
 from gateway.web.front.answers import Answer
 from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
 from gateway.web.routes import generate, health, tasks
-from gateway.web.services import Services
 
 # A client that hangs up is looked for only after so long: most checks take less.
 _UNWATCHED_S = 0.02
@@ -30,7 +30,7 @@ class Question(Protocol):
     rule: ClassVar[str]
     limit: ClassVar[str | None]
 
-    async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
+    async def answer(self, gateway: Gateway, address: str, receive: Receive) -> Answer:
         """Return the answer; raises what the routes raise, and `HungUp`."""
         ...
 
@@ -42,7 +42,7 @@ class Health:
     rule: ClassVar[str] = health.HEALTH_RULE
     limit: ClassVar[str | None] = None
 
-    async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:  # noqa: ARG002 - Question
+    async def answer(self, gateway: Gateway, address: str, receive: Receive) -> Answer:  # noqa: ARG002 - Question
         """Return the answer."""
         return await _while_connected(receive, health.answer_health(gateway))
 
@@ -56,7 +56,7 @@ class Poll:
     task_id: str
     wait: str
 
-    async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
+    async def answer(self, gateway: Gateway, address: str, receive: Receive) -> Answer:
         """Return the task as it is, or as it is after the wait."""
         wait_s = tasks.read_wait_s(self.wait)
         work = tasks.answer_task(gateway, self.task_id, wait_s, address)
@@ -112,7 +112,7 @@ class Price:
     version: int
     body: SmallBody
 
-    async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
+    async def answer(self, gateway: Gateway, address: str, receive: Receive) -> Answer:
         """Return the 402."""
         asked = generate.AskedPrice(self.registered, address, self.key, self.version)
         return await self.body.answered(
@@ -132,7 +132,7 @@ class Purchase:
     body: SmallBody
     read: HeaderReader
 
-    async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
+    async def answer(self, gateway: Gateway, address: str, receive: Receive) -> Answer:
         """Return the started task, or the 402 that says why the payment is refused."""
         chosen = gateway.payments.methods.choose(self.read)
         asked = generate.AskedPrice(self.registered, address, self.key, self.version)
@@ -150,7 +150,7 @@ class DirectPurchase:
     key: str | None
     body: SmallBody
 
-    async def answer(self, gateway: Services, address: str, receive: Receive) -> Answer:
+    async def answer(self, gateway: Gateway, address: str, receive: Receive) -> Answer:
         """Return the started task."""
         return await self.body.answered(
             address, receive, lambda data: generate.answer_direct(gateway, data, self.key, address)

@@ -11,6 +11,7 @@ from quart import Blueprint, Response, current_app, render_template, request
 from gateway.domain import MAX_PICTURE_PIXELS, MAX_PROMPT_CHARS, MIN_PICTURE_SIDE
 from gateway.domain.description import MAX_FILE_MB, choices_of, required_fields
 from gateway.domain.extraction import MAX_SCHEMA_DEPTH
+from gateway.running.gateway import Gateway
 from gateway.settings import parse_limit
 from gateway.web import wire
 from gateway.web.discovery.listings import (
@@ -21,7 +22,7 @@ from gateway.web.discovery.listings import (
 )
 from gateway.web.discovery.manifest import describe_gateway, describe_identity
 from gateway.web.discovery.openapi import describe_api
-from gateway.web.services import Services, services
+from gateway.web.front.current import current_gateway
 
 blueprint = Blueprint("discovery", __name__)
 _MINUTE, _DAY = "public, max-age=60", "public, max-age=86400"
@@ -48,7 +49,7 @@ class _Document:
 
 
 def _keep(
-    gateway: Services, name: str, describe: Callable[[Services], dict[str, Any] | str]
+    gateway: Gateway, name: str, describe: Callable[[Gateway], dict[str, Any] | str]
 ) -> _Document:
     """Return the document that `describe` makes of the gateway.
 
@@ -67,7 +68,7 @@ def _keep(
 @blueprint.get("/.well-known/agent-manifest.json")
 async def manifest() -> Response:
     """Describe the gateway to agents (spec §2.7)."""
-    gateway = services()
+    gateway = current_gateway()
     gateway.wallet.check_known()
     text = _keep(gateway, "manifest", describe_gateway).body
     return Response(text, content_type="application/json")
@@ -76,19 +77,19 @@ async def manifest() -> Response:
 @blueprint.get("/.well-known/did.json")
 async def did_document() -> dict[str, Any]:
     """Return the document of the manifest's `did` (did:web)."""
-    return describe_identity(services().settings)
+    return describe_identity(current_gateway().settings)
 
 
 @blueprint.get("/openapi.json")
 async def openapi() -> Response:
     """Describe every route that agents call, as OpenAPI 3.1."""
-    return _keep(services(), "openapi", describe_api).to_response("application/json")
+    return _keep(current_gateway(), "openapi", describe_api).to_response("application/json")
 
 
 @blueprint.get("/.well-known/x402.json")
 async def resources() -> Response:
     """List what is on sale with its terms of payment (a draft of the x402 foundation)."""
-    gateway = services()
+    gateway = current_gateway()
     gateway.wallet.check_known()
     return _keep(gateway, "resources", list_resources).to_response("application/json")
 
@@ -96,19 +97,20 @@ async def resources() -> Response:
 @blueprint.get("/.well-known/agent-registration.json")
 async def registration() -> Response:
     """Return the registration file of ERC-8004."""
-    return _keep(services(), "registration", describe_agent).to_response("application/json")
+    return _keep(current_gateway(), "registration", describe_agent).to_response("application/json")
 
 
 @blueprint.get("/llms.txt")
 async def llms() -> Response:
     """Describe the whole gateway in one text for a language model (spec §4.5)."""
-    gateway = services()
+    gateway = current_gateway()
     gateway.wallet.check_known()
     settings = gateway.settings
     text = await render_template(
         "llms.txt",
         settings=settings,
-        serves_mcp=gateway.serves_mcp,
+        callbacks=gateway.callbacks is not None,
+        documents=gateway.documents,
         refund=gateway.refund_promise(),
         guides=gateway.payments.methods.guides,
         network=settings.chain,
@@ -133,14 +135,14 @@ async def llms() -> Response:
 @blueprint.get("/sitemap.xml")
 async def sitemap() -> Response:
     """List the pages' addresses; the manifest links here as `endpointList`."""
-    text = _keep(services(), "sitemap", list_addresses).body
+    text = _keep(current_gateway(), "sitemap", list_addresses).body
     return Response(text, content_type="application/xml; charset=utf-8")
 
 
 @blueprint.get("/robots.txt")
 async def robots() -> Response:
     """Tell crawlers what is not for them, and where the sitemap is."""
-    return _keep(services(), "robots", guide_crawlers).to_response(
+    return _keep(current_gateway(), "robots", guide_crawlers).to_response(
         "text/plain; charset=utf-8", _DAY
     )
 
@@ -153,4 +155,4 @@ async def favicon() -> Response:
     def read() -> _Document:
         return _Document((folder / "favicon.ico").read_bytes())
 
-    return services().catalog.keep("favicon", read).to_response("image/x-icon", _DAY)
+    return current_gateway().catalog.keep("favicon", read).to_response("image/x-icon", _DAY)

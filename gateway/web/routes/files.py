@@ -10,8 +10,8 @@ from werkzeug.datastructures import Range
 from werkzeug.http import quote_etag, unquote_etag
 
 from gateway.outputs.keys import headers_of
+from gateway.web.front.current import current_gateway
 from gateway.web.server.connection_limits import PIECE_BYTES
-from gateway.web.services import services
 
 blueprint = Blueprint("files", __name__)
 
@@ -60,7 +60,7 @@ async def download(key: str) -> Response | tuple[dict[str, str], int, dict[str, 
 
     This function reads the `Range` header: Quart takes "the last bytes" for the first.
     """
-    gateway = services()
+    gateway = current_gateway()
     path = gateway.output_store.open(
         key,
         expires=request.args.get("expires", ""),

@@ -16,11 +16,12 @@ from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.payments.methods import WayToPay
 from gateway.payments.payer_proof import PayerProof, proof_digest
+from gateway.running.gateway import Gateway
 from gateway.web import wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer
 from gateway.web.front.body_memory import SMALL_BODY_BYTES
-from gateway.web.rate_limits import address, limited
-from gateway.web.services import Services, services
+from gateway.web.front.clients import address, limited
+from gateway.web.front.current import current_gateway
 from gateway.web.validation import (
     check_idempotency_key,
     check_request,
@@ -51,7 +52,7 @@ def _name_limit() -> str:
 @limited(_name_limit)
 async def generate_x402(slug: str) -> Response:
     """Start a generation that a header pays for: by a signed authorization (spec §4.1) or else."""
-    gateway = services()
+    gateway = current_gateway()
     registered = gateway.catalog[slug]
     chosen = gateway.payments.methods.choose(request.headers.get)
     key, version = request.headers.get("Idempotency-Key"), _read_version()
@@ -68,7 +69,7 @@ async def show_price(slug: str) -> Response:
 
     Checkers and crawlers ask by GET. A GET buys nothing, so a payment with it is refused.
     """
-    gateway = services()
+    gateway = current_gateway()
     registered = gateway.catalog[slug]
     if _is_paid():
         raise MethodNotAllowed(valid_methods=["POST"])
@@ -106,7 +107,7 @@ class AskedPrice:
 
 
 def answer_x402(
-    gateway: Services, asked: AskedPrice, data: bytes, chosen: tuple[WayToPay, str] | None
+    gateway: Gateway, asked: AskedPrice, data: bytes, chosen: tuple[WayToPay, str] | None
 ) -> Coroutine[Any, Any, Answer]:
     """Return what answers a request with the payment that its headers chose, if there is one.
 
@@ -119,7 +120,7 @@ def answer_x402(
 
 
 async def _answer_paid(
-    gateway: Services, asked: AskedPrice, data: bytes, chosen: tuple[WayToPay, str]
+    gateway: Gateway, asked: AskedPrice, data: bytes, chosen: tuple[WayToPay, str]
 ) -> Answer:
     body, digest = await _read_body(gateway, asked.registered, data)
     # Settling takes seconds, and a file would be in memory twice for as long.
@@ -137,7 +138,7 @@ async def _answer_paid(
     return _answer_started(gateway, accepted, generation)
 
 
-async def answer_unpaid(gateway: Services, asked: AskedPrice, data: bytes) -> Answer:
+async def answer_unpaid(gateway: Gateway, asked: AskedPrice, data: bytes) -> Answer:
     """Return the 402 with the price of a request; of an empty body, with the endpoint's own price.
 
     `data` is the body. Raises what the checks raise: nobody pays for a request that is doomed.
@@ -154,13 +155,13 @@ async def answer_unpaid(gateway: Services, asked: AskedPrice, data: bytes) -> An
 
 
 async def _read_body(
-    gateway: Services, registered: Registered, data: bytes
+    gateway: Gateway, registered: Registered, data: bytes
 ) -> tuple[wire.GenerationBody, str]:
     """Return the decoded body and its digest, which is empty where no way to pay binds to it."""
     body, digest = await decode_generation(gateway, registered.endpoint, data), ""
     if gateway.payments.methods.binds_body:
         is_small = len(data) <= SMALL_BODY_BYTES
-        digest = _digest(data) if is_small else await gateway.bodies.run(_digest, data)
+        digest = _digest(data) if is_small else await gateway.intake.bodies.run(_digest, data)
     return body, digest
 
 
@@ -170,7 +171,7 @@ def _digest(data: bytes) -> str:
 
 
 async def _quote_request(
-    gateway: Services, asked: AskedPrice, body: wire.GenerationBody, digest: str
+    gateway: Gateway, asked: AskedPrice, body: wire.GenerationBody, digest: str
 ) -> tuple[Quote, GenerationRequest]:
     """Return the checked request and its price."""
     check_idempotency_key(asked.key)
@@ -180,7 +181,7 @@ async def _quote_request(
 
 
 def make_challenge(
-    gateway: Services,
+    gateway: Gateway,
     quote: Quote,
     reason: str | None,
     version: int = 2,
@@ -201,7 +202,7 @@ def make_challenge(
     return gateway.payments.methods.challenge(quote, reason, version, refused)
 
 
-def _explain_transfer(gateway: Services, quote: Quote) -> str:
+def _explain_transfer(gateway: Gateway, quote: Quote) -> str:
     return (
         f"Send {wire.decimal(quote.price_units)} USDC on {quote.network.name} to {quote.wallet}, "
         f"then its hash as txHash to {gateway.settings.base_url}/api/proxy-generate."
@@ -218,11 +219,11 @@ async def generate_direct() -> Response:
     """Start a generation paid for by an earlier USDC transfer (spec §4.2)."""
     key = request.headers.get("Idempotency-Key")
     # The body's bytes have no name here, as above.
-    answer = await answer_direct(services(), await _read_data(), key, address())
+    answer = await answer_direct(current_gateway(), await _read_data(), key, address())
     return answer.to_response()
 
 
-async def answer_direct(gateway: Services, data: bytes, key: str | None, client: str) -> Answer:
+async def answer_direct(gateway: Gateway, data: bytes, key: str | None, client: str) -> Answer:
     """Return the task that a transfer pays for; `key` is the value of `Idempotency-Key`.
 
     `client` is the address by which the client is counted.
@@ -248,7 +249,7 @@ async def answer_direct(gateway: Services, data: bytes, key: str | None, client:
 
 
 async def _read_payer_proof(
-    gateway: Services, body: wire.DirectBody, quote: Quote
+    gateway: Gateway, body: wire.DirectBody, quote: Quote
 ) -> PayerProof | None:
     """Return the body's `payerSignature` with the digest that it must sign."""
     if body.payer_signature is None:
@@ -257,7 +258,7 @@ async def _read_payer_proof(
         request_hash = wire.request_hash(body)
     else:
         # This hashes the file.
-        request_hash = await gateway.bodies.run(wire.request_hash, body)
+        request_hash = await gateway.intake.bodies.run(wire.request_hash, body)
     return PayerProof(
         digest=proof_digest(quote, body.tx_hash, request_hash),
         signature=bytes.fromhex(body.payer_signature[2:]),
@@ -265,7 +266,7 @@ async def _read_payer_proof(
 
 
 def _is_paid() -> bool:
-    return services().payments.methods.is_paid(request.headers.get)
+    return current_gateway().payments.methods.is_paid(request.headers.get)
 
 
 async def _read_data() -> bytes:
@@ -276,7 +277,16 @@ async def _read_data() -> bytes:
     return data
 
 
-def _answer_started(gateway: Services, accepted: Accepted, generation: GenerationRequest) -> Answer:
+def _answer_started(gateway: Gateway, accepted: Accepted, generation: GenerationRequest) -> Answer:
     headers = {**JSON, **NOT_STORED, **accepted.headers}
-    body = wire.started(accepted.task, gateway.callback_secret(accepted.task, generation))
+    body = wire.started(accepted.task, _callback_secret(gateway, accepted, generation))
     return Answer(200, wire.dumps(body).encode(), headers)
+
+
+def _callback_secret(
+    gateway: Gateway, accepted: Accepted, generation: GenerationRequest
+) -> str | None:
+    """Return the secret that signs the events of a task; None if the request asks for none."""
+    if gateway.callbacks is None or not generation.callback_url:
+        return None
+    return gateway.callbacks.secret_of(accepted.task.id)

@@ -4,16 +4,16 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
+from gateway.running.gateway import Gateway
+from gateway.running.long_texts import ShownTask
 from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer, Pieces
+from gateway.web.front.clients import address, limited
+from gateway.web.front.current import current_gateway
 from gateway.web.front.event_stream import answer_stream, wants_events
-from gateway.web.long_texts import ShownTask
-from gateway.web.rate_limits import address, limited
-from gateway.web.services import Services, services
 
 blueprint = Blueprint("tasks", __name__)
 
@@ -31,13 +31,13 @@ async def show_task(task_id: str) -> Response:
     wait_s = read_wait_s(request.args.get("wait", "0"))
     if wants_events(request):
         return await answer_stream(
-            services(), request, address(), task_id, _find_task, _encode_task
+            current_gateway(), request, address(), task_id, _find_task, _encode_task
         )
-    answer = await answer_task(services(), task_id, wait_s, address())
+    answer = await answer_task(current_gateway(), task_id, wait_s, address())
     return answer.to_response(request.method)
 
 
-async def answer_task(gateway: Services, task_id: str, wait_s: float, client: str) -> Answer:
+async def answer_task(gateway: Gateway, task_id: str, wait_s: float, client: str) -> Answer:
     """Return the answer that shows a task, once it is done or `wait_s` seconds have passed.
 
     `client` is the address that the request is counted by. Where too many requests wait already,
@@ -52,14 +52,14 @@ async def answer_task(gateway: Services, task_id: str, wait_s: float, client: st
 
 
 async def look_at_task(
-    gateway: Services, task_id: str, wait_s: float, client: str
+    gateway: Gateway, task_id: str, wait_s: float, client: str
 ) -> tuple[Task, list[str]]:
     """Return a task and a link to each output, as `answer_task` shows them."""
     task = await _look(gateway, task_id, wait_s, client)
     return task, await _make_links(gateway, task)
 
 
-async def _look(gateway: Services, task_id: str, wait_s: float, client: str) -> Task:
+async def _look(gateway: Gateway, task_id: str, wait_s: float, client: str) -> Task:
     if wait_s > 0:
         with gateway.long_polls.counted(client) as may_wait:
             task = await _wait_for_task(gateway, task_id, wait_s if may_wait else 0.0)
@@ -68,9 +68,9 @@ async def _look(gateway: Services, task_id: str, wait_s: float, client: str) -> 
     return task
 
 
-async def _encode_task(gateway: Services, task: Task) -> ShownTask:
+async def _encode_task(gateway: Gateway, task: Task) -> ShownTask:
     """Return the JSON that shows a task."""
-    body = await _show_body(gateway, task)
+    body = await show_body(gateway, task)
     text = task.result.long_text if task.result is not None else None
     if text is None:
         return ShownTask(task.id, wire.encode(body))
@@ -78,24 +78,13 @@ async def _encode_task(gateway: Services, task: Task) -> ShownTask:
     return ShownTask(task.id, before, text, after)
 
 
-async def _show_body(gateway: Services, task: Task) -> dict[str, Any]:
+async def show_body(gateway: Gateway, task: Task) -> dict[str, Any]:
     """Return the body that shows a task without a long text, with fresh links to its outputs."""
     links = await _make_links(gateway, task)
     return wire.task(task, network=gateway.settings.network, links=links)
 
 
-async def render_event(gateway: Services, event: WebhookEvent, task: Task) -> bytes:
-    """Return the body of a webhook, with the task as it is now, but without a long text."""
-    return wire.event(
-        event.type,
-        event.at,
-        await _show_body(gateway, task),
-        status_url=f"{gateway.settings.base_url}/api/task/{task.id}",
-        is_cut=task.result is not None and task.result.long_text is not None,
-    )
-
-
-async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task:
+async def _wait_for_task(gateway: Gateway, task_id: str, wait_s: float) -> Task:
     """Return the task once it is done, or as it is after `wait_s` seconds.
 
     Raises `NotFound` for an unknown id.
@@ -112,7 +101,7 @@ async def _wait_for_task(gateway: Services, task_id: str, wait_s: float) -> Task
             await subscription.wait(min(left_s, seconds_to_look(gateway.look_s)))
 
 
-async def _find_task(gateway: Services, task_id: str) -> Task:
+async def _find_task(gateway: Gateway, task_id: str) -> Task:
     """Return a task; raises `NotFound` for an unknown id."""
     task = await gateway.store.task(task_id) if len(task_id) <= _MAX_ID_CHARS else None
     if task is None:
@@ -120,7 +109,7 @@ async def _find_task(gateway: Services, task_id: str) -> Task:
     return task
 
 
-async def _make_links(gateway: Services, task: Task) -> list[str]:
+async def _make_links(gateway: Gateway, task: Task) -> list[str]:
     """Return a fresh address for each output; an empty list once the outputs are deleted."""
     now, until = gateway.now(), task.expires_at
     if task.result is None or not task.result.outputs:

@@ -10,10 +10,10 @@ from hypercorn.config import Config, Sockets
 from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
+from gateway.web.front.current import FAILURE
 from gateway.web.server.connection_limits import BACKLOG, GRACE_S, IDLE_S, KEEP_ALIVE_S, STOP_S
 from gateway.web.server.hypercorn_connection import watch_lightly
 from gateway.web.server.hypercorn_protocol import speak_http1_only
-from gateway.web.services import FAILURE
 
 
 async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:

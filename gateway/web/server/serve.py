@@ -4,7 +4,6 @@ Hypercorn and uvicorn differ in `hypercorn_server.py` and `uvicorn_server.py` on
 """
 
 import asyncio
-import contextlib
 import errno
 import gc
 import signal
@@ -18,16 +17,17 @@ import uvloop
 from quart import Quart
 
 from gateway.errors import SettingsError
+from gateway.plugins.manager import BUNDLED
+from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_alarms, check_database, check_limits, check_server
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.opening import refuse_left_behind
+from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
-from gateway.web.background import drain
-from gateway.web.logs import configure_logs, redacted_output
+from gateway.web.front.current import EXTENSION
 from gateway.web.server import hypercorn_server
 from gateway.web.server.connection_limits import BACKLOG
-from gateway.web.services import EXTENSION, Services
 from gateway_backups.sqlite import forget_restored_by
 
 _log = structlog.get_logger()
@@ -48,7 +48,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     check_limits(settings)
     check_database(settings)
     redactor = Redactor(secrets_of(settings))
-    configure_logs(settings.log_format, redactor)
+    configure_logs(settings.log_format, redactor, packages=BUNDLED)
     enter_data(settings)
     # Our memory holds the keys.
     hide_memory()
@@ -57,17 +57,16 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     # The lock is held as long as this variable lives.
     lock = lock_data(settings)  # noqa: F841
     listener = listen(settings.bind)
-    metrics = listen(settings.metrics_bind) if settings.metrics_bind else None
     run = run_of(settings)
     with redacted_output(redactor):
         app = create_app(settings, redactor=redactor)
-        _run_app(run, app, listener, metrics)
+        _run_app(run, app, listener)
     _raise_if_unfit(app)
 
 
 def _raise_if_unfit(app: Quart) -> None:
     """Raise `SettingsError` where the process ended by itself, so that it is started again."""
-    gateway: Services | None = app.extensions.get(EXTENSION)
+    gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
         raise SettingsError(gateway.store.fitness.problem)
 
@@ -93,11 +92,11 @@ def run_of(settings: Settings) -> Run:
     return uvicorn_server.run
 
 
-def _run_app(run: Run, app: Quart, listener: socket.socket, metrics: socket.socket | None) -> None:
+def _run_app(run: Run, app: Quart, listener: socket.socket) -> None:
     # A failed start raises from `_serve`, and our error handlers log every other error.
     app.logger.disabled = True
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(run, app, listener, metrics))
+        runner.run(_serve(run, app, listener))
 
 
 def listen(bind: str) -> socket.socket:
@@ -130,9 +129,7 @@ def _resolve(bind: str) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
     return family, (place[0], int(port), *place[2:])
 
 
-async def _serve(
-    run: Run, app: Quart, listener: socket.socket, metrics: socket.socket | None
-) -> None:
+async def _serve(run: Run, app: Quart, listener: socket.socket) -> None:
     asked, stop = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -141,24 +138,11 @@ async def _serve(
     stopping = asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop")
     fitness = asyncio.create_task(_stop_where_unfit(app, asked), name="fitness")
     try:
-        async with _serve_metrics(app, metrics):
-            await run(app, listener, stop)
+        await run(app, listener, stop)
     finally:
         collection.cancel()
         stopping.cancel()
         fitness.cancel()
-
-
-def _serve_metrics(
-    app: Quart, listener: socket.socket | None
-) -> contextlib.AbstractAsyncContextManager[None]:
-    """Return the block in which metrics are served, if they are on."""
-    if listener is None:
-        return contextlib.nullcontext()
-    # prometheus_client takes 10 MB, and most gateways have no Prometheus.
-    from gateway_operator.metrics.server import serving_metrics  # noqa: PLC0415
-
-    return serving_metrics(app, listener)
 
 
 async def _start_garbage_collection(app: Quart) -> None:
@@ -168,7 +152,7 @@ async def _start_garbage_collection(app: Quart) -> None:
     so they cost requests no time.
     """
     gateway = await _started(app)
-    await gateway.warmed.wait()
+    await gateway.lifecycle.warmed.wait()
     gc.collect()
     gc.enable()
     gc.freeze()
@@ -178,23 +162,23 @@ async def _start_garbage_collection(app: Quart) -> None:
 async def _stop_where_unfit(app: Quart, asked: asyncio.Event) -> None:
     """Let the process end once it may not go on with its database."""
     gateway = await _started(app)
-    await gateway.unfit.wait()
+    await gateway.lifecycle.unfit.wait()
     asked.set()
 
 
-async def _started(app: Quart) -> Services:
+async def _started(app: Quart) -> Gateway:
     """Return the gateway once it has started."""
     # The app has no event before its start.
     while EXTENSION not in app.extensions:  # noqa: ASYNC110
         await asyncio.sleep(0.1)
-    return cast(Services, app.extensions[EXTENSION])
+    return cast(Gateway, app.extensions[EXTENSION])
 
 
 def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
     """Sell nothing more from now on."""
     gateway = app.extensions.get(EXTENSION)
     if gateway is not None:
-        gateway.stop_selling()
+        gateway.lifecycle.stop_selling()
     asked.set()
 
 
@@ -207,7 +191,7 @@ async def _drain_then_stop(app: Quart, asked: asyncio.Event, stop: asyncio.Event
     try:
         gateway = app.extensions.get(EXTENSION)
         if gateway is not None:
-            await drain(gateway)
+            await gateway.lifecycle.drain()
     except Exception:  # noqa: BLE001 - whatever fails, a process that was told to stop stops
         _log.exception("stop.drain_failed")
     finally:

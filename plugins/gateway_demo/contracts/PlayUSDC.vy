@@ -8,7 +8,7 @@
 @dev There is no constructor and there are no immutables, so the runtime code works at any address
     of a genesis state. Vyper has no overloading: `__default__` answers the overload of
     `transferWithAuthorization` that takes `bytes signature`. `from` and `value` are reserved words,
-    hence `frm` and `amount`; the committed ABI carries the real names (gateway_demo/token.py).
+    hence `frm` and `amount`; the committed ABI carries the real names (gateway/demo/token.py).
 """
 
 event Transfer:

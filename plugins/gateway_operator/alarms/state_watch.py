@@ -7,7 +7,7 @@ import structlog
 
 from gateway.contracts import GasOfKey
 from gateway.errors import ChainUnavailable
-from gateway.web.services import Services
+from gateway.running.gateway import Gateway
 
 # Fewer settlements than that are worth a line, and fewer than that are urgent.
 _GAS_SOON, _GAS_URGENT = 200, 20
@@ -18,7 +18,7 @@ _log = structlog.get_logger()
 class StateWatch:
     """Looks once a minute; a silent chain changes nothing."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Gateway) -> None:
         self._services = services
         # What was said last, by event: how bad it was.
         self._said: dict[str, str] = {}

@@ -5,19 +5,19 @@ from typing import Any
 from quart import Response
 
 from gateway.contracts.alarms import AlarmRecord
-from gateway.web.services import services
 from gateway_operator.alarms import service
 from gateway_operator.alarms.durations import parse_length
 from gateway_operator.api.frame import API, answer, read_body, text_of
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, needs_scope
+from gateway_operator.state import operator
 
 
 @blueprint.get(f"{API}/alarms")
 @needs_scope("read")
 async def api_alarms() -> Response:
     """Return the alarms, and what could not be told."""
-    found = await service.current(services().desk)
+    found = await service.current(operator().desk)
     untold = [
         {
             "channel": one.channel,
@@ -31,7 +31,7 @@ async def api_alarms() -> Response:
     ]
     lists = {"now": found.now, "muted": found.muted, "past": found.past}
     rows = {name: [row_of(one) for one in records] for name, records in lists.items()}
-    return answer(rows | {"untold": untold, "channels": services().alarms.teller.channels})
+    return answer(rows | {"untold": untold, "channels": operator().alarms.teller.channels})
 
 
 @blueprint.post(f"{API}/alarms/<key>/mute")
@@ -42,7 +42,7 @@ async def api_mute(key: str) -> Response:
     for_s = parse_length(text_of(body, "for"))
     reason = text_of(body, "reason")
     return answer(
-        row_of(await service.mute(services().desk, actor(), key, for_s=for_s, reason=reason))
+        row_of(await service.mute(operator().desk, actor(), key, for_s=for_s, reason=reason))
     )
 
 

@@ -3,12 +3,12 @@
 from quart import Response, request
 
 from gateway.errors import WrongValue
-from gateway.web.services import services
 from gateway_operator.api.frame import API, answer
 from gateway_operator.books.export import line_row, line_rows
 from gateway_operator.pages.books import answer_csv, read_asked_span, read_books
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import needs_scope
+from gateway_operator.state import operator
 
 
 @blueprint.get(f"{API}/books")
@@ -21,7 +21,7 @@ async def list_books() -> Response:
         return await answer_csv(span, by)
     if shape != "json":
         raise WrongValue("format must be json or csv.")
-    found = await read_books(services().desk, span, by)
+    found = await read_books(operator().desk, span, by)
     return answer(
         {
             "from": span.first.isoformat(),

@@ -5,18 +5,19 @@ from http import HTTPStatus
 from quart import Response
 
 from gateway.contracts.backups import Kind
-from gateway.web.services import services
+from gateway.web.front.current import current_gateway
 from gateway_operator.api.frame import API, answer, read_body
 from gateway_operator.desk import backups
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, needs_scope
+from gateway_operator.state import operator
 
 
 @blueprint.get(f"{API}/backups")
 @needs_scope("read")
 async def api_backups() -> Response:
     """Return what is known of copies and drills, without a question to the bucket."""
-    return answer(await backups.status(services().desk))
+    return answer(await backups.status(operator().desk))
 
 
 @blueprint.post(f"{API}/backups")
@@ -35,6 +36,5 @@ async def api_drill() -> Response:
 
 async def _begin(kind: Kind) -> Response:
     await read_body()
-    gateway = services()
-    await backups.begin(gateway.desk, gateway.backups, actor(), kind)
+    await backups.begin(operator().desk, backups.of(current_gateway()), actor(), kind)
     return answer({"begun": kind}, HTTPStatus.ACCEPTED)

@@ -6,13 +6,13 @@ from quart import Response, request
 
 from gateway.catalog.catalog import Registered
 from gateway.errors import ValidationError
-from gateway.web.services import services
 from gateway_operator.actions import endpoints
 from gateway_operator.api.frame import API, answer, read_body, text_of, whole_of
 from gateway_operator.desk.endpoints import read_endpoints
 from gateway_operator.desk.overview import DEFAULT_PERIOD
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, is_fresh, needs_scope
+from gateway_operator.state import operator
 
 _ENDPOINT = f"{API}/endpoints/<slug>"
 
@@ -21,7 +21,7 @@ _ENDPOINT = f"{API}/endpoints/<slug>"
 @needs_scope("read")
 async def api_endpoints() -> Response:
     """Return each endpoint with what it sold in the period `range`."""
-    return answer(await read_endpoints(services().desk, request.args.get("range", DEFAULT_PERIOD)))
+    return answer(await read_endpoints(operator().desk, request.args.get("range", DEFAULT_PERIOD)))
 
 
 @blueprint.post(f"{_ENDPOINT}/pause")
@@ -29,7 +29,7 @@ async def api_endpoints() -> Response:
 async def api_pause(slug: str) -> Response:
     """Sell an endpoint no more until it is resumed."""
     reason = text_of(await read_body("reason", needed=["reason"]), "reason")
-    return _answer(await endpoints.pause(services().desk, actor(), slug, reason=reason))
+    return _answer(await endpoints.pause(operator().desk, actor(), slug, reason=reason))
 
 
 @blueprint.post(f"{_ENDPOINT}/resume")
@@ -37,7 +37,7 @@ async def api_pause(slug: str) -> Response:
 async def api_resume(slug: str) -> Response:
     """Sell a paused endpoint again."""
     reason = text_of(await read_body("reason"), "reason")
-    return _answer(await endpoints.resume(services().desk, actor(), slug, reason=reason))
+    return _answer(await endpoints.resume(operator().desk, actor(), slug, reason=reason))
 
 
 @blueprint.post(f"{_ENDPOINT}/price")
@@ -49,7 +49,7 @@ async def api_price(slug: str) -> Response:
     if seen_units is None:
         raise ValidationError("seenUnits is missing.")
     changed = await endpoints.change_price(
-        services().desk,
+        operator().desk,
         actor(),
         slug,
         whole_of(body, "priceUnits"),
@@ -67,7 +67,7 @@ async def api_cost(slug: str) -> Response:
     body = await read_body("costMicros", "reason")
     micros, reason = whole_of(body, "costMicros"), text_of(body, "reason")
     changed = await endpoints.change_cost(
-        services().desk, actor(), slug, micros, reason=reason, is_fresh=is_fresh()
+        operator().desk, actor(), slug, micros, reason=reason, is_fresh=is_fresh()
     )
     return _answer(changed)
 
@@ -77,7 +77,7 @@ async def api_cost(slug: str) -> Response:
 async def api_try_vendor(slug: str) -> Response:
     """Ask the vendor whether it works, and sell again if it does."""
     await read_body()
-    problem = await endpoints.try_vendor_now(services().desk, actor(), slug)
+    problem = await endpoints.try_vendor_now(operator().desk, actor(), slug)
     return answer({"works": problem is None, "problem": problem})
 
 

@@ -12,7 +12,7 @@ from quart import Response, request
 from gateway.errors import ValidationError
 from gateway.web import wire
 from gateway.web.front.answers import NOT_STORED, json_answer
-from gateway.web.services import services
+from gateway.web.front.current import current_gateway
 from gateway_operator.desk.references import shorten_ids
 
 API = "/admin/api/v1"
@@ -43,7 +43,7 @@ def _make_readable(value: Any, name: str = "") -> Any:
         return [_make_readable(inner, name) for inner in value]
     if not isinstance(value, str) or name in _WHOLE:
         return value
-    clean = value if name in _TYPED else services().redactor.without_secrets(value)
+    clean = value if name in _TYPED else current_gateway().redactor.without_secrets(value)
     # A caller that sent an id knows it.
     return shorten_ids(clean, request.path)
 

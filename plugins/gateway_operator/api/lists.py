@@ -2,7 +2,6 @@
 
 from quart import Response, request
 
-from gateway.web.services import services
 from gateway_operator.actions.transfers import mark_seen, parse_log
 from gateway_operator.api.frame import API, answer, page_asked_for, read_body, text_of
 from gateway_operator.desk.machine import read_machine
@@ -12,6 +11,7 @@ from gateway_operator.desk.refunds_list import read_refunds
 from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, needs_scope
+from gateway_operator.state import operator
 
 _FILTERS = ("state", "slug", "reason", "payer", "day", "q", "before")
 
@@ -22,7 +22,7 @@ async def api_refunds() -> Response:
     """Return the refunds of a kind, with the sums above them."""
     before, _ = page_asked_for()
     kind = request.args.get("state", "undecided")
-    return answer(await read_refunds(services().desk, kind, before))
+    return answer(await read_refunds(operator().desk, kind, before))
 
 
 @blueprint.get(f"{API}/tasks")
@@ -32,15 +32,15 @@ async def api_tasks() -> Response:
     given = {name: request.args.get(name, "") for name in _FILTERS}
     given["state"] = given["state"] or request.args.get("status", "")
     for name in ("q", "before"):
-        given[name] = await find_id(services().desk, given[name])
-    return answer(await list_tasks(services().desk, make_filter(**given)))
+        given[name] = await find_id(operator().desk, given[name])
+    return answer(await list_tasks(operator().desk, make_filter(**given)))
 
 
 @blueprint.get(f"{API}/tasks/<task_id>")
 @needs_scope("read")
 async def api_task(task_id: str) -> Response:
     """Return all about one task, but neither its prompt nor links to its outputs."""
-    desk = services().desk
+    desk = operator().desk
     return answer(await find_task(desk, await find_id(desk, task_id)))
 
 
@@ -48,14 +48,14 @@ async def api_task(task_id: str) -> Response:
 @needs_scope("read")
 async def api_payments() -> Response:
     """Return payments that are open, and those that paid too much."""
-    return answer(await read_payments(services().desk))
+    return answer(await read_payments(operator().desk))
 
 
 @blueprint.get(f"{API}/transfers/unclaimed")
 @needs_scope("read")
 async def api_unclaimed() -> Response:
     """Return the transfers of seven days that bought nothing, as of the last look."""
-    return answer(await read_unclaimed(services().desk))
+    return answer(await read_unclaimed(operator().desk))
 
 
 @blueprint.post(f"{API}/transfers/<tx_hash>/<log_index>/seen")
@@ -65,7 +65,7 @@ async def api_seen(tx_hash: str, log_index: str) -> Response:
     body = await read_body("reason", needed=["reason"])
     reason = text_of(body, "reason")
     log = parse_log(log_index)
-    await mark_seen(services().desk, actor(), tx_hash, log, reason=reason)
+    await mark_seen(operator().desk, actor(), tx_hash, log, reason=reason)
     return answer({"seen": True})
 
 
@@ -73,4 +73,4 @@ async def api_seen(tx_hash: str, log_index: str) -> Response:
 @needs_scope("read")
 async def api_system() -> Response:
     """Return the machine: keys, chain, disk, copies, and settings without secrets."""
-    return answer(await read_machine(services().desk))
+    return answer(await read_machine(operator().desk))

@@ -6,7 +6,6 @@ from quart import Response
 
 from gateway.domain import RefundCase
 from gateway.errors import ValidationError
-from gateway.web.services import services
 from gateway_operator.actions import refunds
 from gateway_operator.actions.refunds import RefundChoice
 from gateway_operator.api.frame import (
@@ -20,6 +19,7 @@ from gateway_operator.api.frame import (
 from gateway_operator.desk.references import find_id
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, is_fresh, needs_scope
+from gateway_operator.state import operator
 
 _REFUND = f"{API}/refunds/<task_id>"
 _SEEN = ("amountUnits", "recipient")
@@ -32,7 +32,7 @@ async def api_approve(task_id: str) -> Response:
     names = (*_SEEN, "isRejected", "reason", "to", "acceptsUnproven")
     body = await read_body(*names, needed=_SEEN)
     cases = await refunds.approve(
-        services().desk,
+        operator().desk,
         actor(),
         [_choice(await _find_id(task_id), body)],
         reason=text_of(body, "reason"),
@@ -49,7 +49,7 @@ async def api_reject(task_id: str) -> Response:
     """Reject a refund, for a reason."""
     body = await read_body("reason", needed=["reason"])
     reason = text_of(body, "reason")
-    desk, found = services().desk, await _find_id(task_id)
+    desk, found = operator().desk, await _find_id(task_id)
     return _answer(await refunds.reject(desk, actor(), [found], reason=reason))
 
 
@@ -59,7 +59,7 @@ async def api_retry(task_id: str) -> Response:
     """Send a refund that failed once more."""
     body = await read_body(*_SEEN, "reason", needed=_SEEN)
     choice, reason = _choice(await _find_id(task_id), body), text_of(body, "reason")
-    return _answer(await refunds.retry(services().desk, actor(), choice, reason=reason))
+    return _answer(await refunds.retry(operator().desk, actor(), choice, reason=reason))
 
 
 @blueprint.post(f"{_REFUND}/take-back")
@@ -68,12 +68,12 @@ async def api_take_back(task_id: str) -> Response:
     """Take an approval back that was not signed yet."""
     body = await read_body("reason")
     reason = text_of(body, "reason")
-    desk, found = services().desk, await _find_id(task_id)
+    desk, found = operator().desk, await _find_id(task_id)
     return _answer(await refunds.take_back(desk, actor(), found, reason=reason))
 
 
 async def _find_id(task_id: str) -> str:
-    return await find_id(services().desk, task_id)
+    return await find_id(operator().desk, task_id)
 
 
 def _choice(task_id: str, body: dict[str, Any]) -> RefundChoice:

@@ -2,7 +2,7 @@
 
 import click
 
-from gateway_operator.desk.admin_password import hash_password as hash_with_argon2
+from gateway_operator.admin_password import hash_password as hash_with_argon2
 
 
 @click.command("hash-password")

@@ -24,7 +24,7 @@ from gateway.store.disk import full_disk
 from gateway.store.opening import open_store
 from gateway.store.sqlite import migrations
 from gateway_operator.desk.desk import Desk
-from gateway_operator.desk.live_changes import LiveChanges
+from gateway_operator.live_changes import LiveChanges
 
 
 def shell_actor() -> Actor:

@@ -5,9 +5,11 @@ import attrs
 from gateway.contracts.backups import BackupRecord, Forgotten, Kind
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
+from gateway.running.gateway import Gateway
 from gateway.store.operators import backups as rows
 from gateway.store.sql import Connection
-from gateway_backups import Backups, Copy
+from gateway_backups.names import Copy
+from gateway_backups.schedule import Backups
 from gateway_operator.desk.desk import Desk
 
 _MOST_RECORDS = 50
@@ -45,6 +47,11 @@ class BackupStatus:
 
 # PostgreSQL is copied by its server. Records in it are of the SQLite file before it.
 _NO_COPIES = BackupStatus(is_on=False, every_s=0.0, is_servers=True)
+
+
+def of(gateway: Gateway) -> Backups | None:
+    """Return what makes the copies of a running gateway, or None."""
+    return gateway.find(Backups) if gateway.keeps(Backups) else None
 
 
 async def status(desk: Desk) -> BackupStatus:

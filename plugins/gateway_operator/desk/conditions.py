@@ -265,6 +265,22 @@ def _backup(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     )
 
 
+def _of_parts(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    for one in facts.of_parts:
+        yield Condition(
+            condition=one.name,
+            subject=one.subject,
+            level=one.level,
+            title=one.title,
+            text=one.text,
+            action=one.action,
+            page="system",
+            button=one.button,
+            href=one.href,
+            is_told=one.raises_alarm,
+        )
+
+
 _LOOKS: tuple[Look, ...] = (
     _checks,
     _chain,
@@ -275,6 +291,7 @@ _LOOKS: tuple[Look, ...] = (
     _queue,
     _refunds_undecided,
     _backup,
+    _of_parts,
     *ENDPOINT_LOOKS,
     *MACHINE_LOOKS,
 )

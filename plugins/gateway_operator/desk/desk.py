@@ -16,8 +16,8 @@ from gateway.store import SqlStore
 from gateway.store.operators.kept_bars import KeptBars
 from gateway_operator.desk.disk_pace import DiskPace
 from gateway_operator.desk.last_seen import LastSeen
-from gateway_operator.desk.live_changes import LiveChanges
 from gateway_operator.desk.running import Running
+from gateway_operator.live_changes import LiveChanges
 
 # What one page has computed is shown to every page of so many seconds.
 _SHARED_S = 2.0

@@ -12,6 +12,7 @@ import attrs
 from gateway.catalog.catalog import Registered
 from gateway.chain.smart_wallets import KEY_GAS
 from gateway.contracts import Selling
+from gateway.contracts.parts import Condition as PartCondition
 from gateway.domain import Block
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.store.operators import standing, sums
@@ -108,6 +109,9 @@ class Facts:
     has_backup_url: bool
     machine: MachineFacts = attrs.field(factory=MachineFacts)
 
+    # What plugins add to the conditions.
+    of_parts: Sequence[PartCondition] = ()
+
     # Of the open payments those that only a payment method can close, by its name.
     open_by_method: Mapping[str, int] = attrs.field(factory=dict)
 
@@ -148,6 +152,7 @@ async def _read_facts(desk: Desk) -> Facts:
         backup_at=stored["backup_at"],
         has_backup_url=bool(getattr(desk.settings, "backup_url", "")),
         machine=machine,
+        of_parts=[] if desk.running is None else await desk.running.conditions(),
         open_by_method=stored["open_by_method"],
     )
 

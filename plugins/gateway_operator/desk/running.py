@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import attrs
 
 from gateway.contracts import Selling
+from gateway.contracts.parts import Condition
 
 
 @attrs.frozen(kw_only=True)
@@ -39,5 +40,7 @@ class Running:
     selling: Callable[[Sequence[Check]], Selling]
     # The addresses that pay the gas of x402 settlements; empty for a facilitator.
     settlement_keys: Callable[[], Sequence[str]]
+    # What the plugins' parts add.
+    conditions: Callable[[], Awaitable[Sequence[Condition]]]
     # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
     blocked: Callable[[], Mapping[str, float]] = dict

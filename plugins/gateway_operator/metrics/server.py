@@ -1,12 +1,10 @@
 """Serves `/metrics` on a port of its own, for a Prometheus in the same private network.
 
-Only `server.py` imports this module, and only where `GATEWAY_METRICS_BIND` is set.
+It is imported only if `GATEWAY_METRICS_BIND` is set.
 """
 
 import asyncio
-import contextlib
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
@@ -14,14 +12,15 @@ from hypercorn.asyncio import serve
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
-from quart import Quart
 
 from gateway.concurrency.shared_answers import SharedAnswer
+from gateway.running.gateway import Gateway
 from gateway.web.server.hypercorn_server import hypercorn_config
-from gateway.web.services import EXTENSION, Services
+from gateway.web.server.serve import listen
 from gateway_operator.metrics.families import Families
 from gateway_operator.metrics.instruments import Instruments
 from gateway_operator.metrics.numbers import Numbers, Reader
+from gateway_operator.state import operator_of
 
 # Several scrapers share one look at the database.
 _KEPT_S = 1.0
@@ -29,32 +28,44 @@ _log = structlog.get_logger()
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-@contextlib.asynccontextmanager
-async def serving_metrics(app: Quart, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve the app's metrics within the block; takes the socket over."""
-    instruments = Instruments()
-    stop = asyncio.Event()
-    asgi: Any = _Metrics(app, instruments)
-    server = asyncio.create_task(
-        serve(asgi, hypercorn_config(listener), shutdown_trigger=stop.wait, mode="asgi"),
-        name="metrics",
-    )
-    try:
-        yield
-    finally:
-        stop.set()
-        await asyncio.gather(server, return_exceptions=True)
-        instruments.close()
+class MetricsServer:
+    """Listens on an address of its own while the gateway runs."""
+
+    def __init__(self, gateway: Gateway, bind: str) -> None:
+        self._gateway = gateway
+        self._bind = bind
+        self._instruments = Instruments()
+        self._stop = asyncio.Event()
+        self._server: asyncio.Task[None] | None = None
+        # The port, once it is open.
+        self.port = 0
+
+    async def start(self) -> None:
+        """Open the port; raises `SettingsError` if it cannot be opened."""
+        listener = listen(self._bind)
+        self.port = listener.getsockname()[1]
+        asgi: Any = _Metrics(self._gateway, self._instruments)
+        serving = serve(
+            asgi, hypercorn_config(listener), shutdown_trigger=self._stop.wait, mode="asgi"
+        )
+        self._server = asyncio.create_task(serving, name="metrics")
+
+    async def close(self) -> None:
+        """Close the port."""
+        self._stop.set()
+        if self._server is not None:
+            await asyncio.gather(self._server, return_exceptions=True)
+        self._instruments.close()
 
 
 class _Metrics:
     """An ASGI app with one page."""
 
-    def __init__(self, app: Quart, instruments: Instruments) -> None:
-        self._app = app
+    def __init__(self, gateway: Gateway, instruments: Instruments) -> None:
+        self._gateway = gateway
         self._instruments = instruments
+        self._numbers: SharedAnswer[Numbers] = SharedAnswer(gateway.now, kept_s=_KEPT_S)
         self._reader: Reader | None = None
-        self._numbers: SharedAnswer[Numbers] | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: _Send) -> None:
         """Answer `GET /metrics`; everything else is not found."""
@@ -63,33 +74,28 @@ class _Metrics:
             return
         if scope["type"] != "http":
             return
-        # Missing before the start.
-        gateway: Services | None = self._app.extensions.get(EXTENSION)
         if scope["path"] != "/metrics" or scope["method"] not in ("GET", "HEAD"):
             await _answer(send, 404, "text/plain", b"Metrics are at /metrics.\n")
-        elif gateway is None:
-            await _answer(send, 503, "text/plain", b"The gateway is starting.\n")
         else:
-            await self._answer_metrics(gateway, scope, send)
+            await self._answer_metrics(scope, send)
 
-    async def _answer_metrics(self, gateway: Services, scope: dict[str, Any], send: _Send) -> None:
+    async def _answer_metrics(self, scope: dict[str, Any], send: _Send) -> None:
         try:
-            numbers = await self._read(gateway)
+            numbers = await self._read()
         except Exception:  # noqa: BLE001 - an edge: a scrape that fails is shown by Prometheus
             _log.exception("metrics.failed")
             await _answer(send, 500, "text/plain", b"The numbers cannot be read now.\n")
             return
         registry = CollectorRegistry()
-        registry.register(Families(numbers, gateway.settings.network))
+        registry.register(Families(numbers, self._gateway.settings.network))
         accepted = dict(scope["headers"]).get(b"accept", b"").decode("latin1")
         encode, content_type = _choose_encoder(accepted)
         registry.register(self._instruments.registry)
         await _answer(send, 200, content_type, encode(registry))
 
-    async def _read(self, gateway: Services) -> Numbers:
-        if self._reader is None or self._numbers is None:
-            self._reader = Reader(gateway.desk)
-            self._numbers = SharedAnswer(gateway.now, kept_s=_KEPT_S)
+    async def _read(self) -> Numbers:
+        if self._reader is None:
+            self._reader = Reader(operator_of(self._gateway).desk)
         return await self._numbers.get(self._reader.read)
 
 

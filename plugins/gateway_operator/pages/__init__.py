@@ -1,8 +1,6 @@
 """The operator's pages and their JSON: one module a page."""
 
-from pathlib import Path
-
-from quart import Quart
+from quart import Blueprint
 
 from gateway_operator import api
 from gateway_operator.pages import (
@@ -21,7 +19,6 @@ from gateway_operator.pages import (
 )
 from gateway_operator.pages import files as operator_files
 from gateway_operator.pages.frame import blueprint
-from gateway_operator.pages.page import ASSETS, OperatorAssets
 
 # Importing a module puts its routes into the blueprint.
 MODULES = (
@@ -40,11 +37,12 @@ MODULES = (
     tasks,
 )
 
-__all__ = ["MODULES", "register"]
+__all__ = ["MODULES", "make_blueprint"]
 
 
-def register(app: Quart, folder: Path) -> None:
-    """Put the pages into the app; `folder` has their templates, stylesheet and scripts."""
-    app.extensions[ASSETS] = OperatorAssets(folder)
-    app.register_blueprint(blueprint)
-    app.register_blueprint(operator_files.blueprint)
+def make_blueprint() -> Blueprint:
+    """Return the blueprint of the pages and their files."""
+    operators = Blueprint("operators", __name__)
+    operators.register_blueprint(blueprint)
+    operators.register_blueprint(operator_files.blueprint)
+    return operators

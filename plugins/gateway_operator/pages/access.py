@@ -8,7 +8,6 @@ from werkzeug.wrappers import Response as Redirect
 
 from gateway.contracts.operators import Actor
 from gateway.errors import WrongValue
-from gateway.web.services import services
 from gateway_operator.desk import codes, passkeys, sessions, tokens
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import (
@@ -19,6 +18,7 @@ from gateway_operator.pages.guards import (
     needs_session,
 )
 from gateway_operator.pages.passwords import password_fingerprint
+from gateway_operator.state import operator
 
 _PAGE = "/admin/access"
 
@@ -31,7 +31,7 @@ async def show_access() -> Response:
 
 
 async def _render_access(new_token: tokens.NewToken | None = None) -> Response:
-    desk = services().desk
+    desk = operator().desk
     return await render(
         "access.html",
         page="system",
@@ -57,7 +57,7 @@ async def _render_access(new_token: tokens.NewToken | None = None) -> Response:
 @needs_fresh
 async def end_session() -> Redirect:
     """End one session, or all but this one."""
-    desk, fingerprint = services().desk, await password_fingerprint()
+    desk, fingerprint = operator().desk, await password_fingerprint()
     if g.form.get("which") == "others":
         for session in await sessions.list_sessions(desk, fingerprint):
             if session.id != current_session().id:
@@ -72,7 +72,7 @@ async def end_session() -> Redirect:
 @needs_fresh
 async def begin_codes() -> Redirect:
     """Make a secret for codes; the page shows it until the first code confirms it."""
-    await codes.begin(services().desk, actor())
+    await codes.begin(operator().desk, actor())
     return _back()
 
 
@@ -80,7 +80,7 @@ async def begin_codes() -> Redirect:
 @needs_fresh
 async def confirm_codes() -> Redirect:
     """Switch codes on by the first one."""
-    await codes.confirm(services().desk, actor(), g.form.get("first_code", ""))
+    await codes.confirm(operator().desk, actor(), g.form.get("first_code", ""))
     return _back()
 
 
@@ -88,7 +88,7 @@ async def confirm_codes() -> Redirect:
 @needs_fresh
 async def switch_codes_off() -> Redirect:
     """Let the password be enough again."""
-    await codes.switch_off(services().desk, actor())
+    await codes.switch_off(operator().desk, actor())
     return _back()
 
 
@@ -96,7 +96,7 @@ async def switch_codes_off() -> Redirect:
 @needs_fresh
 async def remove_passkey() -> Redirect:
     """Delete a passkey."""
-    await passkeys.remove_passkey(services().desk, actor(), g.form.get("passkey", ""))
+    await passkeys.remove_passkey(operator().desk, actor(), g.form.get("passkey", ""))
     return _back()
 
 
@@ -104,7 +104,7 @@ async def remove_passkey() -> Redirect:
 @needs_fresh
 async def make_token() -> Response:
     """Make a token and show it, once."""
-    form, desk = g.form, services().desk
+    form, desk = g.form, operator().desk
     days = form.get("days", str(tokens.DAYS))
     if not days.isascii() or not days.isdigit() or len(days) > len(str(tokens.MOST_DAYS)):
         raise WrongValue(f"A token is valid for 1 to {tokens.MOST_DAYS} days.")
@@ -118,7 +118,7 @@ async def make_token() -> Response:
 @needs_session
 async def revoke_token() -> Redirect:
     """Revoke a token; a lost one ends at once, so no password is asked for."""
-    await tokens.revoke_token(services().desk, actor(), g.form.get("name", ""))
+    await tokens.revoke_token(operator().desk, actor(), g.form.get("name", ""))
     return _back()
 
 

@@ -5,11 +5,11 @@ import secrets
 from quart import Response, g, redirect
 from werkzeug.wrappers import Response as Redirect
 
-from gateway.web.services import services
 from gateway_operator.alarms import service
 from gateway_operator.alarms.durations import parse_length
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
+from gateway_operator.state import operator
 
 # What the form offers; an urgent alarm is muted for a day at most.
 LENGTHS = (("1h", "1 hour"), ("1d", "1 day"), ("ends", "until it ends"))
@@ -22,8 +22,8 @@ async def show_alarms() -> Response:
     return await render(
         "alarms.html",
         page="system",
-        alarms=await service.current(services().desk),
-        watch=services().alarms,
+        alarms=await service.current(operator().desk),
+        watch=operator().alarms,
         lengths=LENGTHS,
         until_it_ends=service.UNTIL_IT_ENDS,
         new_request=lambda: secrets.token_hex(8),
@@ -36,7 +36,7 @@ async def mute_alarm() -> Redirect:
     """Mute an alarm, or tell it again."""
     form = g.form
     await service.mute(
-        services().desk,
+        operator().desk,
         actor(),
         form.get("key", ""),
         for_s=parse_length(form.get("length", "")),

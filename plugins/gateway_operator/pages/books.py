@@ -8,7 +8,7 @@ from quart import Response, request
 
 from gateway.errors import ActionRefused, ChainUnavailable, WrongValue
 from gateway.web.front.answers import NOT_STORED
-from gateway.web.services import services
+from gateway.web.front.current import current_gateway
 from gateway_operator.books.export import (
     SALE_COLUMNS,
     line_row,
@@ -23,6 +23,7 @@ from gateway_operator.books.sums import Books, read_days, read_endpoints
 from gateway_operator.desk.desk import Desk
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
+from gateway_operator.state import operator
 
 PAGE = "/admin/books"
 _BY = ("day", "endpoint")
@@ -35,7 +36,7 @@ _COMPARE_S = 45.0
 @needs_session
 async def show_books() -> Response:
     """Show the books of some days: a line for each day, or for each endpoint."""
-    desk, span, by = services().desk, read_asked_span(), request.args.get("by", "day")
+    desk, span, by = operator().desk, read_asked_span(), request.args.get("by", "day")
     found = await read_books(desk, span, by)
     return await render("books.html", page="books", b=found, by=by, compared=None)
 
@@ -44,7 +45,7 @@ async def show_books() -> Response:
 @needs_session
 async def compare_books() -> Response:
     """Show the books with what the chain holds in the same days."""
-    desk, span = services().desk, read_asked_span()
+    desk, span = operator().desk, read_asked_span()
     if (span.last - span.first).days >= _MOST_COMPARED_DAYS:
         raise WrongValue(
             f"The page compares {_MOST_COMPARED_DAYS} days at most, because it reads every block "
@@ -80,7 +81,7 @@ async def export_books() -> Response:
 
 async def answer_csv(span: Span, by: str) -> Response:
     """Return the books as a file of CSV; the export is written down."""
-    desk = services().desk
+    desk = operator().desk
     if by not in (*_BY, "sale"):
         raise WrongValue("by must be day, endpoint or sale.")
     await note_export(desk, actor(), span, by)
@@ -106,7 +107,7 @@ async def _stream_rows(desk: Desk, span: Span) -> AsyncIterator[bytes]:
 def read_asked_span() -> Span:
     """Return the days that the request's `from` and `to` name; raises `WrongValue`."""
     asked = request.args
-    return read_span(asked.get("from"), asked.get("to"), services().now())
+    return read_span(asked.get("from"), asked.get("to"), current_gateway().now())
 
 
 async def read_books(desk: Desk, span: Span, by: str) -> Books:

@@ -9,7 +9,7 @@ import hashlib
 from itsdangerous import BadSignature, TimestampSigner
 from quart import Response, current_app, request
 
-from gateway.web.services import services
+from gateway.web.front.current import current_gateway
 
 _COOKIE = "gateway_device"
 _KNOWN_S = 30 * 86_400
@@ -40,7 +40,7 @@ def remember_device(response: Response, password: str, session_id: str) -> None:
         _cookie_signer().sign(f"{name}.{password}").decode(),
         max_age=_KNOWN_S,
         path="/admin",
-        secure=services().settings.is_https,
+        secure=current_gateway().settings.is_https,
         httponly=True,
         samesite="Strict",
     )

@@ -9,7 +9,6 @@ from werkzeug.wrappers import Response as Redirect
 
 from gateway.domain import dollars, usdc
 from gateway.errors import WrongValue
-from gateway.web.services import services
 from gateway_operator.actions import endpoints as actions
 from gateway_operator.desk import codes
 from gateway_operator.desk.endpoints import find_endpoint, read_endpoints
@@ -18,6 +17,7 @@ from gateway_operator.pages import endpoint_dialogs as questions
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, is_fresh, needs_session
 from gateway_operator.pages.page import Ask, answer_question
+from gateway_operator.state import operator
 
 _AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 _ENDPOINT = f"{questions.PAGE}/<slug>"
@@ -36,7 +36,7 @@ _DONE = {
 @needs_session
 async def show_endpoints() -> Response:
     """Show what each endpoint costs and earns, and whether it is on sale."""
-    found = await read_endpoints(services().desk, request.args.get("range", DEFAULT_PERIOD))
+    found = await read_endpoints(operator().desk, request.args.get("range", DEFAULT_PERIOD))
     return await render(
         "endpoints.html",
         page="endpoints",
@@ -50,14 +50,14 @@ async def show_endpoints() -> Response:
 @needs_session
 async def ask_to_pause(slug: str) -> Response:
     """Ask before a pause, and say how many paid tasks are finished all the same."""
-    return await _question(questions.ask_pause(await actions.preview_pause(services().desk, slug)))
+    return await _question(questions.ask_pause(await actions.preview_pause(operator().desk, slug)))
 
 
 @blueprint.post(f"{_ENDPOINT}/pause")
 @needs_session
 async def pause_endpoint(slug: str) -> Redirect:
     """Sell an endpoint no more until it is resumed."""
-    await actions.pause(services().desk, actor(), slug, reason=_reason())
+    await actions.pause(operator().desk, actor(), slug, reason=_reason())
     return _back(slug, "paused")
 
 
@@ -65,14 +65,14 @@ async def pause_endpoint(slug: str) -> Redirect:
 @needs_session
 async def ask_to_resume(slug: str) -> Response:
     """Ask before a pause ends."""
-    return await _question(questions.ask_resume(await find_endpoint(services().desk, slug)))
+    return await _question(questions.ask_resume(await find_endpoint(operator().desk, slug)))
 
 
 @blueprint.post(f"{_ENDPOINT}/resume")
 @needs_session
 async def resume_endpoint(slug: str) -> Redirect:
     """Sell a paused endpoint again."""
-    await actions.resume(services().desk, actor(), slug, reason=_reason())
+    await actions.resume(operator().desk, actor(), slug, reason=_reason())
     return _back(slug, "resumed")
 
 
@@ -80,14 +80,14 @@ async def resume_endpoint(slug: str) -> Redirect:
 @needs_session
 async def ask_for_price(slug: str) -> Response:
     """Take another price."""
-    return await _question(questions.ask_price(await find_endpoint(services().desk, slug)))
+    return await _question(questions.ask_price(await find_endpoint(operator().desk, slug)))
 
 
 @blueprint.post(f"{_ENDPOINT}/price/ask")
 @needs_session
 async def ask_about_price(slug: str) -> Response:
     """Ask before another price: what it leaves, and what was sold in the last day."""
-    desk, typed = services().desk, g.form.get("price", "").strip()
+    desk, typed = operator().desk, g.form.get("price", "").strip()
     preview = await actions.preview_price(desk, slug, _read_price(typed))
     has_codes = await codes.are_on(desk)
     return await _question(
@@ -103,7 +103,7 @@ async def change_price(slug: str) -> Redirect:
     if not (seen.isascii() and seen.isdigit() and len(seen) < 19):  # noqa: PLR2004 - 64 bits
         raise WrongValue("The form lacks the price that it showed. Load the page anew.")
     await actions.change_price(
-        services().desk,
+        operator().desk,
         actor(),
         slug,
         _read_price(g.form.get("price", "").strip()),
@@ -118,7 +118,7 @@ async def change_price(slug: str) -> Redirect:
 @needs_session
 async def ask_for_cost(slug: str) -> Response:
     """Take what one result costs."""
-    return await _question(questions.ask_cost(await find_endpoint(services().desk, slug)))
+    return await _question(questions.ask_cost(await find_endpoint(operator().desk, slug)))
 
 
 @blueprint.post(f"{_ENDPOINT}/cost")
@@ -128,7 +128,7 @@ async def change_cost(slug: str) -> Redirect:
     typed = g.form.get("cost", "").strip()
     micros = _read_amount(typed, dollars)
     await actions.change_cost(
-        services().desk, actor(), slug, micros, reason=_reason(), is_fresh=is_fresh()
+        operator().desk, actor(), slug, micros, reason=_reason(), is_fresh=is_fresh()
     )
     return _back(slug, "cost")
 
@@ -137,7 +137,7 @@ async def change_cost(slug: str) -> Redirect:
 @needs_session
 async def try_vendor(slug: str) -> Redirect:
     """Ask the vendor now whether it works."""
-    problem = await actions.try_vendor_now(services().desk, actor(), slug)
+    problem = await actions.try_vendor_now(operator().desk, actor(), slug)
     return _back(slug, "works" if problem is None else "silent")
 
 
@@ -172,5 +172,5 @@ def _read_amount(typed: str, parse: Callable[[str], int]) -> int | None:
 
 def _back(slug: str, done: str) -> Redirect:
     # What was computed a moment ago does not know of the change.
-    services().desk.shared.forget()
+    operator().desk.shared.forget()
     return redirect(f"{questions.PAGE}?done={done}#{slug}", HTTPStatus.SEE_OTHER)

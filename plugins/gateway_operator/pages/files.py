@@ -2,8 +2,8 @@
 
 from quart import Blueprint, Response
 
+from gateway.web.assets import answer_asset
 from gateway_operator.pages.page import ASSETS_PATH, operator_assets
-from gateway_shop.routes import answer_asset
 
 blueprint = Blueprint("operator_files", __name__)
 

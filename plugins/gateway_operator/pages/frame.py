@@ -10,12 +10,13 @@ from gateway.contracts.operators import AlreadyDone
 from gateway.errors import ActionRefused, DiskFull, InvalidCredentials, NeedsFresh
 from gateway.web.front import errors as error_answers
 from gateway.web.front.answers import NOT_STORED, Answer, json_answer
-from gateway.web.services import services
+from gateway.web.front.current import current_gateway
 from gateway_operator.desk import codes, passkeys
 from gateway_operator.desk.references import shorten_ids
 from gateway_operator.pages.devices import remember_device
 from gateway_operator.pages.page import HEADERS, Ask, answer_page
 from gateway_operator.pages.passwords import password_fingerprint
+from gateway_operator.state import operator
 
 blueprint = Blueprint("admin", __name__)
 
@@ -93,7 +94,7 @@ def _answer_plainly(error: Exception) -> Answer:
     if isinstance(error, AlreadyDone):
         body = {"done": True, "repeated": True, "actionId": error.action.id}
         return json_answer(body, HTTPStatus.OK, NOT_STORED)
-    return error_answers.answer_error(services(), error, str(request.url_rule))
+    return error_answers.answer_error(current_gateway(), error, str(request.url_rule))
 
 
 def _sentence_of(error: Exception, plain: Answer) -> str:
@@ -105,7 +106,7 @@ def _sentence_of(error: Exception, plain: Answer) -> str:
 
 async def render_login(problem: str = "") -> Response:
     """Return the login form; after the login it leads to the page that was asked for."""
-    desk = services().desk
+    desk = operator().desk
     asked_for = request.full_path.rstrip("?") if request.method == "GET" else ""
     form = g.get("form")
     return await answer_page(
@@ -121,7 +122,7 @@ async def render_login(problem: str = "") -> Response:
 
 async def _render_fresh(problem: str) -> Response:
     """Return the page that asks for the password again, and then repeats what was sent."""
-    desk, form = services().desk, g.get("form")
+    desk, form = operator().desk, g.get("form")
     if request.method != "POST" or form is None:
         action, repeated = "/admin/fresh", [("next", request.full_path.rstrip("?"))]
     else:

@@ -22,8 +22,8 @@ from gateway.errors import (
     ValidationError,
     WrongScope,
 )
-from gateway.web.rate_limits import address
-from gateway.web.services import services
+from gateway.web.front.clients import address
+from gateway.web.front.current import current_gateway
 from gateway_operator.desk import sessions, tokens
 from gateway_operator.desk.references import lengthen_ids
 from gateway_operator.pages.frame import FORM, LoginNeeded
@@ -33,6 +33,7 @@ from gateway_operator.pages.passwords import (
     count_attempt,
     password_fingerprint,
 )
+from gateway_operator.state import operator
 
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
@@ -136,7 +137,7 @@ def require_fresh() -> None:
 def is_fresh() -> bool:
     """Whether password or passkey were given in the last ten minutes; of a token never."""
     session = _caller().session
-    return session is not None and sessions.is_fresh(services().desk, session)
+    return session is not None and sessions.is_fresh(operator().desk, session)
 
 
 def actor() -> Actor:
@@ -174,7 +175,7 @@ async def find_caller() -> Caller | None:
 
 
 async def _look_caller_up() -> Caller | None:
-    desk = services().desk
+    desk = operator().desk
     kind, _, token_secret = request.headers.get("Authorization", "").partition(" ")
     cookie = request.cookies.get(cookie_name(), "")
     if kind.lower() == "bearer":
@@ -187,7 +188,7 @@ async def _look_caller_up() -> Caller | None:
         return None
     if found is None:
         # Each costs a look at the database, as a question for an unknown task does.
-        await services().limits.hit("task", address())
+        await current_gateway().limits.hit("task", address())
     return found
 
 
@@ -196,7 +197,7 @@ def cookie_name() -> str:
 
     With the prefix, browsers take the cookie from this host only, over https, for all paths.
     """
-    return "__Host-gateway_admin" if services().settings.is_https else "gateway_admin"
+    return "__Host-gateway_admin" if current_gateway().settings.is_https else "gateway_admin"
 
 
 def check_origin(*, is_program_allowed: bool = False) -> None:
@@ -218,7 +219,7 @@ def _is_own(origin: str | None) -> bool:
     """Whether an origin is the gateway's, or the one that it is reached by on its own machine."""
     if origin is None:
         return False
-    own = urlsplit(services().settings.base_url)
+    own = urlsplit(current_gateway().settings.base_url)
     if origin == f"{own.scheme}://{own.netloc}".lower():
         return True
     is_local = urlsplit(origin).hostname in _THIS_MACHINE
@@ -240,7 +241,7 @@ async def _check_post() -> None:
 
 async def _read_form() -> MultiDict[str, str]:
     """Return the form, with ids in place of the references that pages show."""
-    desk, form = services().desk, await request.form
+    desk, form = operator().desk, await request.form
     return MultiDict(
         [
             (name, text if name in _TYPED else await lengthen_ids(desk, text))
@@ -261,7 +262,7 @@ async def _take_password(password: str, code: str) -> None:
 
 async def make_fresh(by: str) -> None:
     """Make the request's session fresh; `by` says what the operator gave."""
-    desk, session = services().desk, current_session()
+    desk, session = operator().desk, current_session()
     await sessions.make_fresh(desk, actor(), session, by)
     fresh = attrs.evolve(session, fresh_until=desk.now() + sessions.FRESH_S)
     g.caller = attrs.evolve(_caller(), session=fresh)

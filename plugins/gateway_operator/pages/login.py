@@ -9,8 +9,8 @@ from werkzeug.wrappers import Response as Redirect
 
 from gateway.errors import ValidationError
 from gateway.web import wire
-from gateway.web.rate_limits import address
-from gateway.web.services import services
+from gateway.web.front.clients import address
+from gateway.web.front.current import current_gateway
 from gateway_operator.desk import sessions
 from gateway_operator.pages.devices import remember_device
 from gateway_operator.pages.frame import FORM, blueprint
@@ -28,6 +28,7 @@ from gateway_operator.pages.passwords import (
     count_attempt,
     password_fingerprint,
 )
+from gateway_operator.state import operator
 
 _MOST_CODE_CHARS = 16
 _HOME = "/admin"
@@ -54,11 +55,11 @@ async def log_in() -> Response | Redirect:
 
 async def begin_session(answer: Response, by: str, *, is_known: bool) -> None:
     """Open a session for the request's browser, and put its cookies into the answer."""
-    gateway, fingerprint = services(), await password_fingerprint()
+    gateway, fingerprint = current_gateway(), await password_fingerprint()
     login = sessions.NewLogin(
         address=address(), device=request.headers.get("User-Agent", ""), by=by, is_known=is_known
     )
-    secret, session = await sessions.open_session(gateway.desk, login, fingerprint)
+    secret, session = await sessions.open_session(operator().desk, login, fingerprint)
     answer.set_cookie(
         cookie_name(),
         secret,
@@ -75,13 +76,13 @@ async def begin_session(answer: Response, by: str, *, is_known: bool) -> None:
 @needs_session
 async def log_out() -> Redirect:
     """End the session of this browser."""
-    await sessions.end_session(services().desk, actor(), current_session())
+    await sessions.end_session(operator().desk, actor(), current_session())
     g.caller = None
     answer = redirect(_HOME, HTTPStatus.SEE_OTHER)
     answer.delete_cookie(
         cookie_name(),
         path="/",
-        secure=services().settings.is_https,
+        secure=current_gateway().settings.is_https,
         httponly=True,
         samesite="Strict",
     )

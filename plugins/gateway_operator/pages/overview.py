@@ -3,11 +3,12 @@
 from quart import Response, request
 
 from gateway.version import VERSION
-from gateway.web.services import services
+from gateway.web.front.current import current_gateway
 from gateway_operator.desk.overview import DEFAULT_PERIOD, PERIODS, read_overview
 from gateway_operator.pages import chart
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import needs_session
+from gateway_operator.state import operator
 
 _WIDE = {"width": 720, "height": 176}
 _NARROW = {"width": 372, "height": 150}
@@ -17,8 +18,8 @@ _NARROW = {"width": 372, "height": 150}
 @needs_session
 async def overview() -> Response:
     """Show the overview of the period `range`."""
-    gateway = services()
-    found = await read_overview(gateway.desk, request.args.get("range", DEFAULT_PERIOD))
+    gateway = current_gateway()
+    found = await read_overview(operator().desk, request.args.get("range", DEFAULT_PERIOD))
     drawn = chart.make_chart(found.period, found.bars)
     return await render(
         "overview.html",

@@ -1,5 +1,6 @@
 """What every page of the operator's has: the bar with the pages, headers, and its own files."""
 
+import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -9,13 +10,12 @@ from typing import Any
 import attrs
 from quart import Response, current_app, render_template
 
-from gateway.web.assets import Assets
-from gateway.web.services import services
+from gateway.web.assets import Assets, static_folder
+from gateway.web.front.current import current_gateway
 from gateway_operator.desk.badges import Badges, read_badges
 from gateway_operator.pages.formats import FILTERS
+from gateway_operator.state import operator
 
-# The key of `app.extensions` under which the app carries its `OperatorAssets`.
-ASSETS = "operator-assets"
 ASSETS_PATH = "/admin/assets/"
 # Key, title and path of each page, in the order of the bar.
 PAGES = (
@@ -110,10 +110,10 @@ async def answer_page(
 ) -> Response:
     """Return one of the operator's pages; `page` is its key in `PAGES`, empty before the login."""
     if badges is None and page:
-        badges = await read_badges(services().desk)
+        badges = await read_badges(operator().desk)
     text = await render_template(
         f"admin/{template}",
-        name=services().settings.name,
+        name=current_gateway().settings.name,
         pages=PAGES,
         page=page,
         asset=operator_assets().url,
@@ -144,8 +144,12 @@ def operator_assets() -> OperatorAssets:
     environment = current_app.jinja_env
     if "usdc" not in environment.filters:
         environment.filters.update(FILTERS)
-    assets: OperatorAssets = current_app.extensions[ASSETS]
-    return assets
+    return _assets()
+
+
+@functools.cache
+def _assets() -> OperatorAssets:
+    return OperatorAssets(static_folder() / "admin")
 
 
 def _name_by_content(path: Path) -> str:

@@ -6,8 +6,7 @@ from quart import Response, current_app, request
 
 from gateway.errors import InvalidCredentials, NeedsFresh, ValidationError, WrongValue
 from gateway.web import wire
-from gateway.web.rate_limits import address
-from gateway.web.services import services
+from gateway.web.front.clients import address
 from gateway_operator.desk import passkeys, sessions
 from gateway_operator.desk.passkeys import Asking
 from gateway_operator.pages.frame import blueprint
@@ -21,12 +20,13 @@ from gateway_operator.pages.guards import (
 )
 from gateway_operator.pages.login import begin_session
 from gateway_operator.pages.passwords import count_attempt
+from gateway_operator.state import operator
 
 
 @blueprint.get("/admin/passkeys/login")
 async def ask_for_login() -> dict[str, Any]:
     """Return what the browser lets a passkey sign for a login; nothing is kept of it."""
-    return passkeys.login_options(services().desk, _asking("login"))
+    return passkeys.login_options(operator().desk, _asking("login"))
 
 
 @blueprint.post("/admin/passkeys/login")
@@ -45,7 +45,7 @@ async def log_in_by_passkey() -> Response:
 @needs_session
 async def ask_for_fresh() -> dict[str, Any]:
     """Return what the browser lets a passkey sign in place of the password."""
-    return passkeys.login_options(services().desk, _asking_of_session("fresh"))
+    return passkeys.login_options(operator().desk, _asking_of_session("fresh"))
 
 
 @blueprint.post("/admin/passkeys/fresh")
@@ -63,7 +63,7 @@ async def give_passkey_again() -> Response:
 async def ask_for_new() -> dict[str, Any]:
     """Return what the browser makes a passkey with."""
     _check_fresh()
-    return await passkeys.new_options(services().desk, _asking_of_session("new"))
+    return await passkeys.new_options(operator().desk, _asking_of_session("new"))
 
 
 @blueprint.post("/admin/passkeys/new")
@@ -74,7 +74,7 @@ async def add_passkey() -> Response:
     answer = await _read_answer()
     name = answer.pop("name", "")
     await passkeys.add_passkey(
-        services().desk,
+        operator().desk,
         actor(),
         name if isinstance(name, str) else "",
         answer,
@@ -92,7 +92,7 @@ def _check_fresh() -> None:
 
 async def _take_answer(answer: dict[str, Any], asking: Asking) -> None:
     """Take a passkey's answer; raises `InvalidCredentials`, and counts it as refused."""
-    desk = services().desk
+    desk = operator().desk
     try:
         await passkeys.take_answer(desk, answer, asking)
     except WrongValue as error:

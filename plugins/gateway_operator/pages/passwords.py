@@ -5,17 +5,18 @@ import math
 
 from gateway.errors import InvalidCredentials, TooManyRequests
 from gateway.settings import parse_limit
-from gateway.web.rate_limits import address
-from gateway.web.services import services
+from gateway.web.front.clients import address
+from gateway.web.front.current import current_gateway
 from gateway_operator.desk import codes, sessions
 from gateway_operator.pages.devices import known_device
+from gateway_operator.state import operator
 
 MOST_PASSWORD_CHARS = 1024
 
 
 async def password_fingerprint() -> str:
     """Return a digest of the password's hash; sessions hold it, so a new password ends them."""
-    stored = await services().password.hash()
+    stored = await operator().password.hash()
     return hashlib.sha256(stored.encode()).hexdigest()[:16]
 
 
@@ -25,7 +26,7 @@ async def count_attempt() -> str | None:
     It counts by its address and in the total of all addresses. An attempt of a known browser
     counts by the browser only. Raises `TooManyRequests` past a limit.
     """
-    gateway = services()
+    gateway = current_gateway()
     device = known_device(await password_fingerprint())
     limit, window_s = parse_limit(gateway.settings.limit_login)
     total, total_window_s = parse_limit(gateway.settings.limit_login_total)
@@ -47,14 +48,13 @@ async def check_password(password: str, code: str, *, is_known: bool) -> str:
     Raises `InvalidCredentials`. Its sentence does not tell the password from the code, or a
     stranger could guess one after the other.
     """
-    gateway = services()
-    needs_code = await codes.are_on(gateway.desk)
+    needs_code = await codes.are_on(operator().desk)
     # A code is used up only by the right password, so that a stranger uses up none.
-    is_right = await gateway.password.matches(password, is_known=is_known)
+    is_right = await operator().password.matches(password, is_known=is_known)
     if is_right and needs_code:
-        is_right = await codes.take_code(gateway.desk, code)
+        is_right = await codes.take_code(operator().desk, code)
     if not is_right:
-        await sessions.note_refused(gateway.desk, address())
+        await sessions.note_refused(operator().desk, address())
         raise InvalidCredentials(
             "The password or the code is wrong." if needs_code else "The password is wrong."
         )

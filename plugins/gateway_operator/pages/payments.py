@@ -6,13 +6,13 @@ from http import HTTPStatus
 from quart import Response, g, redirect
 from werkzeug.wrappers import Response as Redirect
 
-from gateway.web.services import services
 from gateway_operator.actions.transfers import mark_seen, parse_log
 from gateway_operator.desk.payments import find_unclaimed, read_payments, read_unclaimed
 from gateway_operator.desk.wording import usdc
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
 from gateway_operator.pages.page import Ask, answer_question
+from gateway_operator.state import operator
 
 _PAGE = "/admin/payments"
 
@@ -21,7 +21,7 @@ _PAGE = "/admin/payments"
 @needs_session
 async def show_payments() -> Response:
     """List payments that are open, exceptional ones, and transfers that bought nothing."""
-    desk = services().desk
+    desk = operator().desk
     return await render(
         "payments.html",
         page="payments",
@@ -35,7 +35,7 @@ async def show_payments() -> Response:
 async def ask_about_transfer() -> Response:
     """Ask what a transfer was before it is marked as seen."""
     tx_hash, log_index = _read_transfer()
-    found = await find_unclaimed(services().desk, tx_hash, log_index)
+    found = await find_unclaimed(operator().desk, tx_hash, log_index)
     ask = Ask(
         title="Mark this transfer as seen?",
         action=f"{_PAGE}/seen",
@@ -61,7 +61,7 @@ async def ask_about_transfer() -> Response:
 @needs_session
 async def mark_transfer_seen() -> Redirect:
     """Mark a transfer as seen, for a reason."""
-    await mark_seen(services().desk, actor(), *_read_transfer(), reason=g.form.get("reason", ""))
+    await mark_seen(operator().desk, actor(), *_read_transfer(), reason=g.form.get("reason", ""))
     return redirect(_PAGE, HTTPStatus.SEE_OTHER)
 
 

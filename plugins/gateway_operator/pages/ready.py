@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from gateway.web.routes.health import checks, describe, for_operator
-from gateway.web.services import services
+from gateway.running.checks import checks, for_operator
+from gateway.web.front.current import current_gateway
+from gateway.web.routes.health import describe
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import needs_scope
 
@@ -12,6 +13,6 @@ from gateway_operator.pages.guards import needs_scope
 @needs_scope("read")
 async def ready() -> tuple[dict[str, Any], int]:
     """Answer as /api/ready does, but with the details that only the operator may read."""
-    gateway = services()
+    gateway = current_gateway()
     found = await checks(gateway)
     return describe(gateway, found, for_operator(found, gateway))

@@ -8,7 +8,6 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response as Redirect
 
 from gateway.errors import WrongValue
-from gateway.web.services import services
 from gateway_operator.actions import refunds as actions
 from gateway_operator.actions.refunds import RefundChoice
 from gateway_operator.desk.refunds_list import find_refunds, read_refunds
@@ -16,6 +15,7 @@ from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, is_fresh, needs_session
 from gateway_operator.pages.page import answer_question
 from gateway_operator.pages.refund_dialogs import QUESTIONS, Asked, read_choices
+from gateway_operator.state import operator
 
 _PAGE = "/admin/refunds"
 _LAST_CHARS = 4
@@ -34,7 +34,7 @@ _DONE = {
 async def show_refunds() -> Response:
     """List the refunds of one tab."""
     page = await read_refunds(
-        services().desk,
+        operator().desk,
         request.args.get("state", "undecided"),
         _parse_before(request.args.get("before", "")),
     )
@@ -49,7 +49,7 @@ async def ask_about_refunds() -> Response:
     what, _, only = g.form.get("do", "").partition(":")
     if what not in QUESTIONS:
         raise WrongValue("Choose what is to be done with these refunds.")
-    desk, task_ids = services().desk, [only] if only else g.form.getlist("task")
+    desk, task_ids = operator().desk, [only] if only else g.form.getlist("task")
     refunds = await find_refunds(desk, list(dict.fromkeys(task_ids)))
     asked = Asked(desk=desk, refunds=refunds, key=secrets.token_urlsafe(12), is_fresh=is_fresh())
     ask = await QUESTIONS[what](asked)
@@ -66,7 +66,7 @@ async def approve_refunds() -> Redirect:
         if form.get("last", "").strip().lower() != to[-_LAST_CHARS:].lower():
             raise WrongValue("The last 4 characters are not those of the address. Nothing is sent.")
     await actions.approve(
-        services().desk,
+        operator().desk,
         actor(),
         read_choices(form),
         reason=form.get("reason", ""),
@@ -82,7 +82,7 @@ async def approve_refunds() -> Redirect:
 async def reject_refunds() -> Redirect:
     """Reject the refunds that the question showed."""
     task_ids = [choice.task_id for choice in read_choices(g.form)]
-    await actions.reject(services().desk, actor(), task_ids, reason=g.form.get("reason", ""))
+    await actions.reject(operator().desk, actor(), task_ids, reason=g.form.get("reason", ""))
     return _back("rejected", "rejected")
 
 
@@ -91,7 +91,7 @@ async def reject_refunds() -> Redirect:
 async def retry_refund() -> Redirect:
     """Send a refund that failed once more."""
     await actions.retry(
-        services().desk, actor(), _one_choice(g.form), reason=g.form.get("reason", "")
+        operator().desk, actor(), _one_choice(g.form), reason=g.form.get("reason", "")
     )
     return _back("moving", "retried")
 
@@ -101,7 +101,7 @@ async def retry_refund() -> Redirect:
 async def take_refund_back() -> Redirect:
     """Take an approval back while nothing is signed."""
     task_id = _one_choice(g.form).task_id
-    await actions.take_back(services().desk, actor(), task_id, reason=g.form.get("reason", ""))
+    await actions.take_back(operator().desk, actor(), task_id, reason=g.form.get("reason", ""))
     return _back("undecided", "taken-back")
 
 

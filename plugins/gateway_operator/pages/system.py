@@ -8,7 +8,7 @@ from werkzeug.wrappers import Response as Redirect
 
 from gateway.contracts.backups import Kind
 from gateway.errors import WrongValue
-from gateway.web.services import services
+from gateway.web.front.current import current_gateway
 from gateway_operator.desk import backups
 from gateway_operator.desk.audit import export_audit, read_audit
 from gateway_operator.desk.machine import Machine, read_machine
@@ -17,6 +17,7 @@ from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
 from gateway_operator.pages.page import HEADERS
 from gateway_operator.pages.qr import svg_address
+from gateway_operator.state import operator
 
 _PAGE = "/admin/system"
 _MOST_DIGITS = 18
@@ -26,13 +27,13 @@ _MOST_DIGITS = 18
 @needs_session
 async def show_system() -> Response:
     """Show the machine and the newest of the audit log."""
-    gateway = services()
-    machine = await read_machine(gateway.desk)
+    machine = await read_machine(operator().desk)
+    copies = backups.of(current_gateway())
     return await render(
         "system.html",
         page="system",
         m=machine,
-        running=gateway.backups.running if gateway.backups is not None else None,
+        running=copies.running if copies is not None else None,
         request_key=secrets.token_urlsafe(12),
         codes=_draw_codes(machine),
     )
@@ -57,11 +58,11 @@ async def begin_drill() -> Redirect:
 async def show_actions() -> Response:
     """Show the audit log, page by page."""
     given = {name: request.args.get(name, "")[:200] for name in ("subject", "action")}
-    given["subject"] = await find_id(services().desk, given["subject"])
+    given["subject"] = await find_id(operator().desk, given["subject"])
     before = request.args.get("before", "")
     if before and not (before.isascii() and before.isdigit() and len(before) <= _MOST_DIGITS):
         raise WrongValue("There is no such page of the audit log.")
-    page = await read_audit(services().desk, int(before) if before else None, **given)
+    page = await read_audit(operator().desk, int(before) if before else None, **given)
     return await render(
         "actions.html",
         page="system",
@@ -75,7 +76,7 @@ async def show_actions() -> Response:
 @needs_session
 async def export_actions() -> Response:
     """Send the audit log as CSV; the export is an action, too."""
-    pieces = await export_audit(services().desk, actor())
+    pieces = await export_audit(operator().desk, actor())
     response = Response((piece.encode() async for piece in pieces), HTTPStatus.OK, HEADERS)
     response.headers["Content-Type"] = "text/csv; charset=utf-8"
     response.headers["Content-Disposition"] = 'attachment; filename="actions.csv"'
@@ -83,8 +84,7 @@ async def export_actions() -> Response:
 
 
 async def _begin(kind: Kind) -> Redirect:
-    gateway = services()
-    await backups.begin(gateway.desk, gateway.backups, actor(), kind)
+    await backups.begin(operator().desk, backups.of(current_gateway()), actor(), kind)
     return redirect(f"{_PAGE}#backups", HTTPStatus.SEE_OTHER)
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from quart import Response, g, request
 
 from gateway.errors import WrongValue
-from gateway.web.services import services
+from gateway.web.front.current import current_gateway
 from gateway_operator.desk.references import find_id
 from gateway_operator.desk.tasks import (
     STATES,
@@ -18,6 +18,7 @@ from gateway_operator.desk.tasks import (
 )
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
+from gateway_operator.state import operator
 
 _PAGE = "/admin/tasks"
 _FIELDS = ("state", "slug", "reason", "payer", "day", "q")
@@ -30,7 +31,7 @@ async def show_tasks() -> Response:
     given = {name: request.args.get(name, "") for name in _FIELDS}
     # The overview's links name a status.
     given["state"] = given["state"] or request.args.get("status", "")
-    desk = services().desk
+    desk = operator().desk
     given["q"] = await find_id(desk, given["q"])
     before = await find_id(desk, request.args.get("before", ""))
     wanted = make_filter(**given, before=before)
@@ -54,7 +55,7 @@ async def show_tasks() -> Response:
 @needs_session
 async def show_task(task_id: str) -> Response:
     """Show all about one task, but neither its prompt nor its outputs."""
-    desk = services().desk
+    desk = operator().desk
     detail = await find_task(desk, await find_id(desk, task_id))
     # The vendor's id opens nothing here.
     g.whole_ids = detail.facts.job_id or ""
@@ -65,16 +66,16 @@ async def show_task(task_id: str) -> Response:
 @needs_session
 async def look_at_task(task_id: str) -> Response:
     """Show a task's prompt or outputs; the audit log keeps who looked, and why."""
-    gateway, form = services(), g.form
-    task_id = await find_id(gateway.desk, task_id)
+    gateway, form = current_gateway(), g.form
+    task_id = await find_id(operator().desk, task_id)
     # The links to the outputs hold the id; the audit log has this look.
     g.shows_ids = True
     reason, what = form.get("reason", ""), form.get("what", "")
     if what == "prompt":
-        look = await look_at_prompt(gateway.desk, actor(), task_id, reason=reason)
+        look = await look_at_prompt(operator().desk, actor(), task_id, reason=reason)
     elif what == "outputs":
         look = await look_at_outputs(
-            gateway.desk, gateway.output_store, actor(), task_id, reason=reason
+            operator().desk, gateway.output_store, actor(), task_id, reason=reason
         )
     else:
         raise WrongValue("Look at the prompt or at the outputs.")

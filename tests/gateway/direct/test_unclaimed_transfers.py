@@ -14,6 +14,7 @@ from gateway.settings import variable
 from gateway_demo.chain import FAUCET_KEY, OTHER_TOKEN
 from gateway_demo.token import call_data
 from gateway_operator.actions.transfers import mark_seen
+from gateway_operator.state import Operator
 from tests.conftest import WALLET, running
 
 NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
@@ -97,7 +98,7 @@ async def test_a_transfer_that_paid_is_not_marked(gateway, payer):
     answer = await gateway.client.post("/api/proxy-generate", json=body)
     task_id = (await answer.get_json())["taskId"]
     task = await gateway.services.store.task(task_id)
-    desk, actor = gateway.services.desk, Actor(door="page", name="s1")
+    desk, actor = gateway.services.find(Operator).desk, Actor(door="page", name="s1")
     with pytest.raises(ActionRefused, match=f"paid for task {task_id}"):
         await mark_seen(desk, actor, paid, task.payment.paid_log_index, reason="x")
     assert await desk.store.operators.actions(None, 9) == []

@@ -66,13 +66,13 @@ async def test_x402s_402_is_the_same_with_and_without(gateway, settings, provide
 
 
 async def test_a_large_body_is_hashed_once_and_not_by_the_loop(gateway, payer, monkeypatch):
-    hashed, run = [], gateway.services.bodies.run
+    hashed, run = [], gateway.services.intake.bodies.run
 
     async def noted(function, *arguments):
         hashed.append(function.__name__)
         return await run(function, *arguments)
 
-    monkeypatch.setattr(gateway.services.bodies, "run", noted)
+    monkeypatch.setattr(gateway.services.intake.bodies, "run", noted)
     file = base64.b64encode(b"a line of text\n" * 50_000).decode()
     body = {"fileBase64": file, "fileName": "paper.txt"}
     answer = await gateway.client.post("/api/x402/paper", json=body)

@@ -8,6 +8,7 @@ import pytest
 from gateway.contracts.operators import Actor
 from gateway.domain import QUOTE_LIFE_S
 from gateway_operator.actions.endpoints import change_price
+from gateway_operator.state import Operator
 from tests.conftest import Payer, decoded, nothing_charged, running
 from tests.gateway.mpp.agent import BODY, URL, Agent, base64url, pair_hash, parsed, unpacked
 
@@ -130,7 +131,7 @@ async def test_a_challenge_is_good_for_its_lifetime_after_a_change_of_the_price(
     agent, gateway, chain, clock, new
 ):
     before, unused = await agent.challenge(), await agent.challenge()
-    desk, options = gateway.services.desk, {"seen_units": 20_000, "reason": "dearer"}
+    desk, options = gateway.services.find(Operator).desk, {"seen_units": 20_000, "reason": "dearer"}
     actor = Actor(door="page", name="s1", address="192.0.2.1")
     await change_price(desk, actor, "picture", new, **options)
     assert (await agent.pay(agent.credential(before))).status_code == 200

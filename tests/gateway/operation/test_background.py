@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from gateway.web import background
+import gateway_operator
 from tests.conftest import running
 
 
@@ -14,15 +14,14 @@ async def test_a_fault_that_ends_background_work_is_logged_and_sales_go_on(
     def fail(name: str) -> None:
         raise ImportError(f"no {name}")
 
-    monkeypatch.setattr(background, "import_in_turn", fail)
+    monkeypatch.setattr(gateway_operator, "import_in_turn", fail)
     with structlog.testing.capture_logs() as lines:
         async with running(settings, provider) as gateway:
-            await _until_logged(lines, "background.failed")
+            await _until_logged(lines, "part.failed")
             price = await gateway.client.post("/api/x402/picture", json={"prompt": "a boat"})
     assert price.status_code == 402
-    (line,) = (line for line in lines if line["event"] == "background.failed")
-    assert line["work"] == "warm-up"
-    assert isinstance(line["exc_info"], ImportError)
+    (line,) = (line for line in lines if line["event"] == "part.failed")
+    assert (line["part"], line["step"]) == ("operator", "warm")
 
 
 async def _until_logged(lines, event):

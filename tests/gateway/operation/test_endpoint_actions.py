@@ -13,6 +13,7 @@ from gateway.store import SqliteStore
 from gateway.store.operators import overrides
 from gateway.testing.store.operators import new_action
 from gateway_operator.actions import endpoints as actions
+from gateway_operator.state import Operator
 from gateway_x402.messages import MAX_TIMEOUT_S
 from tests.conftest import buy, running
 from tests.patience import until
@@ -23,7 +24,7 @@ BODY = {"prompt": "a boat"}
 
 @pytest.fixture
 def desk(gateway):
-    return gateway.services.desk
+    return gateway.services.find(Operator).desk
 
 
 async def price_of(gateway) -> int:
@@ -82,7 +83,7 @@ async def test_a_pause_wins_over_a_circuit_that_closes(gateway, desk):
 
 async def test_a_pause_survives_a_restart(settings, provider, clock, chain):
     async with running(settings, provider, now=clock) as gateway:
-        await actions.pause(gateway.services.desk, ACTOR, "picture", reason="x")
+        await actions.pause(gateway.services.find(Operator).desk, ACTOR, "picture", reason="x")
     async with running(settings, provider, now=clock) as gateway:
         assert gateway.services.catalog["picture"].is_paused
 
@@ -181,7 +182,7 @@ async def test_a_price_below_the_cost_is_refused(gateway, desk):
 async def test_a_loss_that_the_file_allows_needs_a_fresh_password(settings, provider, clock):
     allowing = {"picture": EndpointOverride(allow_loss=True)}
     async with running(attrs.evolve(settings, endpoints=allowing), provider, now=clock) as gateway:
-        desk = gateway.services.desk
+        desk = gateway.services.find(Operator).desk
         await actions.change_cost(desk, ACTOR, "picture", 30_000)
         with pytest.raises(NeedsFresh, match="below the cost"):
             await change_price(desk, 25_000)

@@ -12,8 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway import Transient
 from gateway.telemetry import signals
-from gateway.web.server.serve import listen
-from gateway_operator.metrics.server import serving_metrics
+from gateway_operator.metrics.server import MetricsServer
 from tests.cases import each
 from tests.conftest import Running, buy, running
 
@@ -45,10 +44,10 @@ class Scraper:
 
 @contextlib.asynccontextmanager
 async def scraping(gateway: Running) -> AsyncIterator[Scraper]:
-    listener = listen("127.0.0.1:0")
-    port = listener.getsockname()[1]
-    async with serving_metrics(gateway.app, listener):
-        yield Scraper(gateway, port)
+    server = MetricsServer(gateway.services, "127.0.0.1:0")
+    await server.start()
+    yield Scraper(gateway, server.port)
+    await server.close()
 
 
 @pytest.fixture
@@ -173,7 +172,7 @@ async def test_nobody_listens_after_the_end(gateway):
 
 
 async def test_the_state_of_keys_chain_and_disk_is_told(scraper):
-    await scraper.gateway.services.warmed.wait()
+    await scraper.gateway.services.lifecycle.warmed.wait()
     found = await scraper.scrape()
     assert found["gateway_key_eth"][("settlement",)] > 0
     assert found["gateway_key_usdc"][("wallet",)] == 0

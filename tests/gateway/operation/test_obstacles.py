@@ -73,7 +73,7 @@ async def test_an_empty_gas_wallet_is_named_with_what_it_holds(
 ):
     poor, address = wallet_without_gas(settings, gas_key, chain)
     async with running(poor, provider) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         row = await x402_row(gateway)
         assert (row["ok"], row["stops"]) == (False, "x402")
         assert f"{address} holds 0.000001 ETH" in row["problem"]
@@ -113,7 +113,7 @@ async def test_an_obstacle_is_logged_once_until_it_is_gone(
 ):
     poor, address = wallet_without_gas(settings, gas_key, chain)
     async with running(poor, provider) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         gateway.services.settlements.obstacles._operator_sentences.clear()
         monkeypatch.setattr("gateway.payments.obstacles._log", structlog.get_logger())
         with logged() as entries:
@@ -211,7 +211,7 @@ async def test_a_clock_that_is_far_off_stops_x402_and_says_by_how_much(
 ):
     clock.offset_s = offset_s + (1 if offset_s > 0 else -1)
     async with running(settings, provider, now=clock) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         row = await x402_row(gateway)
         assert (row["ok"], row["stops"]) == (False, "x402")
         side, seconds = words
@@ -231,7 +231,7 @@ async def test_a_clock_that_is_a_little_off_is_only_warned_of_once(
     settings, provider, payer, chain, clock, monkeypatch
 ):
     async with running(settings, provider, now=clock) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         monkeypatch.setattr("gateway.payments.obstacles._log", structlog.get_logger())
         with logged() as entries:
             for _ in range(3):
@@ -257,10 +257,10 @@ async def test_an_endpoint_that_has_stopped_is_not_taken_for_a_wrong_clock(
     try:
         two = attrs.evolve(settings, rpc_urls=(proxy.url, chain.rpc_url))
         async with running(two, provider) as gateway:
-            await gateway.services.warmed.wait()
+            await gateway.services.lifecycle.warmed.wait()
             assert (await x402_row(gateway))["ok"]
         async with running(attrs.evolve(two, rpc_urls=(proxy.url,)), provider) as gateway:
-            await gateway.services.warmed.wait()
+            await gateway.services.lifecycle.warmed.wait()
             assert "endpoint has stopped" in (await x402_row(gateway))["problem"]
     finally:
         proxy.stop()

@@ -7,7 +7,7 @@ import sys
 PROGRAM = """
 import structlog
 from gateway.telemetry.redaction import Redactor, hide_prompt
-from gateway.web.logs import configure_logs, redacted_output
+from gateway.telemetry.logs import configure_logs, redacted_output
 
 redactor = Redactor(["MARKER-of-a-key"])
 configure_logs("json", redactor)
@@ -22,7 +22,7 @@ import logging
 import structlog
 from gateway.telemetry.redaction import Redactor, hide_prompt
 from gateway.telemetry.spans import Spans
-from gateway.web.logs import configure_logs, redacted_output
+from gateway.telemetry.logs import configure_logs, redacted_output
 
 def fails(name, about):
     raise RuntimeError

@@ -10,6 +10,7 @@ from x402.mechanisms.evm.exact import register_exact_evm_client
 
 from gateway import ChainUnavailable
 from gateway.errors import StoreUnavailable
+from gateway_operator.state import Operator
 from tests.conftest import WALLET, buy, decoded, running
 from tests.gateway.operation.test_obstacles import look, tell_token, wallet_without_gas
 from tests.gateway.web.test_task_route import FILE
@@ -26,7 +27,7 @@ async def open_gateway(settings, provider, proxy, clock):
         await look(one)
         # Each question looks anew.
         one.services.shared_checks.kept_s = 0.0
-        one.services.desk.shared.kept_s = 0.0
+        one.services.find(Operator).desk.shared.kept_s = 0.0
         one.headers = await token_of(one)
         yield one
 
@@ -146,7 +147,7 @@ async def test_what_a_question_finds_is_told_in_its_answer_and_stops_nothing_els
 async def test_a_start_beside_a_silent_chain_offers_nothing(settings, provider, proxy):
     silence_chain(None, proxy, None)
     async with running(attrs.evolve(settings, rpc_urls=(proxy.url,)), provider) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         unpaid = await (await buy(gateway, None)).get_json()
     assert unpaid["accepts"] == []
     assert "cannot read the chain" in unpaid["error"]
@@ -169,7 +170,7 @@ async def test_without_gas_a_buyer_reads_how_to_transfer_and_the_transfer_buys(
 ):
     poor, _ = wallet_without_gas(settings, gas_key, chain)
     async with running(poor, provider) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         await look(gateway)
         unpaid = await buy(gateway, None)
         error = (await unpaid.get_json())["error"]

@@ -77,7 +77,8 @@ LATER = {
 # So do these parts of the gateway.
 OPERATORS = (
     "gateway_operator.desk",
-    "gateway_backups",
+    "gateway_backups.schedule",
+    "gateway_backups.drill",
     "gateway_operator.pages.page",
     "gateway_operator.running",
     "gateway_operator.pages",
@@ -101,12 +102,12 @@ with hidden("rich", "pydantic"):
     import gateway.web.server.serve
     settings = load_settings()
 
-from gateway.web.services import EXTENSION
+from gateway.web.front.current import EXTENSION
 
 async def answer_once():
     app = create_app(settings)
     async with app.test_app():
-        answered = app.extensions[EXTENSION].answered
+        answered = app.extensions[EXTENSION].lifecycle.answered
         set_answered = answered.set
         def note_and_set():
             loaded.update(name for name, module in sys.modules.items() if module)
@@ -120,7 +121,7 @@ asyncio.run(answer_once())
 owners = packages_distributions()
 tops = {name.partition(".")[0] for name in loaded}
 found = {owner for name in tops for owner in owners.get(name, ())}
-ours = [name for name in loaded if name.startswith("gateway.")]
+ours = [name for name in loaded if name.startswith(("gateway.", "gateway_"))]
 print(json.dumps([[owner.lower().replace("_", "-") for owner in found], ours]))
 """
 
@@ -159,7 +160,7 @@ def test_the_first_answer_waits_for_no_library_but_these(loaded):
 
 def test_the_first_answer_waits_for_nothing_that_only_the_operator_needs(loaded):
     _, modules = loaded
-    assert "gateway.web.operator_app" in modules
+    assert "gateway_operator" in modules
     # Each of these names is one: a folder that was renamed would be missed.
     for name in OPERATORS:
         assert importlib.util.find_spec(name) is not None, name

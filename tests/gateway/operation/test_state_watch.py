@@ -35,7 +35,7 @@ async def test_low_gas_is_told_once_with_address_and_count(settings, provider, c
     chain.fund(poor.address, eth_wei=10**13, usdc_units=0)
     poorer = attrs.evolve(settings, settlement_key=poor.key.hex())
     async with running(poorer, provider, now=clock) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         watch = StateWatch(gateway.services)
         (line,) = await events_of(watch)
         assert (line["event"], line["log_level"]) == ("gas.low", "warning")
@@ -51,7 +51,7 @@ async def test_low_gas_is_told_once_with_address_and_count(settings, provider, c
 async def test_a_refund_key_without_eth_is_told(settings, provider, chain):
     key = Account.create()
     async with running(attrs.evolve(settings, refund_key=key.key.hex()), provider) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         watch = StateWatch(gateway.services)
         (line,) = await events_of(watch)
         assert (line["event"], line["urgency"]) == ("key.low", "urgent")
@@ -62,7 +62,7 @@ async def test_a_refund_key_without_eth_is_told(settings, provider, chain):
 
 async def test_a_disk_near_its_floor_is_told(settings, provider):
     async with running(attrs.evolve(settings, min_free_disk_mb=10**9), provider) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         (line,) = await events_of(StateWatch(gateway.services))
         assert (line["event"], line["urgency"]) == ("disk.low", "urgent")
         assert line["floor_mb"] == 10**9

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from gateway.chain.client import Web3Chain
 from gateway.cli import main
 from gateway.errors import ChainUnavailable
-from gateway.web.services import EXTENSION
+from gateway.web.front.current import EXTENSION
 from gateway_demo.chain import MULTICALL
 from tests.conftest import WALLET, buy, nothing_charged, operators_rows, running
 

@@ -232,7 +232,7 @@ async def test_a_process_that_may_not_go_on_drains_and_ends(settings, provider, 
     async with running(settings, provider, now=clock) as gateway:
         services = gateway.services
         services.store.fitness.lose("Another server stands in.")
-        assert services.unfit.is_set()
+        assert services.lifecycle.unfit.is_set()
         refused = await gateway.client.post("/api/x402/picture", json={"prompt": "a boat"})
         assert refused.status_code == 402
         with pytest.raises(Restarting):

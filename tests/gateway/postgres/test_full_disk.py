@@ -7,6 +7,7 @@ import psycopg
 
 from gateway.store.operators import alarms
 from gateway_operator.alarms import rounds
+from gateway_operator.state import Operator
 from tests.conftest import buy, running
 from tests.plugins.gateway_operator.app.alarm_gateway import look
 from tests.plugins.gateway_operator.app.test_alarm_channels import Telling
@@ -48,9 +49,9 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
     ):
         nodes = (first, second)
         for node in nodes:
-            await node.services.warmed.wait()
+            await node.services.lifecycle.warmed.wait()
             node.services.shared_checks.kept_s = 0.0
-            node.services.alarms.is_mine = node.services.leadership.leads
+            node.services.find(Operator).alarms.is_mine = node.services.leadership.leads
         with full_disk(database_url):
             for node, ear in zip(nodes, heard, strict=True):
                 await look(node)

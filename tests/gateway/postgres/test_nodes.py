@@ -14,12 +14,12 @@ from gateway.catalog.health import probe_now
 from gateway.contracts.provider_states import OffSale
 from gateway.errors import SettingsError
 from gateway.running.leadership import Leadership
+from gateway.running.timing import Timing
 from gateway.store.opening import open_store, refuse_left_behind, refuse_other_database
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.sqlite.store import SqliteStore
 from gateway.testing.store.facts import NOW, queued
-from gateway.web.services import Timing
-from gateway_operator.desk.admin_password import AdminPassword
+from gateway_operator.admin_password import AdminPassword
 from tests.conftest import running
 from tests.patience import skip_time
 

@@ -9,13 +9,12 @@ import pytest
 import structlog
 
 from gateway.contracts.wakes import Heard
+from gateway.running.timing import Timing
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.postgres.wake import WakeTiming
 from gateway.tasks import TaskTiming
-from gateway.web.background import drain
 from gateway.web.routes.tasks import answer_task
-from gateway.web.services import Timing
-from gateway_webhooks import DeliveryTiming
+from gateway_webhooks import Deliveries, DeliveryTiming
 from tests.conftest import Payer, ScriptedProvider, running
 from tests.patience import PATIENCE_S, until
 from tests.plugins.gateway_webhooks.app.receiver import receiving
@@ -263,9 +262,9 @@ async def test_a_long_poll_on_one_node_ends_when_the_other_completes(nodes):
 async def test_a_webhook_is_sent_by_whichever_node_hears_of_it(nodes):
     one, two = nodes
     # Only `a` sends, and it does not look; `b` works.
-    two.services.deliveries._dispatcher.cancel()
-    one.services.deliveries.timing = DeliveryTiming(look_s=HOURS_S)
-    one.services.deliveries.wake()
+    two.services.find(Deliveries)._dispatcher.cancel()
+    one.services.find(Deliveries).timing = DeliveryTiming(look_s=HOURS_S)
+    one.services.find(Deliveries).wake()
     async with receiving() as receiver:
         url = f"http://127.0.0.1:{receiver.port}/events"
         task_id = await buy(one, "direct", callbackUrl=url)
@@ -342,7 +341,7 @@ async def test_a_node_that_stops_hands_its_tasks_to_the_other_at_once(nodes):
     stops = 0 if providers[0].requests else 1
     providers[1 - stops].script = []
     nodes[stops].services.timing = attrs.evolve(NO_LOOKS, drain_tasks_s=0.0)
-    await drain(nodes[stops].services)
+    await nodes[stops].services.lifecycle.drain()
     assert str((await wait_here(nodes[1 - stops], task_id)).status) == "completed"
     assert providers[1 - stops].requests
 

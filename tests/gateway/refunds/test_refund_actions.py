@@ -19,6 +19,7 @@ from gateway_operator.actions.refunds import (
     retry,
     take_back,
 )
+from gateway_operator.state import Operator
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.waits import Waits, started_with
@@ -37,7 +38,7 @@ async def gateway(settings, provider, chain, clock):
 
 @pytest.fixture
 def desk(gateway):
-    return gateway.services.desk
+    return gateway.services.find(Operator).desk
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from gateway.domain.eip3009 import transfer_calldata
 from gateway.errors import RefundRefused
 from gateway.payments.refunds import RefundTiming
 from gateway_demo.chain import FAUCET_KEY
+from gateway_operator.state import Operator
 from tests.conftest import Payer, buy, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.gateway.refunds.test_refunds import (
@@ -64,7 +65,7 @@ async def state_of(gateway, task) -> str:
 
 async def by_hand(gateway):
     """Return the refunds of a gateway that sweeps only when the test does."""
-    await gateway.services.warmed.wait()  # its start begins to sweep
+    await gateway.services.lifecycle.warmed.wait()  # its start begins to sweep
     await gateway.services.refunds.close()
     return gateway.services.refunds
 
@@ -335,7 +336,7 @@ async def test_of_many_refunds_without_the_money_only_the_first_asks_for_the_bal
         tasks = [await fail_once(gateway, Payer(chain), provider) for _ in range(4)]
         # These two ask for the balance, too.
         await gateway.services.refund_promises.stop()
-        gateway.services.alarms.is_mine = lambda: False
+        gateway.services.find(Operator).alarms.is_mine = lambda: False
         proxy.seen.clear()
         await refunds.sweep()
         assert proxy.seen.count(BALANCE) == 1

@@ -14,6 +14,7 @@ from gateway.errors import ChainUnavailable
 from gateway.payments.refunds import RefundTiming
 from gateway_operator.actions.refunds import approve, choice_of
 from gateway_operator.desk.refunds_list import read_refunds
+from gateway_operator.state import Operator
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.plugins.gateway_operator.app.operator import SAME, actions_of, log_in, post, text_of
@@ -131,7 +132,7 @@ async def test_approved_on_the_page_and_on_the_command_line_at_once_it_is_paid_o
     before = chain.usdc_balance(payer.account.address)
     await asyncio.gather(
         post(gateway, "/admin/refunds/approve", **fields),
-        approve(gateway.services.desk, SHELL, [choice]),
+        approve(gateway.services.find(Operator).desk, SHELL, [choice]),
     )
     for _ in range(3):
         await gateway.services.refunds.sweep()
@@ -146,7 +147,12 @@ async def test_a_form_that_has_gone_stale_says_what_changed_and_decides_nothing(
     _, fields = await question(gateway, f"approve:{task['taskId']}")
     choice = choice_of(await case_of(gateway, task))
     await approve(
-        gateway.services.desk, SHELL, [choice], to=OTHER, reason="asked for", is_fresh=True
+        gateway.services.find(Operator).desk,
+        SHELL,
+        [choice],
+        to=OTHER,
+        reason="asked for",
+        is_fresh=True,
     )
     answer = await post(gateway, "/admin/refunds/approve", **fields)
     assert answer.status_code == 409
@@ -193,7 +199,9 @@ async def test_an_approval_is_taken_back_until_it_is_signed(gateway, payer, prov
     _, fields = await question(gateway, f"take-back:{task['taskId']}")
     assert (await post(gateway, "/admin/refunds/take-back", **fields)).status_code == 303
     assert await decision_of(gateway, task) == (PaymentState.REFUND_DUE, None)
-    await approve(gateway.services.desk, SHELL, [choice_of(await case_of(gateway, task))])
+    await approve(
+        gateway.services.find(Operator).desk, SHELL, [choice_of(await case_of(gateway, task))]
+    )
     for _ in range(2):
         await gateway.services.refunds.sweep()
     answer = await post(gateway, "/admin/refunds/take-back", **fields | {"request": "another"})
@@ -285,7 +293,7 @@ async def test_the_day_s_automatic_cap_shows_what_is_left(settings, provider, ch
         await fail_once(gateway, payer, provider)
         for _ in range(3):
             await gateway.services.refunds.sweep()
-        page = await read_refunds(gateway.services.desk, "paid")
+        page = await read_refunds(gateway.services.find(Operator).desk, "paid")
         assert page.cap_left_units == 4_980_000
         assert "left of 5.00 in 24 hours" in await list_of(gateway, "paid")
 

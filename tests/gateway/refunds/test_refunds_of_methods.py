@@ -12,6 +12,7 @@ from gateway.domain import NO_ADDRESS, PaymentState
 from gateway.errors import RefundRefused, WrongValue
 from gateway.payments.refunds import RefundTiming
 from gateway_operator.actions.refunds import approve, choice_of, reject, take_back
+from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.gateway.refunds.test_refund_commands import environment
 from tests.gateway.refunds.test_refund_page import list_of, question
@@ -35,12 +36,12 @@ async def gateway(automatic, provider, chain, clock):
 
 @pytest.fixture
 def desk(gateway):
-    return gateway.services.desk
+    return gateway.services.find(Operator).desk
 
 
 async def owe(gateway, **changes) -> str:
     """Write a sale by a voucher of 0.05 USDC whose task failed; return the task's id."""
-    store, now = gateway.services.store, gateway.services.desk.now()
+    store, now = gateway.services.store, gateway.services.find(Operator).desk.now()
     changes = {"at": now, "state": PaymentState.REFUND_DUE} | changes
     return await store._write(lambda db: add_method_sale(db, **changes))
 

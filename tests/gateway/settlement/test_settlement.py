@@ -14,9 +14,10 @@ from gateway.app import create_app
 from gateway.domain.eip3009 import AUTHORIZATION_STATE
 from gateway.payments import Payments, Reconciler
 from gateway.payments.settlement import SettlementTiming
+from gateway.running.timing import Timing
 from gateway.store.operators.payment_lists import open_by_signer
 from gateway.tasks import TaskTiming
-from gateway.web.services import EXTENSION, Timing
+from gateway.web.front.current import EXTENSION
 from gateway_demo.chain import FAUCET_KEY
 from gateway_demo.chain.server import RpcServer
 from tests.conftest import WALLET, Payer, Running, ScriptedPlugin, multicall, running
@@ -688,7 +689,7 @@ async def abandoned(settings, provider, clock):
     gateway = Running(app, app.test_client(), app.extensions[EXTENSION])
     gateway.services.workers.resources.timing = TaskTiming(backoff_s=0.02)
     set_waits(gateway.services)
-    gateway.services.answered.set()
+    gateway.services.lifecycle.answered.set()
     try:
         yield gateway
     finally:

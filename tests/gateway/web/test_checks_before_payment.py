@@ -6,8 +6,8 @@ import structlog
 from document_sales import buy_parsing, pdf_of
 
 from gateway import AccountProblem, Transient, hookimpl
+from gateway.running.timing import Timing
 from gateway.sandbox import Sandbox, SandboxLimits
-from gateway.web.services import Timing
 from tests.conftest import PNG, ScriptedPlugin, running
 
 
@@ -50,7 +50,7 @@ async def test_what_is_what_its_name_says_is_for_sale(counting):
 
 async def test_a_document_that_is_counted_for_too_long_is_answered_all_the_same(counting):
     counting.services.timing = Timing(validation_s=0.2)
-    counting.services.pages._sandbox = Sandbox(
+    counting.services.intake.pages._sandbox = Sandbox(
         function="page_counters:sleep", limits=SandboxLimits(wall_s=5.0)
     )
     answer = await buy_parsing(counting, None, "paper", pdf_of(1))

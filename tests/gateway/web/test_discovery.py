@@ -164,15 +164,16 @@ async def test_mcp_is_named_only_where_it_is_served(gateway, monkeypatch):
     circuit = gateway.services.catalog["picture"].upstream.circuit
 
     async def told(is_served: bool) -> list[bool]:
-        monkeypatch.setattr(type(gateway.services), "serves_mcp", is_served)
+        documents = gateway.services.documents if is_served else []
+        monkeypatch.setattr(type(gateway.services), "documents", documents)
         for change in (circuit.trip, lambda _: circuit.try_again()):
             change("a change of the catalogue")
         manifest = await get_json(gateway, MANIFEST)
         text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
         return [manifest["endpoints"].get("mcp") == BASE + "/mcp", BASE + "/mcp" in text]
 
-    assert await told(False) == [False, False]
     assert await told(True) == [True, True]
+    assert await told(False) == [False, False]
 
 
 @pytest.mark.parametrize("path", ["/llms.txt", MANIFEST])

@@ -8,7 +8,7 @@ import json
 import attrs
 import pytest
 
-from gateway.web.services import Timing
+from gateway.running.timing import Timing
 from tests.conftest import running
 from tests.gateway.web.asgi_calls import Asked, Client, ask
 from tests.gateway.web.test_task_route import order, show
@@ -226,7 +226,7 @@ async def test_a_client_that_hangs_up_at_any_moment_frees_its_place(gateway, pay
 async def test_draining_ends_a_stream_in_order(gateway, payer, listen, held):
     task_id = await order(gateway, payer)
     listener = await opened(listen(task_id))
-    gateway.services.stop_selling()
+    gateway.services.lifecycle.stop_selling()
     gateway.services.end_waits()
     events = await listener.ended()
     assert not events[-1]["data"]["done"]

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from gateway import Choice, Endpoint, Output, Result, hookimpl, usdc
+from gateway.running.timing import Timing
 from gateway.sandbox import Sandbox, SandboxLimits
-from gateway.web.services import Timing
 from tests.cases import each
 from tests.conftest import nothing_charged, running
 from tests.plugins.gateway_mcp.app.agent import Agent
@@ -158,7 +158,7 @@ async def test_a_file_above_the_limit_is_refused(studio):
 
 async def test_a_picture_that_is_looked_at_for_too_long_is_answered_all_the_same(studio):
     studio.services.timing = Timing(validation_s=0.2)
-    studio.services.sent_pictures._sandbox = Sandbox(
+    studio.services.intake.sent_pictures._sandbox = Sandbox(
         function="page_counters:sleep", limits=SandboxLimits(wall_s=5.0)
     )
     answer = await ask(studio, body())

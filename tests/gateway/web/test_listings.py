@@ -51,7 +51,7 @@ async def test_the_legacy_list_is_not_published(gateway):
 
 
 async def test_the_registration_file_has_the_shape_of_erc_8004(gateway, monkeypatch):
-    monkeypatch.setattr(type(gateway.services), "serves_mcp", False)
+    monkeypatch.setattr(type(gateway.services), "documents", [])
     agent = await get_json(gateway, AGENT)
     assert agent["type"] == "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
     assert set(agent) == {
@@ -76,12 +76,11 @@ async def test_the_registration_file_has_the_shape_of_erc_8004(gateway, monkeypa
     assert agent["image"] == f"{BASE}/favicon.ico"
 
 
-async def test_the_operator_names_registrations_and_an_address(settings, provider, monkeypatch):
+async def test_the_operator_names_registrations_and_an_address(settings, provider):
     known = attrs.evolve(
         settings, contact_email="me@example.com", agent_registrations=(f"{REGISTRY}/22",)
     )
     async with running(known, provider) as gateway:
-        monkeypatch.setattr(type(gateway.services), "serves_mcp", True)
         agent = await get_json(gateway, AGENT)
     assert agent["registrations"] == [{"agentId": 22, "agentRegistry": REGISTRY}]
     services = {service["name"]: service["endpoint"] for service in agent["services"]}

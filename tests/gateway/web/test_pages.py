@@ -13,11 +13,11 @@ import gateway_documents
 import gateway_sandbox_image
 from gateway.catalog.upstream import Upstream
 from gateway.settings import EndpointOverride
-from gateway.web.application import _static_folder
+from gateway.web.assets import static_folder
 from gateway_demo.sample import SCHEMA, sample_pdf
 from tests.conftest import WALLET, ScriptedPlugin, running
 
-WEB = _static_folder() / "web"
+WEB = static_folder() / "web"
 # Bytes after gzip of all that a browser must have before a page works, without pictures.
 FIRST_LOAD, LATER = 25_000, 80_000
 
@@ -343,7 +343,7 @@ async def test_the_shown_document_is_what_the_parser_makes_of_the_sample():
         made = (await parser.submit(GenerationRequest(attachment=file), None)).text
     finally:
         await parser.close()
-    sample = (_static_folder() / "pages" / "document-sample.md").read_text()
+    sample = (static_folder() / "pages" / "document-sample.md").read_text()
     for line in filter(None, sample.splitlines()):
         assert line in made
 
@@ -359,7 +359,7 @@ async def test_the_shown_data_is_what_is_extracted_from_the_sample():
         made = json.loads((await extractor.submit(request, None)).text)
     finally:
         await extractor.close()
-    sample = json.loads((_static_folder() / "pages" / "extraction-sample.json").read_text())
+    sample = json.loads((static_folder() / "pages" / "extraction-sample.json").read_text())
     assert sample == made
 
 

@@ -9,9 +9,10 @@ import structlog
 
 from gateway import Settings
 from gateway.errors import SettingsError, TooManyRequests
+from gateway.running.rate_limits import RateLimits, make_limits
 from gateway.settings import check_limits, load_settings
 from gateway.store import SqliteStore
-from gateway.web.rate_limits import RateLimits, make_limits
+from gateway_operator.state import Operator
 from tests.conftest import WALLET, running
 from tests.plugins.gateway_operator.app.test_api import token_of
 from tests.redis_server import run_redis
@@ -27,7 +28,7 @@ def redis(tmp_path, monkeypatch):
     """A Redis that a gateway waits for as long as a busy machine takes."""
     for server in run_redis(tmp_path):
         # At run time, because its client is an extra.
-        from gateway.web.shared_rate_limits import RedisWindows
+        from gateway.running.shared_rate_limits import RedisWindows
 
         monkeypatch.setitem(RedisWindows.__init__.__kwdefaults__, "patience_s", PATIENCE_S)
         yield server
@@ -267,7 +268,7 @@ async def test_a_gateway_without_its_redis_starts_sells_and_says_so(without_redi
         "stops": "nothing",
         "problem": "Each node counts the requests of a client by itself.",
     }
-    facts = await without_redis.services.desk.running.checks()
+    facts = await without_redis.services.find(Operator).desk.running.checks()
     (row,) = [row for row in facts if row.name == "limits"]
     assert row.problem.startswith("Redis is silent, so each node counts by itself: ")
     assert "hunter2" not in row.problem

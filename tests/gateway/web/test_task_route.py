@@ -169,7 +169,7 @@ async def test_waiting_ends_when_the_gateway_stops(gateway, payer, held, waits):
     task_id = await order(gateway, payer)
     waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
     await waits.wait()
-    gateway.services.stop_selling()
+    gateway.services.lifecycle.stop_selling()
     gateway.services.end_waits()
     assert not (await _answered(waiting))["done"]
     assert not (await _answered(show(gateway, task_id, wait="30")))["done"]

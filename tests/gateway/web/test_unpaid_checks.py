@@ -7,17 +7,17 @@ import attrs
 import pytest
 from document_sales import pdf_of
 
+from gateway.running.intake import CHECKS
 from gateway.sandbox.fair_share import FairShare
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.sent_pictures import SentPictures
-from gateway.web import services as parts
 from gateway_documents import sandboxes
 from tests.conftest import nothing_charged, running
 from tests.gateway.web.test_checks_before_payment import Counting
 
 SLOW = b"slow"
 # Nobody's check is safe from others, so that no test waits.
-SHARES = attrs.evolve(parts.CHECKS, undisturbed_s=0.0)
+SHARES = attrs.evolve(CHECKS, undisturbed_s=0.0)
 
 
 class SlowChecks:
@@ -55,7 +55,7 @@ async def selling(settings, provider, chain):
 
 
 def share(gateway, **changes):
-    gateway.services.checks = FairShare(attrs.evolve(SHARES, **changes))
+    gateway.services.intake.checks = FairShare(attrs.evolve(SHARES, **changes))
 
 
 async def ask(gateway, address, data, name="a.txt", header=None):

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from gateway.app import create_app
+from gateway.web.front.current import EXTENSION
 from gateway.web.server.serve import listen, run_of
-from gateway.web.services import EXTENSION
 from tests.conftest import ScriptedPlugin
 
 # A loaded machine takes its time to start the sandbox and web3.

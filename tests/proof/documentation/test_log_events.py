@@ -27,7 +27,7 @@ def test_every_event_has_a_meaning_and_every_meaning_an_event(log_page):
 
 def test_every_name_is_one_that_the_log_shows_whole(log_page):
     """Names of another form are searched for secrets, and might lose a word."""
-    from gateway.web.logs import _EVENT
+    from gateway.telemetry.logs import _EVENT
 
     assert [name for name in log_page.find_events() if not _EVENT.fullmatch(name)] == []
 

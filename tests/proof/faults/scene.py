@@ -86,7 +86,7 @@ class Scene:
         )
         # Each purchase asks for itself, so that its own fault meets it.
         chain._fees.kept_s = self.gateway.services.payments._recent_head.kept_s = 0.0
-        await self.gateway.services.warmed.wait()
+        await self.gateway.services.lifecycle.warmed.wait()
         # The loop stands still between two runs, for which the watchdog would blame a plugin.
         await self.gateway.services.watchdog.stop()
 

@@ -67,7 +67,7 @@ async def test_with_half_of_all_calls_refused_everybody_is_sold_at_the_first_try
     settings = attrs.evolve(settings, rpc_urls=urls, rpc_timeout=10.0)
     base = Web3Chain(settings, timing=TIMING)
     async with running(settings, provider, chain=base) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         for proxy in proxies:
             proxy.faults[EVERY] = half_refused(random.Random(7))
         headers = [Payer(chain).header() for _ in range(BUYERS)]
@@ -90,7 +90,7 @@ async def test_at_an_address_with_a_node_that_lags_everybody_is_sold_at_the_firs
     chain.mine(3)  # both nodes know what the payers have
     base = Web3Chain(settings, timing=TIMING)
     async with running(settings, provider, chain=base) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         mining = asyncio.create_task(mine_slowly(chain))
         proxies[0].faults[EVERY] = two_nodes(2)
         for payer in payers:
@@ -227,7 +227,7 @@ async def test_what_could_not_be_sent_is_sent_soon_again(settings, provider, cha
     settings = attrs.evolve(settings, rpc_urls=(proxies[0].url,), rpc_timeout=10.0)
     base = Web3Chain(settings, timing=TIMING)
     async with running(settings, provider, chain=base) as gateway:
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         settler = gateway.services.settlements._settler
         tries, submit = 0, settler.submit
 

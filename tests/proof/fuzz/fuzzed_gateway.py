@@ -90,7 +90,7 @@ class Site:
         self.gateway = await self._stack.enter_async_context(
             running(settings, ScriptedProvider(), chain=chain, now=clock)
         )
-        await self.gateway.services.warmed.wait()
+        await self.gateway.services.lifecycle.warmed.wait()
         # The loop stands still between two inputs, for which the watchdog would blame a plugin, and
         # in the end take it off sale.
         await self.gateway.services.watchdog.stop()

@@ -142,7 +142,7 @@ def test_a_payment_that_settles_at_sigterm_is_settled_and_answered(served, chain
 
 # The tasks of a gateway that stops have two seconds instead of 75.
 HURRIED = """
-from gateway.web.services import Timing
+from gateway.running.timing import Timing
 
 Timing.__init__.__kwdefaults__["drain_tasks_s"] = 2.0
 """

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
+from gateway.errors import BackupFailed
 from gateway.settings import variable
 from gateway.store.data_folder import lock_data
-from gateway_backups import BackupFailed
 from gateway_backups.names import make_name, read_name
 from gateway_backups.restoring import restore_once
 from gateway_backups.sqlite import forget_restored_by

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import attrs
 
 from gateway.payments import Accepted
-from gateway.web.services import Services
+from gateway.running.gateway import Gateway
 from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.market import Terms
@@ -14,7 +14,7 @@ from tests.proof.simulation.relay import Relay
 from tests.proof.simulation.vendor import Vendor
 from tests.proof.simulation.world import World
 
-Ask = Callable[[Services], Awaitable[Accepted]]
+Ask = Callable[[Gateway], Awaitable[Accepted]]
 """A request: what a route would do with the parts of the running gateway."""
 
 

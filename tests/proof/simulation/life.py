@@ -13,9 +13,8 @@ from typing import Any
 from gateway import app as production
 from gateway.contracts import MethodPayment, PluginContext
 from gateway.errors import GatewayError, PaymentRequired
+from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import Redactor
-from gateway.web.background import run_background_work
-from gateway.web.services import Services
 from tests.proof.simulation import market
 from tests.proof.simulation.database import SimStore
 from tests.proof.simulation.ground import NOTHING, Answer, Ask, Ground
@@ -40,7 +39,7 @@ class Life:
         self.is_dead = False
         self._opened = opened
         self.skew_s = ground.world.dice.choice((0.0, 0.0, 0.0, -2.0, 2.0))
-        self.services: Services | None = None
+        self.services: Gateway | None = None
         self._context = contextvars.copy_context()
         self._context.run(OWNER.set, self)
         self._waiting: dict[asyncio.Future[Answer], asyncio.Task[None]] = {}
@@ -129,7 +128,7 @@ class Life:
             self.world.note(f"life {self.number} ended in good order")
             self._end()
 
-    async def _open(self, stack: contextlib.AsyncExitStack) -> Services:
+    async def _open(self, stack: contextlib.AsyncExitStack) -> Gateway:
         """Do what `create_app` does, over our seams."""
         ground, settings = self.ground, market.settings_of(self.ground.terms)
         chain = FaultyRpc(ground.chain, self.world, self)
@@ -139,7 +138,7 @@ class Life:
         settler = manager.settler(context)
         await stack.enter_async_context(store)
         site: Any = SimpleNamespace(secret_key="", extensions={})
-        parts = production._Parts(
+        parts = production._Assembly(
             manager=manager,
             catalog=catalog,
             context=context,
@@ -149,10 +148,10 @@ class Life:
             redactor=Redactor(),
             spans=manager.spans(settings),
         )
-        services = await production._open_services(site, parts)
+        services = await production._open_gateway(site, parts)
         services.output_store = services.workers.resources.output_store = market.NoOutputs()
-        services.answered.set()
-        await stack.enter_async_context(run_background_work(services))
+        services.lifecycle.answered.set()
+        await stack.enter_async_context(services.lifecycle)
         return services
 
     async def _finish_requests(self) -> None:

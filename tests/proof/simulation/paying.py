@@ -14,7 +14,7 @@ from gateway.contracts import Quote
 from gateway.domain.eip3009 import BASE, authorization_digest, transfer_calldata
 from gateway.payments import Accepted
 from gateway.payments.payer_proof import PayerProof, proof_digest
-from gateway.web.services import Services
+from gateway.running.gateway import Gateway
 from tests.proof.simulation import market
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.ground import Ask
@@ -98,7 +98,7 @@ def buy_direct(
     """Ask with a hash; `prover` names who signs that the transfer is theirs."""
     request = GenerationRequest(prompt=prompt)
 
-    def ask(services: Services) -> Awaitable[Accepted]:
+    def ask(services: Gateway) -> Awaitable[Accepted]:
         quote = _quote(services)
         proof = None if prover is None else prove(prover, quote, tx_hash)
         return services.payments.accept_direct(quote, request, tx_hash, idempotency_key, proof)
@@ -111,5 +111,5 @@ def prove(name: str, asked: Quote, tx_hash: str) -> PayerProof:
     return PayerProof(digest=digest, signature=sign_digest(key_of(name)[0], digest))
 
 
-def _quote(services: Services) -> Quote:
+def _quote(services: Gateway) -> Quote:
     return services.quote(services.catalog[market.SLUG].endpoint)

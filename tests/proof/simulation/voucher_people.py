@@ -7,7 +7,7 @@ import attrs
 
 from gateway import GenerationRequest
 from gateway.payments import Accepted
-from gateway.web.services import Services
+from gateway.running.gateway import Gateway
 from tests.proof.simulation import market
 from tests.proof.simulation.bank import Bank, Voucher
 from tests.proof.simulation.ground import Answer, Ask
@@ -45,7 +45,7 @@ def buy(headers: Mapping[str, str], wanted: Wanted, idempotency_key: str | None)
     """Ask as the route does: the headers choose the way to pay."""
     request = GenerationRequest(prompt=wanted.prompt)
 
-    def ask(services: Services) -> Awaitable[Accepted]:
+    def ask(services: Gateway) -> Awaitable[Accepted]:
         chosen = services.payments.methods.choose(headers.get)
         assert chosen is not None
         way, payment = chosen

@@ -13,8 +13,8 @@ import structlog
 
 from gateway import Transient
 from gateway.telemetry import redaction
+from gateway.telemetry.logs import configure_logs, redacted_output, redacting
 from gateway.telemetry.redaction import Redactor, hide_prompt, secrets_of
-from gateway.web.logs import configure_logs, redacted_output, redacting
 
 KEY = 'sk-MARKER/"key"+0123456789'
 PROMPT = 'A lighthouse in "Tromsø",\nwhere Ms. MARKER-NAME of 12 Harbour Road lives with two cats.'

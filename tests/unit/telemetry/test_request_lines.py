@@ -11,9 +11,9 @@ import pytest
 import structlog
 
 from gateway.telemetry import request_lines
+from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.redaction import Redactor, hide_prompt
 from gateway.telemetry.request_lines import log_request
-from gateway.web.logs import configure_logs
 
 SECRET = "4f2f9f5a8f1e4e3c9d00b1c2d3e4f506"
 PLAIN = {"method": "POST", "rule": "/api/x402/<slug>", "status": 402, "ms": 0.4}

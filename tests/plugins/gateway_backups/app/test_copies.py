@@ -9,9 +9,10 @@ import threading
 import attrs
 import pytest
 
+from gateway.errors import BackupFailed
 from gateway.store.operators import backups as rows
 from gateway.store.sqlite import upgrade
-from gateway_backups import BackupFailed, copying
+from gateway_backups import copying
 from gateway_backups.names import make_name
 from gateway_backups.place import place_of
 from tests.conftest import Payer, buy, running

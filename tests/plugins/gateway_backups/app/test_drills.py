@@ -7,12 +7,13 @@ import attrs
 import pytest
 
 from gateway.contracts.operators import Actor, AlreadyDone
-from gateway.errors import ActionRefused
+from gateway.errors import ActionRefused, BackupFailed
 from gateway.store.operators import backups as rows
-from gateway_backups import BackupFailed, copying
+from gateway_backups import copying
 from gateway_backups.names import make_name
 from gateway_backups.place import place_of
 from gateway_operator.desk import backups as service
+from gateway_operator.state import Operator
 from tests.conftest import buy, running
 from tests.plugins.gateway_backups.app.conftest import backups_of, leftovers
 
@@ -46,7 +47,7 @@ async def test_a_drill_says_what_a_restore_now_would_forget(copied, provider, pa
 
 
 async def test_the_page_knows_it_without_asking_the_bucket(gateway, in_folder, payer, clock):
-    desk = gateway.services.desk
+    desk = gateway.services.find(Operator).desk
     nothing = await service.status(desk)
     assert (nothing.last, nothing.drill, nothing.forgotten, nothing.age_s) == (None,) * 4
     made = await backups_of(gateway, in_folder, lambda: AT).back_up()
@@ -57,7 +58,7 @@ async def test_the_page_knows_it_without_asking_the_bucket(gateway, in_folder, p
 
 
 async def test_an_operator_makes_copies_and_drills_once_for_each_request(gateway, in_folder, clock):
-    desk, backups = gateway.services.desk, backups_of(gateway, in_folder, clock)
+    desk, backups = gateway.services.find(Operator).desk, backups_of(gateway, in_folder, clock)
     made = await service.run_now(desk, backups, PAGE, "backup")
     with pytest.raises(AlreadyDone):
         await service.run_now(desk, backups, PAGE, "backup")
@@ -73,7 +74,7 @@ async def test_an_operator_makes_copies_and_drills_once_for_each_request(gateway
 
 async def test_without_a_place_an_operator_reads_how_to_name_one(gateway):
     with pytest.raises(ActionRefused, match="GATEWAY_BACKUP_URL is not set"):
-        await service.run_now(gateway.services.desk, None, PAGE, "backup")
+        await service.run_now(gateway.services.find(Operator).desk, None, PAGE, "backup")
     assert await gateway.services.store.operators.actions(None, 9) == []
 
 

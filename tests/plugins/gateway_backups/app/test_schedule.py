@@ -6,9 +6,10 @@ import attrs
 import pytest
 
 from gateway.store.operators import backups as rows
-from gateway_backups import Backups, BackupTiming, copying
+from gateway_backups import copying
 from gateway_backups.names import make_name, read_name
 from gateway_backups.place import place_of
+from gateway_backups.schedule import Backups, BackupTiming
 from tests.conftest import running
 from tests.patience import PATIENCE_S
 from tests.plugins.gateway_backups.app.conftest import names_in
@@ -39,8 +40,8 @@ async def test_a_gateway_that_starts_makes_a_copy_and_tries_it(in_folder, provid
         assert (backup.error, drill.error, drill.name) == (None, None, backup.name)
     # A restart repeats nothing.
     async with running(in_folder, provider, now=clock) as gateway:
-        await gateway.services.warmed.wait()
-        assert gateway.services.backups.running is None
+        await gateway.services.lifecycle.warmed.wait()
+        assert gateway.services.find(Backups).running is None
         await asyncio.sleep(0.5)
         assert len(await _rows(gateway, "backup")) == 1
 

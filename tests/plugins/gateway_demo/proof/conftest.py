@@ -1,5 +1,5 @@
-"""The fixtures of every proof."""
+"""The fixtures of every proof. The process that forks ends at exit: others may still use it."""
 
-from tests.proof.conftest import _forking_ends, _programs_hear_ctrl_c, key
+from tests.proof.conftest import _programs_hear_ctrl_c, key
 
-__all__ = ["_forking_ends", "_programs_hear_ctrl_c", "key"]
+__all__ = ["_programs_hear_ctrl_c", "key"]

@@ -33,7 +33,7 @@ async def buy(chain, folder):
         answer = await gateway.client.post("/api/x402/picture", json=body, headers=paid)
         task = await gateway.wait((await answer.get_json())["taskId"])
         await gateway.client.get("/llms.txt")
-        await gateway.services.warmed.wait()
+        await gateway.services.lifecycle.warmed.wait()
         before = loaded()
         answer = await gateway.client.post("/mcp", json=CALL)
         assert (await answer.get_json())["result"] == {}

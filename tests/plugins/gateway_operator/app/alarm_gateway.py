@@ -2,6 +2,7 @@
 
 import contextlib
 
+from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.operator_history import Sale, add_sale
 
@@ -27,5 +28,5 @@ async def look(gateway, clock=None, after_s: float = 0.0) -> None:
     """Let time pass, look once, and wait until all is told that can be told now."""
     if clock is not None:
         clock.offset_s += after_s
-    await gateway.services.alarms.step()
-    await gateway.services.alarms.teller.finish()
+    await gateway.services.find(Operator).alarms.step()
+    await gateway.services.find(Operator).alarms.teller.finish()

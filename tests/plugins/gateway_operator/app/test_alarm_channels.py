@@ -15,6 +15,7 @@ from gateway.cli import main
 from gateway.store.operators import alarm_messages
 from gateway_operator.alarms.apprise_urls import AppriseUrls, name_of
 from gateway_operator.alarms.own_address import NotTold, OwnAddress
+from gateway_operator.state import Operator
 from tests.conftest import WALLET
 from tests.plugins.gateway_operator.app.alarm_gateway import SECRET, alarmed, fail_often, look
 from tests.plugins.gateway_webhooks.app.receiver import receiving, status
@@ -85,10 +86,10 @@ async def test_a_webhook_that_does_not_answer_delays_no_purchase_and_no_round(se
         )
         async with alarmed(hanging, provider) as gateway:
             await fail_often(gateway)
-            await gateway.services.alarms.step()
+            await gateway.services.find(Operator).alarms.step()
             await receiver.got(1)
             # The channel hangs now; a round and a buyer's request are answered all the same.
-            await gateway.services.alarms.step()
+            await gateway.services.find(Operator).alarms.step()
             answer = await gateway.client.post("/api/x402/picture", json={"prompt": "a lake"})
             assert answer.status_code == 402
             assert len(receiver.delivered) == 1
@@ -110,7 +111,7 @@ async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider,
             )
             assert said["type"] == "warning"
             assert await untold(gateway) == []
-            assert gateway.services.alarms.teller.channels == [name_of(url)]
+            assert gateway.services.find(Operator).alarms.teller.channels == [name_of(url)]
             assert "hunter2" not in name_of(url)
 
 
@@ -223,7 +224,7 @@ async def test_a_plugin_that_hangs_is_called_no_second_time(settings, provider, 
     plugin = Telling()
     plugin.may_go_on.clear()
     async with alarmed(settings, provider, now=clock, more=(plugin,)) as gateway:
-        (channel,) = gateway.services.alarms.teller.carriers
+        (channel,) = gateway.services.find(Operator).alarms.teller.carriers
         channel.limit_s = 0.05
         await fail_often(gateway)
         await look(gateway)

@@ -8,6 +8,7 @@ from gateway.store.operators import alarm_messages, alarms, marks
 from gateway.testing.store.operators import new_action
 from gateway_operator.desk.overview import read_overview
 from gateway_operator.desk.wording import usdc
+from gateway_operator.state import Operator
 from tests.conftest import Payer
 from tests.operator_history import Sale, add_sale
 from tests.plugins.gateway_operator.app.alarm_gateway import alarmed, fail_often, look
@@ -54,7 +55,7 @@ async def test_a_mute_holds_messages_back_until_its_time_with_a_reason(settings,
     async with alarmed(settings, provider, now=clock, more=(plugin,)) as gateway:
         await fail_often(gateway)
         # It is raised before there is a channel to tell it by.
-        teller = gateway.services.alarms.teller
+        teller = gateway.services.find(Operator).alarms.teller
         teller.carriers, carriers = (), teller.carriers
         await look(gateway)
         teller.carriers = carriers
@@ -133,7 +134,7 @@ async def test_a_mute_goes_on_for_the_next_alarm_of_its_kind(gateway, clock):
     await gateway.silence_background()
     await fail_often(gateway)
     await look(gateway)
-    desk = gateway.services.desk
+    desk = gateway.services.find(Operator).desk
     actor = Actor(door="cli", name="root")
     await mute(desk, actor, "failures:picture", for_s=7200, reason="known")
     operators = gateway.services.store.operators
@@ -179,7 +180,7 @@ async def test_the_days_digest_has_the_numbers_of_the_overview_and_comes_once(
             await look(gateway, clock, 3601)
         (digest,) = [one for one in plugin.told if one.event == "digest"]
         clock.offset_s = 3601.0
-        overview = await read_overview(gateway.services.desk, "24h")
+        overview = await read_overview(gateway.services.find(Operator).desk, "24h")
         money, owed = overview.money, overview.facts.owed
         assert money.sold == 7
         assert digest.text.splitlines()[:4] == [
@@ -209,7 +210,7 @@ async def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour_until_it_i
     plugin, stranger = Telling(), Payer(chain)
     stranger.transfer(30_000)
     async with alarmed(settings, provider, now=clock, more=(plugin,)) as gateway:
-        search = gateway.services.desk.unclaimed
+        search = gateway.services.find(Operator).desk.unclaimed
         search.rest_s = 0.0
         await look(gateway)
         await search.look(60.0)

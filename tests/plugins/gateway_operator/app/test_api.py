@@ -6,6 +6,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.gateway.refunds.conftest import fail_once
 from tests.plugins.gateway_operator.app.operator import SAME, actions_of, log_in, operator_app
@@ -25,7 +26,10 @@ async def token_of(gateway, scope: str = "act") -> dict[str, str]:
     from gateway_operator.desk.tokens import make_token
 
     made = await make_token(
-        gateway.services.desk, Actor(door="cli", name="root"), f"a {scope} token", scope
+        gateway.services.find(Operator).desk,
+        Actor(door="cli", name="root"),
+        f"a {scope} token",
+        scope,
     )
     return bearer(made.secret)
 

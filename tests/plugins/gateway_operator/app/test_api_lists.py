@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from gateway_operator.state import Operator
 from tests.cases import each
 from tests.conftest import buy
 from tests.gateway.refunds.conftest import fail_once
@@ -15,7 +16,7 @@ LISTS = ("/refunds", "/tasks", "/tasks/some", "/payments", "/transfers/unclaimed
 
 @pytest.fixture
 async def reader(gateway):
-    gateway.services.desk.unclaimed.rest_s = 0.0
+    gateway.services.find(Operator).desk.unclaimed.rest_s = 0.0
     return await token_of(gateway, "read")
 
 
@@ -102,7 +103,7 @@ async def test_json_tells_payments_and_marks_transfers(gateway, reader, payer):
     await buy(gateway, payer.header())
     tx_hash = payer.transfer(30_000)
     assert (await get(gateway, "/payments", reader))["open"] == []
-    await gateway.services.desk.unclaimed.look(60.0)
+    await gateway.services.find(Operator).desk.unclaimed.look(60.0)
     (one,) = (await get(gateway, "/transfers/unclaimed", reader))["transfers"]
     assert (one["txHash"], one["amountUnits"], one["mark"]) == (tx_hash, 30_000, None)
     path = f"/transfers/{tx_hash}/{one['logIndex']}/seen"

@@ -15,6 +15,7 @@ from gateway_operator.books.export import quote
 from gateway_operator.books.reconcile import reconcile
 from gateway_operator.books.span import begin_of, read_span
 from gateway_operator.books.sums import read_days, read_endpoints
+from gateway_operator.state import Operator
 from tests.conftest import WALLET, buy
 from tests.operator_history import Sale, add_sale
 from tests.plugins.gateway_operator.app.operator import actions_of, log_in, post, text_of
@@ -115,7 +116,7 @@ async def test_gas_that_is_not_read_yet_is_reported_as_unknown(gateway):
 
     await gateway.services.store.operators.write(forget)
     for read in (read_days, read_endpoints):
-        total = (await read(gateway.services.desk, SPAN)).total
+        total = (await read(gateway.services.find(Operator).desk, SPAN)).total
         assert (total.gas_wei, total.gas_unknown) == (10**13, 1)
     gas = await gateway.services.store.operators.sum(gas_since, NOON - 1)
     assert (gas.transactions, gas.unknown, gas.wei) == (2, 1, 10**13)
@@ -123,7 +124,7 @@ async def test_gas_that_is_not_read_yet_is_reported_as_unknown(gateway):
 
 async def test_a_cost_that_nobody_told_leaves_the_margin_open(gateway):
     await remember(gateway, Sale(at=NOON, units=100), Sale(at=NOON, units=100, cost_micros=30))
-    books = await read_days(gateway.services.desk, SPAN)
+    books = await read_days(gateway.services.find(Operator).desk, SPAN)
     assert books.total.margin_units is None
     assert books.total.kept_at_most_units == 170
     assert (books.total.completed, books.total.cost_known) == (2, 1)
@@ -140,14 +141,14 @@ async def test_what_is_owed_is_told_at_the_end_of_each_day(gateway):
         Sale(at=NOON + 86_400, units=70, status="failed", state="refunded"),
         Sale(at=NOON, units=9, status="failed", state="refund_failed", decision="rejected"),
     )
-    books = await read_days(gateway.services.desk, SPAN)
+    books = await read_days(gateway.services.find(Operator).desk, SPAN)
     assert [line.owed_units_at_end for line in books.lines] == [500, 500, 500]
     assert [line.refunded_units for line in books.lines] == [0, 70, 0]
 
 
 async def test_endpoints_are_sorted_by_what_they_brought(gateway):
     await remember(gateway, Sale(at=NOON, units=1), Sale(at=NOON, units=2, slug="document"))
-    books = await read_endpoints(gateway.services.desk, SPAN)
+    books = await read_endpoints(gateway.services.find(Operator).desk, SPAN)
     assert [(line.name, line.taken_units) for line in books.lines] == [
         ("document", 2),
         ("picture", 1),
@@ -163,7 +164,9 @@ async def test_the_chain_agrees_to_the_unit(gateway, payer, chain):
         await gateway.wait((await answer.get_json())["taskId"])
     tx_hash = payer.transfer(25_000)
     chain.mine(3)
-    found = await reconcile(gateway.services.desk, read_span(None, None, gateway.services.now()))
+    found = await reconcile(
+        gateway.services.find(Operator).desk, read_span(None, None, gateway.services.now())
+    )
     assert (found.sales.booked, found.sales.booked_units) == (2, 40_000)
     assert found.sales.transfers_units == 65_000
     assert [one.tx_hash for one in found.sales.unbooked] == [tx_hash]
@@ -196,7 +199,7 @@ async def test_refunds_of_a_key_that_was_changed_since_are_found_on_the_chain(
 
     await gateway.services.store.operators.write(note)
     new_key = SimpleNamespace(address="0x" + "1" * 40)
-    desk = attrs.evolve(gateway.services.desk, refunds=new_key)
+    desk = attrs.evolve(gateway.services.find(Operator).desk, refunds=new_key)
     found = await reconcile(desk, read_span(None, None, now))
     assert (found.refunds.transfers_units, found.refunds.booked_units) == (20_000, 20_000)
     assert (list(found.refunds.missing), list(found.refunds.unbooked)) == ([], [])

@@ -5,6 +5,7 @@ import pytest
 from gateway_operator.desk.endpoints import read_endpoints
 from gateway_operator.desk.overview import read_overview
 from gateway_operator.desk.wording import usdc
+from gateway_operator.state import Operator
 from tests.operator_history import Sale, add_sale
 from tests.plugins.gateway_operator.app.operator import log_in, text_of
 
@@ -33,7 +34,7 @@ async def test_a_stranger_sees_the_login_form_only(gateway, path):
 async def test_the_overview_prints_the_numbers_of_the_service(gateway):
     await sell(gateway, cost_micros=5_000)
     await sell(gateway, status="failed", reason="500")
-    found = await read_overview(gateway.services.desk)
+    found = await read_overview(gateway.services.find(Operator).desk)
     money = found.money
     assert (money.sold, money.taken_units, money.back_units) == (2, 40_000, 20_000)
     assert (money.vendor_micros, money.kept_units, money.uncosted) == (5_000, 15_000, 0)
@@ -52,7 +53,7 @@ async def test_a_cost_that_nobody_told_is_unknown_and_not_nothing(gateway):
     assert "cost?" in page
     (row,) = [
         one
-        for one in (await read_endpoints(gateway.services.desk)).rows
+        for one in (await read_endpoints(gateway.services.find(Operator).desk)).rows
         if one.facts.slug == "picture"
     ]
     assert (row.cost_micros, row.margin_units) == (None, None)
@@ -96,7 +97,7 @@ async def test_what_buyers_and_vendors_wrote_stays_text(gateway):
 async def test_a_silent_chain_leaves_the_page_and_what_was_seen_last(gateway, chain):
     before = await show(gateway, "/admin")
     assert "unknown ETH" not in before
-    desk = gateway.services.desk
+    desk = gateway.services.find(Operator).desk
     holds = (await read_overview(desk)).facts.key("wallet").usdc.value
 
     async def silent(*_: object, **__: object):

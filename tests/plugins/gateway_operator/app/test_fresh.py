@@ -118,7 +118,7 @@ async def test_an_action_that_asks_for_it_by_itself_is_repeated_as_well(
                 raise NeedsFresh("over the daily cap")
             return f"paid {g.form['task']}"
 
-        (await operator_app(gateway)).view_functions["admin.revoke_token"] = pay
+        (await operator_app(gateway)).view_functions["operators.admin.revoke_token"] = pay
         clock.offset_s += TEN_MINUTES_S + 1
         answer = await post(gateway, "/admin/access/tokens/revoke", task="t1")
         assert answer.status_code == 403

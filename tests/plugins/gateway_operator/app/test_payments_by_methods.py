@@ -6,6 +6,7 @@ from gateway.domain import NO_ADDRESS, PaymentState
 from gateway.store.method_payments import stand_in
 from gateway_operator.desk.payments import read_payments
 from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
+from gateway_operator.state import Operator
 from tests.operator_history import add_method_sale
 from tests.plugins.gateway_operator.app.operator import log_in, text_of
 
@@ -21,7 +22,7 @@ async def gateway(gateway):
 
 @pytest.fixture
 def desk(gateway):
-    return gateway.services.desk
+    return gateway.services.find(Operator).desk
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ async def test_lists_name_the_method_and_who_paid_in_its_words(gateway, sold):
         assert "voucher Voucher serial-settled" in await text_of(await gateway.client.get(path))
     row = {
         one.row.id: one.row
-        for one in (await list_tasks(gateway.services.desk, make_filter())).tasks
+        for one in (await list_tasks(gateway.services.find(Operator).desk, make_filter())).tasks
     }
     assert row[sold["settled"]].flow == row[sold["settled"]].method == "voucher"
 

@@ -4,6 +4,7 @@ import pytest
 
 from gateway.errors import ChainUnavailable
 from gateway_operator.desk.payments import read_payments, read_unclaimed
+from gateway_operator.state import Operator
 from tests.conftest import Payer, buy
 from tests.operator_history import Sale, add_sale
 from tests.plugins.gateway_operator.app.operator import SAME, actions_of, log_in, post, text_of
@@ -14,13 +15,13 @@ PAGE = "/admin/payments"
 @pytest.fixture
 async def gateway(gateway):
     await log_in(gateway)
-    gateway.services.desk.unclaimed.rest_s = 0.0
+    gateway.services.find(Operator).desk.unclaimed.rest_s = 0.0
     return gateway
 
 
 @pytest.fixture
 def desk(gateway):
-    return gateway.services.desk
+    return gateway.services.find(Operator).desk
 
 
 async def looked(desk):

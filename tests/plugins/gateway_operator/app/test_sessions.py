@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from gateway.store.operators.sessions import MOST_OPEN
+from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.plugins.gateway_operator.app.operator import (
     RIGHT,
@@ -107,7 +108,7 @@ async def test_only_the_newest_hundred_sessions_are_open(settings, provider):
     async with running(wide, provider) as gateway:
         first = await secret_of(gateway)
         for _ in range(MOST_OPEN):
-            gateway.services.password.matches = _always
+            gateway.services.find(Operator).password.matches = _always
             gateway.client.cookie_jar.clear()
             newest = await secret_of(gateway)
         assert not await opens(gateway, first)
@@ -131,7 +132,7 @@ async def test_a_login_and_what_was_refused_before_are_in_the_audit_log(gateway)
 async def test_a_flood_of_logins_leaves_one_audit_row_an_hour(settings, provider, clock):
     bound = attrs.evolve(settings, limit_login_total="10/300s", client_ip_header="X-Client")
     async with running(bound, provider, now=clock) as gateway:
-        gateway.services.password.matches = _never
+        gateway.services.find(Operator).password.matches = _never
         tried = 0
         for number in range(90):
             clock.offset_s += 60
@@ -144,7 +145,7 @@ async def test_a_flood_of_logins_leaves_one_audit_row_an_hour(settings, provider
         rows = await actions_of(gateway, "login.refused")
         assert tried > 50
         assert len(rows) == 2
-        gateway.services.password.matches = _always
+        gateway.services.find(Operator).password.matches = _always
         await log_in(gateway)
         page = await text_of(await gateway.client.get("/admin/access"))
         assert "10.0.3.1" in page
@@ -160,8 +161,8 @@ async def test_the_log_of_refused_logins_is_bounded(gateway, monkeypatch):
 
     monkeypatch.setattr(logins, "_MOST_ROWS", 5)
     for number in range(20):
-        await sessions.note_refused(gateway.services.desk, f"192.0.2.{number}")
-    rows = await sessions.list_refused(gateway.services.desk)
+        await sessions.note_refused(gateway.services.find(Operator).desk, f"192.0.2.{number}")
+    rows = await sessions.list_refused(gateway.services.find(Operator).desk)
     assert len(rows) <= 5
     assert rows[0].address == "192.0.2.19"
 

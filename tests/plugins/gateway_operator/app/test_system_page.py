@@ -10,8 +10,10 @@ import pytest
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
+from gateway_backups.schedule import Backups
 from gateway_operator.desk.audit import read_audit
 from gateway_operator.desk.machine import read_machine, show_settings
+from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.patience import PATIENCE_S
 from tests.plugins.gateway_operator.app.operator import SAME, actions_of, log_in, post, text_of
@@ -38,7 +40,7 @@ async def test_keys_are_shown_with_balance_and_a_code_to_top_them_up(gateway, ga
     assert gas_key.address in page
     assert "1.000000" in page
     assert 'src="data:image/svg+xml' in page
-    machine = await read_machine(gateway.services.desk)
+    machine = await read_machine(gateway.services.find(Operator).desk)
     key = machine.keys[next(one.address for one in machine.facts.keys if one.role == "settlement")]
     assert [one.uri for one in key.top_ups] == [f"ethereum:{gas_key.address}@8453"]
 
@@ -98,7 +100,7 @@ async def test_a_copy_and_a_drill_begin_from_the_page_once(settings, provider, t
     (tmp_path / "copies").mkdir()
     async with running(kept, provider) as gateway:
         await log_in(gateway)
-        backups = gateway.services.backups
+        backups = gateway.services.find(Backups)
         await _first_copy(gateway)
         assert "Back up now" in await text_of(await gateway.client.get(PAGE))
         answer = await post(gateway, f"{PAGE}/backup", request="one")
@@ -114,9 +116,9 @@ async def test_a_copy_and_a_drill_begin_from_the_page_once(settings, provider, t
 async def _first_copy(gateway) -> None:
     """Wait for the copy that a gateway without copies makes once it is warm."""
     async with asyncio.timeout(PATIENCE_S):
-        while not await gateway.services.backups.copies():  # noqa: ASYNC110 - nothing tells
+        while not await gateway.services.find(Backups).copies():  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.05)
-    await _until_idle(gateway.services.backups)
+    await _until_idle(gateway.services.find(Backups))
 
 
 async def _until_idle(backups) -> None:
@@ -136,7 +138,7 @@ async def test_the_audit_log_goes_on_page_by_page_and_finds_an_action(gateway):
     first = await text_of(await gateway.client.get(f"{PAGE}/actions?action=test.done"))
     assert "reason 59" in first
     assert "reason 9 " not in first
-    page = await read_audit(gateway.services.desk, action="test.done")
+    page = await read_audit(gateway.services.find(Operator).desk, action="test.done")
     older = await text_of(
         await gateway.client.get(f"{PAGE}/actions?action=test.done&before={page.next_before}")
     )

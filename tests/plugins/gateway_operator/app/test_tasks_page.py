@@ -5,6 +5,7 @@ import pytest
 from gateway import ContentPolicy, Handle
 from gateway.errors import NotFound, WrongValue
 from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
+from gateway_operator.state import Operator
 from tests.conftest import Payer, buy, running
 from tests.plugins.gateway_operator.app.operator import SAME, actions_of, log_in, post, text_of
 
@@ -17,7 +18,7 @@ async def gateway(gateway):
 
 @pytest.fixture
 def desk(gateway):
-    return gateway.services.desk
+    return gateway.services.find(Operator).desk
 
 
 async def bought(gateway, payer, **fields) -> dict:

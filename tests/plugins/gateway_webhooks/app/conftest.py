@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from gateway_webhooks import DeliveryTiming
+from gateway_webhooks import Deliveries, DeliveryTiming
 from tests.conftest import running
 from tests.plugins.gateway_webhooks.app.receiver import receiving
 
@@ -25,7 +25,7 @@ async def receiver():
 async def gateway(settings, provider, chain, clock):
     async with running(settings, provider, now=clock) as started:
         started.chain = chain
-        started.services.deliveries.timing = DeliveryTiming(pauses_s=PAUSES, look_s=0.05)
+        started.services.find(Deliveries).timing = DeliveryTiming(pauses_s=PAUSES, look_s=0.05)
         await started.services.payments.cutoff_block()
         yield started
 

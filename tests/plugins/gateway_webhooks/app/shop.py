@@ -84,12 +84,11 @@ async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, *
             secrets=CallbackSecrets("installation"),
             sender=sender,
             now=lambda: shop.at if shop is not None else NOW,
-            is_on=True,
             timing=DeliveryTiming(**{"pauses_s": (0.0,) * 5, "look_s": 0.02, **timing}),
         )
         shop = Shop(store, deliveries, names)
         if start:
-            deliveries.start()
+            await deliveries.start()
         try:
             yield shop
         finally:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import structlog
 
+from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.redaction import Redactor, hide_prompt
-from gateway.web.logs import configure_logs
 
 SECRET = "correct.horse_battery"
 Log = Callable[..., dict[str, Any]]

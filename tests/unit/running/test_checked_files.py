@@ -4,8 +4,8 @@ import attrs
 import pytest
 
 from gateway.domain import Attachment, GenerationRequest
-from gateway.web import checked_files
-from gateway.web.checked_files import CheckedFiles
+from gateway.running import checked_files
+from gateway.running.checked_files import CheckedFiles
 
 SENT = GenerationRequest(prompt="Read it.", attachment=Attachment(name="a.pdf", data=b"%PDF-"))
 PASSED = attrs.evolve(SENT, pages=3)

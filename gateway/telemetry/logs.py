@@ -8,12 +8,11 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, TextIO
 
 import structlog
 
-from gateway.plugins.manager import BUNDLED
 from gateway.telemetry.redaction import REDACTED, Redactor
 from gateway.telemetry.request_lines import RequestLines
 
@@ -29,12 +28,14 @@ _COMMON_NAMES = _OURS | frozenset(
     ("event", "exception", "task", "slug", "provider", "payment", "request")
 )
 _NONE: frozenset[str] = frozenset()
-_OUR_PACKAGES = frozenset(("gateway", *BUNDLED))
 
 
-def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
+def configure_logs(
+    log_format: str, redactor: Redactor | None = None, *, packages: Iterable[str] = ()
+) -> None:
     """Send our events and the libraries' warnings to standard output, one line each.
 
+    `packages` are the bundled plugins, whose lines are as trusted as the gateway's own.
     Tracebacks show source lines, never the values of variables.
     """
     shared: list[structlog.typing.Processor] = [
@@ -44,7 +45,7 @@ def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
     ]
     renderers: list[structlog.typing.Processor] = [
         structlog.processors.format_exc_info,
-        redacting(redactor or Redactor()),
+        redacting(redactor or Redactor(), packages),
         _render_json
         if log_format == "json"
         else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
@@ -68,13 +69,13 @@ def configure_logs(log_format: str, redactor: Redactor | None = None) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
-def redacting(redactor: Redactor) -> structlog.typing.Processor:
+def redacting(redactor: Redactor, packages: Iterable[str] = ()) -> structlog.typing.Processor:
     """Return the processor that takes secrets and prompts out of an event's names and values.
 
     It cleans them before they are rendered: taking a prompt that looks like JSON out of a
     rendered line would break the line.
     """
-    own = _OwnWords()
+    own = _OwnWords(packages)
 
     def clean(value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float):
@@ -109,7 +110,8 @@ class _OwnWords:
     each word is remembered once our code has used it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, packages: Iterable[str]) -> None:
+        self._packages = frozenset(("gateway", *packages))
         self._names = set(_COMMON_NAMES)
         self._events: set[str] = set()
 
@@ -118,7 +120,7 @@ class _OwnWords:
         if self._names.issuperset(event):
             return _NONE
         foreign = event.keys() - self._names
-        if _is_logged_by_gateway():
+        if _is_logged_by(self._packages):
             # A plugin may have bound names that all later lines carry.
             own = foreign - structlog.contextvars.get_contextvars().keys()
             self._names |= own
@@ -129,19 +131,19 @@ class _OwnWords:
         """Whether the text of the event that is being logged is a name of our own."""
         if not isinstance(told, str):
             return False
-        if told not in self._events and _EVENT.fullmatch(told) and _is_logged_by_gateway():
+        if told not in self._events and _EVENT.fullmatch(told) and _is_logged_by(self._packages):
             self._events.add(told)
         return told in self._events
 
 
-def _is_logged_by_gateway() -> bool:
-    """Whether a module of the gateway or of a bundled plugin called the logger."""
+def _is_logged_by(packages: Collection[str]) -> bool:
+    """Whether a module of one of these packages called the logger."""
     frame = inspect.currentframe()
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
         package = module.partition(".")[0]
         if package != "structlog" and module != __name__:
-            return package in _OUR_PACKAGES
+            return package in packages
         frame = frame.f_back
     return False
 

@@ -22,8 +22,8 @@ from redis.backoff import NoBackoff
 from gateway.concurrency.outliving import outlive
 from gateway.contracts import Clock
 from gateway.errors import SettingsError
+from gateway.running.rate_limits import RateLimits, too_many
 from gateway.settings import Settings
-from gateway.web.rate_limits import RateLimits, too_many
 
 # A request waits so long for Redis at most, connecting included. One in the same region answers
 # within some milliseconds.

@@ -4,26 +4,18 @@ The library `limits` brings the strategy. The storage is ours: the library's mem
 a thread or a task per key and cost most of a core at a thousand clients (docs/architecture.md).
 """
 
-import functools
-import ipaddress
 import math
-import re
-import socket
 import struct
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-import structlog
 from limits import RateLimitItemPerSecond
 from limits.storage import MovingWindowSupport, Storage
 from limits.strategies import MovingWindowRateLimiter
-from quart import Request, request
 
 from gateway.contracts import Clock
 from gateway.errors import TooManyRequests
 from gateway.settings import Settings, parse_limit
-from gateway.web.services import services
 
 # A key is an address and a limit. It takes 250 bytes at ten hits, and 180 at one: all together
 # 50 MB at most.
@@ -31,102 +23,10 @@ from gateway.web.services import services
 _MAX_KEYS = 200_000
 # A dictionary of 200,000 keys holds the loop for 20 ms each time it grows, one of 3,000 does not.
 _SHARDS = 64
-# No address is longer, and a client may put anything into the header.
-_MOST_ADDRESS_CHARS = 64
-# "203.0.113.7:5001" and "[2001:db8::1]:5001", as some proxies write them.
-_WITH_PORT = re.compile(r"\[([^\]]*)\]:\d+|([^:]*):\d+")
 _DELETED_PER_HIT = 2
 _TIME = struct.Struct("d")
 # By the seconds of the window. In each window, the key whose last hit is the oldest comes first.
 _Windows = dict[int, OrderedDict[int, bytes]]
-_log = structlog.get_logger()
-_Parameters = ParamSpec("_Parameters")
-_Answer = TypeVar("_Answer")
-_Route = Callable[_Parameters, Awaitable[_Answer]]
-
-
-def limited(
-    name: str | Callable[[], str],
-) -> Callable[[_Route[_Parameters, _Answer]], _Route[_Parameters, _Answer]]:
-    """Count each request to the route against limit `name`, before anything of it is read.
-
-    A callable returns the name of the current request's limit. Too many requests raise
-    `TooManyRequests`.
-    """
-
-    def decorate(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Answer]:
-        @functools.wraps(route)
-        async def counted(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-            await services().limits.hit(name() if callable(name) else name, address())
-            return await route(*args, **kwargs)
-
-        return counted
-
-    return decorate
-
-
-def address() -> str:
-    """Return what the current request's client is counted by."""
-    return address_of(request, services().settings.client_ip_header)
-
-
-def address_of(asked: Request, header: str) -> str:
-    """Return what a request's client is counted by.
-
-    `header` is the name of the header that the trusted proxy sets, or empty without a proxy.
-    """
-    forwarded = ",".join(asked.headers.getlist(header)) if header else None
-    return client_address(peer_of(asked.scope), forwarded)
-
-
-def peer_of(scope: Mapping[str, Any]) -> str:
-    """Return the address of the connection's other end, of an ASGI scope."""
-    client: tuple[str, int] = scope.get("client") or ("unknown", 0)
-    return client[0]
-
-
-def client_address(peer: str, forwarded: str | None) -> str:
-    """Return what a client is counted by: its IPv4 address, or the /64 of its IPv6 address.
-
-    `forwarded` is the value of the trusted header, or None if none is trusted. Of a list the last
-    entry counts: the trusted proxy appended it, and a client can forge the others.
-    """
-    last = (forwarded or "").rpartition(",")[2].strip()
-    if forwarded is not None and not last:
-        _warn_once("the header is missing")
-    return _parse_address(last[:_MOST_ADDRESS_CHARS] or peer, peer)
-
-
-@functools.cache
-def _warn_once(reason: str) -> None:
-    """Say that clients may share their limits, because the proxy names no address for each."""
-    _log.warning("proxy.no_address", reason=reason)
-
-
-def _parse_address(text: str, peer: str) -> str:
-    try:
-        # Nearly all are plain ones, and `ipaddress` takes longer than counting the request.
-        return socket.inet_ntoa(socket.inet_pton(socket.AF_INET, text))
-    except (OSError, ValueError):
-        return _parse_other_address(text, peer)
-
-
-@functools.lru_cache(maxsize=4096)
-def _parse_other_address(text: str, peer: str) -> str:
-    with_port = _WITH_PORT.fullmatch(text)
-    host = (with_port[1] or with_port[2]) if with_port else text
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        if text == peer:
-            return peer
-        _warn_once("the header holds no address")
-        return _parse_address(peer, peer)
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(ipaddress.ip_network((address.packed, 64), strict=False))
-    return str(address)
 
 
 class RateLimits:
@@ -196,7 +96,7 @@ def make_limits(settings: Settings, clock: Clock, secret: str) -> RateLimits:
     if not settings.limits_url:
         return RateLimits(settings, clock)
     # Redis' client is an extra, and costs memory.
-    from gateway.web.shared_rate_limits import SharedRateLimits  # noqa: PLC0415
+    from gateway.running.shared_rate_limits import SharedRateLimits  # noqa: PLC0415
 
     return SharedRateLimits(settings, clock, secret)
 

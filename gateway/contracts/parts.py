@@ -1,0 +1,168 @@
+"""Parts: what a plugin adds to a running gateway."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import attrs
+
+Step = Callable[[], Awaitable[None]]
+
+
+@attrs.frozen(kw_only=True)
+class Mount:
+    """Paths that a plugin answers.
+
+    The gateway imports `blueprint` in a thread when the first request comes, and calls it without
+    arguments. It returns a Quart `Blueprint`. While an import fails, requests are answered 500, and
+    the next one tries again.
+    """
+
+    # `/mcp` is that path alone, and `/admin/*` is `/admin` and everything below it.
+    paths: Sequence[str]
+
+    # The function that returns the blueprint, such as `gateway_mcp.routes:make_blueprint`.
+    blueprint: str
+
+    # The most bytes of a request body.
+    body_bytes: int = 64 * 1024
+
+    # Whether web pages of any origin may send requests here (CORS).
+    is_public: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Documents:
+    """Entries in the documents by which agents find the gateway. Paths become full addresses."""
+
+    # Entries of `endpoints` in the manifest: name to path.
+    manifest: Mapping[str, str] = attrs.field(factory=dict)
+
+    # Services in the registration file of ERC-8004: name to path.
+    services: Mapping[str, str] = attrs.field(factory=dict)
+
+    # Lines of `/llms.txt`: path to a phrase about it.
+    guide: Mapping[str, str] = attrs.field(factory=dict)
+
+    # Pages in `/sitemap.xml`, for people.
+    pages: Sequence[str] = ()
+
+    # Paths that `/robots.txt` closes to crawlers.
+    closed_paths: Sequence[str] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Check:
+    """The result of one check of `/api/ready`.
+
+    `stops` names what is not sold while the check fails: `everything`, `paid routes`, `x402`,
+    slugs, or `nothing`. `summary` is a fixed sentence that any client may read. `problem` may quote
+    a vendor or an RPC endpoint, so only the operator reads it.
+    """
+
+    name: str
+    ok: bool
+    stops: str
+    summary: str
+    problem: str = ""
+
+    def for_public(self) -> dict[str, Any]:
+        """Return the row of `/api/ready`."""
+        return self._make_row(self.summary)
+
+    def for_operator(self) -> dict[str, Any]:
+        """Return the row of `/admin/ready`."""
+        return self._make_row(self.problem or self.summary)
+
+    def _make_row(self, problem: str) -> dict[str, Any]:
+        shown = None if self.ok else problem
+        return {"name": self.name, "ok": self.ok, "stops": self.stops, "problem": shown}
+
+
+@attrs.frozen(kw_only=True)
+class Condition:
+    """A state that needs the operator, shown on the operator's pages.
+
+    With `raises_alarm`, the alarms report its beginning and its end.
+    """
+
+    # Such as `backup_old`, in lower case, and the key or slug it is about, if any.
+    name: str
+    subject: str = ""
+
+    # `bad` is urgent, `warn` is soon, `note` is a notice.
+    level: Literal["bad", "warn", "note"]
+    title: str
+    text: str
+
+    # The one thing to do, as a sentence.
+    action: str
+
+    # The page with the details, and the label of its link.
+    href: str = "/admin/system"
+    button: str = "Details"
+
+    raises_alarm: bool = True
+
+
+class Callbacks(Protocol):
+    """Sends buyers the events of their tasks. At most one part of a gateway has it."""
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether documents describe `callbackUrl`."""
+        ...
+
+    def check(self, url: str) -> None:
+        """Raise `ValidationError` for a `callbackUrl` to which no event is sent."""
+        ...
+
+    def secret_of(self, task_id: str) -> str:
+        """Return the secret by which a receiver verifies the events of a task."""
+        ...
+
+    def wake(self) -> None:
+        """Take notice of new events, which are in the database; returns at once."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    """One part of a running gateway. All fields but the name are optional.
+
+    Parts start in the order of registration, the core's first, and close in the opposite order. An
+    error in `start` stops the start of the gateway. An error in any other step is logged, and the
+    other parts go on.
+    """
+
+    name: str
+
+    # Before the first response.
+    start: Step | None = None
+
+    # After the first response: slow imports, and requests to the chain.
+    warm: Step | None = None
+
+    # A task that runs after `warm` and is cancelled at the end.
+    run: Step | None = None
+
+    # Repeated every `every_s` seconds, and first after that time. An error is logged. With
+    # `only_leader`, one of several machines does it.
+    work: Step | None = None
+    every_s: float = 60.0
+    only_leader: bool = False
+
+    # Once nothing is sold any more: finish what has begun, within `drain_s` seconds.
+    drain: Step | None = None
+    drain_s: float = 10.0
+
+    # At the end, also after a failed start: release what was opened.
+    close: Step | None = None
+
+    mounts: Sequence[Mount] = ()
+    documents: Documents = attrs.field(factory=Documents)
+
+    # More rows of `/api/ready`, and more conditions on the operator's pages.
+    checks: Callable[[], Awaitable[Iterable[Check]]] | None = None
+    conditions: Callable[[], Awaitable[Iterable[Condition]]] | None = None
+
+    callbacks: Callbacks | None = None

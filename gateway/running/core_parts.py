@@ -1,0 +1,149 @@
+"""The parts that every gateway has."""
+
+import asyncio
+
+import structlog
+
+from gateway.catalog.health import probe_forever
+from gateway.contracts.parts import Part
+from gateway.errors import ChainUnavailable
+from gateway.outputs import retention
+from gateway.payments.gas_records import GasRecords
+from gateway.running.gateway import Gateway
+
+# The graces of payments and tasks are their own; what cancels their attempts takes a moment more.
+_MARGIN_S = 5.0
+_log = structlog.get_logger()
+
+
+def core_parts(gateway: Gateway) -> list[Part]:
+    """Return the core's parts, which come before the plugins'.
+
+    They drain in this order: refunds and purchases that have begun end before the workers, because
+    a purchase that ends queues a task.
+    """
+    timing, store, lifecycle = gateway.timing, gateway.store, gateway.lifecycle
+    gas = GasRecords(store, gateway.chain)
+
+    async def watch_fitness() -> None:
+        store.fitness.watch(lifecycle.lose_fitness)
+
+    return [
+        Part(name="fitness", start=watch_fitness),
+        _leadership(gateway),
+        _refunds(gateway),
+        _payments(gateway),
+        _tasks(gateway),
+        *_provider_states(gateway),
+        Part(name="wallet", run=gateway.wallet.look_until_known),
+        Part(
+            name="probing", run=lambda: probe_forever(gateway.catalog), close=gateway.catalog.close
+        ),
+        _limits(gateway),
+        Part(name="give-back-space", work=store.give_back_space, every_s=timing.give_back_space_s),
+        Part(name="gas-records", work=gas.look, every_s=timing.gas_records_s, only_leader=True),
+        _retention(gateway),
+        Part(name="intake", close=gateway.intake.close),
+        Part(name="checks", close=gateway.shared_checks.close),
+    ]
+
+
+def _leadership(gateway: Gateway) -> Part:
+    leadership = gateway.leadership
+
+    async def step_down() -> None:
+        leadership.step_down()
+
+    return Part(name="leadership", start=leadership.start, drain=step_down, close=leadership.stop)
+
+
+def _refunds(gateway: Gateway) -> Part:
+    refunds, promises = gateway.refunds, gateway.refund_promises
+
+    async def start() -> None:
+        promises.start()
+
+    async def warm() -> None:
+        if refunds is not None:
+            refunds.start(gateway.lifecycle.leads)
+
+    async def drain() -> None:
+        if refunds is not None:
+            await refunds.close()
+
+    return Part(name="refunds", start=start, warm=warm, drain=drain, close=promises.stop)
+
+
+def _payments(gateway: Gateway) -> Part:
+    payments, grace_s = gateway.payments, gateway.timing.drain_payments_s
+    settlements, method_settlements = gateway.settlements, gateway.method_settlements
+
+    async def warm() -> None:
+        # Settling starts first, so that no failure below keeps open payments from closing.
+        settlements.start(gateway.lifecycle.leads)
+        method_settlements.start(gateway.lifecycle.leads)
+        try:
+            await gateway.chain.start()
+            await payments.cutoff_block()
+            await settlements.obstacles.look()
+        except ChainUnavailable as error:
+            settlements.obstacles.note_silence()
+            _log.warning("chain.silent", error=error.message, details=error.details)
+
+    async def drain() -> None:
+        """Let purchases that are being checked reach their settlement; let settlements end."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + grace_s
+        await payments.wait_for_begun(timeout_s=grace_s)
+        left_s = max(end - clock(), 0.0)
+        await asyncio.gather(
+            settlements.close(grace_s=left_s), method_settlements.close(grace_s=left_s)
+        )
+
+    return Part(
+        name="payments",
+        warm=warm,
+        drain=drain,
+        drain_s=grace_s + _MARGIN_S,
+        close=gateway.chain.close,
+    )
+
+
+def _tasks(gateway: Gateway) -> Part:
+    grace_s = gateway.timing.drain_tasks_s
+
+    async def start() -> None:
+        if "worker" in gateway.settings.roles:
+            gateway.workers.start()
+        gateway.announcer.start()
+
+    async def drain() -> None:
+        await gateway.workers.drain(grace_s=grace_s)
+        # Another node takes up at once the tasks that were given back.
+        gateway.announcer.queued()
+
+    return Part(name="tasks", start=start, drain=drain, drain_s=grace_s + _MARGIN_S)
+
+
+def _provider_states(gateway: Gateway) -> list[Part]:
+    shared = gateway.shared_providers
+    if shared is None:
+        return []
+    every_s = gateway.timing.provider_states_s
+    return [Part(name="provider-states", start=shared.look, work=shared.look, every_s=every_s)]
+
+
+def _limits(gateway: Gateway) -> Part:
+    async def run() -> None:
+        await gateway.limits.find_problem()
+
+    return Part(name="limits", run=run, close=gateway.limits.close)
+
+
+def _retention(gateway: Gateway) -> Part:
+    async def run() -> None:
+        await retention.sweep_forever(
+            gateway.store, gateway.output_store, gateway.now, is_mine=gateway.lifecycle.leads
+        )
+
+    return Part(name="retention", run=run)

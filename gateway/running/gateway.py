@@ -1,0 +1,215 @@
+"""One running gateway: what routes, commands and plugins work with."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import attrs
+
+from gateway.catalog.catalog import Catalog
+from gateway.catalog.watchdog import Watchdog
+from gateway.chain.wallet_check import WalletCheck
+from gateway.concurrency.shared_answers import SharedAnswer
+from gateway.contracts import Alarm, Chain, Clock, OutputStore, PluginContext, Quote, Selling
+from gateway.contracts.parts import Callbacks, Check, Documents
+from gateway.domain import Endpoint, GenerationRequest
+from gateway.domain.description import price_range
+from gateway.domain.refund_promise import RefundPromise
+from gateway.payments import MethodSettlements, Payments, Refunds, Settlements
+from gateway.payments.refund_promises import RefundPromises
+from gateway.running.intake import Intake
+from gateway.running.leadership import Leadership
+from gateway.running.lifecycle import Lifecycle
+from gateway.running.long_texts import LongTexts
+from gateway.running.rate_limits import RateLimits
+from gateway.running.readiness import KEPT_S, Readiness
+from gateway.running.timing import Timing
+from gateway.settings import Settings
+from gateway.store import SqlStore
+from gateway.tasks import WorkerPool
+from gateway.tasks.announcer import Announcer
+from gateway.tasks.notifications import LongPolls, TaskNotifications
+from gateway.telemetry.redaction import Redactor
+
+if TYPE_CHECKING:
+    # Several machines have it; a single one does not import it.
+    from gateway.catalog.shared_states import SharedProviders
+
+# Streams of events at the same time, in all and for one address. With the requests that wait for a
+# task they stay under the number of connections that fly.toml's proxy passes on.
+_MAX_STREAMS = 200
+_MAX_STREAMS_PER_ADDRESS = 4
+Kept = TypeVar("Kept")
+
+
+@attrs.define(kw_only=True)
+class Gateway:
+    """One running gateway.
+
+    Plugins may use `settings`, `context`, `now`, `store.read`, `store.write`, `limits.hit`,
+    `lifecycle.leads`, `keep` and `find`; all else may change with any version.
+    """
+
+    settings: Settings
+    # What plugins that take payments have, with the installation's secret.
+    context: PluginContext
+    redactor: Redactor
+    store: SqlStore
+    chain: Chain
+    catalog: Catalog
+    output_store: OutputStore
+    settlements: Settlements
+    method_settlements: MethodSettlements
+    # None without a refund key.
+    refunds: Refunds | None
+    refund_promises: RefundPromises
+    payments: Payments
+    workers: WorkerPool
+    leadership: Leadership
+    # None on a single machine.
+    shared_providers: "SharedProviders | None"
+    limits: RateLimits
+    notifications: TaskNotifications
+    announcer: Announcer
+    long_polls: LongPolls
+    streams: LongPolls = attrs.field(
+        factory=lambda: LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
+    )
+    readiness: Readiness
+    wallet: WalletCheck
+    now: Clock
+    intake: Intake = attrs.field(factory=Intake)
+    timing: Timing = attrs.field(factory=Timing)
+    long_texts: LongTexts = attrs.field(init=False)
+
+    @long_texts.default
+    def _make_long_texts(self) -> LongTexts:
+        return LongTexts(self.store)
+
+    # The plugins' functions that report alarms, by the plugins' names.
+    notifiers: Mapping[str, Callable[[Alarm], Any]] = attrs.field(factory=dict)
+    # None until the server starts.
+    watchdog: Watchdog | None = None
+    # Unix seconds.
+    started_at: float = attrs.field(init=False)
+
+    @started_at.default
+    def _look_at_clock(self) -> float:
+        return self.now()
+
+    # The checks of /api/ready that ask the chain or the database.
+    shared_checks: SharedAnswer[Sequence[Check]] = attrs.field(init=False)
+
+    @shared_checks.default
+    def _make_shared_checks(self) -> SharedAnswer[Sequence[Check]]:
+        return SharedAnswer(self.now, kept_s=KEPT_S)
+
+    lifecycle: Lifecycle = attrs.field(init=False)
+
+    @lifecycle.default
+    def _make_lifecycle(self) -> Lifecycle:
+        return Lifecycle(
+            readiness=self.readiness,
+            leads=self.leadership.leads,
+            warm_up_s=self.timing.warm_up_s,
+            on_drained=self.end_waits,
+        )
+
+    # What plugins keep for their routes, by its class.
+    _kept: dict[type, object] = attrs.field(factory=dict, init=False)
+
+    def keep(self, value: object) -> None:
+        """Keep a plugin's object; `find` returns it by its class."""
+        self._kept[type(value)] = value
+
+    def find(self, kind: type[Kept]) -> Kept:
+        """Return the object of a class that a plugin keeps; raises `KeyError` without one."""
+        return cast(Kept, self._kept[kind])
+
+    def keeps(self, kind: type) -> bool:
+        """Whether a plugin keeps an object of a class."""
+        return kind in self._kept
+
+    def wake_callbacks(self) -> None:
+        """Let the part that sends events notice new ones, which are in the database."""
+        if (callbacks := self.callbacks) is not None:
+            callbacks.wake()
+
+    @property
+    def callbacks(self) -> Callbacks | None:
+        """The part that sends buyers the events of their tasks; None without one."""
+        return next((one.callbacks for one in self.lifecycle.parts if one.callbacks), None)
+
+    @property
+    def documents(self) -> Sequence[Documents]:
+        """The parts' entries in documents."""
+        return [part.documents for part in self.lifecycle.parts]
+
+    @property
+    def look_s(self) -> float:
+        """Seconds between two looks at a task that a request waits for."""
+        wakes = self.store.wakes
+        return self.timing.look_s if wakes is None or wakes.is_live else self.timing.deaf_look_s
+
+    def end_waits(self) -> None:
+        """Answer the requests that wait for a task with its present state, and end the streams."""
+        self.readiness.is_drained = True
+        self.notifications.post_all()
+
+    @property
+    def selling(self) -> Selling:
+        """What can be bought now, as it was known at the last look; asks nobody."""
+        is_stopped = self.wallet.problem is not None or self.readiness.find_problem() is not None
+        if is_stopped or not len(self.catalog):
+            return "nothing"
+        return self.settlements.obstacles.selling
+
+    def _selling_of(self, slug: str) -> Selling:
+        """Return what can be bought of an endpoint.
+
+        While the gateway stops, a price is given all the same: the purchase with it is told when to
+        come again, and clients do. Without an entry they would give up.
+        """
+        if self.readiness.is_draining:
+            return "everything"
+        return self.selling if self.catalog[slug].sells_now else "nothing"
+
+    def unsold_because(self, slug: str | None = None) -> str | None:
+        """Return the buyer's sentence about why not all can be bought by every way to pay, or None.
+
+        With `slug`, the endpoint's own problem counts, too.
+        """
+        problem = self.readiness.find_problem(slug)
+        return self.settlements.obstacles.said if problem is None else problem.message
+
+    def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
+        """Return the price of a request and where to pay it.
+
+        Without a request, the price is the endpoint's own.
+        """
+        settings = self.settings
+        price_units = endpoint.price_of(request) if request else endpoint.price_units
+        return Quote(
+            endpoint=endpoint,
+            price_units=price_units,
+            wallet=settings.wallet,
+            network=settings.chain,
+            resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",
+            earlier_units=self._earlier_units(endpoint.slug, request),
+            refund=self.refund_promises.of(price_units),
+            selling=self._selling_of(endpoint.slug),
+        )
+
+    def refund_promise(self) -> RefundPromise:
+        """Return what is promised whatever is bought now: the dearest offer decides."""
+        dearest = self.catalog.keep(
+            "dearest", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
+        )
+        return self.refund_promises.of(dearest)
+
+    def _earlier_units(self, slug: str, request: GenerationRequest | None) -> tuple[int, ...]:
+        """Return what the request cost in 402s that are still good."""
+        earlier = self.catalog[slug].earlier if request is not None else ()
+        if not earlier or request is None:
+            return ()
+        now = self.now()
+        return tuple(one.price_of(request) for one, until in earlier if now < until)

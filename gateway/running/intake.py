@@ -1,0 +1,44 @@
+"""What a gateway keeps to take requests in: threads for bodies, and the checks of files."""
+
+import attrs
+
+from gateway.concurrency.threads import Threads
+from gateway.running.checked_files import CheckedFiles
+from gateway.sandbox.fair_share import FairShare, Shares
+from gateway.sandbox.pages import Pages
+from gateway.sandbox.sent_pictures import SentPictures
+
+CHECKS = Shares(
+    # Each may take 600 MB, and as much processor as a paid document.
+    slots=2,
+    slots_per_address=1,
+    # Each waits with a file of up to 7.5 MB.
+    waiting=16,
+    waiting_per_address=8,
+    # Shorter than `Timing.validation_s`, which also has the check in it.
+    wait_s=15.0,
+    # An ordinary file takes half a second, and the largest picture 1.5 s.
+    undisturbed_s=3.0,
+    # Four files that take as long as they may; a quarter of a processor in the long run.
+    budget_s=20.0,
+    regained=0.25,
+)
+
+
+@attrs.define
+class Intake:
+    """The limited means by which bodies and files are read before their payment."""
+
+    # Decode and hash large bodies.
+    bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))
+    # Check files, one address after the other.
+    checks: FairShare = attrs.field(factory=lambda: FairShare(CHECKS))
+    checked_files: CheckedFiles = attrs.field(factory=CheckedFiles)
+    pages: Pages = attrs.field(factory=Pages)
+    sent_pictures: SentPictures = attrs.field(factory=SentPictures)
+
+    async def close(self) -> None:
+        """Stop the threads and child processes."""
+        self.pages.close()
+        self.sent_pictures.close()
+        self.bodies.close()

@@ -1,0 +1,153 @@
+"""Starts, drains and closes the parts of one gateway, in their order."""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Set as AbstractSet
+from typing import Any, Self
+
+import attrs
+import structlog
+
+from gateway.concurrency.outliving import outlive
+from gateway.concurrency.periodic import Periodic, always
+from gateway.contracts.parts import Part, Step
+from gateway.errors import ChainUnavailable
+from gateway.running.readiness import Readiness
+
+_log = structlog.get_logger()
+
+
+@attrs.define(kw_only=True)
+class Lifecycle:
+    """The parts of one gateway, and how far its start or its end has got."""
+
+    readiness: Readiness
+    # Whether this machine does the work that one of several machines does.
+    leads: Callable[[], bool]
+    warm_up_s: float
+    # Called once every part has drained.
+    on_drained: Callable[[], None]
+    parts: list[Part] = attrs.field(factory=list)
+    # Set after the first response.
+    answered: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    # Set once the parts are warm.
+    warmed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    # Set once this process may not go on with its database.
+    unfit: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _begun: list[Part] = attrs.field(factory=list, init=False)
+    _tasks: list[asyncio.Task[None]] = attrs.field(factory=list, init=False)
+    _draining: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+
+    @functools.cached_property
+    def public_paths(self) -> AbstractSet[str]:
+        """The parts' paths that web pages of any origin may send requests to."""
+        mounts = [mount for part in self.parts for mount in part.mounts if mount.is_public]
+        return frozenset(path for mount in mounts for path in mount.paths)
+
+    async def __aenter__(self) -> Self:
+        """Start the parts; close those that have begun if one fails."""
+        try:
+            for part in self.parts:
+                self._begun.append(part)
+                if part.start is not None:
+                    await part.start()
+        except BaseException:
+            await self._close()
+            raise
+        self._begin("warm-up", self._warm_up())
+        for part in self.parts:
+            self._begin_work(part)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Drain and close the parts."""
+        await self.drain()
+        await self._close()
+
+    def stop_selling(self) -> None:
+        """Sell nothing more. Tasks, polls, files, pages and streams go on."""
+        self.readiness.is_draining = True
+
+    def lose_fitness(self, problem: str) -> None:
+        """Sell nothing more, and let the server end the process, which may not go on."""
+        _log.error("node.unfit", problem=problem)
+        self.stop_selling()
+        self.unfit.set()
+
+    async def drain(self) -> None:
+        """Sell nothing more and finish what has begun; all callers wait for the same draining.
+
+        The server keeps its socket open meanwhile: a buyer polls a task that is still running, and
+        learns that a purchase has to wait.
+        """
+        if self._draining is None:
+            self.stop_selling()
+            _log.info("draining")
+            self._draining = asyncio.create_task(self._drain(), name="drain")
+        await outlive(self._draining)
+
+    async def _drain(self) -> None:
+        try:
+            for part in self.parts:
+                if part.drain is not None:
+                    async with _logged(part, "drain"), asyncio.timeout(part.drain_s):
+                        await part.drain()
+        finally:
+            self.on_drained()
+
+    async def _close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for part in reversed(self._begun):
+            if part.close is not None:
+                async with _logged(part, "close"):
+                    await part.close()
+
+    async def _warm_up(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.warm_up_s):
+                await self.answered.wait()
+        if self.readiness.is_draining:
+            return
+        for part in self.parts:
+            if part.warm is not None:
+                async with _logged(part, "warm"):
+                    await part.warm()
+        self.warmed.set()
+
+    def _begin_work(self, part: Part) -> None:
+        if part.run is not None:
+            self._begin(part.name, self._run(part.run))
+        if part.work is not None:
+            is_mine = self.leads if part.only_leader else always
+            work = Periodic(part.name, part.work, part.every_s, wait_first=True, is_mine=is_mine)
+            self._begin(part.name, work.repeat())
+
+    async def _run(self, run: Step) -> None:
+        await self.warmed.wait()
+        await run()
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(_log_failure)
+        self._tasks.append(task)
+
+
+@contextlib.asynccontextmanager
+async def _logged(part: Part, step: str) -> AsyncIterator[None]:
+    """Log what a step of a part raises, so that the other parts go on."""
+    try:
+        yield
+    except ChainUnavailable as error:
+        _log.warning("chain.silent", error=error.message, details=error.details)
+    except Exception:  # noqa: BLE001 - the edge of a part
+        _log.exception("part.failed", part=part.name, step=step)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _log.error("background.failed", work=task.get_name(), exc_info=error)

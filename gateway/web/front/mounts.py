@@ -1,0 +1,107 @@
+"""Answers the paths of parts by apps of their own, imported with the first request."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, cast
+from urllib.parse import urlparse
+
+from quart import Quart
+
+from gateway.concurrency.outliving import outlive
+from gateway.contracts.parts import Mount
+from gateway.running.gateway import Gateway
+from gateway.web.front.answers import Send, send_answer
+from gateway.web.front.body_memory import Receive
+from gateway.web.front.current import EXTENSION
+from gateway.web.front.errors import answer_error
+from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
+
+_Scope = MutableMapping[str, Any]
+_Asgi = Callable[[_Scope, Receive, Send], Awaitable[None]]
+
+
+class Mounts:
+    """ASGI middleware in front of the app with the core's routes.
+
+    `make` imports a mount's blueprint and returns an app with it. It is called in a thread.
+    """
+
+    def __init__(self, app: Quart, make: Callable[[Mount], Quart]) -> None:
+        # The ASGI app of the core's routes.
+        self.behind = cast(_Asgi, app.asgi_app)
+        self._app = app
+        self._make = make
+        self._made: dict[str, Quart] = {}
+        self._making: dict[str, asyncio.Task[Quart]] = {}
+
+    async def __call__(self, scope: _Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for a mounted path, and pass every other one on."""
+        # Missing before the start.
+        gateway: Gateway | None = self._app.extensions.get(EXTENSION)
+        mount = None
+        if gateway is not None and scope["type"] == "http":
+            mount = find_mount(mounts_of(gateway), _path_of(scope))
+        if gateway is None or mount is None:
+            await self.behind(scope, receive, send)
+            return
+        try:
+            app = await self.load(mount)
+        except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
+            await self._answer_error(gateway, mount, error, scope, send)
+            return
+        await cast(_Asgi, app.asgi_app)(scope, receive, send)
+
+    async def load(self, mount: Mount) -> Quart:
+        """Return the app of a mount; raises what its imports raise.
+
+        Requests that come meanwhile wait for the same attempt. After a failed one, the next request
+        makes another.
+        """
+        name = mount.blueprint
+        if name in self._made:
+            return self._made[name]
+        if name not in self._making:
+            self._making[name] = asyncio.create_task(self._load(mount), name=f"import {name}")
+        # The attempt goes on without a client that hangs up.
+        return await outlive(self._making[name])
+
+    async def _load(self, mount: Mount) -> Quart:
+        try:
+            self._made[mount.blueprint] = await asyncio.to_thread(self._make, mount)
+        finally:
+            del self._making[mount.blueprint]
+        return self._made[mount.blueprint]
+
+    async def _answer_error(
+        self, gateway: Gateway, mount: Mount, error: Exception, scope: _Scope, send: Send
+    ) -> None:
+        headers = dict(scope["headers"])
+        begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
+        answer = answer_error(gateway, error, mount.paths[0].removesuffix("/*"))
+        standing = standing_headers(gateway, scope["path"], scope["method"])
+        end_request(gateway, begun, scope["method"], None, answer.status)
+        timeout_s = self._app.config["RESPONSE_TIMEOUT"]
+        await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
+
+
+def mounts_of(gateway: Gateway) -> Iterable[Mount]:
+    """Return the mounts of all parts."""
+    return (mount for part in gateway.lifecycle.parts for mount in part.mounts)
+
+
+def find_mount(mounts: Iterable[Mount], path: str) -> Mount | None:
+    """Return the mount that answers a path, or None."""
+    for mount in mounts:
+        for rule in mount.paths:
+            root = rule.removesuffix("/*")
+            if path == root or (root != rule and path.startswith(f"{root}/")):
+                return mount
+    return None
+
+
+def _path_of(scope: _Scope) -> str:
+    """Return the path by which Quart finds a route."""
+    path: str = scope["path"]
+    # As Quart does: a request line may contain a whole address, and `//admin` is `/admin`.
+    path = path if path.startswith("/") else urlparse(path).path
+    return f"/{path.removeprefix(scope.get('root_path', '')).lstrip('/')}"

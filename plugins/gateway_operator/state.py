@@ -1,0 +1,59 @@
+"""The operator's side of one running gateway, which its pages and alarms share."""
+
+from typing import TYPE_CHECKING
+
+from gateway.running.gateway import Gateway
+from gateway.web.front.current import current_gateway
+from gateway_operator.admin_password import AdminPassword
+from gateway_operator.live_changes import LiveChanges
+
+if TYPE_CHECKING:
+    from gateway_operator.alarms.watch import AlarmWatch
+    from gateway_operator.desk.desk import Desk
+
+
+class Operator:
+    """Desk and alarms, each imported and made when it is first needed."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.changes = LiveChanges(gateway.catalog, gateway.store, gateway.now)
+        self.password = AdminPassword(gateway.settings, gateway.store)
+        self._desk: Desk | None = None
+        self._alarms: AlarmWatch | None = None
+
+    @property
+    def desk(self) -> "Desk":
+        """The parts of the gateway that the operator's pages work with."""
+        if self._desk is None:
+            from gateway_operator.running import make_desk  # noqa: PLC0415
+
+            self._desk = make_desk(self._gateway, self.changes)
+        return self._desk
+
+    @property
+    def alarms(self) -> "AlarmWatch":
+        """The watch that reports conditions to the operator."""
+        if self._alarms is None:
+            from gateway_operator.running import make_alarms  # noqa: PLC0415
+
+            self._alarms = make_alarms(self._gateway, self.desk)
+        return self._alarms
+
+    async def close(self) -> None:
+        """Stop what desk and alarms have begun, and the thread of passwords."""
+        if self._alarms is not None:
+            await self._alarms.close()
+        if self._desk is not None:
+            await self._desk.unclaimed.close()
+        self.password.close()
+
+
+def operator_of(gateway: Gateway) -> Operator:
+    """Return the operator's side of a gateway."""
+    return gateway.find(Operator)
+
+
+def operator() -> Operator:
+    """Return the operator's side of the gateway that handles the current request."""
+    return operator_of(current_gateway())
