@@ -10,7 +10,8 @@ import plugin_reference
 
 from gateway import errors
 from gateway.errors import GatewayError, ProviderError
-from gateway.plugins.manager import BUNDLED, PluginManager
+from gateway.plugins.installed import BUNDLED
+from gateway.plugins.manager import PluginManager
 from gateway.settings import EndpointOverride, Settings, names_of, variable
 
 DOCS = Path(__file__).parent

@@ -28,7 +28,7 @@ from vendor_site import BOAT, PlainJob
 
 import gateway
 from gateway import Attachment, Handle, Pending, Result
-from gateway.plugins.manager import BUNDLED
+from gateway.plugins.installed import BUNDLED
 from gateway.testing.provider.samples import PICTURE
 from tests.conftest import PNG
 

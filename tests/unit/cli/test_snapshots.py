@@ -341,7 +341,7 @@ def test_the_list_of_commands_is_as_its_snapshot_and_imports_none(run, monkeypat
 def test_the_list_has_the_first_sentence_of_each_help(name):
     command = main.get_command(click.Context(main), name)
     assert command.name == name
-    assert gateway.cli._COMMANDS[name][1] == command.get_short_help_str(COLUMNS)
+    assert gateway.cli._places()[name][1] == command.get_short_help_str(COLUMNS)
 
 
 @pytest.mark.parametrize("name", main.list_commands(click.Context(main)))

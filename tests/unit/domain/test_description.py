@@ -19,7 +19,7 @@ from gateway.domain.description import (
     started_example,
 )
 from gateway.errors import ValidationError
-from gateway.plugins.manager import BUNDLED
+from gateway.plugins.installed import BUNDLED
 from gateway.testing.store.facts import ENDPOINT
 from gateway.web import wire
 from tests.bundled_endpoints import bundled_catalog, bundled_endpoints
