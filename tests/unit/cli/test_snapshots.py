@@ -23,9 +23,9 @@ from gateway.chain import keys
 from gateway.cli import check, main
 from gateway.domain import Block
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, WALLET, leased
 from gateway.version import VERSION
 from gateway_operator.commands import session
+from gateway_testing.facts import NOW, WALLET, leased
 from tests.migrated_databases import put_database
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -20,8 +20,8 @@ from gateway.domain.description import (
 )
 from gateway.errors import ValidationError
 from gateway.plugins.installed import BUNDLED
-from gateway.testing.store.facts import ENDPOINT
 from gateway.web import wire
+from gateway_testing.facts import ENDPOINT
 from tests.bundled_endpoints import bundled_catalog, bundled_endpoints
 from tests.gateway.web.test_bodies import (
     BODIES,

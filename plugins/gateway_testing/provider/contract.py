@@ -1,0 +1,192 @@
+"""What every provider must do, as tests: subclass `ProviderContract` and describe the API.
+
+    class TestAcme(ProviderContract):
+        plugin = gateway_acme
+        api = AcmeApi
+
+The tests use the plugin from outside: a real gateway sells it, with its queue on a real disk, and a
+fake API on this machine answers as `AcmeApi` says. A scene that does not apply is skipped with its
+reason. Needs pytest, pytest-asyncio and pytest-httpserver.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import pytest_asyncio
+import typed_settings as ts
+from pytest_httpserver import HTTPServer
+
+from gateway.domain import DOCUMENT_PARSING, Endpoint
+from gateway.sandbox.pictures import Pictures
+from gateway.settings import Settings, names_of
+from gateway_testing.fakes.api import FakeApi
+from gateway_testing.fakes.server import FakeServer, serving
+from gateway_testing.operator import settings_of
+from gateway_testing.provider.gateway_under_test import (
+    GatewayUnderTest,
+    is_of,
+    manager_with,
+    problem_in,
+    shortened_sleeps,
+)
+from gateway_testing.provider.jobs import JobScenes
+from gateway_testing.provider.log_capture import CapturedLogs, capture_logs
+from gateway_testing.provider.logs import LogScenes
+from gateway_testing.provider.offers import OfferScenes
+from gateway_testing.provider.pages import PageScenes
+from gateway_testing.provider.refusals import RefusalScenes
+from gateway_testing.provider.results import ResultScenes
+from gateway_testing.provider.samples import sample_for
+from gateway_testing.provider.submits import SubmitScenes
+
+_WALLET = "0x" + "b2" * 20
+
+
+class ProviderContract(
+    OfferScenes, PageScenes, ResultScenes, JobScenes, SubmitScenes, RefusalScenes, LogScenes
+):
+    """All scenes of the contract: offers, pages, results, jobs, submits, refusals and logs."""
+
+    pytestmark = pytest.mark.asyncio(loop_scope="class")
+
+    plugin: Any
+    """The module with the hooks."""
+
+    api: type[FakeApi] | None
+    """The vendor's API; None for a provider without one."""
+
+    slug: ClassVar[str] = ""
+    """The endpoint that the scenes buy from. Empty: the first that the plugin registers."""
+
+    values: ClassVar[Mapping[str, Any]] = {}
+    """More settings, by their names in gateway.toml."""
+
+    prompt: ClassVar[str] = "a lighthouse-keeper's boat"
+    """The buyer's prompt."""
+
+    file: ClassVar[tuple[str, bytes] | None] = None
+    """The buyer's file, as name and bytes, for an endpoint that takes one. None: a small sample."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def http_server(cls) -> Iterator[HTTPServer]:
+        """Yield the server that all scenes share."""
+        with serving() as server:
+            yield server
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def pictures(cls) -> Iterator[Pictures]:
+        """Yield the picture checker; all scenes share its process, which is slow to start."""
+        pictures = Pictures()
+        yield pictures
+        pictures.close()
+
+    @pytest.fixture
+    def server(self, http_server: HTTPServer) -> Iterator[FakeServer | None]:
+        """Yield the fake API, or None if the provider asks no API."""
+        if not hasattr(type(self), "api"):
+            pytest.fail(
+                "Say which API the provider asks: `api = AcmeApi`, a subclass of "
+                "`gateway.testing.FakeApi`; or `api = None` where it asks none."
+            )
+        if self.api is None:
+            yield None
+            return
+        if not self.api.submit:
+            pytest.fail(
+                f"Say which request of {self.api.__name__} has something made and billed: "
+                "submit = 'POST /v1/pictures'."
+            )
+        server = FakeServer(http_server, self.api())
+        server.begin()
+        yield server
+        server.end()
+
+    @pytest.fixture
+    def settings(self, server: FakeServer | None, tmp_path: Path) -> Settings:
+        """Return the operator's settings."""
+        values = dict(self.values)
+        if server is not None:
+            values |= server.api.settings(server.url)
+        return settings_of(values, wallet=_WALLET, data_dir=tmp_path)
+
+    @pytest.fixture
+    def secrets(self, settings: Settings) -> tuple[str, ...]:
+        """Return the values of all settings that are secrets."""
+        fields = {
+            name: field
+            for prefix, (_, kind) in manager_with(self.plugin).sections().items()
+            for name, field in names_of(prefix, kind).items()
+        }
+        given = settings.plugin_values.items()
+        return tuple(
+            str(value)
+            for name, value in given
+            if name in fields and isinstance(fields[name].default, ts.SecretStr)
+        )
+
+    @pytest.fixture
+    def logs(self) -> Iterator[CapturedLogs]:
+        """Yield the captured log."""
+        with capture_logs() as heard:
+            yield heard
+
+    @pytest_asyncio.fixture(loop_scope="class")
+    async def gateway(
+        self,
+        settings: Settings,
+        server: FakeServer | None,
+        pictures: Pictures,
+        logs: CapturedLogs,  # noqa: ARG002 - captures from the start
+    ) -> AsyncIterator[GatewayUnderTest]:
+        """Yield a running gateway that sells the plugin's endpoints."""
+        endpoint = self._endpoint(settings)
+        gateway = GatewayUnderTest(
+            plugin=self.plugin,
+            settings=settings,
+            slug=endpoint.slug,
+            fields=self._fields(endpoint),
+            pictures=pictures,
+            server=server,
+        )
+        with shortened_sleeps():
+            await gateway.start()
+            try:
+                yield gateway
+            finally:
+                await gateway.stop()
+                gateway.reimporter.restore()
+
+    def _endpoint(self, settings: Settings) -> Endpoint:
+        """Return the endpoint that the scenes buy from."""
+        name = self.plugin.__name__
+        try:
+            manager = manager_with(self.plugin)
+            everything = manager.catalog(settings).everything()
+            problem = problem_in(manager, self.plugin)
+        except Exception as error:  # noqa: BLE001 - a hook may raise anything
+            problem = f"{type(error).__name__}: {error}"
+        if problem is not None:
+            pytest.fail(f"The gateway does not take {name}: {problem}")
+        own = [one.endpoint for one in everything if is_of(self.plugin, one.upstream)]
+        found = [one for one in own if self.slug in ("", one.slug)]
+        if not found:
+            slugs = ", ".join(one.slug for one in own) or "none"
+            pytest.fail(
+                f"{name} registers no endpoint {self.slug!r} with these settings. It registers: "
+                f"{slugs}. Is everything set that your hook asks for? See `settings` of your "
+                "FakeApi, and `values`."
+            )
+        return found[0]
+
+    def _fields(self, endpoint: Endpoint) -> dict[str, Any]:
+        """Return the fields of a buyer's request."""
+        fields: dict[str, Any] = {}
+        if endpoint.capability != DOCUMENT_PARSING or "prompt" in endpoint.required_fields:
+            fields["prompt"] = self.prompt
+        if endpoint.takes_file:
+            fields["file_name"], fields["file"] = self.file or sample_for(endpoint)
+        return fields
