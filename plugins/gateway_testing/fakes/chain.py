@@ -13,7 +13,7 @@ from gateway.domain import Block, Log, Receipt
 from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic, word
 from gateway.errors import ChainUnavailable
 from gateway.plugins import hookspecs
-from gateway_testing.operator import settings_of
+from gateway.settings import Settings
 
 NOW = 1_800_000_000
 WALLET = "0x" + "b2" * 20
@@ -142,3 +142,11 @@ def mined(*logs: Log, succeeded: bool = True, at: int = HEAD) -> Receipt:
         block=Block(number=at, hash=block_hash(at), timestamp=time_of(at)),
         logs=logs,
     )
+
+
+def settings_of(values: Mapping[str, Any], *, wallet: str, data_dir: Path) -> Settings:
+    """Return settings; `values` are the gateway's and the plugins', by their gateway.toml names."""
+    names = attrs.fields_dict(Settings)
+    ours: dict[str, Any] = {name: value for name, value in values.items() if name in names}
+    others = {name: value for name, value in values.items() if name not in names}
+    return Settings(**ours, wallet=wallet, data_dir=data_dir, plugin_values=others)

@@ -9,6 +9,8 @@ fake API on this machine answers as `AcmeApi` says. A scene that does not apply 
 reason. Needs pytest, pytest-asyncio and pytest-httpserver.
 """
 
+import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,9 +23,10 @@ from pytest_httpserver import HTTPServer
 from gateway.domain import DOCUMENT_PARSING, Endpoint
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings, names_of
-from gateway_testing.fakes.api import FakeApi
+from gateway_testing.fakes.api import Ask, FakeApi
+from gateway_testing.fakes.chain import settings_of
 from gateway_testing.fakes.server import FakeServer, serving
-from gateway_testing.operator import settings_of
+from gateway_testing.provider.checks import accepting_answer, api_of, job_api_of
 from gateway_testing.provider.gateway_under_test import (
     GatewayUnderTest,
     is_of,
@@ -33,15 +36,76 @@ from gateway_testing.provider.gateway_under_test import (
 )
 from gateway_testing.provider.jobs import JobScenes
 from gateway_testing.provider.log_capture import CapturedLogs, capture_logs
-from gateway_testing.provider.logs import LogScenes
 from gateway_testing.provider.offers import OfferScenes
-from gateway_testing.provider.pages import PageScenes
 from gateway_testing.provider.refusals import RefusalScenes
 from gateway_testing.provider.results import ResultScenes
-from gateway_testing.provider.samples import sample_for
+from gateway_testing.provider.samples import PDF, sample_for
 from gateway_testing.provider.submits import SubmitScenes
 
+_NUMBER = re.compile(rb"[0-9]+")
+# Longer ones are parts of ids.
+_MAX_DIGITS = 7
+_ADVICE = (
+    "Ask the vendor for the pages up to `gateway.vendors.paid_pages(request, job.endpoint)` only: "
+    "a file may have more pages than the gateway counted. Where the API has no such field, say so: "
+    "lacks = ('page_range',)."
+)
 _WALLET = "0x" + "b2" * 20
+_SUBMIT_ANSWERS = ("broken", "garbage", "account")
+_ANSWERS = ("made", "moderated", "nothing", "failed", *_SUBMIT_ANSWERS)
+
+
+class LogScenes:
+    """What the log and the buyer's errors may say."""
+
+    @pytest.mark.parametrize("end", _ANSWERS)
+    async def test_no_log_line_and_no_buyer_learns_a_key_or_a_prompt(
+        self,
+        gateway: GatewayUnderTest,
+        logs: CapturedLogs,
+        secrets: tuple[str, ...],
+        capfd: pytest.CaptureFixture[str],
+        end: str,
+    ) -> None:
+        if gateway.server is not None or end != "made":
+            server = job_api_of(gateway, end) if end == "failed" else api_of(gateway, end)
+            is_job = accepting_answer(gateway) == "accepted" and end not in _SUBMIT_ANSWERS
+            server.set_answers("accepted" if is_job else end, jobs=(end,))
+        task = await gateway.buy_and_wait()
+        # A gateway writes its log to standard output.
+        printed = capfd.readouterr()
+        log = "\n".join((*logs.lines, printed.out, printed.err))
+        for secret in secrets:
+            assert secret not in log, "The log shows a key. Say it in no error and no log line."
+            assert secret not in f"{task.error}", "The buyer is told a key. Say it in no error."
+        prompt = gateway.fields.get("prompt")
+        assert prompt is None or prompt not in log, (
+            "The log shows the buyer's prompt. Quote it in no error and no log line."
+        )
+
+
+class PageScenes:
+    """What an adapter of documents asks for."""
+
+    async def test_the_vendor_is_asked_for_the_paid_pages_only(
+        self, gateway: GatewayUnderTest
+    ) -> None:
+        server, endpoint = api_of(gateway, "page_range"), gateway.sold.endpoint
+        if not endpoint.counts_pages or ".pdf" not in endpoint.file_extensions:
+            pytest.skip("the endpoint counts no pages")
+        server.set_answers(accepting_answer(gateway), jobs=("made",))
+        for gateway.pages in (2, 3):
+            await gateway.buy_and_wait(file_name="letter.pdf", file=PDF)
+        two, three = (_numbers_in(ask) for ask in server.submitted)
+        # Some vendors count from 0. What differs between the same orders is the last page.
+        fewer, more = two - three, three - two
+        assert any(fewer[last] and more[last + 1] for last in (1, 2)), _ADVICE
+
+
+def _numbers_in(ask: Ask) -> Counter[int]:
+    """Return how often each short number stands in an order."""
+    text = " ".join(ask.query.values()).encode() + b" " + ask.body
+    return Counter(int(found) for found in _NUMBER.findall(text) if len(found) < _MAX_DIGITS)
 
 
 class ProviderContract(

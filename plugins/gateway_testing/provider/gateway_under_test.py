@@ -2,12 +2,16 @@
 
 import asyncio
 import contextlib
+import importlib
 import json
 import sqlite3
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -15,17 +19,17 @@ from gateway.catalog.catalog import Catalog, Registered
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import NewTask, Validating
 from gateway.domain import Endpoint, GenerationRequest, Task, Transfer
-from gateway.errors import InvalidInput
+from gateway.errors import InvalidInput, Transient
 from gateway.outputs import DiskOutputs
 from gateway.plugins.manager import PluginManager
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
 from gateway.store import SqliteStore
 from gateway.tasks import TaskTiming, WorkerPool
+from gateway.vendors import Answer, Outbound
+from gateway.vendors.transport import SendTrace, Transport, read_answer
 from gateway.web.wire import GenerationBody, request_of
 from gateway_testing.fakes.server import FakeServer
-from gateway_testing.provider.file_server import FileServer
-from gateway_testing.provider.reimport import Reimporter
 
 # A scene waits this long for what should come at once, because the machine may be busy.
 PATIENCE_S = 60.0
@@ -46,6 +50,53 @@ class Clock:
     def __call__(self) -> float:
         """Return Unix seconds."""
         return time.time() + self.ahead_s
+
+
+# A sixteenth of the real client's limit.
+_MAX_BYTES = 4_000_000
+
+
+@attrs.define
+class FileServer(Outbound):
+    """Replaces the gateway's client for links, which needs a server with a certificate."""
+
+    host: str = attrs.field(default="", kw_only=True)
+
+    @classmethod
+    def of(cls, server: FakeServer) -> Self:
+        """Return the file server of one fake API."""
+        return cls(server.url, max_bytes=_MAX_BYTES, host=server.api.output_host)
+
+    async def _fetch_link(self, transport: Transport, url: str, timeout_s: float) -> Answer:
+        """Return what the fake API has under a link; `download` checks it as in production."""
+        link = urlsplit(url)
+        if link.scheme != "https" or link.hostname != self.host:
+            raise Transient("The link is none that the API gave.")
+        where = transport.url(self.base_url + link.path)
+        options = transport.request_options("GET", {}, timeout_s)
+        async with transport.direct(where, options, SendTrace()) as response:
+            return await read_answer(response, max_bytes=self.max_bytes)
+
+
+@attrs.define
+class Reimporter:
+    """Imports a plugin again, and restores the modules that the tests had imported at the end."""
+
+    _before: dict[str, ModuleType] = attrs.field(factory=dict, init=False)
+
+    def reimport(self, plugin: Any) -> Any:
+        """Return the plugin, imported again; return it unchanged if it is not a module."""
+        name = plugin.__name__
+        if sys.modules.get(name) is not plugin:
+            return plugin
+        own = [module for module in sys.modules if f"{module}.".startswith(f"{name}.")]
+        before = {module: sys.modules.pop(module) for module in own}
+        self._before = self._before or before
+        return importlib.import_module(name)
+
+    def restore(self) -> None:
+        """Restore the modules that were imported before the first `reimport`."""
+        sys.modules.update(self._before)
 
 
 def manager_with(plugin: Any) -> PluginManager:

@@ -4,8 +4,8 @@ Jobs, submits, refusals and logs are those of the pictures: the same code meets 
 """
 
 from gateway.testing import ProviderContract
+from gateway_testing.provider.contract import LogScenes
 from gateway_testing.provider.jobs import JobScenes
-from gateway_testing.provider.logs import LogScenes
 from gateway_testing.provider.refusals import RefusalScenes
 from gateway_testing.provider.submits import SubmitScenes
 
