@@ -161,7 +161,7 @@ def errors_page() -> str:
             *(
                 f"| {cls.status} | {f'`{cls.code}`' if cls.code else ''} | {_doc(cls)} |"
                 for cls in answers
-                if cls.__name__ != "PaymentError"
+                if cls.__name__ not in ("PaymentError", "_Unavailable")
             ),
             '| 500 | `INTERNAL_ERROR` | Anything unexpected; the words are "Internal error". |',
             "",
