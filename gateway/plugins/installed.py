@@ -62,9 +62,10 @@ class PluginCommand(NamedTuple):
 
 
 def find_commands(own: Collection[str], warn: Callable[[str], None]) -> dict[str, PluginCommand]:
-    """Return the plugins' commands by name: bundled plugins first, then the others by name.
+    """Return the plugins' commands by name. Of two with the same name, the first plugin's counts.
 
-    `own` are the names of the gateway's own commands, which no plugin can take.
+    Bundled plugins come first, then the others by name. `own` are the names of the gateway's own
+    commands, which no plugin can take. `warn` gets a sentence about each that is left out.
     """
     found: dict[str, PluginCommand] = {}
     for table in _tables():
@@ -76,9 +77,10 @@ def find_commands(own: Collection[str], warn: Callable[[str], None]) -> dict[str
             continue
         for name, place, sentence in commands:
             if name in own:
-                warn(f"`gateway {name}` is the gateway's own, and not that of {plugin}.")
+                warn(f"The command {name} of {plugin} is left out: the gateway has one itself.")
             elif name in found:
-                warn(f"`gateway {name}` is that of {found[name].plugin}, and not of {plugin}.")
+                first = found[name].plugin
+                warn(f"The command {name} of {plugin} is left out: {first} has one, too.")
             else:
                 found[name] = PluginCommand(plugin, place, sentence)
     return found
@@ -152,7 +154,7 @@ def _read_table(table: str) -> Iterator[tuple[str, str, str]]:
     commands: Mapping[str, tuple[str, str]] = getattr(_run_alone(_module_of(table)), name)
     for command, (place, sentence) in commands.items():
         if not all(isinstance(text, str) for text in (command, place, sentence)):
-            raise TypeError(f"{table} has a row that is not made of texts")
+            raise TypeError(f"{table} has a row that is not made of strings")
         yield command, place, sentence
 
 

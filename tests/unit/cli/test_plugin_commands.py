@@ -72,10 +72,8 @@ def test_a_name_of_the_gateway_stays_the_gateways(install, command):
     listed = command("--help")
     assert "Serve HTTP until SIGTERM." in listed.stdout
     assert "Greet" not in listed.stdout
-    assert (
-        listed.stderr
-        == "gateway: `gateway serve` is the gateway's own, and not that of acme_one.\n"
-    )
+    warning = "The command serve of acme_one is left out: the gateway has one itself."
+    assert listed.stderr == f"gateway: {warning}\n"
     assert "Serve HTTP until SIGTERM." in command("serve", "--help").stdout
 
 
@@ -85,7 +83,7 @@ def test_a_name_of_the_gateway_stays_the_gateways(install, command):
 def test_of_two_plugins_the_first_has_the_name(install, command, name, owner):
     install("acme_two", table("acme_two", name), says="two", name=name)
     install("acme_one", table("acme_one", name), says="one", name=name)
-    warning = f"gateway: `gateway {name}` is that of {owner}, and not of acme_two.\n"
+    warning = f"The command {name} of acme_two is left out: {owner} has one, too.\n"
     assert warning in command("--help").stderr
     ran = command(name, "--help")
     assert warning in ran.stderr
@@ -98,7 +96,7 @@ def test_of_two_plugins_the_first_has_the_name(install, command, name, owner):
         ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
         ("import sys; sys.exit('no')", "SystemExit: no"),
         ("TABLE = {}", "AttributeError: module 'acme_one.table' has no attribute 'COMMANDS'"),
-        ("COMMANDS = {'greet': (1, 'x')}", "has a row that is not made of texts"),
+        ("COMMANDS = {'greet': (1, 'x')}", "has a row that is not made of strings"),
         ("COMMANDS = {'greet': 'acme_one.greet:run'}", "ValueError: too many values to unpack"),
     ],
 )
