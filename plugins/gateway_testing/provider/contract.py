@@ -9,14 +9,17 @@ fake API on this machine answers as `AcmeApi` says. A scene that does not apply 
 reason. Needs pytest, pytest-asyncio and pytest-httpserver.
 """
 
+import contextlib
+import logging
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import pytest_asyncio
+import structlog
 import typed_settings as ts
 from pytest_httpserver import HTTPServer
 
@@ -35,7 +38,6 @@ from gateway_testing.provider.gateway_under_test import (
     shortened_sleeps,
 )
 from gateway_testing.provider.jobs import JobScenes
-from gateway_testing.provider.log_capture import CapturedLogs, capture_logs
 from gateway_testing.provider.offers import OfferScenes
 from gateway_testing.provider.refusals import RefusalScenes
 from gateway_testing.provider.results import ResultScenes
@@ -53,6 +55,43 @@ _ADVICE = (
 _WALLET = "0x" + "b2" * 20
 _SUBMIT_ANSWERS = ("broken", "garbage", "account")
 _ANSWERS = ("made", "moderated", "nothing", "failed", *_SUBMIT_ANSWERS)
+
+
+class CapturedLogs(logging.Handler):
+    """Keeps log lines; pytest prints them for a test that fails."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a warning of a library."""
+        self.lines.append(self.format(record))
+
+    def event(self, _: Any, method: str, event: MutableMapping[str, Any]) -> str:
+        """Keep one event of the gateway, with its exception as the log shows it."""
+        shown = structlog.processors.format_exc_info(None, method, event)
+        line = f"{method}: {dict(shown)}"
+        self.lines.append(line)
+        return line
+
+
+@contextlib.contextmanager
+def capture_logs() -> Iterator[CapturedLogs]:
+    """Capture logs inside the block, and restore the configuration afterwards."""
+    heard, before = CapturedLogs(), structlog.get_config()
+    structlog.configure(
+        processors=[heard.event],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    logging.getLogger().addHandler(heard)
+    try:
+        yield heard
+    finally:
+        logging.getLogger().removeHandler(heard)
+        structlog.configure(**before)
 
 
 class LogScenes:

@@ -13,6 +13,23 @@ from tests.third_party_plugins import command
 
 __all__ = ["command"]
 
+# As docs/plugins.md shows them.
+ACME_COMMANDS = """
+# gateway_acme/commands.py
+COMMANDS = {
+    "acme-models": ("gateway_acme.models:models", "List the models of Acme."),
+}
+"""
+ACME_MODELS = '''
+# gateway_acme/models.py
+import click
+
+
+@click.command("acme-models")
+def models() -> None:
+    """List the models of Acme."""
+    click.echo("fast-1")
+'''
 ROOT = Path(__file__).parents[3]
 GREET = """
 import click
@@ -45,12 +62,19 @@ def install(tmp_path, monkeypatch):
         importlib.invalidate_caches()
 
     yield add
-    for name in [each for each in sys.modules if each.startswith("acme_")]:
+    for name in [each for each in sys.modules if each.startswith(("acme_", "gateway_acme"))]:
         del sys.modules[name]
 
 
 def table(package: str, name: str = "greet") -> str:
     return f'COMMANDS = {{"{name}": ("{package}.greet:run", "Greet {package}.")}}\n'
+
+
+def test_the_command_of_the_documentation_works(install, command, tmp_path):
+    install("gateway_acme", ACME_COMMANDS)
+    (tmp_path / "site" / "gateway_acme" / "models.py").write_text(ACME_MODELS)
+    assert "  acme-models    List the models of Acme.\n" in command("--help").stdout
+    assert command("acme-models").stdout == "fast-1\n"
 
 
 def test_a_command_of_a_third_party_is_listed_and_runs(install, command):
