@@ -32,7 +32,7 @@ from gateway.contracts.parts import Part
 from gateway.contracts.payment_methods import PaymentMethod
 from gateway.errors import SettingsError
 from gateway.plugins import hookspecs
-from gateway.plugins.disabled import find_disabled
+from gateway.plugins.installed import BUNDLED, find_disabled
 from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402
 from gateway.plugins.registration import (
     Offers,
@@ -56,32 +56,6 @@ if TYPE_CHECKING:
 GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"
 GIVEN_SOURCE = "given to create_app"
-# A source checkout that was never installed has no entry points, so the bundled plugins are listed.
-BUNDLED = (
-    "gateway_x402",
-    "gateway_mpp",
-    "gateway_usdc_direct",
-    "gateway_local_settler",
-    "gateway_facilitator_settler",
-    "gateway_sandbox_image",
-    "gateway_documents",
-    "gateway_openai",
-    "gateway_gemini",
-    "gateway_fal",
-    "gateway_kie",
-    "gateway_replicate",
-    "gateway_openrouter",
-    "gateway_bfl",
-    "gateway_mistral",
-    "gateway_docling",
-    "gateway_llamaparse",
-    "gateway_azure_documents",
-    "gateway_operator",
-    "gateway_backups",
-    "gateway_webhooks",
-    "gateway_mcp",
-    "gateway_shop",
-)
 _MAX_PROBLEM_CHARS = 300
 _log = structlog.get_logger()
 

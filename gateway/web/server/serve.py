@@ -17,7 +17,7 @@ import uvloop
 from quart import Quart
 
 from gateway.errors import SettingsError
-from gateway.plugins.manager import BUNDLED
+from gateway.plugins.installed import BUNDLED
 from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_alarms, check_database, check_limits, check_server

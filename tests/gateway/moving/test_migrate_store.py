@@ -19,7 +19,7 @@ from gateway.store.data_folder import lock_data
 from gateway.store.moving import copying, notes
 from gateway.store.moving.target import open_target
 from gateway.store.postgres.store import PostgresStore
-from gateway.testing.store.facts import NOW, leased, new_task, paying, reserved, transfer
+from gateway_testing.facts import NOW, leased, new_task, paying, reserved, transfer
 from tests.conftest import PNG
 from tests.gateway.postgres.lossy_proxy import lossy_proxy
 from tests.operator_history import Sale, add_sale

@@ -13,7 +13,7 @@ from gateway.errors import ExecutionError, IdempotencyConflict
 from gateway.store import SqliteStore
 from gateway.store.operators import ledger, totals
 from gateway.store.sqlite.migrations import apply, migrations
-from gateway.testing.store.facts import (
+from gateway_testing.facts import (
     NOW,
     PRICE,
     authorization,

@@ -6,7 +6,7 @@ import sqlite3
 from gateway.domain import GenerationRequest
 from gateway.store import SqliteStore
 from gateway.store.sqlite.migrations import migrations
-from gateway.testing.store.facts import NOW, RESULT, leased, tx_hash
+from gateway_testing.facts import NOW, RESULT, leased, tx_hash
 
 _TASK = "00000000-0000-4000-8000-000000000001"
 _REQUEST = """{"prompt": "x", "aspect_ratio": null, "output_format": null, "resolution": null,

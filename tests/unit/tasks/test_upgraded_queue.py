@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from gateway.store.sqlite.migrations import migrations
-from gateway.testing.store.facts import tx_hash
+from gateway_testing.facts import tx_hash
 from tests.unit.tasks.engine_shop import PlainApi, opened
 
 LEASE = "T" * 32
