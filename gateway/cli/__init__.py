@@ -32,10 +32,6 @@ _COMMANDS = {
         "gateway.cli.migrate_store:migrate_store",
         "Move the SQLite database into an empty PostgreSQL.",
     ),
-    "nodes": (
-        "gateway.cli.nodes:nodes",
-        "Show which machines share the database, and which of them leads.",
-    ),
     "plugins": (
         "gateway.cli.plugins:plugins",
         "List the plugins, or begin a plugin of your own.",

@@ -6,12 +6,14 @@ Nothing here imports a plugin.
 import difflib
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from gateway.errors import SettingsError
+from gateway.settings import Settings
 
 # A source checkout that was never installed has no entry points, so the bundled plugins are listed.
 BUNDLED = (
@@ -47,7 +49,10 @@ BUNDLED_COMMANDS = (
     "gateway_mcp.commands:COMMANDS",
     "gateway_operator.commands:COMMANDS",
 )
+# And what runs before the database is opened.
+_BUNDLED_BEFORE_OPEN = ("gateway_backups.opening:before_open",)
 COMMANDS_GROUP = "gateway.commands"
+_BEFORE_OPEN_GROUP = "gateway.before_open"
 _OUR_METADATA = "generation_gateway-"
 
 
@@ -84,6 +89,20 @@ def find_commands(own: Collection[str], warn: Callable[[str], None]) -> dict[str
             else:
                 found[name] = PluginCommand(plugin, place, sentence)
     return found
+
+
+def prepare_database(settings: Settings) -> None:
+    """Let plugins replace or check the database before the gateway opens it.
+
+    Each entry of the group `gateway.before_open` names a function that takes the settings. What it
+    raises stops the start.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and commands do without
+
+    installed = sorted(entry.value for entry in entry_points(group=_BEFORE_OPEN_GROUP))
+    for place in dict.fromkeys((*_BUNDLED_BEFORE_OPEN, *installed)):
+        if not is_disabled(_plugin_of(place), settings.plugins_disabled):
+            getattr(import_module(_module_of(place)), place.partition(":")[2])(settings)
 
 
 def find_disabled(chosen: Iterable[str], plugins: Collection[str]) -> set[str]:

@@ -9,7 +9,7 @@ that the operator has set wrongly stops the start with a `SettingsError`.
 import difflib
 import importlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from gateway.plugins.installed import BUNDLED, find_disabled
 from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402
 from gateway.plugins.registration import (
     Offers,
+    check_offer,
     endpoint_offer,
     method_offer,
     part_offer,
@@ -354,6 +355,11 @@ class PluginManager:
                 continue
             found |= {name: (plugin, part) for name, part in offers.items()}
         return [part for _, part in found.values()]
+
+    def check_rows(self, settings: Settings) -> dict[str, Callable[[], Awaitable[str]]]:
+        """Return the plugins' rows of `gateway check` by name."""
+        found = self._call_hook("register_check_rows", check_offer, settings=settings)
+        return {name: check for _, offers in found for name, check in offers.items()}
 
     def spans(self, settings: Settings) -> Spans:
         """Return the plugins that want to be told when work begins and ends."""
