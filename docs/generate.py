@@ -10,7 +10,8 @@ import plugin_reference
 
 from gateway import errors
 from gateway.errors import GatewayError, ProviderError
-from gateway.plugins.manager import BUNDLED, PluginManager
+from gateway.plugins.installed import BUNDLED
+from gateway.plugins.manager import PluginManager
 from gateway.settings import EndpointOverride, Settings, names_of, variable
 
 DOCS = Path(__file__).parent
@@ -160,7 +161,7 @@ def errors_page() -> str:
             *(
                 f"| {cls.status} | {f'`{cls.code}`' if cls.code else ''} | {_doc(cls)} |"
                 for cls in answers
-                if cls.__name__ != "PaymentError"
+                if cls.__name__ not in ("PaymentError", "_Unavailable")
             ),
             '| 500 | `INTERNAL_ERROR` | Anything unexpected; the words are "Internal error". |',
             "",

@@ -10,33 +10,23 @@ GatewayError                       reaches the buyer as JSON: status, code, sent
 ├── WrongScope                     403 WRONG_SCOPE: a token that may not do this
 ├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
 ├── TooManyRequests                429, no code
-│   ├── TooManyStreams             429, no code
-│   └── TooMuchUnpaid              429, no code
+│   └── TooManyStreams, TooMuchUnpaid
 ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
-│   ├── BodiesFull                 503 EXECUTION_ERROR, with Retry-After
-│   ├── ChecksFull                 503 EXECUTION_ERROR, with Retry-After
 │   ├── DiskFull                   500 EXECUTION_ERROR: a write found no room
-│   ├── Restarting                 503 EXECUTION_ERROR, with Retry-After
-│   └── StoreUnavailable           503 EXECUTION_ERROR, with Retry-After: no database
+│   └── BodiesFull, ChecksFull, NobodyWorks, Restarting, SellsNothing, StoreUnavailable:
+│                                  503 EXECUTION_ERROR, with Retry-After
 ├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
 ├── PaymentRequired                402, the challenge
 └── PaymentError                   400, the direct flow's refusals
-    ├── TxNotFound                 TX_NOT_FOUND
-    ├── TxFailed                   TX_FAILED
-    ├── InvalidPayment             INVALID_PAYMENT
-    ├── InsufficientPayment        INSUFFICIENT_PAYMENT
-    └── TxAlreadyUsed              TX_ALREADY_USED
+    └── TxNotFound, TxFailed, InvalidPayment, InsufficientPayment, TxAlreadyUsed
 
 ProviderError                      ends or delays an attempt of a task
-├── Transient                      costs a retry; counts as SubmitUncertain once a billable
-│   │                              request went out
+├── Transient                      costs a retry; SubmitUncertain if a billable request went out
 │   └── NotAccepted                costs a retry: sent, and certainly not taken
 ├── RateLimited                    waits, costs no attempt
 ├── InvalidInput                   fails the task at once; before payment: VALIDATION_ERROR
 ├── ContentPolicy                  fails the task at once
-├── AccountProblem                 fails the task at once; the provider's endpoints, or only this
-│                                  one (scope="model"), are off sale until the operator has
-│                                  solved the problem
+├── AccountProblem                 fails the task at once; takes endpoints off sale
 ├── SubmitUncertain                fails the task at once: sent, no answer, perhaps billed
 ├── JobFailed                      costs a retry: the job ended without a result
 ├── HandleLost                     fails the task at once: the API lost its own job
@@ -128,33 +118,30 @@ class TooManyRequests(GatewayError):
 
     status = 429
     code = None
+    sentence: ClassVar[str] = "Rate limit exceeded. Try again in {} {}."
 
     def __init__(self, retry_after_s: int) -> None:
         unit = "second" if retry_after_s == 1 else "seconds"
-        super().__init__(f"Rate limit exceeded. Try again in {retry_after_s} {unit}.")
+        super().__init__(self.sentence.format(retry_after_s, unit))
         self.retry_after_s = retry_after_s
 
 
 class TooManyStreams(TooManyRequests):
     """Too many event streams are open, of this address or in all. Polling the task still works."""
 
-    def __init__(self, retry_after_s: int) -> None:
-        super().__init__(retry_after_s)
-        self.message = (
-            "Too many event streams are open. Poll the task instead: leave the header Accept out, "
-            "and add ?wait=30."
-        )
+    sentence = (
+        "Too many event streams are open. Poll the task instead: leave the header Accept out, "
+        "and add ?wait=30."
+    )
 
 
 class TooMuchUnpaid(TooManyRequests):
     """Files of one address took too much of what checks before payment may use."""
 
-    def __init__(self, retry_after_s: int) -> None:
-        super().__init__(retry_after_s)
-        self.message = (
-            "Checking your files takes too much of this gateway; this request charged nothing. "
-            f"Try again in {retry_after_s} s."
-        )
+    sentence = (
+        "Checking your files takes too much of this gateway; this request charged nothing. "
+        "Try again in {} s."
+    )
 
 
 class ExecutionError(GatewayError):
@@ -163,34 +150,8 @@ class ExecutionError(GatewayError):
     code = "EXECUTION_ERROR"
 
 
-class BodiesFull(ExecutionError):
-    """The bodies of other requests fill the memory that bodies may take."""
-
-    status = 503
-    retry_after_s = 5
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Too many large requests are being read; nothing was charged. "
-            f"Try again in {self.retry_after_s} seconds."
-        )
-
-
-class ChecksFull(ExecutionError):
-    """Checks of other requests' files have to come first."""
-
-    status = 503
-    retry_after_s = 5
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Too many files are being checked; this request charged nothing. "
-            f"Try again in {self.retry_after_s} seconds."
-        )
-
-
 class DiskFull(ExecutionError):
-    """A write found no room on the database's disk. Nothing was charged."""
+    """The database's disk has no room for a write. Nothing was charged."""
 
     # For the operator, who can do something about it.
     way_out: ClassVar[str] = "The disk is full: free some space"
@@ -199,56 +160,57 @@ class DiskFull(ExecutionError):
         super().__init__("The gateway's disk is full; nothing was charged. Try again later.")
 
 
-class Restarting(ExecutionError):
-    """The gateway is stopping, as at each new version: it sells nothing. Nothing was charged."""
+class _Unavailable(ExecutionError):
+    """The base of a 503 that asks to send the same request again later."""
 
     status = 503
-    retry_after_s = 20
+    retry_after_s: ClassVar[int] = 20
+    sentence: ClassVar[str]
+    way_on: ClassVar[str] = "Try again in {} seconds."
 
     def __init__(self) -> None:
-        super().__init__(
-            "The gateway is restarting; nothing was charged. "
-            f"Try again in {self.retry_after_s} seconds."
-        )
+        super().__init__(f"{self.sentence} {self.way_on.format(self.retry_after_s)}")
 
 
-class NobodyWorks(ExecutionError):
-    """No machine makes what would be sold. Nothing was charged."""
+class BodiesFull(_Unavailable):
+    """The bodies of other requests fill the memory for bodies."""
 
-    status = 503
-    retry_after_s = 20
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No machine of the gateway makes what it sells now; nothing was charged. "
-            f"Try again in {self.retry_after_s} seconds."
-        )
-
-
-class SellsNothing(ExecutionError):
-    """This machine is not one that sells (GATEWAY_ROLE). Nothing was charged."""
-
-    status = 503
-    retry_after_s = 20
-
-    def __init__(self) -> None:
-        super().__init__(
-            "This machine of the gateway sells nothing; nothing was charged. "
-            "Ask at the gateway's public address."
-        )
-
-
-class StoreUnavailable(ExecutionError):
-    """The database does not answer, so nothing can be sold. What was paid is not lost."""
-
-    status = 503
     retry_after_s = 5
+    sentence = "Too many large requests are being read; nothing was charged."
 
-    def __init__(self) -> None:
-        super().__init__(
-            "The gateway's database does not answer. Send the same request again in "
-            f"{self.retry_after_s} seconds: a payment is never charged twice."
-        )
+
+class ChecksFull(_Unavailable):
+    """Checks of other requests' files come first."""
+
+    retry_after_s = 5
+    sentence = "Too many files are being checked; this request charged nothing."
+
+
+class Restarting(_Unavailable):
+    """The gateway is stopping, as at each new version, and sells nothing. Nothing was charged."""
+
+    sentence = "The gateway is restarting; nothing was charged."
+
+
+class NobodyWorks(_Unavailable):
+    """No machine runs tasks of this endpoint. Nothing was charged."""
+
+    sentence = "No machine of the gateway makes what it sells now; nothing was charged."
+
+
+class SellsNothing(_Unavailable):
+    """This machine does not sell (GATEWAY_ROLE). Nothing was charged."""
+
+    sentence = "This machine of the gateway sells nothing; nothing was charged."
+    way_on = "Ask at the gateway's public address."
+
+
+class StoreUnavailable(_Unavailable):
+    """The database does not answer, so nothing can be sold. Payments are not lost."""
+
+    retry_after_s = 5
+    sentence = "The gateway's database does not answer."
+    way_on = "Send the same request again in {} seconds: a payment is never charged twice."
 
 
 class ChainUnavailable(GatewayError):
@@ -308,16 +270,15 @@ class TxAlreadyUsed(PaymentError):
 class ProviderError(Exception):
     """Base of what a provider raises.
 
-    Any other exception of a `submit` counts as `SubmitUncertain`, and any other exception of a
-    `poll` counts as `Transient`.
+    Another exception counts as `SubmitUncertain` in a `submit`, and as `Transient` in a `poll`.
     """
 
 
 class Transient(ProviderError):
     """A short trouble, such as a network error: another attempt may succeed.
 
-    Raised by a `submit`, it must mean that the vendor took nothing. If a request that may be
-    billed went out through `Outbound`, the gateway counts it as `SubmitUncertain` all the same.
+    In a `submit`, it must mean that the vendor took nothing. It still counts as `SubmitUncertain`
+    if a request that may be billed went out through `Outbound`.
     """
 
 
@@ -344,13 +305,11 @@ class ContentPolicy(ProviderError):
 class AccountProblem(ProviderError):
     """The operator's key, credit or settings are wrong. Every request fails until they are right.
 
-    The message goes to the operator's log: it must hold no key and nothing that the buyer sent.
-    `scope` is "vendor" where the account serves no request (a wrong key, no credit): every endpoint
-    of the provider goes off sale. It is "model" where only this endpoint's model is not served,
-    such as a retired one: that endpoint goes off sale, and the others sell on. It is "choice" where
-    the model refuses a ratio, a resolution or a format: that endpoint goes off sale if the buyer
-    chose none of them and sent no file. Else the task alone fails as by `InvalidInput`, so that
-    nobody takes an endpoint off sale by what he chooses.
+    The message goes to the operator's log: it must contain no key and nothing from the buyer.
+    `scope` says what goes off sale. "vendor": every endpoint of the provider, for a wrong key or no
+    credit. "model": this endpoint, whose model is not served, for example a retired one. "choice",
+    if the model refuses a ratio, a resolution or a format: this endpoint, if the buyer chose none
+    of them and sent no file. Otherwise only the task fails, so that no buyer can stop a sale.
     """
 
     def __init__(
@@ -361,34 +320,33 @@ class AccountProblem(ProviderError):
 
 
 class SubmitUncertain(ProviderError):
-    """Sent, and no answer came: perhaps made and billed, so the gateway does not send it again."""
+    """Sent, and no answer came: perhaps made and billed, so it is not sent again."""
 
 
 class JobFailed(ProviderError):
-    """The API says that a job ended without result and bill, so the job is submitted anew."""
+    """The API says that a job ended without result and bill, so the job is submitted again."""
 
 
 class HandleLost(ProviderError):
     """The API does not know a job that it accepted.
 
-    The result was perhaps made and billed, so the job is not submitted anew. If the provider's
-    submit is idempotent, it is submitted anew and costs a retry.
+    It was perhaps made and billed: only an idempotent submit is repeated, which costs a retry.
     """
 
 
 class ResultUnusable(ProviderError):
     """The result was made, perhaps billed, and cannot be sold.
 
-    It is not made anew: the task fails with the message, which the buyer reads. If the provider's
-    submit is idempotent, it is made anew and costs a retry.
+    The task fails with the message, which the buyer reads. Only an idempotent submit is repeated
+    instead, which costs a retry.
     """
 
 
 class ResultMissing(ResultUnusable):
     """The vendor says that it is done, and gave no result.
 
-    It was perhaps billed, so it is not made anew, as with `ResultUnusable`. Where a filter has
-    removed a picture, raise `ContentPolicy` instead: that is no failure of the provider.
+    Perhaps it was billed; see `ResultUnusable`. If a filter removed a picture, raise
+    `ContentPolicy` instead: the provider did not fail.
     """
 
     def __init__(self, message: str = "The provider was done, but gave no result.") -> None:

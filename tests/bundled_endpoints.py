@@ -6,7 +6,7 @@ from pathlib import Path
 from gateway import Endpoint
 from gateway.catalog.catalog import Catalog
 from gateway.plugins.manager import PluginManager
-from gateway.testing.operator import settings_of
+from gateway_testing.fakes.chain import settings_of
 
 _KEYED = (
     "openai",

@@ -7,7 +7,7 @@ from gateway.domain import Authorization, PaymentState
 from gateway.store import method_payments, tasks
 from gateway.store.rows import dump
 from gateway.store.sql import Connection
-from gateway.testing.store.facts import RESULT, new_task
+from gateway_testing.facts import RESULT, new_task
 
 _VALID_S = 600
 # A refund's transaction is numbered as its payment is, from here on.

@@ -20,8 +20,8 @@ from place import folder
 from processes import gateway_process, stub_chain
 from tree import HERE, Tree
 
-from gateway.testing.provider.samples import PICTURE
 from gateway_demo.sample import sample_pdf
+from gateway_testing.provider.samples import PICTURE
 
 # The tests' hostile files.
 sys.path[:0] = [str(HERE.root / part) for part in ("tests/proof/providers", "tests/proof/sandbox")]

@@ -16,18 +16,18 @@ from gateway.chain.smart_wallets import (
     unwrap_signature,
     wallet_call,
 )
-from gateway.chain.token_refusals import explain_by_token
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.contracts.payments import Quote
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import (
     AUTHORIZATION_STATE,
     BALANCE_OF,
+    IS_BLACKLISTED,
     Network,
     authorization_digest,
     word,
 )
-from gateway.errors import PaymentRequired
+from gateway.errors import ExecutionError, PaymentRequired
 
 # The time to settle before the authorization expires.
 MIN_REMAINING_S = 20
@@ -46,7 +46,9 @@ _TOO_SHORT_OR_LONG = "invalid_exact_evm_payload_authorization_valid_before"
 _NOT_YET = "invalid_exact_evm_payload_authorization_valid_after"
 _BALANCE = "invalid_exact_evm_insufficient_balance"
 
-# USDC's own words.
+# USDC's own words, in lower case.
+_PAUSED = "pausable: paused"
+_BLACKLISTED = "blacklistable: account is blacklisted"
 _IS_SPENT = "authorization is used or canceled"
 _REASONS = {
     "authorization is not yet valid": _NOT_YET,
@@ -128,7 +130,7 @@ class AuthorizationChecks:
         )
         if spent:
             return
-        await explain_by_token(self._chain, refusal, authorization.sender)
+        await _explain_by_token(self._chain, refusal, authorization.sender)
         # The token's message wins: the state read afterwards may come from a newer block.
         for words, reason in _REASONS.items():
             if words in refusal:
@@ -150,3 +152,24 @@ class AuthorizationChecks:
         signature = unwrap_authorization(authorization).signature
         if not await is_signed_by(self._chain, authorization.sender, digest, signature):
             raise PaymentRequired(SPENT)
+
+
+async def _explain_by_token(chain: Chain, refusal: str, sender: str) -> None:
+    """Raise why the token refused a transfer; return if it is neither paused nor blacklists.
+
+    Raises `PaymentRequired` if the token blacklists the payer, and `ExecutionError` if the token is
+    paused or blacklists our wallet. Raises `ChainUnavailable`.
+    """
+    said = refusal.lower()
+    if _PAUSED in said:
+        raise ExecutionError(
+            "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
+        )
+    if _BLACKLISTED not in said:
+        return
+    if await chain.call_uint(IS_BLACKLISTED + word(sender)):
+        raise PaymentRequired(
+            "The USDC contract blacklists the payer's account. Nothing was charged; pay from "
+            "another account."
+        )
+    raise ExecutionError("The gateway's wallet cannot receive USDC now; nothing was charged.")

@@ -41,7 +41,6 @@ from gateway.settings import (
 from gateway.store.data_folder import enter_data
 from gateway.store.disk import read_disk
 from gateway.store.opening import open_store
-from gateway_backups.place import place_of
 
 _CONFINED = "files are read by processes that can make no system call but those of computing"
 _LIMITED_ONLY = (
@@ -137,7 +136,7 @@ async def _check_all(settings: Settings) -> list[Row]:
             *[await _make_row(*question) for question in await find_questions(settings)],
             await _make_row("open payments", lambda: check_open_payments(settings)),
             await _make_row("outputs", open_outputs(settings, "gateway check").probe),
-            await _make_row("copies", lambda: _check_copies(settings)),
+            *await _check_by_plugins(settings),
             *await _check_limits(settings),
             await _make_row("plugins", lambda: _check_plugins(settings, chain)),
             await _make_row("prices", lambda: check_prices(settings)),
@@ -179,17 +178,13 @@ def _existing_parent(folder: Path) -> Path:
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
-async def _check_copies(settings: Settings) -> str:
-    if settings.database_url:
-        return "the server's own: no gateway copies a PostgreSQL"
-    if not settings.backup_url:
-        return "the database is copied nowhere: GATEWAY_BACKUP_URL is not set"
-    place = place_of(settings)
-    copies = await asyncio.to_thread(place.probe)
-    if not copies:
-        return f"{place}: no copy yet"
-    age_min = (time.time() - copies[0].at) / 60
-    return f"{place}: {len(copies)} copies, the newest {age_min:,.0f} min old"
+async def _check_by_plugins(settings: Settings) -> list[Row]:
+    """Return the rows that plugins add; a mistake in a plugin shows in the row about plugins."""
+    try:
+        checks = PluginManager(disabled=settings.plugins_disabled).check_rows(settings)
+    except SettingsError:
+        return []
+    return [await _make_row(name, check) for name, check in checks.items()]
 
 
 async def _check_limits(settings: Settings) -> list[Row]:

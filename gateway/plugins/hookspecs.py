@@ -111,6 +111,17 @@ def register_parts(register: Callable[[Part], None], gateway: "Gateway") -> None
 
 
 @hookspec
+def register_check_rows(
+    register: Callable[[str, Callable[[], Awaitable[str]]], None], settings: Settings
+) -> None:
+    """Add rows to `gateway check`: call `register(name, check)`.
+
+    `await check()` returns a sentence about what it found. It raises `SettingsError`,
+    `ValueError` or `OSError` with a sentence about what is wrong.
+    """
+
+
+@hookspec
 def register_spans(register: Callable[[OpenSpan], None], settings: Settings) -> None:
     """Be told when work begins and ends, for traces: call `register(open_span)` once.
 

@@ -9,7 +9,7 @@ that the operator has set wrongly stops the start with a `SettingsError`.
 import difflib
 import importlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -33,10 +33,11 @@ from gateway.contracts.payment_methods import PaymentMethod
 from gateway.errors import SettingsError
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
-from gateway.plugins.disabled import find_disabled
+from gateway.plugins.installed import BUNDLED, find_disabled
 from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402
 from gateway.plugins.registration import (
     Offers,
+    check_offer,
     endpoint_offer,
     method_offer,
     part_offer,
@@ -57,32 +58,6 @@ if TYPE_CHECKING:
 GROUP = "gateway"
 BUNDLED_SOURCE = "bundled"
 GIVEN_SOURCE = "given to create_app"
-# A source checkout that was never installed has no entry points, so the bundled plugins are listed.
-BUNDLED = (
-    "gateway_x402",
-    "gateway_mpp",
-    "gateway_usdc_direct",
-    "gateway_local_settler",
-    "gateway_facilitator_settler",
-    "gateway_sandbox_image",
-    "gateway_documents",
-    "gateway_openai",
-    "gateway_gemini",
-    "gateway_fal",
-    "gateway_kie",
-    "gateway_replicate",
-    "gateway_openrouter",
-    "gateway_bfl",
-    "gateway_mistral",
-    "gateway_docling",
-    "gateway_llamaparse",
-    "gateway_azure_documents",
-    "gateway_operator",
-    "gateway_backups",
-    "gateway_webhooks",
-    "gateway_mcp",
-    "gateway_shop",
-)
 _MAX_PROBLEM_CHARS = 300
 _log = structlog.get_logger()
 
@@ -381,6 +356,11 @@ class PluginManager:
                 continue
             found |= {name: (plugin, part) for name, part in offers.items()}
         return [part for _, part in found.values()]
+
+    def check_rows(self, settings: Settings) -> dict[str, Callable[[], Awaitable[str]]]:
+        """Return the plugins' rows of `gateway check` by name."""
+        found = self._call_hook("register_check_rows", check_offer, settings=settings)
+        return {name: check for _, offers in found for name, check in offers.items()}
 
     def spans(self, settings: Settings) -> Spans:
         """Return the plugins that want to be told when work begins and ends."""

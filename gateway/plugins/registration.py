@@ -137,6 +137,13 @@ def transfer_offer(verifier: TransferVerifier) -> tuple[str, TransferVerifier]:
     return "verifier", verifier
 
 
+def check_offer(name: str, check: Any) -> tuple[str, Any]:
+    """Return a row of `gateway check` by its name. Raises `ValueError` for one with a mistake."""
+    if not isinstance(name, str) or not name or not callable(check):
+        raise ValueError("register takes a name and a function")
+    return name, check
+
+
 def part_offer(part: Any) -> tuple[str, Part]:
     """Return a part and its name. Raises `ValueError` for something else."""
     if not isinstance(part, Part) or not part.name:

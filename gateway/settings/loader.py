@@ -51,6 +51,16 @@ def load_settings(**overrides: Any) -> Settings:
     return settings
 
 
+def read_disabled_plugins() -> list[str]:
+    """Return `plugins_disabled` alone: commands that need no settings have to know it.
+
+    Raises `SettingsError` if the file cannot be read.
+    """
+    found = (_read_file(_find_file()) | _read_environment()).get("plugins_disabled", "")
+    names = found if isinstance(found, list) else str(found).split(",")
+    return [str(name) for name in names]
+
+
 def _find_file() -> Path:
     named = os.environ.get("GATEWAY_CONFIG")
     if named and not Path(named).is_file():

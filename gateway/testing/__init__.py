@@ -1,23 +1,20 @@
-"""The test kit for authors of plugins and stores: what a plugin must do, as tests to subclass.
+"""The test kit for authors of plugins: what a plugin must do, as tests to subclass.
 
     from gateway.testing import FakeApi, ProviderContract, Reply
 
-Needs `pip install 'generation-gateway[testing]'`. The server never imports it; tests of this
-repository alone are in `tests/`.
+Needs `pip install 'generation-gateway[testing]'`. These are the names of the package
+`gateway_testing`, which the server never imports; for type checkers they are in `__init__.pyi`.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from types import ModuleType
+from typing import Any
 
-if TYPE_CHECKING:
-    from gateway.testing.fakes.api import Ask, FakeApi, Made, Reply
-    from gateway.testing.method_contract import PaymentMethodContract
-    from gateway.testing.payment_contract import PaymentVerifierContract
-    from gateway.testing.provider.contract import ProviderContract
-    from gateway.testing.settler_contract import SettlerContract
-    from gateway.testing.store.contract import StoreContract
-    from gateway.testing.transfer_contract import TransferVerifierContract
-
+_KIT = "gateway_testing"
 _PLACES = {
     "Ask": "fakes.api",
     "FakeApi": "fakes.api",
@@ -27,25 +24,38 @@ _PLACES = {
     "ProviderContract": "provider.contract",
     "Reply": "fakes.api",
     "SettlerContract": "settler_contract",
-    "StoreContract": "store.contract",
     "TransferVerifierContract": "transfer_contract",
 }
-__all__ = [
-    "Ask",
-    "FakeApi",
-    "Made",
-    "PaymentMethodContract",
-    "PaymentVerifierContract",
-    "ProviderContract",
-    "Reply",
-    "SettlerContract",
-    "StoreContract",
-    "TransferVerifierContract",
-]
+__all__ = list(_PLACES)
 
 
 def __getattr__(name: str) -> Any:
     """Import a contract when its name is asked for: each one imports pytest and more."""
+    if name == "StoreContract":
+        raise AttributeError(
+            "StoreContract is not public: a plugin cannot bring a store. It is in "
+            "tests/store_contract of the gateway's repository."
+        )
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"gateway.testing.{_PLACES[name]}"), name)
+    return getattr(importlib.import_module(f"{_KIT}.{_PLACES[name]}"), name)
+
+
+class _Kit(MetaPathFinder, Loader):
+    """Imports `gateway.testing.fakes.api` as `gateway_testing.fakes.api`, so that there is one."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
+        return spec_from_loader(name, self) if name.startswith(f"{__name__}.") else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(spec.name.replace(__name__, _KIT, 1))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import has put the other name's specification into the module.
+        if module.__spec__ is not None:
+            module.__spec__ = module.__spec__.loader_state
+
+
+sys.meta_path.insert(0, _Kit())

@@ -30,7 +30,10 @@ An adapter that sells two models of a made-up vendor, each answered with one pic
 
 import importlib
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from gateway.errors import SettingsError
+from gateway.settings.sections import variable
 from gateway.vendors.answer import Answer
 from gateway.vendors.client import Outbound
 
@@ -65,7 +68,6 @@ if TYPE_CHECKING:
         picture_endpoint,
     )
     from gateway.vendors.pictures import PictureLimits, data_uri, picture_size, size_like
-    from gateway.vendors.settings import base_url, limit_or_none
 
 _PLACES = {
     "DocumentParser": "documents",
@@ -78,7 +80,6 @@ _PLACES = {
     "as_text": "json_fields",
     "attached_file": "documents",
     "base64_text": "documents",
-    "base_url": "settings",
     "blamed_fields": "json_fields",
     "check_job": "documents",
     "data_uri": "pictures",
@@ -86,7 +87,6 @@ _PLACES = {
     "edit_endpoint": "models",
     "job_urls": "json_fields",
     "json_object": "json_fields",
-    "limit_or_none": "settings",
     "media_type": "documents",
     "model_endpoint": "models",
     "models_on_sale": "models",
@@ -138,3 +138,38 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"gateway.vendors.{_PLACES[name]}"), name)
+
+
+def base_url(value: str, *, name: str) -> str:
+    """Return the address of an API without a slash at its end.
+
+    `name` is the setting's, such as `acme_base_url`. Raises `SettingsError` for an address that a
+    path cannot be appended to: not http or https, without a host, or with a query. The error does
+    not quote the value, because some operators put a key into it.
+    """
+    try:
+        url = urlsplit(value)
+        is_right = url.scheme in ("http", "https") and bool(url.hostname)
+    except ValueError:
+        # An unclosed bracket, for example.
+        is_right = False
+    if not is_right or any(mark in value for mark in "?#") or not value.isprintable():
+        raise SettingsError(
+            f"{variable(name)} is not right: an address that begins with http:// or https:// and "
+            f"has no query. Example: {variable(name)}=https://api.example.com/v1"
+        )
+    return value.rstrip("/")
+
+
+def limit_or_none(value: int, *, name: str) -> int | None:
+    """Return a limit that the operator set; 0 means no limit and becomes None.
+
+    `name` is the setting's, such as `acme_max_concurrency`. Raises `SettingsError` for a negative
+    number.
+    """
+    if value < 0:
+        raise SettingsError(
+            f"{variable(name)} is not right: a whole number, 0 for no limit. "
+            f"Example: {variable(name)}=4"
+        )
+    return value or None

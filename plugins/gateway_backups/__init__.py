@@ -3,11 +3,37 @@
 Copying itself is in `gateway_backups.sqlite` and `gateway.store.sqlite.upgrade`.
 """
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
 
 from gateway import hookimpl
 from gateway.contracts.parts import Part
 from gateway.running.gateway import Gateway
+from gateway.settings import Settings
+
+
+@hookimpl
+def register_check_rows(
+    register: Callable[[str, Callable[[], Awaitable[str]]], None], settings: Settings
+) -> None:
+    """Tell `gateway check` how old the newest copy is."""
+    register("copies", lambda: _check_copies(settings))
+
+
+async def _check_copies(settings: Settings) -> str:
+    if settings.database_url:
+        return "the server's own: no gateway copies a PostgreSQL"
+    if not settings.backup_url:
+        return "the database is copied nowhere: GATEWAY_BACKUP_URL is not set"
+    from gateway_backups.place import place_of  # noqa: PLC0415 - of this command only
+
+    place = place_of(settings)
+    copies = await asyncio.to_thread(place.probe)
+    if not copies:
+        return f"{place}: no copy yet"
+    age_min = (time.time() - copies[0].at) / 60
+    return f"{place}: {len(copies)} copies, the newest {age_min:,.0f} min old"
 
 
 @hookimpl

@@ -5,7 +5,10 @@ buyer, not this program, decides whether to sign anew.
 """
 
 import asyncio
+import base64
 import functools
+import json
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
@@ -14,11 +17,13 @@ from typing import Any, TypeVar
 
 import attrs
 
+from gateway.chain.keys import address_of
+from gateway.chain.signatures import sign_authorization
+from gateway.domain import Authorization
 from gateway_buyer.answers import Task, shorten
 from gateway_buyer.client import GatewayClient
 from gateway_buyer.errors import GenerationFailed, NotBought, Unanswered, Unfinished
 from gateway_buyer.files import Destination
-from gateway_buyer.payment import authorize, payment_header
 from gateway_buyer.records import Record, Records, hash_request
 from gateway_buyer.terms import Terms, check_price
 
@@ -197,3 +202,40 @@ def _check_completed(task: Task) -> Task:
 def _describe(task: Task) -> str:
     share = f" {task.progress:.0%}" if task.progress is not None else ""
     return f"The task is {shorten(task.status)}{share}."
+
+
+def authorize(terms: Terms, secret: bytes, *, now: float) -> Authorization:
+    """Return the signed authorization of one payment; `now` is in Unix seconds.
+
+    The EIP-712 domain is that of the network's USDC, whatever name the gateway gave.
+    """
+    unsigned = Authorization(
+        sender=address_of(secret),
+        recipient=terms.payee.lower(),
+        value_units=terms.price_units,
+        valid_after=0,
+        valid_before=int(now) + terms.valid_s,
+        nonce="0x" + secrets.token_hex(32),
+        signature=b"",
+    )
+    return sign_authorization(secret, unsigned, terms.network)
+
+
+def payment_header(terms: Terms, signed: Authorization) -> str:
+    """Return the value of `PAYMENT-SIGNATURE`."""
+    payload: dict[str, Any] = {
+        "x402Version": 2,
+        "accepted": terms.accepted,
+        "payload": {
+            "signature": "0x" + signed.signature.hex(),
+            "authorization": {
+                "from": signed.sender,
+                "to": signed.recipient,
+                "value": str(signed.value_units),
+                "validAfter": str(signed.valid_after),
+                "validBefore": str(signed.valid_before),
+                "nonce": signed.nonce,
+            },
+        },
+    }
+    return base64.b64encode(json.dumps(payload, separators=(",", ":")).encode()).decode()

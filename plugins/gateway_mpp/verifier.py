@@ -18,7 +18,7 @@ from gateway import (
     Proof,
     Quote,
 )
-from gateway.chain.authorization_checks import AuthorizationChecks, check_signed_terms
+from gateway.chain.authorization_checks import SPENT, AuthorizationChecks, check_signed_terms
 from gateway.domain.description import price_range
 from gateway.domain.eip3009 import checksum_address
 from gateway.domain.signed_header import (
@@ -27,7 +27,6 @@ from gateway.domain.signed_header import (
     read_object,
     read_text,
 )
-from gateway_mpp import problems
 from gateway_mpp.challenges import (
     INTENT,
     METHOD,
@@ -39,6 +38,27 @@ from gateway_mpp.challenges import (
 )
 
 _ACCOUNT = re.compile(r"did:pkh:eip155:([0-9]{1,20}):(0x[0-9a-fA-F]{40})")
+
+
+# Problem Details (RFC 9457) with the scheme's own types, by our reasons.
+_PROBLEM_BASE = "https://paymentauth.org/problems/"
+_UNKNOWN = "mpp_unknown_challenge"
+_EXPIRED = "mpp_expired_challenge"
+_OTHER_REQUEST = "mpp_other_request"
+_OTHER_NONCE = "mpp_other_nonce"
+_OTHER_SOURCE = "mpp_other_source"
+_MALFORMED = "malformed-credential", "Malformed Credential"
+_CHALLENGE = "invalid-challenge", "Invalid Challenge"
+_FAILED = "verification-failed", "Verification Failed"
+_PROBLEMS = {
+    "invalid_payload": (_MALFORMED, "The credential cannot be read."),
+    _UNKNOWN: (_CHALLENGE, "This gateway has not given this challenge."),
+    _EXPIRED: (_CHALLENGE, "The challenge has expired."),
+    _OTHER_REQUEST: (_CHALLENGE, "The challenge is for another request, or for another price."),
+    SPENT: (_CHALLENGE, "The challenge was used before."),
+    _OTHER_NONCE: (_FAILED, "The authorization's nonce is not the hash of the challenge."),
+    _OTHER_SOURCE: (_FAILED, "The credential's source is not the account that signs."),
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -84,7 +104,7 @@ class MppVerifier:
         if reason is None:
             return Challenge(body={}, headers=headers)
         headers["Content-Type"] = "application/problem+json"
-        return Challenge(body=problems.describe(reason, made.id), headers=headers)
+        return Challenge(body=_describe_problem(reason, made.id), headers=headers)
 
     def read(self, header: str) -> MppProof:
         """Decode a credential."""
@@ -103,15 +123,15 @@ class MppVerifier:
         """Check that the challenge is ours and for this quote, then what was signed."""
         echo, signed = proof.challenge, proof.authorization
         if not self._challenges.is_ours(echo):
-            raise PaymentRequired(problems.UNKNOWN)
+            raise PaymentRequired(_UNKNOWN)
         if not self._challenges.is_for(echo, quote):
-            raise PaymentRequired(problems.OTHER_REQUEST)
+            raise PaymentRequired(_OTHER_REQUEST)
         if now >= ends_at(echo):
-            raise PaymentRequired(problems.EXPIRED)
+            raise PaymentRequired(_EXPIRED)
         if signed.nonce not in echo.nonces:
-            raise PaymentRequired(problems.OTHER_NONCE)
+            raise PaymentRequired(_OTHER_NONCE)
         if not self._is_source(proof.source, signed.sender):
-            raise PaymentRequired(problems.OTHER_SOURCE)
+            raise PaymentRequired(_OTHER_SOURCE)
         check_signed_terms(signed, quote, now)
 
     def _is_source(self, source: str, sender: str) -> bool:
@@ -153,3 +173,15 @@ class MppVerifier:
         }
         amount = str(lowest) if lowest == highest else None
         return {"protocols": [{"mpp": named}], "offers": [named | {"amount": amount}]}
+
+
+def _describe_problem(reason: str, challenge_id: str) -> dict[str, Any]:
+    """Return the problem for a reason; `challenge_id` is the fresh challenge's."""
+    (name, title), sentence = _PROBLEMS.get(reason, (_FAILED, ""))
+    return {
+        "type": _PROBLEM_BASE + name,
+        "title": title,
+        "status": 402,
+        "detail": f"{sentence} ({reason})" if sentence else reason,
+        "challengeId": challenge_id,
+    }

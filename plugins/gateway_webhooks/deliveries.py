@@ -6,7 +6,7 @@ sends it again, under the same id. A receiver that hangs takes places of its pay
 
 import asyncio
 import contextlib
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
@@ -19,13 +19,15 @@ from gateway.domain import Task
 from gateway.store import SqlStore
 from gateway.telemetry.log_context import bind_task
 from gateway.vendors.signing import CallbackSecrets, sign
-from gateway_webhooks.pace import Pace
 from gateway_webhooks.sender import NotTaken, Sender
 
 # Attempts at the same time: in all, for one payer, to one host.
 _MOST = 16
 _MOST_PER_PAYER = 4
 _MOST_PER_HOST = 2
+# To one host for one payer, in a minute.
+_PACE = 10
+_PACE_WINDOW_S = 60.0
 _log = structlog.get_logger()
 
 Render = Callable[[WebhookEvent, Task], Awaitable[bytes]]
@@ -44,6 +46,36 @@ class DeliveryTiming:
     apart_s: float = 0.02
     # At the end, for attempts that have begun.
     drain_s: float = 5.0
+
+
+class Pace:
+    """Counts attempts by payer and host, so that a buyer cannot flood a third party."""
+
+    def __init__(self) -> None:
+        # The pair whose last attempt is the oldest comes first.
+        self._sent: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
+
+    def take(self, payer: str, host: str, now: float) -> float:
+        """Count an attempt now; returns 0, or the time from which on the next one may begin."""
+        self._forget(now)
+        times = self._sent.setdefault((payer, host), deque())
+        if times and times[-1] > now:
+            # The clock was put back.
+            times.clear()
+        while times and times[0] <= now - _PACE_WINDOW_S:
+            times.popleft()
+        if len(times) >= _PACE:
+            return times[0] + _PACE_WINDOW_S
+        times.append(now)
+        self._sent.move_to_end((payer, host))
+        return 0.0
+
+    def _forget(self, now: float) -> None:
+        while self._sent:
+            pair, times = next(iter(self._sent.items()))
+            if times and times[-1] > now - _PACE_WINDOW_S:
+                return
+            del self._sent[pair]
 
 
 @attrs.define(kw_only=True)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from gateway.testing.fakes.server import FakeServer, serving
+from gateway_testing.fakes.server import FakeServer, serving
 
 PACKAGES = {
     "openai": "openai",

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from gateway.testing import FakeApi
-from gateway.testing.fakes.api import MARKDOWN, PNG
+from gateway_testing.fakes.api import MARKDOWN, PNG
 from tests.proof.kit.test_kit_azure_documents import AzureApi
 from tests.proof.kit.test_kit_fal import FalApi
 from tests.proof.kit.test_kit_gemini import GeminiApi

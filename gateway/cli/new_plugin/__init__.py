@@ -14,7 +14,7 @@ from string import Template
 import attrs
 
 from gateway.errors import SettingsError
-from gateway.plugins.manager import BUNDLED
+from gateway.plugins.installed import BUNDLED
 from gateway.version import VERSION
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

@@ -8,7 +8,6 @@ import errno
 import gc
 import signal
 import socket
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ import uvloop
 from quart import Quart
 
 from gateway.errors import SettingsError
-from gateway.plugins.manager import BUNDLED
+from gateway.plugins.installed import BUNDLED, prepare_database
 from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_alarms, check_database, check_limits, check_server
@@ -28,7 +27,6 @@ from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.front.current import EXTENSION
 from gateway.web.server import hypercorn_server
 from gateway.web.server.connection_limits import BACKLOG
-from gateway_backups.sqlite import forget_restored_by
 
 _log = structlog.get_logger()
 Run = Callable[[Quart, socket.socket, asyncio.Event], Awaitable[None]]
@@ -52,7 +50,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     enter_data(settings)
     # Our memory holds the keys.
     hide_memory()
-    _restore_once(settings)
+    prepare_database(settings)
     refuse_left_behind(settings)
     # The lock is held as long as this variable lives.
     lock = lock_data(settings)  # noqa: F841
@@ -69,17 +67,6 @@ def _raise_if_unfit(app: Quart) -> None:
     gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
         raise SettingsError(gateway.store.fitness.problem)
-
-
-def _restore_once(settings: Settings) -> None:
-    """Put the copy that GATEWAY_RESTORE names in the database's place, at the first such start."""
-    if not settings.restore:
-        forget_restored_by(settings)
-        return
-    # Most starts restore nothing.
-    from gateway_backups.restoring import restore_once  # noqa: PLC0415
-
-    restore_once(settings, now=time.time())
 
 
 def run_of(settings: Settings) -> Run:

@@ -1,6 +1,7 @@
 """The command `gateway payers`: lists payers that are barred from x402, and lifts the bar."""
 
 import asyncio
+import contextlib
 import re
 import time
 from typing import Any
@@ -9,11 +10,14 @@ import click
 
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence
+from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.contracts.payers import FailedSettlement
+from gateway.errors import ActionRefused
 from gateway.payments.exposure import BARRED_S
 from gateway.settings import load_settings
-from gateway_operator.actions.payers import lift_bar
+from gateway.store.payers import lift as lift_in_store
 from gateway_operator.commands.session import open_session, shell_actor
+from gateway_operator.desk.desk import Desk
 
 
 @click.group()
@@ -63,7 +67,22 @@ def lift(*, address: str, note: str) -> None:
 
     async def act() -> None:
         async with open_session(load_settings()) as desk:
-            await lift_bar(desk, shell_actor(), address, reason=note)
+            await _lift_bar(desk, shell_actor(), address, reason=note)
 
     asyncio.run(act())
     click.echo(f"{address} may pay by x402 again.")
+
+
+async def _lift_bar(desk: Desk, actor: Actor, address: str, *, reason: str) -> None:
+    """Let a payer pay by x402 again; settlements that failed until now bar it no more.
+
+    Raises `ActionRefused` where the payer is not barred.
+    """
+    payer, now = address.lower(), desk.now()
+    if await desk.store.payers.failure_of(payer, since=now - BARRED_S) is None:
+        raise ActionRefused(
+            f"{address} is not barred; `gateway payers barred` lists those that are."
+        )
+    action = NewAction(actor=actor, at=now, action="payer.lift", subject=payer, reason=reason)
+    with contextlib.suppress(AlreadyDone):
+        await desk.store.operators.act(lift_in_store, payer, reason, now, action=action)

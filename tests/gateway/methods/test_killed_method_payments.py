@@ -9,7 +9,7 @@ import signal
 from gateway.contracts.payment_methods import MethodProof, Taken
 from gateway.domain import PaymentState
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, new_task
+from gateway_testing.facts import NOW, new_task
 from tests.migrated_databases import put_database
 
 PROOF = MethodProof(

@@ -9,7 +9,7 @@ from gateway.cli import main
 from gateway.outputs import DiskOutputs
 from gateway.settings import variable
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, leased, reserved
+from gateway_testing.facts import NOW, leased, reserved
 from tests.conftest import PNG
 from tests.gateway.outputs.conftest import _no_keys_of_others, bucket, dead_bucket, s3
 from tests.operator_history import Sale, add_sale

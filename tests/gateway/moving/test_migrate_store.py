@@ -14,7 +14,7 @@ from gateway.store.data_folder import lock_data
 from gateway.store.moving import copying, notes
 from gateway.store.moving.target import open_target
 from gateway.store.postgres.store import PostgresStore
-from gateway.testing.store.facts import NOW, leased, new_task, paying, transfer
+from gateway_testing.facts import NOW, leased, new_task, paying, transfer
 from tests.conftest import PNG
 from tests.gateway.moving.conftest import SECRET
 from tests.gateway.postgres.lossy_proxy import lossy_proxy

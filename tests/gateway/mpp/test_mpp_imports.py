@@ -8,7 +8,7 @@ _PROGRAM = """
 import sys
 from pathlib import Path
 from gateway.plugins.manager import PluginManager
-from gateway.testing.fakes.chain import FakeChain, context_of
+from gateway_testing.fakes.chain import FakeChain, context_of
 context = context_of(FakeChain(), Path("."), {"mpp_enabled": ENABLED})
 found = PluginManager().ways_to_pay(context)[0]
 print([len(found), *(name for name in sys.modules if name.startswith("gateway_mpp."))])

@@ -12,7 +12,7 @@ from gateway.domain import Attachment, GenerationRequest
 from gateway.running.timing import Timing
 from gateway.settings import variable
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, authorization, key_of, new_task
+from gateway_testing.facts import NOW, authorization, key_of, new_task
 from tests.conftest import WALLET, Payer, buy, operators_rows, running
 from tests.volumes import fill_bytes, fill_inodes, mounted, needs_root
 

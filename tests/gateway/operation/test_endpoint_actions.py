@@ -11,12 +11,12 @@ from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
 from gateway.settings import EndpointOverride
 from gateway.store import SqliteStore
 from gateway.store.operators import overrides
-from gateway.testing.store.operators import new_action
 from gateway_operator.actions import endpoints as actions
 from gateway_operator.state import Operator
 from gateway_x402.messages import MAX_TIMEOUT_S
 from tests.conftest import buy, running
 from tests.patience import until
+from tests.store_contract.operators import new_action
 
 ACTOR = Actor(door="page", name="s1", address="192.0.2.1")
 BODY = {"prompt": "a boat"}

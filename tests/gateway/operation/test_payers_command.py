@@ -12,7 +12,7 @@ from gateway.contracts import SignedTransaction
 from gateway.contracts.payers import FailedSettlement
 from gateway.settings import variable
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import PAYER, WALLET, reserved
+from gateway_testing.facts import PAYER, WALLET, reserved
 
 NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 

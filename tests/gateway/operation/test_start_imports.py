@@ -168,13 +168,17 @@ def test_the_first_answer_waits_for_nothing_that_only_the_operator_needs(loaded)
     assert theirs == []
 
 
-def test_a_command_imports_no_more_than_its_own_modules(tmp_path):
-    code = "import sys, gateway.cli; print(*sys.modules)"
+@pytest.mark.parametrize("asked", ["pass", "cli.main(['--help'], standalone_mode=False)"])
+def test_a_command_imports_no_more_than_its_own_modules(tmp_path, asked):
+    code = f"import sys; from gateway import cli; {asked}; print(*sys.modules)"
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    loaded = {name for name in run.stdout.split() if name.startswith("gateway")}
-    assert loaded == {"gateway", "gateway.cli", "gateway.version"}
+    names = run.stdout.splitlines()[-1].split()
+    loaded = {name for name in names if name.startswith("gateway")}
+    needed = {"gateway.cli", "gateway.errors", "gateway.plugins", "gateway.plugins.installed"}
+    assert loaded == {"gateway", "gateway.version", *needed}
+    assert "importlib.metadata" not in names
 
 
 def test_public_names_that_nobody_asked_for_yet_are_listed():

@@ -7,9 +7,9 @@ from eth_account import Account
 
 from gateway.domain import Attachment, GenerationRequest
 from gateway.errors import ExecutionError
-from gateway.testing.store.facts import authorization, key_of, new_task
 from gateway_operator.alarms.state_watch import StateWatch
 from gateway_operator.desk.system import read_clock
+from gateway_testing.facts import authorization, key_of, new_task
 from tests.conftest import Payer, buy, operators_rows, running
 
 LARGE = GenerationRequest(attachment=Attachment(name="a.pdf", data=b"x" * 300_000))

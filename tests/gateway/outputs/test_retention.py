@@ -10,7 +10,7 @@ import pytest
 from gateway import Output, Result
 from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs, retention
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, leased, settling
+from gateway_testing.facts import NOW, leased, settling
 from tests.conftest import PNG
 from tests.migrated_databases import put_database
 from tests.patience import PATIENCE_S

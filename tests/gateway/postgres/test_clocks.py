@@ -5,7 +5,7 @@ import time
 import pytest
 
 from gateway.store.postgres.store import PostgresStore
-from gateway.testing.store.facts import queued
+from gateway_testing.facts import queued
 
 
 @pytest.fixture(autouse=True, scope="module")

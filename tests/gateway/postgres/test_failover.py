@@ -13,7 +13,7 @@ import pytest
 from gateway.errors import Restarting, StoreUnavailable
 from gateway.store import meta
 from gateway.store.postgres.store import PostgresStore
-from gateway.testing.store.facts import new_task, transfer, tx_hash
+from gateway_testing.facts import new_task, transfer, tx_hash
 from tests.conftest import running
 from tests.gateway.direct.test_direct_route import claim
 from tests.postgres_server import start_or_skip

@@ -18,8 +18,8 @@ from gateway.running.timing import Timing
 from gateway.store.opening import open_store, refuse_left_behind, refuse_other_database
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.sqlite.store import SqliteStore
-from gateway.testing.store.facts import NOW, queued
 from gateway_operator.admin_password import AdminPassword
+from gateway_testing.facts import NOW, queued
 from tests.conftest import running
 from tests.patience import skip_time
 

@@ -10,7 +10,7 @@ from gateway.errors import ActionRefused
 from gateway.store.operators import actions, logins, passkeys, tokens
 from gateway.store.postgres import pool
 from gateway.store.postgres.store import PostgresStore
-from gateway.testing.store.facts import NOW, kinds
+from gateway_testing.facts import NOW, kinds
 
 _AT_ONCE = 8
 # Without its lock a race is lost in the first or second round.

@@ -19,8 +19,7 @@ from gateway.errors import (
 from gateway.store import meta
 from gateway.store.postgres import pool
 from gateway.store.postgres.store import PostgresStore
-from gateway.testing.store.contract import StoreContract
-from gateway.testing.store.facts import (
+from gateway_testing.facts import (
     NOW,
     RESULT,
     SIGNER,
@@ -37,6 +36,7 @@ from gateway.testing.store.facts import (
     unsigned_transaction,
 )
 from tests.gateway.postgres.lossy_proxy import lossy_proxy
+from tests.store_contract.contract import StoreContract
 
 
 class TestPostgresStore(StoreContract):

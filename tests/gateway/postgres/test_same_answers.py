@@ -39,7 +39,7 @@ from gateway.store.operators.task_lists import TaskFilter
 from gateway.store.postgres.migrations import migrate
 from gateway.store.postgres.session import Session, connect
 from gateway.store.sqlite import migrations as on_sqlite
-from gateway.testing.store.facts import NOW
+from gateway_testing.facts import NOW
 from tests.operator_history import Sale, add_method_sale, add_sale
 
 # A language that passes over hyphens, as most servers' do: there `a-c` comes after `ab`.

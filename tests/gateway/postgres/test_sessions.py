@@ -3,7 +3,7 @@
 from gateway.contracts.operator_logins import OperatorSession
 from gateway.store.operators import sessions
 from gateway.store.postgres.store import PostgresStore
-from gateway.testing.store.facts import NOW
+from gateway_testing.facts import NOW
 
 
 async def test_a_login_beyond_the_most_ends_the_session_seen_longest_ago(database_url):

@@ -11,7 +11,7 @@ from gateway import Choice, PriceStep, hookimpl, usdc
 from gateway.errors import SettingsError
 from gateway.running.readiness import KEPT_S
 from gateway.settings import EndpointOverride
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.cases import each
 from tests.conftest import WALLET, ScriptedProvider, running
 

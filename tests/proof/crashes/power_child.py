@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite import store as sqlite
-from gateway.testing.store import facts
+from gateway_testing import facts
 
 _LOG = Path(os.environ["POWER_LOG"])
 _AT_ONCE = 12

@@ -12,7 +12,7 @@ import pytest
 from gateway import Output, Result
 from gateway.outputs import retention
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, leased
+from gateway_testing.facts import NOW, leased
 from tests.unit.outputs.conftest import LEASE, listed
 
 _WHOLE = b"whole" * 20_000

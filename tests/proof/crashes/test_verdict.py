@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from gateway.store.sqlite import SqliteStore
-from gateway.testing.store import facts
+from gateway_testing import facts
 from tests.conftest import WALLET, Payer
 from tests.proof.crashes.clients import Memory, Purchase
 from tests.proof.crashes.remote_chain import RemoteChain

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.testing.provider.samples import PICTURE
 from gateway_demo.sample import sample_pdf
+from gateway_testing.provider.samples import PICTURE
 from tests.conftest import running
 
 ROOT = Path(__file__).parents[3]

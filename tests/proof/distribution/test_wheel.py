@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.plugins.manager import BUNDLED
+from gateway.plugins.installed import BUNDLED
 from gateway.version import VERSION
 from tests.proof.distribution.clean_place import ROOT, CleanPlace, built
 

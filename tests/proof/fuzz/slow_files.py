@@ -21,9 +21,9 @@ import documents_pdf as pdf
 from PIL import Image
 
 from gateway import Settings
-from gateway.testing.provider.samples import PICTURE
 from gateway_demo.chain import PlayChain
 from gateway_demo.sample import sample_pdf
+from gateway_testing.provider.samples import PICTURE
 from tests.conftest import WALLET, Running, new_account, running
 
 # The slug to which it is sent, its name and its bytes.

@@ -44,7 +44,7 @@ def _patience(monkeypatch):
     for name in ("ENDPOINT", "EDIT"):
         slow = attrs.evolve(getattr(gateway_sandbox_image, name), timeout_s=_PATIENCE_S)
         monkeypatch.setattr(gateway_sandbox_image, name, slow)
-    monkeypatch.setattr("gateway.testing.provider.gateway_under_test.PATIENCE_S", _PATIENCE_S)
+    monkeypatch.setattr("gateway_testing.provider.gateway_under_test.PATIENCE_S", _PATIENCE_S)
     monkeypatch.setattr(
         renderer, "draw", lambda *order, timeout_s: draw(*order, timeout_s=_PATIENCE_S)
     )

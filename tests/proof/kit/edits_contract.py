@@ -4,10 +4,10 @@ Jobs, submits, refusals and logs are those of the pictures: the same code meets 
 """
 
 from gateway.testing import ProviderContract
-from gateway.testing.provider.jobs import JobScenes
-from gateway.testing.provider.logs import LogScenes
-from gateway.testing.provider.refusals import RefusalScenes
-from gateway.testing.provider.submits import SubmitScenes
+from gateway_testing.provider.contract import LogScenes
+from gateway_testing.provider.jobs import JobScenes
+from gateway_testing.provider.refusals import RefusalScenes
+from gateway_testing.provider.submits import SubmitScenes
 
 _THE_SAME = {
     name: None

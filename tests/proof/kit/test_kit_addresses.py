@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from gateway.testing import FakeApi, Reply
-from gateway.testing.fakes.server import FakeServer, serving
+from gateway_testing.fakes.server import FakeServer, serving
 
 UNKNOWN = (("GET", "/"), ("GET", "/v1/pictures"), ("POST", "/v1/picture"), ("GET", "/v1/balances"))
 

@@ -13,7 +13,7 @@ import gateway_mpp
 import gateway_usdc_direct
 import gateway_x402
 from gateway.testing import PaymentVerifierContract, SettlerContract, TransferVerifierContract
-from gateway.testing.fakes.chain import PAYER, context_of, registered
+from gateway_testing.fakes.chain import PAYER, context_of, registered
 
 
 def payload(quote, now):

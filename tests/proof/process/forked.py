@@ -22,7 +22,7 @@ import gc, importlib, json, os, runpy, signal, sys
 from gateway.concurrency.late_imports import hidden
 with hidden("rich", "pydantic"):
     import gateway.app, gateway.cli.serve, gateway.settings, gateway.web.server.serve
-from gateway.plugins.manager import BUNDLED
+from gateway.plugins.installed import BUNDLED
 LATER = ("hypercorn.asyncio", "gateway.web.server.hypercorn_server",
          "gateway.web.server.uvicorn_server",
          "web3", "gateway.chain.client", "eth_account", "btclib_secp256k1", "argon2")

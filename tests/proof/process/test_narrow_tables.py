@@ -19,7 +19,7 @@ from gateway import Handle
 from gateway.cli import main
 from gateway.cli.tables import print_rows
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, WALLET, leased, queued
+from gateway_testing.facts import NOW, WALLET, leased, queued
 from tests.conftest import Payer
 
 JOB = "chatcmpl-9f8e7d6c5b4a39281706"

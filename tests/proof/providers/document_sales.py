@@ -6,7 +6,7 @@ import attrs
 from documents_pdf import Page, write
 
 from gateway import Attachment, GenerationRequest
-from gateway.plugins.manager import BUNDLED
+from gateway.plugins.installed import BUNDLED
 
 PDF = b"%PDF-1.4 three pages, honestly"
 

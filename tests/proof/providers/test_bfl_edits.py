@@ -10,8 +10,8 @@ from PIL import Image
 from test_bfl import KEY, PRO, URL, BlackForestLabs, accepted, task
 
 from gateway import AccountProblem, Attachment, GenerationRequest, InvalidInput, Link
-from gateway.testing.provider.samples import PICTURE as PHOTO
 from gateway_bfl.models import MODELS, SIZES
+from gateway_testing.provider.samples import PICTURE as PHOTO
 
 SLUG = "bfl-flux-2-pro-edit"
 FLUX_3 = "bfl-flux-3-image-edit"

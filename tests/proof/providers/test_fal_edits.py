@@ -10,8 +10,8 @@ from PIL import Image
 from test_fal import DONE, KEY, MODEL, PICTURE, Fal, accepted
 
 from gateway import AccountProblem, Attachment, ContentPolicy, GenerationRequest, InvalidInput, Link
-from gateway.testing.provider.samples import PICTURE as PHOTO
 from gateway_fal.models import MODELS
+from gateway_testing.provider.samples import PICTURE as PHOTO
 
 SLUG = "fal-nano-banana-2-edit"
 FLUX_2 = "fal-flux-2-pro-edit"

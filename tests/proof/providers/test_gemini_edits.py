@@ -8,8 +8,8 @@ from gemini_site import BANANA, KEY, LITE, PICTURE, PRO, SUBMIT, Google, candida
 from pytest_httpserver import HTTPServer
 
 from gateway import Attachment, ContentPolicy, GenerationRequest, InvalidInput
-from gateway.testing.provider.samples import PICTURE as PHOTO
 from gateway_gemini.models import MODELS, SENT_DOLLARS, SENT_PICTURE_TOKENS
+from gateway_testing.provider.samples import PICTURE as PHOTO
 from tests.conftest import PNG
 
 SLUG = f"{BANANA}-edit"

@@ -17,8 +17,8 @@ from gateway import (
     SubmitUncertain,
 )
 from gateway.domain import usdc
-from gateway.testing.provider.samples import PICTURE as PHOTO
 from gateway_openai.settings import OPENAI
+from gateway_testing.provider.samples import PICTURE as PHOTO
 from tests.conftest import PNG
 
 EDITS = "/v1/images/edits"

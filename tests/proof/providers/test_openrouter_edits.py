@@ -7,7 +7,7 @@ import pytest
 from test_openrouter import KEY, PATH, OpenRouter, picture
 
 from gateway import AccountProblem, Attachment, ContentPolicy, GenerationRequest, InvalidInput
-from gateway.testing.provider.samples import PICTURE as PHOTO
+from gateway_testing.provider.samples import PICTURE as PHOTO
 from tests.conftest import PNG
 
 SLUG = "openrouter-nano-banana-2-1-edit"

@@ -17,8 +17,8 @@ from gateway import (
     SubmitUncertain,
     Transient,
 )
-from gateway.testing.provider.samples import PICTURE as PHOTO
 from gateway_replicate.models import MODELS
+from gateway_testing.provider.samples import PICTURE as PHOTO
 
 FILES = "/v1/files"
 SLUG = "replicate-flux-2-pro-edit"

@@ -28,8 +28,8 @@ from vendor_site import BOAT, PlainJob
 
 import gateway
 from gateway import Attachment, Handle, Pending, Result
-from gateway.plugins.manager import BUNDLED
-from gateway.testing.provider.samples import PICTURE
+from gateway.plugins.installed import BUNDLED
+from gateway_testing.provider.samples import PICTURE
 from tests.conftest import PNG
 
 FILES = sorted((Path(__file__).parent / "answers").glob("*.toml"))

@@ -8,7 +8,7 @@ import pytest
 from gateway.catalog.catalog import Catalog
 from gateway.errors import NotFound
 from gateway.settings import EndpointOverride
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
 

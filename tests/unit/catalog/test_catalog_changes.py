@@ -8,7 +8,7 @@ from gateway.contracts.operators import EarlierPrice, EndpointChange
 from gateway.domain import Choice, PriceStep
 from gateway.errors import NotFound, SettingsError
 from gateway.settings import EndpointOverride
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 
 LARGE = attrs.evolve(
     ENDPOINT,

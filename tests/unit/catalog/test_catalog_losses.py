@@ -9,7 +9,7 @@ from gateway.catalog.catalog import Catalog
 from gateway.contracts.operators import EndpointChange
 from gateway.domain.costs import worst_sales
 from gateway.settings import EndpointOverride
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
 PICTURE = attrs.evolve(

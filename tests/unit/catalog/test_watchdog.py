@@ -14,7 +14,7 @@ import structlog
 from gateway.catalog import watchdog as module
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.watchdog import GATEWAY, Watchdog, WatchdogTiming, owners_of, watch_loop
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
 PATIENCE_S = 120

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.chain.decode import read_receipt
 from gateway.domain import Block
-from gateway.testing.store.facts import tx_hash
+from gateway_testing.facts import tx_hash
 
 ROOT = Path(__file__).parents[3]
 HASH, TX, ZERO = "0x" + "cd" * 32, tx_hash(1), "0x" + "0" * 64
@@ -41,7 +41,7 @@ def test_nothing_else_makes_a_receipt_but_fakes_of_a_chain():
         for node in ast.walk(source)
         if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Receipt"
     }
-    assert {name for name in made if not name.startswith("gateway/testing/")} == {
+    assert {name for name in made if not name.startswith("plugins/gateway_testing/")} == {
         "gateway/chain/decode.py"
     }
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.chain.decode import read_receipt
-from gateway.testing.store.facts import tx_hash
+from gateway_testing.facts import tx_hash
 
 GAS = {"gasUsed": hex(100_000), "effectiveGasPrice": hex(5_000_000)}
 

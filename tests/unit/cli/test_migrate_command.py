@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.testing.store.facts import WALLET
+from gateway_testing.facts import WALLET
 from tests.migrated_databases import put_database
 from tests.plugin_tables import ORDERS, install_tables
 

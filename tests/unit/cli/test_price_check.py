@@ -9,7 +9,7 @@ from gateway.catalog.catalog import Catalog
 from gateway.cli.price_check import describe_models, describe_prices
 from gateway.contracts.operators import EndpointChange
 from gateway.settings import EndpointOverride
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
 TODAY = dt.date(2026, 11, 22)

@@ -23,9 +23,9 @@ from gateway.chain import keys
 from gateway.cli import check, main
 from gateway.domain import Block
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, WALLET, leased
 from gateway.version import VERSION
 from gateway_operator.commands import session
+from gateway_testing.facts import NOW, WALLET, leased
 from tests.migrated_databases import put_database
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -341,7 +341,7 @@ def test_the_list_of_commands_is_as_its_snapshot_and_imports_none(run, monkeypat
 def test_the_list_has_the_first_sentence_of_each_help(name):
     command = main.get_command(click.Context(main), name)
     assert command.name == name
-    assert gateway.cli._COMMANDS[name][1] == command.get_short_help_str(COLUMNS)
+    assert gateway.cli._places()[name][1] == command.get_short_help_str(COLUMNS)
 
 
 @pytest.mark.parametrize("name", main.list_commands(click.Context(main)))

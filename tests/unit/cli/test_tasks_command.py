@@ -10,7 +10,7 @@ from gateway import Handle
 from gateway.cli import main
 from gateway.contracts import Cost
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, RESULT, WALLET, leased, queued
+from gateway_testing.facts import NOW, RESULT, WALLET, leased, queued
 from tests.migrated_databases import put_database
 
 SENT = "2027-01-15 08:00:05"  # NOW and 5 seconds

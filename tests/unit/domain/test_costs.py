@@ -4,7 +4,7 @@ import attrs
 
 from gateway import Choice, GenerationRequest, PriceStep
 from gateway.domain.costs import find_losses, worst_sales
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 
 SIZES = Choice(values=("1K", "2K", "4K"), default="1K")
 PICTURE = attrs.evolve(

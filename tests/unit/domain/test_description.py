@@ -19,9 +19,9 @@ from gateway.domain.description import (
     started_example,
 )
 from gateway.errors import ValidationError
-from gateway.plugins.manager import BUNDLED
-from gateway.testing.store.facts import ENDPOINT
+from gateway.plugins.installed import BUNDLED
 from gateway.web import wire
+from gateway_testing.facts import ENDPOINT
 from tests.bundled_endpoints import bundled_catalog, bundled_endpoints
 from tests.gateway.web.test_bodies import (
     BODIES,

@@ -5,8 +5,8 @@ import pytest
 
 from gateway import PaymentRequired, Quote
 from gateway.domain.eip3009 import BASE, BASE_SEPOLIA
-from gateway.testing.store.facts import ENDPOINT
 from gateway_mpp.challenges import ChallengeEcho, ChallengeMaker, encode, encode_request, read_echo
+from gateway_testing.facts import ENDPOINT
 
 SECRET, REALM = "5e" * 32, "gateway.example"
 DIGEST = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"

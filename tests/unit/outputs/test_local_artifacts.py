@@ -11,7 +11,7 @@ from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain import StoredOutput
 from gateway.errors import NotFound
 from gateway.outputs import DiskOutputs
-from gateway.testing.store.facts import NOW
+from gateway_testing.facts import NOW
 from tests.conftest import PNG
 from tests.unit.outputs.conftest import LEASE, PICTURE, listed
 

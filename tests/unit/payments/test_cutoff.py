@@ -7,7 +7,7 @@ import pytest
 from gateway.domain import Block
 from gateway.payments.accept import Acceptance
 from gateway.store import SqliteStore
-from gateway.testing.fakes.chain import HEAD, NOW, FakeChain
+from gateway_testing.fakes.chain import HEAD, NOW, FakeChain
 from tests.migrated_databases import put_database
 
 

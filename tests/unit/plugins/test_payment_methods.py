@@ -5,7 +5,7 @@ import pytest
 from gateway.contracts import Challenge
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.registration import method_offer
-from gateway.testing.fakes.chain import FakeChain, context_of
+from gateway_testing.fakes.chain import FakeChain, context_of
 
 METHOD = """
 from gateway import hookimpl

@@ -12,8 +12,8 @@ from gateway.errors import SettingsError
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.registration import endpoint_offer, section_offer
 from gateway.settings import EndpointOverride, setting
-from gateway.testing.fakes.chain import FakeChain, context_of
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
+from gateway_testing.fakes.chain import FakeChain, context_of
 from tests.conftest import WALLET, ScriptedProvider
 from tests.third_party_plugins import KEYED, SELLS
 

@@ -11,7 +11,7 @@ from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStat
 from gateway.errors import ExecutionError, IdempotencyConflict
 from gateway.store import SqliteStore
 from gateway.store.operators import ledger, totals
-from gateway.testing.store.facts import (
+from gateway_testing.facts import (
     NOW,
     PRICE,
     authorization,

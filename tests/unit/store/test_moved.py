@@ -9,8 +9,8 @@ from gateway.errors import SettingsError
 from gateway.store import SqliteStore
 from gateway.store.moving import notes, steps
 from gateway.store.sqlite.migrations import readable_by_of, version_of
-from gateway.testing.store.facts import leased
 from gateway_backups import sqlite as backup
+from gateway_testing.facts import leased
 
 ADDRESS = "postgresql://gateway:hunter2@db.example.com:5432/shop?password=hunter2"
 TARGET = "postgresql://db.example.com:5432/shop"

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from gateway.store import SqliteStore
-from gateway.testing.store.operators import new_action
 from tests.migrated_databases import put_database
+from tests.store_contract.operators import new_action
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import queued
+from gateway_testing.facts import queued
 from tests.migrated_databases import put_database
 
 

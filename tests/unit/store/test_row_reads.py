@@ -8,7 +8,7 @@ import pytest
 
 from gateway.store import SqliteStore
 from gateway.store.sqlite.reads import RowReads
-from gateway.testing.store.facts import queued
+from gateway_testing.facts import queued
 from tests.migrated_databases import put_database
 
 

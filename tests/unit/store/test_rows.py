@@ -27,7 +27,7 @@ from gateway.domain import (
 )
 from gateway.store import payments, refunds, rows, tasks
 from gateway.store.sqlite.migrations import migrate
-from gateway.testing.store.facts import ENDPOINT, NOW, WALLET
+from gateway_testing.facts import ENDPOINT, NOW, WALLET
 
 # Text that a row can hold: no lone surrogates, and no NUL, where SQLite's own functions stop.
 _TEXT = st.text(

@@ -12,8 +12,7 @@ from gateway.errors import ExecutionError, SettingsError, TxAlreadyUsed
 from gateway.store import SqliteStore
 from gateway.store.sqlite import reads
 from gateway.store.sqlite import store as sqlite
-from gateway.testing.store.contract import StoreContract
-from gateway.testing.store.facts import (
+from gateway_testing.facts import (
     NOW,
     authorization,
     key_of,
@@ -26,6 +25,7 @@ from gateway.testing.store.facts import (
     tx_hash,
 )
 from tests.migrated_databases import put_database
+from tests.store_contract.contract import StoreContract
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from gateway.outputs import DiskOutputs
 from gateway.store import SqliteStore
 from gateway.tasks import TaskTiming, WorkerPool
 from gateway.tasks.attempt import Attempt
-from gateway.testing.store.facts import ENDPOINT, new_task, transfer, tx_hash
+from gateway_testing.facts import ENDPOINT, new_task, transfer, tx_hash
 from tests.conftest import PNG
 from tests.migrated_databases import put_database
 from tests.patience import PATIENCE_S, until

@@ -5,7 +5,7 @@ import pytest
 
 from gateway import AccountProblem, Attachment, GenerationRequest
 from gateway.domain import Choice
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.unit.tasks.engine_shop import PICTURE, JobApi, PlainApi, opened
 
 CHOOSING = attrs.evolve(

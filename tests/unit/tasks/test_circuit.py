@@ -16,7 +16,7 @@ from gateway import (
 )
 from gateway.errors import ExecutionError
 from gateway.running.readiness import Readiness
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.patience import until
 from tests.unit.tasks.engine_shop import PAPER, PICTURE, TEXT, Gate, PlainApi, opened, passed
 

@@ -8,7 +8,7 @@ import pytest
 from gateway import Handle, JobFailed, Pending, Result, Transient
 from gateway.catalog.catalog import Catalog
 from gateway.settings import EndpointOverride
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.patience import until
 from tests.unit.tasks.engine_shop import PAPER, PICTURE, TEXT, JobApi, PlainApi, opened, passed
 

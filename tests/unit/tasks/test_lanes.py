@@ -16,7 +16,7 @@ from gateway import (
     Transient,
 )
 from gateway.telemetry import signals
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.patience import PATIENCE_S, until
 from tests.unit.tasks.engine_shop import PICTURE, Gate, PlainApi, opened, passed
 

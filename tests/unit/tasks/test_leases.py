@@ -7,7 +7,7 @@ import pytest
 from gateway import Output, Pending, Result
 from gateway.domain import StoredResult
 from gateway.tasks.delivery import Delivery
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from tests.conftest import PNG
 from tests.patience import until
 from tests.unit.tasks.engine_shop import (

@@ -5,7 +5,7 @@ import pytest
 
 from gateway import Choice, Quote
 from gateway.domain.eip3009 import BASE, NETWORKS
-from gateway.testing.store.facts import ENDPOINT
+from gateway_testing.facts import ENDPOINT
 from gateway_x402 import messages
 from gateway_x402.verifier import X402Verifier
 

@@ -5,7 +5,7 @@ import json
 
 from gateway.chain.signatures import recover_signer
 from gateway.domain.eip3009 import BASE, authorization_digest
-from gateway_buyer.payment import authorize, payment_header
+from gateway_buyer.purchase import authorize, payment_header
 from gateway_buyer.terms import read_terms
 from tests.conftest import WALLET
 from tests.plugins.gateway_buyer.unit.test_terms import GOOD, header

@@ -5,7 +5,6 @@ import json
 import attrs
 
 from gateway.store.operators import alarm_messages, alarms, marks
-from gateway.testing.store.operators import new_action
 from gateway_operator.desk.overview import read_overview
 from gateway_operator.desk.wording import usdc
 from gateway_operator.state import Operator
@@ -14,6 +13,7 @@ from tests.operator_history import Sale, add_sale
 from tests.plugins.gateway_operator.app.alarm_gateway import alarmed, fail_often, look
 from tests.plugins.gateway_operator.app.operator import SAME, actions_of, log_in, post, text_of
 from tests.plugins.gateway_operator.app.test_alarm_channels import Telling
+from tests.store_contract.operators import new_action
 
 API = "/admin/api/v1/alarms"
 

@@ -9,7 +9,7 @@ import attrs
 
 from gateway.domain import GenerationRequest
 from gateway.store import SqliteStore
-from gateway.testing.store.facts import NOW, PAYER, RESULT, new_task, transfer, tx_hash
+from gateway_testing.facts import NOW, PAYER, RESULT, new_task, transfer, tx_hash
 from gateway_webhooks import CallbackSecrets, Deliveries, DeliveryTiming, Sender
 from tests.migrated_databases import put_database
 

@@ -1,6 +1,6 @@
 """How many events one payer may have sent to one host in a minute."""
 
-from gateway_webhooks.pace import Pace
+from gateway_webhooks.deliveries import Pace
 
 
 def test_ten_in_a_minute_and_the_eleventh_when_the_first_is_a_minute_old():

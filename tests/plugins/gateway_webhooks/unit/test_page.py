@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from gateway.domain.description import callback_fields, request_schema
-from gateway.testing.store.facts import ENDPOINT
 from gateway.vendors.signing import sign
+from gateway_testing.facts import ENDPOINT
 from gateway_webhooks import CallbackSecrets
 
 PAGE = Path(__file__).parents[4] / "docs" / "webhooks.md"

@@ -1,0 +1,9 @@
+from gateway_testing.fakes.api import Ask as Ask
+from gateway_testing.fakes.api import FakeApi as FakeApi
+from gateway_testing.fakes.api import Made as Made
+from gateway_testing.fakes.api import Reply as Reply
+from gateway_testing.method_contract import PaymentMethodContract as PaymentMethodContract
+from gateway_testing.payment_contract import PaymentVerifierContract as PaymentVerifierContract
+from gateway_testing.provider.contract import ProviderContract as ProviderContract
+from gateway_testing.settler_contract import SettlerContract as SettlerContract
+from gateway_testing.transfer_contract import TransferVerifierContract as TransferVerifierContract
