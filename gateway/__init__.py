@@ -83,8 +83,10 @@ if TYPE_CHECKING:
     from gateway.plugins.hookspecs import hookimpl
     from gateway.running.gateway import Gateway
     from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
-    from gateway.settings import Settings, secret, setting
+    from gateway.settings import Settings, load_settings, secret, setting
+    from gateway.store.opening import open_store
     from gateway.vendors import Answer, Outbound
+    from gateway.web.front.current import current_gateway
 
 __all__ = [
     "AccountProblem",
@@ -165,7 +167,10 @@ __all__ = [
     "UnsignedTransaction",
     "Validating",
     "__version__",
+    "current_gateway",
     "hookimpl",
+    "load_settings",
+    "open_store",
     "secret",
     "setting",
     "usdc",
@@ -182,6 +187,8 @@ _HOMES = (
     "gateway.sandbox",
     "gateway.vendors",
     "gateway.running.gateway",
+    "gateway.store.opening",
+    "gateway.web.front.current",
 )
 
 if not TYPE_CHECKING:

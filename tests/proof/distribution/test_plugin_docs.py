@@ -25,12 +25,15 @@ PAGE = (DOCS / "plugins.md").read_text("utf-8")
 ACME = DOCS / "examples" / "gateway-acme"
 OTEL = ACME.parent / "gateway-otel"
 VOUCHERS = ACME.parent / "gateway-vouchers"
+REVIEWS = ACME.parent / "gateway-reviews" / "src" / "gateway_reviews"
 EXAMPLES = (
     ACME / "src" / "gateway_acme.py",
     ACME / "tests" / "test_acme.py",
     OTEL / "src" / "gateway_otel.py",
     VOUCHERS / "src" / "gateway_vouchers" / "__init__.py",
     VOUCHERS / "tests" / "test_vouchers.py",
+    REVIEWS / "__init__.py",
+    REVIEWS / "routes.py",
     ROOT / "tests" / "proof" / "distribution" / "pager_plugin.py",
     ROOT / "tests" / "proof" / "distribution" / "test_plugin_snippets.py",
     ROOT / "tests" / "unit" / "cli" / "test_plugin_commands.py",

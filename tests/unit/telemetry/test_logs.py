@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
+from gateway.plugins.installed import BUNDLED
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.redaction import Redactor, hide_prompt
 
@@ -36,7 +37,7 @@ def log(capsys: pytest.CaptureFixture[str]) -> Log:
         nonlocal are_configured
         # Not before the test begins: capsys has another stream for it than for its fixtures.
         if not are_configured:
-            configure_logs("json", Redactor([SECRET]))
+            configure_logs("json", Redactor([SECRET]), packages=BUNDLED)
         are_configured = True
         place: dict[str, Any] = {"__name__": module, "logger": structlog.get_logger()}
         exec("def log(event, fields): logger.warning(event, **fields)", place)

@@ -1,0 +1,37 @@
+"""Buyers rate what they bought."""
+
+from collections.abc import Callable
+
+from gateway import Condition, Documents, Gateway, Mount, Part, hookimpl
+from gateway_reviews import ratings
+
+_BAD_AVERAGE = 2.5
+
+
+@hookimpl
+def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
+    """Add `POST /reviews`, and a condition for each endpoint with bad ratings."""
+
+    async def find() -> list[Condition]:
+        averages = await gateway.store.read(ratings.averages)
+        return [
+            Condition(
+                name="reviews_bad",
+                subject=slug,
+                level="warn",
+                title=f"{slug} is rated badly",
+                text=f"Its buyers give {stars:.1f} of 5 stars.",
+                action="Look at its newest results.",
+            )
+            for slug, stars in averages.items()
+            if stars < _BAD_AVERAGE
+        ]
+
+    register(
+        Part(
+            name="reviews",
+            mounts=[Mount(paths=["/reviews"], blueprint="gateway_reviews.routes:make_blueprint")],
+            documents=Documents(guide={"/reviews": "POST a rating of a completed task here"}),
+            conditions=find,
+        )
+    )
