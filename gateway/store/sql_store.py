@@ -100,6 +100,14 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     async def _open_sums(self) -> SumReader:
         """Open what an operator's sums are read from; the first sum calls this."""
 
+    async def write(self, function: Callable[..., Value], *arguments: object) -> Value:
+        """Return `function(db, *arguments)` of one transaction: how plugins write their tables."""
+        return await self._write(function, *arguments)
+
+    async def read(self, function: Callable[..., Value], *arguments: object) -> Value:
+        """Return `function(db, *arguments)`, which only reads: how plugins read their tables."""
+        return await self._query(function, *arguments)
+
     async def _rows(self, sql: str, *parameters: object) -> list[Row]:
         return await self._query(_fetch_rows, sql, parameters)
 
