@@ -1,14 +1,19 @@
-"""What the pages show as JSON: refunds, tasks, payments, unused transfers, the machine."""
+"""What the pages show as JSON: overview, books, refunds, tasks, payments, machine, audit log."""
 
 from quart import Response, request
 
+from gateway.errors import WrongValue
+from gateway.web.front.current import current_gateway
 from gateway_operator.actions.transfers import mark_seen, parse_log
 from gateway_operator.api.frame import API, answer, page_asked_for, read_body, text_of
+from gateway_operator.books.export import line_row, line_rows
 from gateway_operator.desk.machine import read_machine
+from gateway_operator.desk.overview import DEFAULT_PERIOD, read_overview
 from gateway_operator.desk.payments import read_payments, read_unclaimed
 from gateway_operator.desk.references import find_id
 from gateway_operator.desk.refunds_list import read_refunds
 from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
+from gateway_operator.pages.books import answer_csv, read_asked_span, read_books
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, needs_scope
 from gateway_operator.state import operator
@@ -74,3 +79,44 @@ async def api_seen(tx_hash: str, log_index: str) -> Response:
 async def api_system() -> Response:
     """Return the machine: keys, chain, disk, copies, and settings without secrets."""
     return answer(await read_machine(operator().desk))
+
+
+@blueprint.get(f"{API}/actions")
+@needs_scope("read")
+async def api_actions() -> Response:
+    """Return what operators did, newest first, `before` an id."""
+    before, limit = page_asked_for()
+    subject, action = request.args.get("subject"), request.args.get("action")
+    if subject is not None:
+        subject = await find_id(operator().desk, subject)
+    found = await current_gateway().store.operators.actions(before, limit, subject, action)
+    following = found[-1].id if len(found) == limit else None
+    return answer({"actions": found, "before": following})
+
+
+@blueprint.get(f"{API}/books")
+@needs_scope("read")
+async def list_books() -> Response:
+    """Return the books of `from` to `to` by `day` or `endpoint`; as CSV also by `sale`."""
+    span, by = read_asked_span(), request.args.get("by", "day")
+    shape = request.args.get("format", "json")
+    if shape == "csv":
+        return await answer_csv(span, by)
+    if shape != "json":
+        raise WrongValue("format must be json or csv.")
+    found = await read_books(operator().desk, span, by)
+    return answer(
+        {
+            "from": span.first.isoformat(),
+            "to": span.last.isoformat(),
+            "lines": line_rows(found, by),
+            "total": line_row(found.total, by),
+        }
+    )
+
+
+@blueprint.get(f"{API}/overview")
+@needs_scope("read")
+async def api_overview() -> Response:
+    """Return the overview of the period `range`."""
+    return answer(await read_overview(operator().desk, request.args.get("range", DEFAULT_PERIOD)))

@@ -1,5 +1,6 @@
 """The desk: the open parts of a gateway that an operator's functions work with."""
 
+from collections import deque
 from typing import Any
 
 import attrs
@@ -14,7 +15,6 @@ from gateway.payments.unclaimed import UnclaimedSearch
 from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway.store.operators.kept_bars import KeptBars
-from gateway_operator.desk.disk_pace import DiskPace
 from gateway_operator.desk.last_seen import LastSeen
 from gateway_operator.desk.running import Running
 from gateway_operator.live_changes import LiveChanges
@@ -22,6 +22,35 @@ from gateway_operator.live_changes import LiveChanges
 # What one page has computed is shown to every page of so many seconds.
 _SHARED_S = 2.0
 _MOST_SHARED = 64
+# The pace of the disk is that of the last day.
+_SAMPLE_EVERY_S = 3_600.0
+_MOST_SAMPLES = 24
+# A shorter span would take a burst of large files for a habit.
+_LEAST_SPAN_S = 12 * 3_600.0
+
+
+class DiskPace:
+    """Keeps the free room of each hour since the start, for a day."""
+
+    def __init__(self) -> None:
+        # Unix seconds and bytes, oldest first.
+        self._samples: deque[tuple[float, int]] = deque(maxlen=_MOST_SAMPLES)
+
+    def note(self, now: float, free: int) -> None:
+        """Keep how many bytes are free, once an hour."""
+        if not self._samples or now - self._samples[-1][0] >= _SAMPLE_EVERY_S:
+            self._samples.append((now, free))
+
+    def lasts_s(self, now: float, free: int, floor: int) -> float | None:
+        """Return in how many seconds only `floor` bytes are left at this pace.
+
+        None where the pace is not known yet, or the disk does not fill.
+        """
+        if not self._samples or now - self._samples[0][0] < _LEAST_SPAN_S:
+            return None
+        at, was_free = self._samples[0]
+        used = was_free - free
+        return None if used <= 0 else max(0, free - floor) * (now - at) / used
 
 
 @attrs.frozen(kw_only=True)

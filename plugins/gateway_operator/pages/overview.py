@@ -1,13 +1,17 @@
-"""The first page: whether it sells, what needs the operator, and what was earned."""
+"""The first page: whether it sells, what needs the operator, what was earned; /admin/ready."""
+
+from typing import Any
 
 from quart import Response, request
 
+from gateway.running.checks import checks, for_operator
 from gateway.version import VERSION
 from gateway.web.front.current import current_gateway
+from gateway.web.routes.health import describe
 from gateway_operator.desk.overview import DEFAULT_PERIOD, PERIODS, read_overview
 from gateway_operator.pages import chart
 from gateway_operator.pages.frame import blueprint, render
-from gateway_operator.pages.guards import needs_session
+from gateway_operator.pages.guards import needs_scope, needs_session
 from gateway_operator.state import operator
 
 _WIDE = {"width": 720, "height": 176}
@@ -33,3 +37,12 @@ async def overview() -> Response:
         chart_wide=chart.draw(drawn, name="wide", **_WIDE),
         chart_narrow=chart.draw(chart.merge(drawn, 2), name="narrow", **_NARROW),
     )
+
+
+@blueprint.get("/admin/ready")
+@needs_scope("read")
+async def ready() -> tuple[dict[str, Any], int]:
+    """Answer as /api/ready does, but with the details that only the operator may read."""
+    gateway = current_gateway()
+    found = await checks(gateway)
+    return describe(gateway, found, for_operator(found, gateway))

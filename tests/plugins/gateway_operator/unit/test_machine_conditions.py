@@ -17,7 +17,7 @@ from gateway.telemetry.signals import tell
 from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.condition import Thresholds
 from gateway_operator.desk.conditions import Condition, find_conditions
-from gateway_operator.desk.disk_pace import DiskPace
+from gateway_operator.desk.desk import DiskPace
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts
 from tests.plugins.gateway_operator.unit.test_conditions import FACTS, NOW, endpoint, key
