@@ -10,14 +10,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import structlog
-from hypercorn.asyncio import serve
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from quart import Quart
 
 from gateway.concurrency.shared_answers import SharedAnswer
-from gateway.web.server.hypercorn_server import hypercorn_config
+from gateway.web.server.hypercorn_server import hypercorn_config, serve_guarded
 from gateway.web.services import EXTENSION, Services
 from gateway_operator.metrics.families import Families
 from gateway_operator.metrics.instruments import Instruments
@@ -34,9 +33,8 @@ async def serving_metrics(app: Quart, listener: socket.socket) -> AsyncIterator[
     """Serve the app's metrics within the block; takes the socket over."""
     instruments = Instruments()
     stop = asyncio.Event()
-    asgi: Any = _Metrics(app, instruments)
     server = asyncio.create_task(
-        serve(asgi, hypercorn_config(listener), shutdown_trigger=stop.wait, mode="asgi"),
+        serve_guarded(_Metrics(app, instruments), hypercorn_config(listener), stop),
         name="metrics",
     )
     try:
