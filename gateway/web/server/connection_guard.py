@@ -7,6 +7,9 @@ only between two requests. So nothing of it waits for a client that is gone.
 import asyncio
 import contextlib
 import contextvars
+import email.utils
+import functools
+import time
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -18,7 +21,6 @@ from gateway.web.server.connection_limits import (
     PIECE_BYTES,
     WRITE_BUFFER_BYTES,
 )
-from gateway.web.server.date_line import date_line
 from gateway.web.server.lazy_timer import LazyTimer
 from gateway.web.server.request_framing import Body, RefusedError, has_head, take_head
 from gateway.web.server.unread import Outbox
@@ -327,14 +329,7 @@ class Guard(asyncio.Protocol):
         with contextlib.suppress(OSError, RuntimeError):
             self._wire.write_eof()
         self._read_on()
-        self._lingering = asyncio.get_running_loop().call_later(IDLE_S, self._end_lingering)
-
-    def _end_lingering(self) -> None:
-        if self._wire.get_write_buffer_size():
-            # The operating system cuts a client off that reads nothing.
-            self._wire.close()
-        else:
-            self._wire.abort()
+        self._lingering = asyncio.get_running_loop().call_later(IDLE_S, self._wire.close)
 
     def _flush_head(self) -> None:
         """Send the head of an answer that has no body."""
@@ -367,3 +362,13 @@ class _Transport:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._wire, name)
+
+
+def date_line() -> bytes:
+    """Return the header that says when an answer is made."""
+    return _date_line(int(time.time()))
+
+
+@functools.lru_cache(maxsize=1)
+def _date_line(second: int) -> bytes:
+    return f"date: {email.utils.formatdate(second, usegmt=True)}\r\n".encode()

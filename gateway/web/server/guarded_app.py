@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from gateway.web.front.answers import WHOLE_ANSWER
-from gateway.web.server.connection_guard import CONNECTION, Guard
+from gateway.web.server.connection_guard import CONNECTION, Guard, date_line
 from gateway.web.server.connection_limits import WRITE_BUFFER_BYTES
-from gateway.web.server.date_line import date_line
 from gateway.web.server.unread import OUTBOX
 
 _Message = MutableMapping[str, Any]
@@ -26,11 +25,13 @@ def guarded(app: _Asgi) -> _Asgi:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
+        headers = [(name.lower(), value) for name, value in scope["headers"]]
+        # A copy: the server's own would hold the exchange until garbage is collected.
+        scope = {**scope, "headers": headers}
         exchange = _Exchange(CONNECTION.get(), scope, receive, send)
-        extensions = {WHOLE_ANSWER: exchange.write_whole, OUTBOX: exchange.guard.outbox}
+        scope["extensions"] = {WHOLE_ANSWER: exchange.write_whole, OUTBOX: exchange.guard.outbox}
         try:
-            # A copy: the server keeps its own, and both would wait for the garbage collector.
-            await app({**scope, "extensions": extensions}, exchange.receive, exchange.send)
+            await app(scope, exchange.receive, exchange.send)
         finally:
             if exchange.written_status is not None:
                 await exchange.tell_server(exchange.written_status)
@@ -48,8 +49,11 @@ class _Exchange:
     def __init__(self, guard: Guard, scope: _Message, receive: _Receive, send: _Send) -> None:
         self.guard = guard
         self._method: str = scope["method"]
-        self._is_kept = scope["http_version"] == "1.1"
-        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+        # Whether the client may send a further request.
+        self._is_kept = scope["http_version"] == "1.1" and all(
+            name != b"connection" or value.lower() == b"keep-alive"
+            for name, value in scope["headers"]
+        )
         self._receive = receive
         self._send = send
         # What the server sent before the app asked for it.
@@ -100,9 +104,8 @@ class _Exchange:
         """
         # A longer one waits for its client.
         is_short = len(body) <= WRITE_BUFFER_BYTES and status not in _BODILESS
-        has_body = self._is_kept and self._method != "HEAD"
-        names = (name for name, _ in self._headers)
-        if not (is_short and has_body and self.guard.may_write_whole()) or b"connection" in names:
+        has_body = self._method != "HEAD"
+        if not (is_short and has_body and self._is_kept and self.guard.may_write_whole()):
             return False
         first = b"HTTP/1.1 %d \r\n" % status
         self.guard.write(b"".join((first, lines, date_line(), b"\r\n", body)))
