@@ -5,6 +5,7 @@ import contextlib
 
 import pytest
 
+from gateway.web.front.answers import WHOLE_ANSWER
 from gateway.web.server import connection_guard
 from gateway.web.server.hypercorn_server import hypercorn_config, serve_guarded
 from gateway.web.server.serve import listen
@@ -24,14 +25,13 @@ async def app(scope, receive, send) -> None:
         await asyncio.sleep(3 * IDLE_S)
     if scope["path"] == "/events":
         await send(about | {"headers": []})
-        while True:
-            await send({"type": "http.response.body", "body": b"event", "more_body": True})
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(IDLE_S / 4):
-                    if (await receive())["type"] == "http.disconnect":
-                        return
+        await send_events(receive, send)
+        return
     if scope["path"].endswith("cut"):
         await send(about | {"headers": [(b"content-length", b"5")]})
+        return
+    write_whole = scope["extensions"][WHOLE_ANSWER]
+    if scope["path"] == "/whole" and write_whole(200, b"content-length: 2\r\nx: whole\r\n", b"ok"):
         return
     await send(about | {"headers": [(b"content-length", b"2")]})
     if scope["path"] == "/pieces":
@@ -42,6 +42,15 @@ async def app(scope, receive, send) -> None:
     await send({"type": "http.response.body", "body": b"ok"})
     if scope["path"] == "/lingers":
         await asyncio.sleep(IDLE_S / 2)
+
+
+async def send_events(receive, send) -> None:
+    while True:
+        await send({"type": "http.response.body", "body": b"event", "more_body": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_S / 4):
+                if (await receive())["type"] == "http.disconnect":
+                    return
 
 
 @pytest.fixture
@@ -59,6 +68,7 @@ async def connect(patience, monkeypatch):
     with listen("127.0.0.1:0") as listener:
         port, config = listener.getsockname()[1], hypercorn_config(listener)
         config.errorlog = None
+        config.keep_alive_max_requests = connection_guard.MAX_REQUESTS
         # A test that waits for a stop fails where the stop has to cut off a connection.
         config.graceful_timeout = 120
         server = asyncio.create_task(serve_guarded(app, config, stop))
@@ -279,3 +289,36 @@ async def test_a_late_end_of_an_app_takes_nothing_from_the_next_answer(connect):
     assert answers.count(b"HTTP/1.1 200") == 2
     assert answers.endswith(b"\r\n\r\nok")
     await all_have_ended()
+
+
+async def said_after(connect, asked: bytes) -> list[bytes]:
+    """Return the answers to requests that a client sends together."""
+    reader, writer, _ = await connect()
+    writer.write(asked)
+    async with asyncio.timeout(60):
+        return (await reader.read()).split(b"HTTP/1.1 200 ")[1:]
+
+
+async def test_whole_answers_and_others_take_turns(connect):
+    last = b"GET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    answers = await said_after(connect, (ASK % b"whole" + ASK % b"") * 3 + last)
+    assert [b"x: whole" in answer for answer in answers] == [True, False] * 3 + [False]
+    for answer in answers:
+        assert answer.count(b"date: ") == answer.count(b"content-length: 2\r\n") == 1
+        assert answer.endswith(b"\r\n\r\nok")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_whole"), [(b"keep-alive", True), (b"Keep-Alive", True), (b"close", False)]
+)
+async def test_only_an_answer_whose_connection_stays_is_written_whole(connect, line, is_whole):
+    ask = b"GET /whole HTTP/1.1\r\nHost: a\r\nConnection: " + line + b"\r\n\r\n"
+    [answer] = await said_after(connect, ask)
+    assert (b"x: whole" in answer) == is_whole
+    assert (b"connection: close" in answer.lower()) != is_whole
+
+
+@pytest.mark.parametrize("patience", [{"MAX_REQUESTS": 3}])
+async def test_the_answer_to_the_last_request_of_a_connection_says_so(connect):
+    answers = await said_after(connect, ASK % b"whole" * 5)
+    assert [b"connection: close" in answer.lower() for answer in answers] == [False, False, True]
