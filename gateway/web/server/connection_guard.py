@@ -282,6 +282,8 @@ class Guard(asyncio.Protocol):
         self._hand_on()
         if self.body is None and self._held:
             self._idleness.start_shorter()
+        elif self._is_gone and self.is_body_missing:
+            self._note_gone()
 
     # -- the end
 
