@@ -1,17 +1,10 @@
 """Serves an app that is started already on a real socket, by each of the gateway's HTTP servers."""
 
-from hypercorn.asyncio import serve
-
-from gateway.web.server.hypercorn_connection import watch_lightly
-from gateway.web.server.hypercorn_protocol import speak_http1_only
-from gateway.web.server.hypercorn_server import hypercorn_config
+from gateway.web.server.hypercorn_server import hypercorn_config, serve_guarded
 from gateway.web.server.uvicorn_server import serve_started
 
 
 async def serve_by_hypercorn(app, listener, stop) -> None:
-    speak_http1_only()
-    watch_lightly()
-
     async def without_lifespan(scope, receive, send):
         if scope["type"] != "lifespan":
             await app(scope, receive, send)
@@ -22,7 +15,7 @@ async def serve_by_hypercorn(app, listener, stop) -> None:
 
     config = hypercorn_config(listener)
     config.errorlog = None
-    await serve(without_lifespan, config, shutdown_trigger=stop.wait, mode="asgi")
+    await serve_guarded(without_lifespan, config, stop)
 
 
 # By the value of GATEWAY_SERVER; each takes an app, a listening socket, and an event that stops it.

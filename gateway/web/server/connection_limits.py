@@ -7,6 +7,8 @@ IDLE_S = 30
 # gets a 502. nginx keeps one for 60 s, cloudflared for 90 s, Caddy for 120 s. Google's load
 # balancer keeps one for 600 s, which nobody can change.
 KEEP_ALIVE_S = 620
+# Of one connection; the answer to the last one says so.
+MAX_REQUESTS = 10_000
 # Of a request's line and headers together. A payment header of 32 KiB is 43,692 bytes in Base64.
 MAX_HEAD_BYTES = 48 * 1024
 # Each header costs microseconds to read, however short. Apache takes as many; browsers behind some

@@ -8,19 +8,15 @@ import asyncio
 import math
 from collections.abc import Callable
 
-from gateway.web.server.connection_limits import IDLE_S
-
 
 class LazyTimer:
     """Calls a function once `longest_s` have passed since the last start, unless it was stopped.
 
-    `longest_s` gives seconds, or None for no end; it is asked at every look. The event loop has one
-    timer at a time, which fires when the time can be over at the earliest.
+    `longest_s` gives seconds, and is asked at every look. The event loop has one timer at a time,
+    which fires when the time can be over at the earliest.
     """
 
-    def __init__(
-        self, longest_s: Callable[[], float | None], expired: Callable[[], object]
-    ) -> None:
+    def __init__(self, longest_s: Callable[[], float], expired: Callable[[], object]) -> None:
         self._longest_s = longest_s
         self._expired = expired
         self._loop = asyncio.get_running_loop()
@@ -49,9 +45,7 @@ class LazyTimer:
 
     def _look(self) -> None:
         longest_s = self._longest_s()
-        left_s: float = IDLE_S
-        if longest_s is not None:
-            left_s = min(self._since + longest_s - self._loop.time(), longest_s)
+        left_s = min(self._since + longest_s - self._loop.time(), longest_s)
         if left_s > 0:
             self._timer = self._loop.call_later(left_s, self._look)
         else:

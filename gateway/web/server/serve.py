@@ -26,7 +26,7 @@ from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.front.current import EXTENSION
 from gateway.web.server import hypercorn_server
-from gateway.web.server.connection_limits import BACKLOG
+from gateway.web.server.connection_limits import BACKLOG, IDLE_S
 
 _log = structlog.get_logger()
 Run = Callable[[Quart, socket.socket, asyncio.Event], Awaitable[None]]
@@ -95,7 +95,9 @@ def listen(bind: str) -> socket.socket:
     try:
         family, place = _resolve(bind)
         is_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        return socket.create_server(place, family=family, backlog=BACKLOG, dualstack_ipv6=is_both)
+        listener = socket.create_server(
+            place, family=family, backlog=BACKLOG, dualstack_ipv6=is_both
+        )
     except (OSError, OverflowError, UnicodeError) as error:
         is_busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         problem = "is in use" if is_busy else f"cannot be opened ({error})"
@@ -103,6 +105,17 @@ def listen(bind: str) -> socket.socket:
             f"{bind} {problem}. Stop the other program, or choose another address and port, such "
             "as GATEWAY_BIND=127.0.0.1:8081"
         ) from None
+    _cut_off_silent_readers(listener)
+    return listener
+
+
+def _cut_off_silent_readers(listener: socket.socket) -> None:
+    """Let the operating system end connections whose clients read nothing of an answer.
+
+    Accepted connections inherit the option. Other systems than Linux do not have it.
+    """
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(IDLE_S * 1000))
 
 
 def _resolve(bind: str) -> tuple[socket.AddressFamily, tuple[Any, ...]]:

@@ -72,7 +72,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # The head of a request that asked for an upgrade, without `Upgrade`.
     _plain_head = b""
     _refusal = HTTPStatus.BAD_REQUEST
-    _cut_off: asyncio.TimerHandle | None = None
+    _lingering: asyncio.TimerHandle | None = None
     # The request that is being answered or was answered last. Those after it wait in `pipeline`.
     _answered: RequestResponseCycle | None = None
 
@@ -99,22 +99,20 @@ class GuardedProtocol(HttpToolsProtocol):
             self._answered.message_event.set()
         self._idleness.end()
         self._outbox.end()
-        self._expect_no_reading()
+        if self._lingering is not None:
+            self._lingering.cancel()
         # The transport and this object hold each other.
         self.transport = self._wire
 
     def pause_writing(self) -> None:
-        """Wait for the client to read its answer; one that reads nothing is cut off."""
+        """Wait for the client to read its answer."""
         super().pause_writing()
-        self._expect_reading()
         self._outbox.begin_wait()
 
     def resume_writing(self) -> None:
         """Go on: the client has read."""
         super().resume_writing()
         self._outbox.end_wait()
-        if not self._is_closing:
-            self._expect_no_reading()
 
     def shutdown(self) -> None:
         """End with the present answer, or at once where there is none."""
@@ -134,9 +132,6 @@ class GuardedProtocol(HttpToolsProtocol):
         """
         is_sending = self._is_body_missing or self._is_deaf
         may_wait = is_sending and not self._is_closing and not self._is_stopping
-        # A client that reads nothing gains no time by the end of its answer.
-        if not self._is_closing and self._cut_off is None:
-            self._expect_reading()
         self._is_closing = self._is_deaf = True
         if not may_wait:
             self._wire.close()
@@ -145,31 +140,10 @@ class GuardedProtocol(HttpToolsProtocol):
         with contextlib.suppress(OSError, RuntimeError):
             self._wire.write_eof()
         self.flow.resume_reading()
+        self._lingering = self.loop.call_later(IDLE_S, self._wire.close)
 
     def _longest_idle_s(self) -> float:
         return self.timeout_keep_alive if self._is_between_requests else IDLE_S
-
-    def _expect_reading(self) -> None:
-        """Cut the client off unless it reads some of its answer, or closes, within a time."""
-        self._expect_no_reading()
-        unread_bytes = self._wire.get_write_buffer_size()
-        self._cut_off = self.loop.call_later(IDLE_S, self._judge_reading, unread_bytes)
-
-    def _judge_reading(self, unread_bytes: int) -> None:
-        """Give a client that has read since the last look as much time again; cut off any other.
-
-        The operating system takes more only once a good part of what it holds has been read. So a
-        client that reads some bytes now and then is one that reads nothing.
-        """
-        if self._wire.get_write_buffer_size() < unread_bytes:
-            self._expect_reading()
-        else:
-            self._wire.abort()
-
-    def _expect_no_reading(self) -> None:
-        if self._cut_off is not None:
-            self._cut_off.cancel()
-            self._cut_off = None
 
     # -- bytes of requests
 

@@ -8,14 +8,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
-from hypercorn.asyncio import serve
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.running.gateway import Gateway
-from gateway.web.server.hypercorn_server import hypercorn_config
+from gateway.web.server.hypercorn_server import hypercorn_config, serve_guarded
 from gateway.web.server.serve import listen
 from gateway_operator.metrics.families import Families
 from gateway_operator.metrics.instruments import Instruments
@@ -44,10 +43,8 @@ class MetricsServer:
         """Open the port; raises `SettingsError` if it cannot be opened."""
         listener = listen(self._bind)
         self.port = listener.getsockname()[1]
-        asgi: Any = _Metrics(self._gateway, self._instruments)
-        serving = serve(
-            asgi, hypercorn_config(listener), shutdown_trigger=self._stop.wait, mode="asgi"
-        )
+        asgi = _Metrics(self._gateway, self._instruments)
+        serving = serve_guarded(asgi, hypercorn_config(listener), self._stop)
         self._server = asyncio.create_task(serving, name="metrics")
 
     async def close(self) -> None:

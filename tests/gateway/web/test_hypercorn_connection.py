@@ -4,12 +4,10 @@ import asyncio
 import contextlib
 
 import pytest
-from hypercorn.asyncio import serve
 
-from gateway.web.server import hypercorn_connection
-from gateway.web.server.hypercorn_connection import watch_lightly
-from gateway.web.server.hypercorn_protocol import speak_http1_only
-from gateway.web.server.hypercorn_server import hypercorn_config
+from gateway.web.front.answers import WHOLE_ANSWER
+from gateway.web.server import connection_guard
+from gateway.web.server.hypercorn_server import hypercorn_config, serve_guarded
 from gateway.web.server.serve import listen
 
 ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -27,14 +25,13 @@ async def app(scope, receive, send) -> None:
         await asyncio.sleep(3 * IDLE_S)
     if scope["path"] == "/events":
         await send(about | {"headers": []})
-        while True:
-            await send({"type": "http.response.body", "body": b"event", "more_body": True})
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(IDLE_S / 4):
-                    if (await receive())["type"] == "http.disconnect":
-                        return
+        await send_events(receive, send)
+        return
     if scope["path"].endswith("cut"):
         await send(about | {"headers": [(b"content-length", b"5")]})
+        return
+    write_whole = scope["extensions"][WHOLE_ANSWER]
+    if scope["path"] == "/whole" and write_whole(200, b"content-length: 2\r\nx: whole\r\n", b"ok"):
         return
     await send(about | {"headers": [(b"content-length", b"2")]})
     if scope["path"] == "/pieces":
@@ -47,24 +44,34 @@ async def app(scope, receive, send) -> None:
         await asyncio.sleep(IDLE_S / 2)
 
 
+async def send_events(receive, send) -> None:
+    while True:
+        await send({"type": "http.response.body", "body": b"event", "more_body": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_S / 4):
+                if (await receive())["type"] == "http.disconnect":
+                    return
+
+
 @pytest.fixture
 def patience() -> dict[str, float]:
-    """How long a connection may be idle, and how long it may be silent in a request, in seconds."""
-    return {"keep_alive_timeout": IDLE_S, "read_timeout": 60}
+    """How long a connection may be idle before a head is complete, and between two requests."""
+    return {"IDLE_S": IDLE_S, "KEEP_ALIVE_S": IDLE_S}
 
 
 @pytest.fixture
-async def connect(patience):
+async def connect(patience, monkeypatch):
     """Serve with a short idle time; returns what opens a connection."""
-    speak_http1_only()
-    watch_lightly()
+    for name, seconds in patience.items():
+        monkeypatch.setattr(connection_guard, name, seconds)
     stop = asyncio.Event()
     with listen("127.0.0.1:0") as listener:
         port, config = listener.getsockname()[1], hypercorn_config(listener)
         config.errorlog = None
-        for name, seconds in patience.items():
-            setattr(config, name, seconds)
-        server = asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait, mode="asgi"))
+        config.keep_alive_max_requests = connection_guard.MAX_REQUESTS
+        # A test that waits for a stop fails where the stop has to cut off a connection.
+        config.graceful_timeout = 120
+        server = asyncio.create_task(serve_guarded(app, config, stop))
         async with contextlib.AsyncExitStack() as stack:
 
             async def connect():
@@ -100,21 +107,15 @@ async def test_an_idle_connection_is_closed(connect, asked):
         assert await reader.read() == b""
 
 
-KEPT = pytest.mark.parametrize(
-    "patience", [{"keep_alive_timeout": 600, "read_timeout": 2 * IDLE_S}]
-)
-
-
-@pytest.fixture
-def short_heads(monkeypatch):
-    monkeypatch.setattr(hypercorn_connection, "IDLE_S", IDLE_S)
+KEPT = pytest.mark.parametrize("patience", [{"IDLE_S": IDLE_S, "KEEP_ALIVE_S": 600}])
+PATIENT = pytest.mark.parametrize("patience", [{"IDLE_S": 60, "KEEP_ALIVE_S": 60}])
 
 
 @KEPT
 @pytest.mark.parametrize(
     "begun", [[b""], [b"GET"], [ASK % b"", b"GET / HTTP/1.1\r\nHo"], [ASK % b"" + b"G"]]
 )
-async def test_a_client_that_goes_silent_before_its_head_is_cut_off(connect, begun, short_heads):
+async def test_a_client_that_goes_silent_before_its_head_is_cut_off(connect, begun):
     reader, writer, _ = await connect()
     for piece in begun:
         writer.write(piece)
@@ -125,7 +126,7 @@ async def test_a_client_that_goes_silent_before_its_head_is_cut_off(connect, beg
 
 
 @KEPT
-async def test_bytes_of_a_head_one_by_one_gain_no_time(connect, short_heads):
+async def test_bytes_of_a_head_one_by_one_gain_no_time(connect):
     reader, writer, _ = await connect()
     assert (await ask(reader, writer)).endswith(b"ok")
     began = asyncio.get_running_loop().time()
@@ -137,8 +138,8 @@ async def test_bytes_of_a_head_one_by_one_gain_no_time(connect, short_heads):
             assert asyncio.get_running_loop().time() < began + 60
 
 
-@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 600, "read_timeout": IDLE_S / 4}])
-async def test_silence_between_two_requests_is_no_silence_in_a_request(connect, short_heads):
+@KEPT
+async def test_silence_between_two_requests_is_no_silence_in_a_request(connect):
     reader, writer, _ = await connect()
     for _ in range(2):
         assert (await ask(reader, writer)).endswith(b"ok")
@@ -146,16 +147,8 @@ async def test_silence_between_two_requests_is_no_silence_in_a_request(connect, 
     assert (await ask(reader, writer)).endswith(b"ok")
 
 
-@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 60, "read_timeout": 2 * IDLE_S}])
-async def test_a_client_that_is_silent_while_it_is_answered_is_cut_off(connect):
-    reader, writer, _ = await connect()
-    writer.write(ASK % b"events")
-    async with asyncio.timeout(60):
-        assert (await reader.read()).startswith(b"HTTP/1.1 200")
-
-
-@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 60, "read_timeout": 2 * IDLE_S}])
-async def test_each_piece_that_comes_gives_a_client_more_time(connect):
+@PATIENT
+async def test_a_head_may_come_byte_by_byte(connect):
     reader, writer, _ = await connect()
     for byte in ASK % b"":
         writer.write(bytes([byte]))
@@ -211,6 +204,46 @@ async def test_a_stream_whose_client_hangs_up_leaves_no_connection(connect, more
     await all_have_ended()
 
 
+ASKED = {
+    "nothing": b"",
+    "part of a head": b"GET / HT",
+    "a request": ASK % b"",
+    "a slow request": ASK % b"slow",
+    "a slow request and more": ASK % b"slow" + b"G",
+    "three requests": ASK % b"slow" * 3,
+    "part of a body": b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
+    "a broken request": b"GET\r\n\r\n",
+    "a broken body": b"POST /slow HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+}
+
+
+@PATIENT
+@pytest.mark.parametrize("asked", ASKED.values(), ids=list(ASKED))
+@pytest.mark.parametrize("end", ["close", "abort", "half"])
+@pytest.mark.parametrize("pause_s", [0, IDLE_S / 4])
+async def test_a_client_that_hangs_up_leaves_no_connection(connect, asked, end, pause_s):
+    """Hypercorn by itself would wait for its idle timer: a minute here."""
+    _, writer, _ = await connect()
+    while not served_connections():  # noqa: ASYNC110 - tests look from outside
+        await asyncio.sleep(0)
+    writer.write(asked)
+    await asyncio.sleep(pause_s)
+    leave = {"close": writer.close, "abort": writer.transport.abort, "half": writer.write_eof}
+    leave[end]()
+    async with asyncio.timeout(30):
+        await all_have_ended()
+
+
+@PATIENT
+async def test_a_stop_waits_for_no_client_that_is_still_sending(connect):
+    reader, writer, stop = await connect()
+    writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx")
+    assert b"connection: close" in await reader.readuntil(b"\r\n\r\n")
+    stop.set()
+    async with asyncio.timeout(30):
+        await all_have_ended()
+
+
 @pytest.mark.parametrize("pieces", [1, 9, 10, 11, 14, 40])
 @pytest.mark.parametrize("path", [b"slow", b"slow-cut"])
 async def test_a_body_that_the_app_never_reads_keeps_no_connection(connect, path, pieces):
@@ -227,7 +260,7 @@ async def test_a_body_that_the_app_never_reads_keeps_no_connection(connect, path
     await all_have_ended()
 
 
-@pytest.mark.parametrize("patience", [{"keep_alive_timeout": 60, "graceful_timeout": 120}])
+@PATIENT
 async def test_a_stop_waits_for_no_request_that_has_only_begun(connect):
     reader, writer, stop = await connect()
     writer.write(ASK % b"pieces" + b"G")
@@ -256,3 +289,36 @@ async def test_a_late_end_of_an_app_takes_nothing_from_the_next_answer(connect):
     assert answers.count(b"HTTP/1.1 200") == 2
     assert answers.endswith(b"\r\n\r\nok")
     await all_have_ended()
+
+
+async def said_after(connect, asked: bytes) -> list[bytes]:
+    """Return the answers to requests that a client sends together."""
+    reader, writer, _ = await connect()
+    writer.write(asked)
+    async with asyncio.timeout(60):
+        return (await reader.read()).split(b"HTTP/1.1 200 ")[1:]
+
+
+async def test_whole_answers_and_others_take_turns(connect):
+    last = b"GET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    answers = await said_after(connect, (ASK % b"whole" + ASK % b"") * 3 + last)
+    assert [b"x: whole" in answer for answer in answers] == [True, False] * 3 + [False]
+    for answer in answers:
+        assert answer.count(b"date: ") == answer.count(b"content-length: 2\r\n") == 1
+        assert answer.endswith(b"\r\n\r\nok")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_whole"), [(b"keep-alive", True), (b"Keep-Alive", True), (b"close", False)]
+)
+async def test_only_an_answer_whose_connection_stays_is_written_whole(connect, line, is_whole):
+    ask = b"GET /whole HTTP/1.1\r\nHost: a\r\nConnection: " + line + b"\r\n\r\n"
+    [answer] = await said_after(connect, ask)
+    assert (b"x: whole" in answer) == is_whole
+    assert (b"connection: close" in answer.lower()) != is_whole
+
+
+@pytest.mark.parametrize("patience", [{"MAX_REQUESTS": 3}])
+async def test_the_answer_to_the_last_request_of_a_connection_says_so(connect):
+    answers = await said_after(connect, ASK % b"whole" * 5)
+    assert [b"connection: close" in answer.lower() for answer in answers] == [False, False, True]

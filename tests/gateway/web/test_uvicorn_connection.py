@@ -13,6 +13,7 @@ import pytest
 import uvloop
 
 from gateway.web.front.answers import Answer, send_answer
+from gateway.web.server import serve as listening
 from gateway.web.server import uvicorn_protocol, uvicorn_server
 from gateway.web.server.serve import listen
 
@@ -71,7 +72,8 @@ def app(monkeypatch):
             super().connection_lost(exc)
             app.ended.put("connection")
 
-    monkeypatch.setattr(uvicorn_protocol, "IDLE_S", IDLE_S)
+    for module in (uvicorn_protocol, listening):
+        monkeypatch.setattr(module, "IDLE_S", IDLE_S)
     monkeypatch.setattr(uvicorn_server, "KEEP_ALIVE_S", IDLE_S)
     monkeypatch.setattr(uvicorn_server, "GuardedProtocol", Told)
     return app

@@ -55,18 +55,6 @@ async def test_a_shorter_time_counts_at_once_where_it_is_said(timed):
         await expired.wait()
 
 
-async def test_it_runs_on_where_there_was_no_end_for_a_while(timed, monkeypatch):
-    monkeypatch.setattr("gateway.web.server.lazy_timer.IDLE_S", SHORT_S)
-    longest, expired, timer = timed
-    longest["s"] = None
-    timer.start()
-    await asyncio.sleep(3 * SHORT_S)
-    assert not expired.is_set()
-    longest["s"] = SHORT_S
-    async with asyncio.timeout(60):
-        await expired.wait()
-
-
 async def test_nothing_is_called_after_its_end():
     expired = asyncio.Event()
     timer = LazyTimer(lambda: SHORT_S, expired.set)
