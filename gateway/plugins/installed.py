@@ -10,10 +10,13 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings
+
+if TYPE_CHECKING:
+    # `gateway --help` reads no settings.
+    from gateway.settings import Settings
 
 # A source checkout that was never installed has no entry points, so the bundled plugins are listed.
 BUNDLED = (
@@ -91,7 +94,7 @@ def find_commands(own: Collection[str], warn: Callable[[str], None]) -> dict[str
     return found
 
 
-def prepare_database(settings: Settings) -> None:
+def prepare_database(settings: "Settings") -> None:
     """Let plugins replace or check the database before the gateway opens it.
 
     Each entry of the group `gateway.before_open` names a function that takes the settings. What it
