@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.errors import SettingsError
 
-# Slow to import, and `gateway --help` needs no settings.
 if TYPE_CHECKING:
+    # `gateway --help` reads no settings.
     from gateway.settings import Settings
 
 # A source checkout that was never installed has no entry points, so the bundled plugins are listed.
