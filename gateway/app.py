@@ -19,28 +19,18 @@ from gateway.catalog.catalog import Catalog
 from gateway.catalog.watchdog import owners_of, watch_loop
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import check_plain_keys, load_key
-from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import Chain, Clock, OutputStore, PluginContext, Settler
 from gateway.errors import SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments import (
-    Exposure,
-    FailedSettlements,
-    MethodSettlements,
-    Obstacles,
     PaymentMethods,
-    Payments,
-    Reconciler,
     Refunds,
-    Settlements,
 )
-from gateway.payments.refund_promises import RefundPromises
 from gateway.plugins.manager import PluginManager
 from gateway.running.core_parts import core_parts
 from gateway.running.gateway import Gateway
-from gateway.running.leadership import Leadership
+from gateway.running.money import make_money
 from gateway.running.rate_limits import make_limits
-from gateway.running.readiness import Readiness
 from gateway.running.timing import Timing
 from gateway.settings import Settings, load_settings
 from gateway.store import SqlStore
@@ -48,7 +38,7 @@ from gateway.store.data_folder import check_network
 from gateway.store.opening import open_store, refuse_other_database
 from gateway.tasks import TaskTiming, WorkerPool
 from gateway.tasks.announcer import Announcer
-from gateway.tasks.notifications import LongPolls, TaskNotifications
+from gateway.tasks.notifications import TaskNotifications
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import Spans
 from gateway.version import VERSION
@@ -262,49 +252,35 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         wake_callbacks=lambda: gateway.wake_callbacks(),  # noqa: PLW0108
     )
     workers = _make_workers(parts, output_store, announcer.ended)
-    settlements = _make_settlements(parts, announcer)
-    methods = PaymentMethods(*parts.manager.ways_to_pay(_know_secret(parts, installation)))
-    method_settlements = MethodSettlements(
-        store, methods.by_name, now, announcer.queued, announcer.ended
-    )
-    readiness = Readiness(
-        settings, catalog, lambda: store.nodes.has_workers, is_full=lambda: store.is_full
-    )
-    wallet = WalletCheck(settings, chain)
-    payments = _make_payments(
-        parts,
-        installation,
-        methods,
-        (settlements, method_settlements),
-        readiness,
-        wallet,
-        on_queued=announcer.queued,
+    plugins_context = _know_secret(parts, installation)
+    money = make_money(
+        store,
+        plugins_context,
+        catalog,
+        settler=parts.settler,
+        methods=PaymentMethods(*parts.manager.ways_to_pay(plugins_context)),
+        transfers=parts.manager.transfer_verifier(plugins_context),
+        announcer=announcer,
+        born_at=installation.born_at,
     )
     gateway = Gateway(
         settings=settings,
-        context=_know_secret(parts, installation),
+        context=plugins_context,
         redactor=parts.redactor,
         store=store,
         chain=chain,
         catalog=catalog,
         output_store=output_store,
-        settlements=settlements,
-        method_settlements=method_settlements,
         refunds=parts.refunds,
-        refund_promises=RefundPromises(context, store, parts.refunds),
         notifiers=parts.manager.notifiers(),
-        payments=payments,
         workers=workers,
-        leadership=Leadership(store.nodes, now=now),
         shared_providers=_share_providers(parts),
         limits=make_limits(settings, now, installation.file_secret),
         notifications=notifications,
         announcer=announcer,
-        long_polls=LongPolls(settings.max_long_polls, settings.max_long_polls_per_address),
-        readiness=readiness,
-        wallet=wallet,
         now=now,
         timing=parts.timing,
+        **attrs.asdict(money, recurse=False),
     )
     return gateway
 
@@ -341,52 +317,6 @@ def _make_workers(
     )
 
 
-def _make_settlements(parts: _Assembly, announcer: Announcer) -> Settlements:
-    settings, chain, now = parts.context.settings, parts.context.chain, parts.context.now
-    return Settlements(
-        parts.store,
-        parts.settler,
-        Reconciler(parts.store, chain, settings, now, announcer.ended),
-        Obstacles(chain, parts.settler, settings.wallet_key, now),
-        FailedSettlements(parts.store, chain, settings.chain, now),
-        announcer.queued,
-    )
-
-
 def _know_secret(parts: _Assembly, installation: _Installation) -> PluginContext:
     """Return the plugins' context with the installation's secret."""
     return attrs.evolve(parts.context, derive_secret=installation.derive_secret)
-
-
-def _make_payments(
-    parts: _Assembly,
-    installation: _Installation,
-    methods: PaymentMethods,
-    settlements: tuple[Settlements, MethodSettlements],
-    readiness: Readiness,
-    wallet: WalletCheck,
-    *,
-    on_queued: Callable[[], None],
-) -> Payments:
-    store, context = parts.store, _know_secret(parts, installation)
-    held_file_bytes = context.settings.held_files_mb * 10**6
-    return Payments(
-        store=store,
-        chain=context.chain,
-        methods=methods,
-        transfers=parts.manager.transfer_verifier(context),
-        settlements=settlements[0],
-        method_settlements=settlements[1],
-        held_file_bytes=held_file_bytes,
-        check_serving=readiness.check_serving,
-        check_wallet=wallet.check,
-        on_queued=on_queued,
-        now=context.now,
-        born_at=installation.born_at,
-        exposure=Exposure(
-            store=store,
-            chain=context.chain,
-            held_file_bytes=held_file_bytes,
-            now=context.now,
-        ),
-    )

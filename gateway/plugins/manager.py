@@ -198,6 +198,14 @@ class PluginManager:
                 continue
             yield self._plugins[name], offers.taken
 
+    def _leave_out_second(self, what: str, first: LoadedPlugin, second: LoadedPlugin) -> None:
+        """Leave out a plugin that registers what another one has registered."""
+        error = SettingsError(
+            f"{what} is registered by {first.full_name} and by {second.full_name}. "
+            "Uninstall one of the two."
+        )
+        self._leave_out(second.name, error)
+
     def _is_operators_mistake(self, name: str, settings: Settings | None) -> bool:
         """Whether a plugin's `SettingsError` is about a value that the operator has set."""
         if settings is None or self._plugins[name].source in (BUNDLED_SOURCE, GIVEN_SOURCE):
@@ -275,9 +283,7 @@ class PluginManager:
         ):
             taken = next((slug for slug in offers if slug in sellers), None)
             if taken is not None:
-                self._leave_out(
-                    plugin.name, _duplicate_error(f"Slug {taken}", sellers[taken], plugin)
-                )
+                self._leave_out_second(f"Slug {taken}", sellers[taken], plugin)
                 continue
             for endpoint, provider in offers.values():
                 catalog.register(endpoint, provider, plugin.name)
@@ -327,7 +333,7 @@ class PluginManager:
             if clash is None:
                 found += [(plugin, way) for way in offers.values()]
             else:
-                self._leave_out(plugin.name, _duplicate_error(*clash, plugin))
+                self._leave_out_second(*clash, plugin)
         return found
 
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
@@ -336,7 +342,7 @@ class PluginManager:
         hook = "register_transfer_verifier"
         for plugin, offers in self._call_hook(hook, transfer_offer, context=context):
             if offers and found:
-                self._leave_out(plugin.name, _duplicate_error(f"Hook {hook}", found[0][0], plugin))
+                self._leave_out_second(f"Hook {hook}", found[0][0], plugin)
                 continue
             found += [(plugin, verifier) for verifier in offers.values()]
         if not found:
@@ -351,8 +357,7 @@ class PluginManager:
         ):
             taken = next((name for name in offers if name in found), None)
             if taken is not None:
-                first = found[taken][0]
-                self._leave_out(plugin.name, _duplicate_error(f"Part {taken}", first, plugin))
+                self._leave_out_second(f"Part {taken}", found[taken][0], plugin)
                 continue
             found |= {name: (plugin, part) for name, part in offers.items()}
         return [part for _, part in found.values()]
@@ -384,8 +389,7 @@ class PluginManager:
         for plugin, offers in self._call_hook("register_settlers", settler_offer, context=context):
             taken = next((name for name in offers if name in offered), None)
             if taken is not None:
-                first = offered[taken][0]
-                self._leave_out(plugin.name, _duplicate_error(f"Settler {taken}", first, plugin))
+                self._leave_out_second(f"Settler {taken}", offered[taken][0], plugin)
                 continue
             offered |= {name: (plugin, factory) for name, factory in offers.values()}
         name = context.settings.settlement
@@ -394,11 +398,3 @@ class PluginManager:
                 f"GATEWAY_SETTLEMENT is {name!r}, but must be one of {', '.join(sorted(offered))}."
             )
         return offered[name][1]()
-
-
-def _duplicate_error(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:
-    """Return the error about something that two plugins register."""
-    return SettingsError(
-        f"{what} is registered by {first.full_name} and by {second.full_name}. "
-        "Uninstall one of the two."
-    )

@@ -61,16 +61,13 @@ class Gateway:
     method_settlements: MethodSettlements
     # None without a refund key.
     refunds: Refunds | None
-    refund_promises: RefundPromises
     payments: Payments
     workers: WorkerPool
-    leadership: Leadership
     # None on a single machine.
     shared_providers: "SharedProviders | None"
     limits: RateLimits
     notifications: TaskNotifications
     announcer: Announcer
-    long_polls: LongPolls
     streams: LongPolls = attrs.field(
         factory=lambda: LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
     )
@@ -79,6 +76,28 @@ class Gateway:
     now: Clock
     intake: Intake = attrs.field(factory=Intake)
     timing: Timing = attrs.field(factory=Timing)
+    refund_promises: RefundPromises = attrs.field(init=False)
+
+    @refund_promises.default
+    def _make_refund_promises(self) -> RefundPromises:
+        return RefundPromises(self.context, self.store, self.refunds)
+
+    leadership: Leadership = attrs.field(init=False)
+
+    @leadership.default
+    def _make_leadership(self) -> Leadership:
+        return Leadership(self.store.nodes, now=self.now)
+
+    long_polls: LongPolls = attrs.field(init=False)
+
+    @long_polls.default
+    def _make_long_polls(self) -> LongPolls:
+        most, of_one_address = (
+            self.settings.max_long_polls,
+            self.settings.max_long_polls_per_address,
+        )
+        return LongPolls(most, of_one_address)
+
     long_texts: LongTexts = attrs.field(init=False)
 
     @long_texts.default

@@ -1,0 +1,90 @@
+"""Assembles what takes payments in one gateway."""
+
+import attrs
+
+from gateway.catalog.catalog import Catalog
+from gateway.chain.wallet_check import WalletCheck
+from gateway.contracts import PluginContext, Settler, TransferVerifier
+from gateway.payments import (
+    Exposure,
+    FailedSettlements,
+    MethodSettlements,
+    Obstacles,
+    PaymentMethods,
+    Payments,
+    Reconciler,
+    Settlements,
+)
+from gateway.running.readiness import Readiness
+from gateway.store.sql_store import SqlStore
+from gateway.tasks.announcer import Announcer
+
+
+@attrs.frozen(kw_only=True)
+class Money:
+    """The part of a gateway that takes payments."""
+
+    settlements: Settlements
+    method_settlements: MethodSettlements
+    readiness: Readiness
+    wallet: WalletCheck
+    payments: Payments
+
+
+def make_money(
+    store: SqlStore,
+    context: PluginContext,
+    catalog: Catalog,
+    *,
+    settler: Settler,
+    methods: PaymentMethods,
+    transfers: TransferVerifier,
+    announcer: Announcer,
+    born_at: float,
+) -> Money:
+    """Return what takes payments; `born_at` is the installation's creation, in Unix seconds."""
+    settings, chain, now = context.settings, context.chain, context.now
+    settlements = _make_settlements(store, context, settler, announcer)
+    ended = announcer.ended
+    method_settlements = MethodSettlements(store, methods.by_name, now, announcer.queued, ended)
+    readiness = Readiness(
+        settings, catalog, lambda: store.nodes.has_workers, is_full=lambda: store.is_full
+    )
+    wallet = WalletCheck(settings, chain)
+    held_file_bytes = settings.held_files_mb * 10**6
+    payments = Payments(
+        store=store,
+        chain=chain,
+        methods=methods,
+        transfers=transfers,
+        settlements=settlements,
+        method_settlements=method_settlements,
+        held_file_bytes=held_file_bytes,
+        check_serving=readiness.check_serving,
+        check_wallet=wallet.check,
+        on_queued=announcer.queued,
+        now=now,
+        born_at=born_at,
+        exposure=Exposure(store=store, chain=chain, held_file_bytes=held_file_bytes, now=now),
+    )
+    return Money(
+        settlements=settlements,
+        method_settlements=method_settlements,
+        readiness=readiness,
+        wallet=wallet,
+        payments=payments,
+    )
+
+
+def _make_settlements(
+    store: SqlStore, context: PluginContext, settler: Settler, announcer: Announcer
+) -> Settlements:
+    settings, chain, now = context.settings, context.chain, context.now
+    return Settlements(
+        store,
+        settler,
+        Reconciler(store, chain, settings, now, announcer.ended),
+        Obstacles(chain, settler, settings.wallet_key, now),
+        FailedSettlements(store, chain, settings.chain, now),
+        announcer.queued,
+    )
