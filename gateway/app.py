@@ -212,7 +212,11 @@ async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
     app.secret_key = installation.session_secret
     parts.redactor.learn([installation.session_secret, installation.file_secret])
     gateway = _make_gateway(parts, installation)
-    gateway.lifecycle.parts += [*core_parts(gateway), *parts.manager.parts(gateway)]
+    gateway.lifecycle.parts += core_parts(gateway)
+    gateway.lifecycle.parts += parts.manager.parts(gateway)
+    for mount in gateway.lifecycle.mounts:
+        if mount.limit:
+            gateway.limits.add(mount.limit_name, mount.limit)
     app.extensions[EXTENSION] = gateway
     return gateway
 

@@ -8,6 +8,10 @@ import attrs
 Step = Callable[[], Awaitable[None]]
 
 
+def _to_tuple(paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(paths)
+
+
 @attrs.frozen(kw_only=True)
 class Mount:
     """Paths that a plugin answers.
@@ -18,16 +22,24 @@ class Mount:
     """
 
     # `/mcp` is that path alone, and `/admin/*` is `/admin` and everything below it.
-    paths: Sequence[str]
+    paths: Sequence[str] = attrs.field(converter=_to_tuple)
 
     # The function that returns the blueprint, such as `gateway_mcp.routes:make_blueprint`.
     blueprint: str
 
-    # The most bytes of a request body.
+    # The most bytes of a POST's body.
     body_bytes: int = 64 * 1024
+
+    # How many requests each client may send here, such as `60/60s`; empty for no limit.
+    limit: str = ""
 
     # Whether web pages of any origin may send requests here (CORS).
     is_public: bool = False
+
+    @property
+    def limit_name(self) -> str:
+        """The name under which the requests are counted."""
+        return f"mount {self.paths[0]}"
 
 
 @attrs.frozen(kw_only=True)
@@ -139,8 +151,12 @@ class Part:
     # Before the first response.
     start: Step | None = None
 
+    # Once every part has started, still before the first response: take up work that waits.
+    begin: Step | None = None
+
     # After the first response: slow imports, and requests to the chain.
     warm: Step | None = None
+    warm_s: float | None = 60.0
 
     # A task that runs after `warm` and is cancelled at the end.
     run: Step | None = None
@@ -151,9 +167,10 @@ class Part:
     every_s: float = 60.0
     only_leader: bool = False
 
-    # Once nothing is sold any more: finish what has begun, within `drain_s` seconds.
+    # Once nothing is sold any more: finish what has begun, within `drain_s` seconds. None is no
+    # limit, for parts with a limit of their own.
     drain: Step | None = None
-    drain_s: float = 10.0
+    drain_s: float | None = 10.0
 
     # At the end, also after a failed start: release what was opened.
     close: Step | None = None
@@ -161,7 +178,8 @@ class Part:
     mounts: Sequence[Mount] = ()
     documents: Documents = attrs.field(factory=Documents)
 
-    # More rows of `/api/ready`, and more conditions on the operator's pages.
+    # More rows of `/api/ready`, and more conditions on the operator's pages. A row stops no sale by
+    # itself: `stops` tells proxies and the operator.
     checks: Callable[[], Awaitable[Iterable[Check]]] | None = None
     conditions: Callable[[], Awaitable[Iterable[Condition]]] | None = None
 

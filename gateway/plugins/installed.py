@@ -103,6 +103,11 @@ def prepare_database(settings: "Settings") -> None:
     # Commands do without the import, which is slow.
     from gateway.installed import entry_points  # noqa: PLC0415
 
+    if settings.restore and is_disabled("gateway_backups", settings.plugins_disabled):
+        raise SettingsError(
+            "GATEWAY_RESTORE is set, but GATEWAY_PLUGINS_DISABLED names gateway_backups, which "
+            "restores. Take it out of that list, or unset GATEWAY_RESTORE."
+        )
     installed = sorted(entry.value for entry in entry_points(group=_BEFORE_OPEN_GROUP))
     for place in dict.fromkeys((*_BUNDLED_BEFORE_OPEN, *installed)):
         if not is_disabled(_plugin_of(place), settings.plugins_disabled):

@@ -34,6 +34,8 @@ from gateway.errors import SettingsError
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
 from gateway.plugins.installed import BUNDLED, find_disabled
+from gateway.plugins.loaded import LoadedPlugin, second_error
+from gateway.plugins.part_owners import PartOwners
 from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402
 from gateway.plugins.registration import (
     Offers,
@@ -60,26 +62,6 @@ BUNDLED_SOURCE = "bundled"
 GIVEN_SOURCE = "given to create_app"
 _MAX_PROBLEM_CHARS = 300
 _log = structlog.get_logger()
-
-
-@attrs.frozen(kw_only=True)
-class LoadedPlugin:
-    """One plugin; `problem` says why it was left out."""
-
-    name: str
-    # Distribution and version.
-    source: str
-    module: str
-    # The hooks that it implements.
-    hooks: tuple[str, ...] = ()
-    problem: str | None = None
-    # By the operator; such a plugin is not even imported.
-    is_disabled: bool = False
-
-    @property
-    def full_name(self) -> str:
-        """The name of the plugin and its source."""
-        return f"{self.name} ({self.source})"
 
 
 class _Hooks(pluggy.PluginManager):
@@ -158,14 +140,17 @@ class PluginManager:
         hooks = tuple(caller.name for caller in callers)
         self._plugins[name] = attrs.evolve(self._plugins[name], hooks=hooks)
 
-    def _leave_out(self, name: str, error: BaseException) -> None:
-        """Go on without a third party's plugin; raise the error of any other plugin."""
+    def _leave_out(self, name: str, error: BaseException, *, sells_on: bool = False) -> None:
+        """Go on without a third party's plugin; raise the error of any other plugin.
+
+        With `sells_on`, only what it registers by the present hook is left out.
+        """
         plugin = self._plugins[name]
         if plugin.source in (BUNDLED_SOURCE, GIVEN_SOURCE):
             raise error
-        if self._manager.has_plugin(name):
+        if not sells_on and self._manager.has_plugin(name):
             self._manager.unregister(name=name)
-        if self._catalog is not None:
+        if not sells_on and self._catalog is not None:
             self._catalog.withdraw(name)
         kind = "" if isinstance(error, SettingsError) else f"{type(error).__name__}: "
         problem = " ".join(f"{kind}{error}".split())[:_MAX_PROBLEM_CHARS]
@@ -194,17 +179,12 @@ class PluginManager:
             except (Exception, SystemExit) as error:
                 if isinstance(error, SettingsError) and self._is_operators_mistake(name, settings):
                     raise
-                self._leave_out(name, error)
+                self._leave_out(name, error, sells_on=hook == "register_parts")
                 continue
             yield self._plugins[name], offers.taken
 
-    def _leave_out_second(self, what: str, first: LoadedPlugin, second: LoadedPlugin) -> None:
-        """Leave out a plugin that registers what another one has registered."""
-        error = SettingsError(
-            f"{what} is registered by {first.full_name} and by {second.full_name}. "
-            "Uninstall one of the two."
-        )
-        self._leave_out(second.name, error)
+    def _leave_outsecond_error(self, what: str, first: LoadedPlugin, second: LoadedPlugin) -> None:
+        self._leave_out(second.name, second_error(what, first, second))
 
     def _is_operators_mistake(self, name: str, settings: Settings | None) -> bool:
         """Whether a plugin's `SettingsError` is about a value that the operator has set."""
@@ -283,7 +263,7 @@ class PluginManager:
         ):
             taken = next((slug for slug in offers if slug in sellers), None)
             if taken is not None:
-                self._leave_out_second(f"Slug {taken}", sellers[taken], plugin)
+                self._leave_outsecond_error(f"Slug {taken}", sellers[taken], plugin)
                 continue
             for endpoint, provider in offers.values():
                 catalog.register(endpoint, provider, plugin.name)
@@ -333,7 +313,7 @@ class PluginManager:
             if clash is None:
                 found += [(plugin, way) for way in offers.values()]
             else:
-                self._leave_out_second(*clash, plugin)
+                self._leave_outsecond_error(*clash, plugin)
         return found
 
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
@@ -342,7 +322,7 @@ class PluginManager:
         hook = "register_transfer_verifier"
         for plugin, offers in self._call_hook(hook, transfer_offer, context=context):
             if offers and found:
-                self._leave_out_second(f"Hook {hook}", found[0][0], plugin)
+                self._leave_outsecond_error(f"Hook {hook}", found[0][0], plugin)
                 continue
             found += [(plugin, verifier) for verifier in offers.values()]
         if not found:
@@ -350,17 +330,24 @@ class PluginManager:
         return found[0][1]
 
     def parts(self, gateway: "Gateway") -> list[Part]:
-        """Return the parts that plugins add to a gateway, in the plugins' order."""
-        found: dict[str, tuple[LoadedPlugin, Part]] = {}
+        """Return the parts that plugins add to a gateway, in the plugins' order.
+
+        The parts of a plugin that fails here are left out; what it sells stays on sale.
+        """
+        owners = PartOwners[LoadedPlugin](part.name for part in gateway.lifecycle.parts)
+        found: list[Part] = []
         for plugin, offers in self._call_hook(
             "register_parts", part_offer, gateway=gateway, settings=gateway.settings
         ):
-            taken = next((name for name in offers if name in found), None)
-            if taken is not None:
-                self._leave_out_second(f"Part {taken}", found[taken][0], plugin)
+            try:
+                clash = owners.take(plugin, offers.values())
+                if clash is not None:
+                    raise second_error(*clash, plugin)
+            except (SettingsError, ValueError) as error:
+                self._leave_out(plugin.name, error, sells_on=True)
                 continue
-            found |= {name: (plugin, part) for name, part in offers.items()}
-        return [part for _, part in found.values()]
+            found += offers.values()
+        return found
 
     def check_rows(self, settings: Settings) -> dict[str, Callable[[], Awaitable[str]]]:
         """Return the plugins' rows of `gateway check` by name."""
@@ -389,7 +376,7 @@ class PluginManager:
         for plugin, offers in self._call_hook("register_settlers", settler_offer, context=context):
             taken = next((name for name in offers if name in offered), None)
             if taken is not None:
-                self._leave_out_second(f"Settler {taken}", offered[taken][0], plugin)
+                self._leave_outsecond_error(f"Settler {taken}", offered[taken][0], plugin)
                 continue
             offered |= {name: (plugin, factory) for name, factory in offers.values()}
         name = context.settings.settlement

@@ -23,6 +23,7 @@ from gateway.domain import (
     Traits,
 )
 from gateway.domain.capabilities import missing_fields, way_to_require
+from gateway.plugins.part_owners import find_mistake
 from gateway.settings import Settings, names_of
 
 _SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
@@ -148,6 +149,8 @@ def part_offer(part: Any) -> tuple[str, Part]:
     """Return a part and its name. Raises `ValueError` for something else."""
     if not isinstance(part, Part) or not part.name:
         raise ValueError(f"a {type(part).__name__} is no gateway.Part with a name")
+    if mistake := find_mistake(part):
+        raise ValueError(f"the part {part.name}: {mistake}")
     return part.name, part
 
 

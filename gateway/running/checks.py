@@ -1,10 +1,12 @@
 """The checks of `/api/ready`: what the gateway cannot sell now, and why."""
 
+import asyncio
 from collections.abc import Awaitable, Collection, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import attrs
+import structlog
 
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Selling
@@ -17,6 +19,9 @@ _EVERYTHING = "everything"
 _PAID_ROUTES = "paid routes"
 _NOTHING = "nothing"
 _MAX_PROBLEM_CHARS = 500
+# For the checks of one part.
+_PART_S = 5.0
+_log = structlog.get_logger()
 
 
 def find_selling(gateway: Gateway, stopped: Collection[str]) -> Selling:
@@ -38,7 +43,6 @@ async def checks(gateway: Gateway) -> list[Check]:
         *shared,
         *_check_providers(gateway),
         *_check_models(gateway),
-        *await _ask_parts(gateway),
     ]
 
 
@@ -49,9 +53,19 @@ def status_of(found: Sequence[Check]) -> int:
 
 
 async def _ask_parts(gateway: Gateway) -> list[Check]:
-    """Return the checks that parts add."""
-    asked = [part.checks for part in gateway.lifecycle.parts if part.checks is not None]
-    return [check for ask in asked for check in await ask()]
+    """Return the checks that parts add; a part that fails adds one that says so."""
+    found: list[Check] = []
+    for part in gateway.lifecycle.parts:
+        if part.checks is None:
+            continue
+        try:
+            async with asyncio.timeout(_PART_S):
+                found += await part.checks()
+        except Exception:  # noqa: BLE001 - a plugin may raise anything
+            _log.exception("part.failed", part=part.name, step="checks")
+            summary = "This check failed."
+            found.append(Check(name=part.name, ok=False, stops=_NOTHING, summary=summary))
+    return found
 
 
 async def _ask_others(gateway: Gateway) -> list[Check]:
@@ -75,7 +89,13 @@ async def _ask_others(gateway: Gateway) -> list[Check]:
     )
     if gateway.settlements.obstacles.selling == "nothing":
         settlement = attrs.evolve(settlement, stops=_PAID_ROUTES)
-    return [database, rpc, settlement, *await _check_limits(gateway)]
+    return [
+        database,
+        rpc,
+        settlement,
+        *await _check_limits(gateway),
+        *await _ask_parts(gateway),
+    ]
 
 
 async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: str) -> Check:

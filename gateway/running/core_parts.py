@@ -11,8 +11,6 @@ from gateway.outputs import retention
 from gateway.payments.gas_records import GasRecords
 from gateway.running.gateway import Gateway
 
-# The graces of payments and tasks are their own; what cancels their attempts takes a moment more.
-_MARGIN_S = 5.0
 _log = structlog.get_logger()
 
 
@@ -75,7 +73,7 @@ def _refunds(gateway: Gateway) -> Part:
 
 
 def _payments(gateway: Gateway) -> Part:
-    payments, grace_s = gateway.payments, gateway.timing.drain_payments_s
+    payments = gateway.payments
     settlements, method_settlements = gateway.settlements, gateway.method_settlements
 
     async def warm() -> None:
@@ -92,7 +90,7 @@ def _payments(gateway: Gateway) -> Part:
 
     async def drain() -> None:
         """Let purchases that are being checked reach their settlement; let settlements end."""
-        clock = asyncio.get_running_loop().time
+        clock, grace_s = asyncio.get_running_loop().time, gateway.timing.drain_payments_s
         end = clock() + grace_s
         await payments.wait_for_begun(timeout_s=grace_s)
         left_s = max(end - clock(), 0.0)
@@ -103,26 +101,26 @@ def _payments(gateway: Gateway) -> Part:
     return Part(
         name="payments",
         warm=warm,
+        warm_s=None,
         drain=drain,
-        drain_s=grace_s + _MARGIN_S,
+        drain_s=None,
         close=gateway.chain.close,
     )
 
 
 def _tasks(gateway: Gateway) -> Part:
-    grace_s = gateway.timing.drain_tasks_s
-
-    async def start() -> None:
+    async def begin() -> None:
+        # Not before every part has started: a start that fails would leave attempts behind.
         if "worker" in gateway.settings.roles:
             gateway.workers.start()
         gateway.announcer.start()
 
     async def drain() -> None:
-        await gateway.workers.drain(grace_s=grace_s)
+        await gateway.workers.drain(grace_s=gateway.timing.drain_tasks_s)
         # Another node takes up at once the tasks that were given back.
         gateway.announcer.queued()
 
-    return Part(name="tasks", start=start, drain=drain, drain_s=grace_s + _MARGIN_S)
+    return Part(name="tasks", begin=begin, drain=drain, drain_s=None)
 
 
 def _provider_states(gateway: Gateway) -> list[Part]:

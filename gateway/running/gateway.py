@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import attrs
+import structlog
 
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.watchdog import Watchdog
@@ -39,14 +40,15 @@ if TYPE_CHECKING:
 _MAX_STREAMS = 200
 _MAX_STREAMS_PER_ADDRESS = 4
 Kept = TypeVar("Kept")
+_log = structlog.get_logger()
 
 
 @attrs.define(kw_only=True)
 class Gateway:
     """One running gateway.
 
-    Plugins may use `settings`, `context`, `now`, `store.read`, `store.write`, `limits.hit`,
-    `lifecycle.leads`, `keep` and `find`; all else may change with any version.
+    Plugins may use `settings`, `context`, `now`, `store.read`, `store.write`, `lifecycle.leads`,
+    `keep` and `find`; all else may change with any version.
     """
 
     settings: Settings
@@ -150,8 +152,12 @@ class Gateway:
 
     def wake_callbacks(self) -> None:
         """Let the part that sends events notice new ones, which are in the database."""
-        if (callbacks := self.callbacks) is not None:
+        if (callbacks := self.callbacks) is None:
+            return
+        try:
             callbacks.wake()
+        except Exception:  # noqa: BLE001 - a plugin may raise anything, and the task has ended
+            _log.exception("part.failed", part="callbacks", step="wake")
 
     @property
     def callbacks(self) -> Callbacks | None:

@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
-from collections.abc import Set as AbstractSet
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Self
 
 import attrs
@@ -12,7 +11,7 @@ import structlog
 
 from gateway.concurrency.outliving import outlive
 from gateway.concurrency.periodic import Periodic, always
-from gateway.contracts.parts import Part, Step
+from gateway.contracts.parts import Mount, Part, Step
 from gateway.errors import ChainUnavailable
 from gateway.running.readiness import Readiness
 
@@ -41,25 +40,44 @@ class Lifecycle:
     _draining: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     @functools.cached_property
-    def public_paths(self) -> AbstractSet[str]:
-        """The parts' paths that web pages of any origin may send requests to."""
-        mounts = [mount for part in self.parts for mount in part.mounts if mount.is_public]
-        return frozenset(path for mount in mounts for path in mount.paths)
+    def mounts(self) -> Sequence[Mount]:
+        """The mounts of all parts."""
+        return tuple(mount for part in self.parts for mount in part.mounts)
+
+    def find_mount(self, path: str) -> Mount | None:
+        """Return the mount that answers a path, or None."""
+        for mount in self.mounts:
+            for rule in mount.paths:
+                root = rule.removesuffix("/*")
+                if path == root or (root != rule and path.startswith(f"{root}/")):
+                    return mount
+        return None
 
     async def __aenter__(self) -> Self:
         """Start the parts; close those that have begun if one fails."""
         try:
-            for part in self.parts:
-                self._begun.append(part)
-                if part.start is not None:
-                    await part.start()
+            await self._start()
         except BaseException:
             await self._close()
             raise
+        if self.readiness.is_draining:
+            # Told to stop meanwhile: what has started is drained, and nothing more begins.
+            return self
         self._begin("warm-up", self._warm_up())
         for part in self.parts:
             self._begin_work(part)
         return self
+
+    async def _start(self) -> None:
+        for part in self.parts:
+            if self.readiness.is_draining:
+                return
+            self._begun.append(part)
+            if part.start is not None:
+                await part.start()
+        for part in self.parts:
+            if part.begin is not None and not self.readiness.is_draining:
+                await part.begin()
 
     async def __aexit__(self, *_: object) -> None:
         """Drain and close the parts."""
@@ -90,7 +108,7 @@ class Lifecycle:
 
     async def _drain(self) -> None:
         try:
-            for part in self.parts:
+            for part in list(self._begun):
                 if part.drain is not None:
                     async with _logged(part, "drain"), asyncio.timeout(part.drain_s):
                         await part.drain()
@@ -114,7 +132,7 @@ class Lifecycle:
             return
         for part in self.parts:
             if part.warm is not None:
-                async with _logged(part, "warm"):
+                async with _logged(part, "warm"), asyncio.timeout(part.warm_s):
                     await part.warm()
         self.warmed.set()
 

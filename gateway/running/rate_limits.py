@@ -47,6 +47,10 @@ class RateLimits:
             if limit
         }
 
+    def add(self, name: str, limit: str) -> None:
+        """Count a mount's requests too; raises `SettingsError` for a limit that is none."""
+        self._limits[name] = _Limit(*parse_limit(limit))
+
     async def hit(self, name: str, address: str) -> None:
         """Count a request; where no `price` limit is set, `price` counts as `x402`.
 

@@ -106,7 +106,7 @@ def own_headers(begun: Begun) -> list[tuple[str, str]]:
 def standing_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[str, str], ...]:
     """Return the headers that every answer to this path and method carries."""
     methods = gateway.payments.methods
-    is_public = path.startswith(_PUBLIC) or path in gateway.lifecycle.public_paths
+    is_public = path.startswith(_PUBLIC) or _is_mounted_for_all(gateway, path)
     return _stand(
         is_https=gateway.settings.is_https,
         is_opened_first=path in _OPENED_FIRST,
@@ -116,6 +116,11 @@ def standing_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[st
         asked=methods.further_request_headers,
         answered=methods.further_answer_headers,
     )
+
+
+def _is_mounted_for_all(gateway: Gateway, path: str) -> bool:
+    mount = gateway.lifecycle.find_mount(path)
+    return mount is not None and mount.is_public
 
 
 # Made once: each path has one of a few.

@@ -1,7 +1,7 @@
 """Answers the paths of parts by apps of their own, imported with the first request."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, cast
 from urllib.parse import urlparse
 
@@ -12,6 +12,7 @@ from gateway.contracts.parts import Mount
 from gateway.running.gateway import Gateway
 from gateway.web.front.answers import Send, send_answer
 from gateway.web.front.body_memory import Receive
+from gateway.web.front.clients import client_address, peer_of
 from gateway.web.front.current import EXTENSION
 from gateway.web.front.errors import answer_error
 from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
@@ -31,8 +32,8 @@ class Mounts:
         self.behind = cast(_Asgi, app.asgi_app)
         self._app = app
         self._make = make
-        self._made: dict[str, Quart] = {}
-        self._making: dict[str, asyncio.Task[Quart]] = {}
+        self._made: dict[Mount, Quart] = {}
+        self._making: dict[Mount, asyncio.Task[Quart]] = {}
 
     async def __call__(self, scope: _Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a mounted path, and pass every other one on."""
@@ -40,11 +41,13 @@ class Mounts:
         gateway: Gateway | None = self._app.extensions.get(EXTENSION)
         mount = None
         if gateway is not None and scope["type"] == "http":
-            mount = find_mount(mounts_of(gateway), _path_of(scope))
+            mount = gateway.lifecycle.find_mount(_path_of(scope))
         if gateway is None or mount is None:
             await self.behind(scope, receive, send)
             return
         try:
+            if mount.limit:
+                await gateway.limits.hit(mount.limit_name, _client_of(scope, gateway))
             app = await self.load(mount)
         except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
             await self._answer_error(gateway, mount, error, scope, send)
@@ -57,20 +60,20 @@ class Mounts:
         Requests that come meanwhile wait for the same attempt. After a failed one, the next request
         makes another.
         """
-        name = mount.blueprint
-        if name in self._made:
-            return self._made[name]
-        if name not in self._making:
-            self._making[name] = asyncio.create_task(self._load(mount), name=f"import {name}")
+        if mount in self._made:
+            return self._made[mount]
+        if mount not in self._making:
+            loading = self._load(mount)
+            self._making[mount] = asyncio.create_task(loading, name=f"import {mount.blueprint}")
         # The attempt goes on without a client that hangs up.
-        return await outlive(self._making[name])
+        return await outlive(self._making[mount])
 
     async def _load(self, mount: Mount) -> Quart:
         try:
-            self._made[mount.blueprint] = await asyncio.to_thread(self._make, mount)
+            self._made[mount] = await asyncio.to_thread(self._make, mount)
         finally:
-            del self._making[mount.blueprint]
-        return self._made[mount.blueprint]
+            del self._making[mount]
+        return self._made[mount]
 
     async def _answer_error(
         self, gateway: Gateway, mount: Mount, error: Exception, scope: _Scope, send: Send
@@ -84,19 +87,11 @@ class Mounts:
         await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
 
 
-def mounts_of(gateway: Gateway) -> Iterable[Mount]:
-    """Return the mounts of all parts."""
-    return (mount for part in gateway.lifecycle.parts for mount in part.mounts)
-
-
-def find_mount(mounts: Iterable[Mount], path: str) -> Mount | None:
-    """Return the mount that answers a path, or None."""
-    for mount in mounts:
-        for rule in mount.paths:
-            root = rule.removesuffix("/*")
-            if path == root or (root != rule and path.startswith(f"{root}/")):
-                return mount
-    return None
+def _client_of(scope: _Scope, gateway: Gateway) -> str:
+    """Return what the client is counted by."""
+    name = gateway.settings.client_ip_header.lower().encode()
+    found = [value.decode("latin1") for key, value in scope["headers"] if key == name]
+    return client_address(peer_of(scope), ",".join(found) if name else None)
 
 
 def _path_of(scope: _Scope) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, cast
 
 import attrs
+import structlog
 from quart import Blueprint, Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
@@ -41,6 +42,7 @@ ESCAPED_BODY_BYTES = SMALL_BODY_BYTES + 120_000
 LARGE_BODY_BYTES = 11_000_000
 # Programs and browsers get different answers to GET.
 _BY_READER = {"Vary": "Accept, User-Agent"}
+_log = structlog.get_logger()
 
 
 def _name_limit() -> str:
@@ -289,4 +291,8 @@ def _callback_secret(
     """Return the secret that signs the events of a task; None if the request asks for none."""
     if gateway.callbacks is None or not generation.callback_url:
         return None
-    return gateway.callbacks.secret_of(accepted.task.id)
+    try:
+        return gateway.callbacks.secret_of(accepted.task.id)
+    except Exception:  # noqa: BLE001 - a plugin may raise anything, and the task is paid for
+        _log.exception("part.failed", part="callbacks", step="secret_of")
+        return None

@@ -25,6 +25,8 @@ class Acme:
     """A plugin with one part; `fails` names a step that raises."""
 
     fails: str = ""
+    path: str = "/acme"
+    limit: str = ""
     steps: list = attrs.field(factory=list)
     worked: asyncio.Event = attrs.field(factory=asyncio.Event)
 
@@ -43,7 +45,8 @@ class Acme:
                 close=self._step("close"),
                 mounts=[
                     Mount(
-                        paths=["/acme"],
+                        paths=[self.path],
+                        limit=self.limit,
                         blueprint="tests.gateway.plugins.part_routes:make_blueprint",
                         body_bytes=100,
                         is_public=True,
@@ -71,6 +74,8 @@ class Acme:
         return step
 
     async def check(self):
+        if self.fails == "checks":
+            raise RuntimeError("checks")
         return [Check(name="acme", ok=False, stops="nothing", summary="Acme rests.", problem="p")]
 
     async def find(self):
@@ -94,7 +99,7 @@ async def test_the_steps_of_a_part_run_in_their_order(settings, provider):
     assert set(acme.steps) == {"start", "warm", "run", "work", "drain", "close"}
 
 
-@pytest.mark.parametrize("fails", ["warm", "run", "work", "drain", "close", "conditions"])
+@pytest.mark.parametrize("fails", ["warm", "run", "work", "drain", "close", "checks", "conditions"])
 async def test_a_part_that_fails_disturbs_no_other(settings, provider, payer, fails):
     acme = Acme(fails)
     with structlog.testing.capture_logs() as lines:
@@ -103,6 +108,7 @@ async def test_a_part_that_fails_disturbs_no_other(settings, provider, payer, fa
             await acme.worked.wait()
             sold = await (await buy(gateway, payer.header())).get_json()
             assert (await gateway.wait(sold["taskId"]))["status"] == "completed"
+            assert (await gateway.client.get("/api/ready")).status_code == 200
             await log_in(gateway)
             assert (await gateway.client.get("/admin")).status_code == 200
     event = {"run": "background.failed", "work": "sweep.failed"}.get(fails, "part.failed")
@@ -167,3 +173,45 @@ async def test_a_gateway_sells_without_its_optional_plugins(settings, provider, 
         asked = {"prompt": "a boat", "callbackUrl": "https://buyer.example/"}
         refused = await gateway.client.post("/api/x402/picture", json=asked)
         assert (await refused.get_json())["error"].startswith("This gateway sends no events")
+
+
+async def test_a_client_sends_no_more_than_the_limit_of_a_mount(settings, provider):
+    async with running(settings, provider, more=[Acme(limit="2/60s")]) as gateway:
+        statuses = [(await gateway.client.get("/acme")).status_code for _ in range(3)]
+        assert statuses == [200, 200, 429]
+
+
+@pytest.mark.parametrize("path", ["/api/x402/*", "/api", "/files/*", "/llms.txt", "acme", "/*"])
+async def test_a_part_cannot_take_a_path_of_the_gateway(settings, provider, path):
+    with pytest.raises(Exception, match="the part acme: the path"):
+        async with running(settings, provider, more=[Acme(path=path)]):
+            pass
+
+
+async def test_a_path_has_one_owner(settings, provider):
+    with pytest.raises(Exception, match="Path /mcp is registered by gateway_mcp"):
+        async with running(settings, provider, more=[Acme(path="/mcp")]):
+            pass
+
+
+async def test_a_gateway_told_to_stop_while_it_starts_begins_nothing_more(settings, provider):
+    @attrs.define
+    class Stops:
+        steps: list = attrs.field(factory=list)
+
+        @hookimpl
+        def register_parts(self, register, gateway):
+            async def stop():
+                self.steps.append("start")
+                gateway.lifecycle.stop_selling()
+
+            async def note(name):
+                self.steps.append(name)
+
+            register(Part(name="stops", start=stop, drain=lambda: note("drain")))
+            register(Part(name="later", start=lambda: note("later"), begin=lambda: note("begin")))
+
+    stops = Stops()
+    async with running(settings, provider, more=[stops]) as gateway:
+        assert not gateway.services.workers.running
+    assert stops.steps == ["start", "drain"]

@@ -3,8 +3,6 @@
 import re
 from html import unescape
 
-from gateway.web.front.mounts import find_mount, mounts_of
-
 RIGHT = "correct horse"
 # What browsers send with a form of the gateway's own pages.
 SAME = {"Sec-Fetch-Site": "same-origin"}
@@ -12,8 +10,8 @@ SAME = {"Sec-Fetch-Site": "same-origin"}
 
 async def operator_app(gateway):
     """Return the Quart app of the operator's pages."""
-    mounts = mounts_of(gateway.services)
-    return await gateway.app.asgi_app.behind.load(find_mount(mounts, "/admin"))
+    mount = gateway.services.lifecycle.find_mount("/admin")
+    return await gateway.app.asgi_app.behind.load(mount)
 
 
 async def log_in(gateway, password: str = RIGHT, **more):

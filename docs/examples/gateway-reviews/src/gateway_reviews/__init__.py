@@ -30,7 +30,13 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     register(
         Part(
             name="reviews",
-            mounts=[Mount(paths=["/reviews"], blueprint="gateway_reviews.routes:make_blueprint")],
+            mounts=[
+                Mount(
+                    paths=["/reviews"],
+                    blueprint="gateway_reviews.routes:make_blueprint",
+                    limit="30/60s",
+                )
+            ],
             documents=Documents(guide={"/reviews": "POST a rating of a completed task here"}),
             conditions=find,
         )

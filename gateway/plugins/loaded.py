@@ -1,0 +1,33 @@
+"""One plugin as it was found, and the error about what two plugins register."""
+
+import attrs
+
+from gateway.errors import SettingsError
+
+
+@attrs.frozen(kw_only=True)
+class LoadedPlugin:
+    """One plugin; `problem` says why it was left out."""
+
+    name: str
+    # Distribution and version.
+    source: str
+    module: str
+    # The hooks that it implements.
+    hooks: tuple[str, ...] = ()
+    problem: str | None = None
+    # By the operator; such a plugin is not even imported.
+    is_disabled: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """The name of the plugin and its source."""
+        return f"{self.name} ({self.source})"
+
+
+def second_error(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:
+    """Return the error about something that two plugins register."""
+    return SettingsError(
+        f"{what} is registered by {first.full_name} and by {second.full_name}. "
+        "Uninstall one of the two."
+    )

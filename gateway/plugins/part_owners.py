@@ -1,0 +1,53 @@
+"""Which plugin's part has a name, a path, or the events of buyers: each has one owner."""
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+from gateway.contracts.parts import Part
+
+Owner = TypeVar("Owner")
+
+_RESERVED_FOLDERS = ("/api/", "/files/", "/.well-known/")
+_RESERVED = ("/llms.txt", "/openapi.json", "/robots.txt", "/sitemap.xml", "/favicon.ico")
+
+
+def find_mistake(part: Part) -> str | None:
+    """Return what is wrong with the paths of a part; None if nothing is."""
+    for path in _paths_of(part):
+        if not path.startswith("/"):
+            return f"the path {path!r} does not begin with /"
+        if f"{path}/".startswith(_RESERVED_FOLDERS) or path in _RESERVED or path == "/*":
+            return f"the path {path!r} is the gateway's own"
+    return None
+
+
+class PartOwners(Generic[Owner]):
+    """Notes who has what."""
+
+    def __init__(self, core: Iterable[str]) -> None:
+        self._core = frozenset(core)
+        self._owners: dict[str, Owner] = {}
+
+    def take(self, owner: Owner, parts: Iterable[Part]) -> tuple[str, Owner] | None:
+        """Note what a plugin's parts have; return what another plugin has already, and its owner.
+
+        Raises `ValueError` for the name of one of the core's parts.
+        """
+        wanted = [thing for part in parts for thing in self._things_of(part)]
+        for thing in wanted:
+            if thing in self._owners:
+                return thing, self._owners[thing]
+        self._owners |= dict.fromkeys(wanted, owner)
+        return None
+
+    def _things_of(self, part: Part) -> Iterator[str]:
+        if part.name in self._core:
+            raise ValueError(f"the name {part.name!r} is that of a part of the gateway")
+        yield f"Part {part.name}"
+        yield from (f"Path {path}" for path in _paths_of(part))
+        if part.callbacks is not None:
+            yield "The sending of events to buyers"
+
+
+def _paths_of(part: Part) -> Iterator[str]:
+    return (path for mount in part.mounts for path in mount.paths)
