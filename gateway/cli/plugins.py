@@ -16,7 +16,7 @@ from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import Probing
 from gateway.errors import SettingsError
-from gateway.plugins.manager import LoadedPlugin
+from gateway.plugins.loaded import LoadedPlugin
 from gateway.settings import Settings, load_settings, missing_in, variable
 
 _SELLS = "register_endpoints"
