@@ -6,9 +6,12 @@ from typing import Any
 
 from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused
+from gateway.store.locks import lock_names, locked
 from gateway.store.sql import Connection, Row
 
 
+# The locks of the write that it runs.
+@locked(lambda write, arguments, *_: lock_names(write, arguments))
 def act(
     db: Connection,
     write: Callable[..., Any],

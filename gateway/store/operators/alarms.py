@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from gateway.contracts.alarms import Alarm, AlarmRecord
+from gateway.store.locks import locked
 from gateway.store.operators import alarm_messages
 from gateway.store.sql import Connection
 
@@ -50,6 +51,8 @@ def mutes(db: Connection, now: float) -> list[AlarmRecord]:
     return _select(db, "WHERE ended_at IS NOT NULL AND muted_until > ? ORDER BY id", now)
 
 
+# Which alarms are open, and which messages were sent.
+@locked("alarms")
 def play_round(
     db: Connection,
     judge: Callable[[Sequence[AlarmRecord], Sequence[AlarmRecord]], Sequence[Step]],

@@ -7,6 +7,7 @@ hour here, which goes after a week, and the audit log one row an hour at most.
 import attrs
 
 from gateway.contracts.operators import NewAction
+from gateway.store.locks import locked
 from gateway.store.operators import actions
 from gateway.store.sql import Connection, dialect_of
 
@@ -26,6 +27,8 @@ class RefusedLogins:
     at: float
 
 
+# When the audit log was last told of them, and how many rows there are.
+@locked("refused-logins")
 def count_refused(db: Connection, action: NewAction) -> None:
     """Count a refused login of the actor's address; write the sum into the audit log once an hour.
 

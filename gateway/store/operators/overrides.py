@@ -5,10 +5,13 @@ from typing import Any
 from gateway.contracts.operators import EarlierPrice, EndpointChange, Field
 from gateway.domain import QUOTE_LIFE_S
 from gateway.errors import ActionRefused, StaleForm
+from gateway.store.locks import locked
 from gateway.store.operators.actions import current_id
 from gateway.store.sql import Connection, Row
 
 
+# What an operator saw before the change.
+@locked("overrides")
 def insert(
     db: Connection,
     slug: str,
