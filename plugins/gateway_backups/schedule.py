@@ -119,7 +119,7 @@ class Backups:
 
     async def _newest(self, kind: Kind, *, succeeded: bool | None = None) -> BackupRecord | None:
         find = partial(backups.newest, succeeded=succeeded)
-        return await self.store.operators.read(find, kind)
+        return await self.store.read(find, kind)
 
     async def _copy(self, at: float) -> BackupRecord:
         settings, place = self.settings, self._find_place()
@@ -165,7 +165,7 @@ class Backups:
             self._running = None
         row = attrs.evolve(row, took_s=time.monotonic() - began)
         _tell(row)
-        number = await self.store.operators.write(backups.add, row)
+        number = await self.store.write(backups.add, row)
         if row.error is not None:
             raise BackupFailed(row.error)
         return attrs.evolve(row, id=number)

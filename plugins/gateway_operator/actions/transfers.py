@@ -37,4 +37,4 @@ async def mark_seen(desk: Desk, actor: Actor, tx_hash: str, log_index: int, *, r
         reason=reason,
     )
     with contextlib.suppress(AlreadyDone):
-        await desk.store.operators.act(marks.mark, tx_hash, log_index, desk.now(), action=action)
+        await desk.records.act(marks.mark, tx_hash, log_index, desk.now(), action=action)

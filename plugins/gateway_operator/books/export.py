@@ -57,7 +57,7 @@ async def read_rows(
     since = span.since
     while since < span.until:
         until = min(since + _PIECE_S, span.until)
-        found = await desk.store.operators.sum(ledger.rows, since, until)
+        found = await desk.store.sum(ledger.rows, since, until)
         yield [_row(one, eth_usd) for one in found]
         since = until
 
@@ -166,4 +166,4 @@ async def note_export(desk: Desk, actor: Actor, span: Span, by: str) -> None:
         subject=by,
         after={"from": span.first.isoformat(), "to": span.last.isoformat()},
     )
-    await desk.store.operators.note(action)
+    await desk.records.note(action)

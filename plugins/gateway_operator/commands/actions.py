@@ -37,7 +37,7 @@ def actions(
 
     async def find() -> list[ActionRecord]:
         async with open_session(load_settings()) as desk:
-            return await desk.store.operators.actions(before, limit, subject, action)
+            return await desk.records.actions(before, limit, subject, action)
 
     found = asyncio.run(find())
     if not found and not as_json:

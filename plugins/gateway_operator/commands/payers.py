@@ -85,4 +85,4 @@ async def _lift_bar(desk: Desk, actor: Actor, address: str, *, reason: str) -> N
         )
     action = NewAction(actor=actor, at=now, action="payer.lift", subject=payer, reason=reason)
     with contextlib.suppress(AlreadyDone):
-        await desk.store.operators.act(lift_in_store, payer, reason, now, action=action)
+        await desk.records.act(lift_in_store, payer, reason, now, action=action)

@@ -42,7 +42,7 @@ def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) ->
                 desk.chain, desk.store, settings.wallet_key, days=days, hours=age_hours
             )
             hashes = [each.tx_hash for each in found]
-            return found, await desk.store.operators.sum(marks.reasons, hashes)
+            return found, await desk.store.sum(marks.reasons, hashes)
 
     unused, reasons = asyncio.run(find())
     rows = [

@@ -56,7 +56,7 @@ def of(gateway: Gateway) -> Backups | None:
 
 async def status(desk: Desk) -> BackupStatus:
     """Return what is known of copies and drills."""
-    return await desk.store.operators.sum(_read_status, desk)
+    return await desk.store.sum(_read_status, desk)
 
 
 def _read_status(db: Connection, desk: Desk) -> BackupStatus:
@@ -120,7 +120,7 @@ async def _note(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -
     if found.running is not None:
         raise ActionRefused(f"A {found.running} runs already. Look again in a minute.")
     action = NewAction(actor=actor, at=desk.now(), action=f"{kind}.now", subject="database")
-    await desk.store.operators.note(action)
+    await desk.records.note(action)
     return found
 
 

@@ -133,7 +133,7 @@ async def _read_facts(desk: Desk) -> Facts:
     now = desk.now()
     read_stored = partial(_read_stored, is_automatic=desk.settings.refunds_automatically)
     stored, head, checks, machine = await asyncio.gather(
-        desk.store.operators.sum(read_stored, now),
+        desk.store.sum(read_stored, now),
         desk.last_seen.ask("head", desk.chain.head),
         _ask_checks(desk),
         read_machine(desk),

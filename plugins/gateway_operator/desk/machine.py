@@ -97,8 +97,8 @@ async def read_machine(desk: Desk) -> Machine:
         read_facts(desk),
         desk.last_seen.ask("clock", lambda: read_clock(desk.chain, desk.now)),
         status(desk),
-        desk.store.operators.sum(_database_bytes),
-        desk.store.operators.actions(None, _ACTIONS),
+        desk.store.sum(_database_bytes),
+        desk.records.actions(None, _ACTIONS),
         asyncio.to_thread(read_disk, desk.settings, is_full=desk.store.is_full),
     )
     settings = desk.settings

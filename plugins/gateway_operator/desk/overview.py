@@ -144,7 +144,7 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
     period = period_of(period_name, desk.now())
     facts, stored, machine = await asyncio.gather(
         read_facts(desk),
-        desk.store.operators.sum(_read_period, period, desk.kept_bars),
+        desk.store.sum(_read_period, period, desk.kept_bars),
         asyncio.to_thread(_read_machine, desk.settings.data_dir),
     )
     bars: list[SalesBar] = stored["bars"]

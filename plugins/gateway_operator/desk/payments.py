@@ -112,7 +112,7 @@ class UnclaimedPage:
 
 async def read_payments(desk: Desk) -> PaymentsPage:
     """Return payments that are open, oldest first, and those that paid too much, newest first."""
-    rows, over = await desk.store.operators.sum(payment_lists.open_and_over, _MOST)
+    rows, over = await desk.store.sum(payment_lists.open_and_over, _MOST)
     now = desk.now()
     return PaymentsPage(
         at=now,
@@ -132,7 +132,7 @@ async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> Uncl
     await search.look(patience_s)
     known, now = search.known, desk.now()
     prices = [one.endpoint.price_units for one in desk.catalog.everything()]
-    found = await desk.store.operators.sum(_payments_like, known)
+    found = await desk.store.sum(_payments_like, known)
     late_s = max(24.0, desk.settings.max_transfer_age_hours) * 3600
     transfers = [
         _describe_unclaimed(one, now, facts, min(prices, default=0), late_s)

@@ -28,5 +28,5 @@ async def find_id(desk: Desk, named: str) -> str:
     """Return the id of the task that a reference names; anything else as it is."""
     if not _REFERENCE.fullmatch(named):
         return named
-    found: str | None = await desk.store.operators.sum(task_lists.find_referred, named)
+    found: str | None = await desk.store.sum(task_lists.find_referred, named)
     return found or named

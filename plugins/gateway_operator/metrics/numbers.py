@@ -79,11 +79,11 @@ class Reader:
         `StoreUnavailable`.
         """
         now = self._desk.now()
-        records = self._desk.store.operators
-        found = await records.sum(totals.read_totals, self._payments, self._tasks)
+        store = self._desk.store
+        found = await store.sum(totals.read_totals, self._payments, self._tasks)
         self._remember(found)
         if now >= self._gas_until:
-            self._gas = await records.sum(totals.gas_by_purpose)
+            self._gas = await store.sum(totals.gas_by_purpose)
             self._gas_until = now + _GAS_S
         return Numbers(
             at=now,

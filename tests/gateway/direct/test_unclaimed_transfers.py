@@ -101,4 +101,4 @@ async def test_a_transfer_that_paid_is_not_marked(gateway, payer):
     desk, actor = gateway.services.find(Operator).desk, Actor(door="page", name="s1")
     with pytest.raises(ActionRefused, match=f"paid for task {task_id}"):
         await mark_seen(desk, actor, paid, task.payment.paid_log_index, reason="x")
-    assert await desk.store.operators.actions(None, 9) == []
+    assert await desk.records.actions(None, 9) == []

@@ -3,6 +3,7 @@
 import re
 from html import unescape
 
+from gateway.store.operators.records import OperatorRecords
 from gateway.web.front.mounts import find_mount, mounts_of
 
 RIGHT = "correct horse"
@@ -43,4 +44,4 @@ async def text_of(answer) -> str:
 
 async def actions_of(gateway, action: str | None = None) -> list:
     """Return the audit rows, newest first."""
-    return await gateway.services.store.operators.actions(None, 100, action=action)
+    return await OperatorRecords(gateway.services.store).actions(None, 100, action=action)

@@ -22,8 +22,8 @@ from tests.plugins.gateway_webhooks.app.receiver import receiving, status
 
 
 async def untold(gateway) -> list:
-    operators = gateway.services.store.operators
-    return await operators.sum(alarm_messages.untold, 0.0, 100)
+    store = gateway.services.store
+    return await store.sum(alarm_messages.untold, 0.0, 100)
 
 
 async def test_the_webhook_is_signed_and_repeated_under_the_same_id(settings, provider, clock):

@@ -33,7 +33,7 @@ async def opens(gateway, secret: str, path: str = "/admin/access") -> bool:
 
 
 async def _short_names(gateway) -> list[str]:
-    rows = await gateway.services.store.operators.read(
+    rows = await gateway.services.store.read(
         lambda db: db.execute("SELECT id FROM operator_sessions ORDER BY created_at").fetchall()
     )
     return [row[0][:8] for row in rows]

@@ -9,7 +9,7 @@ from tests.plugins.gateway_operator.unit.alarm_desk import NOW, Inbox, alarm_des
 
 
 async def untold(desk):
-    return await desk.store.operators.sum(alarm_messages.untold, 0.0, 100)
+    return await desk.store.sum(alarm_messages.untold, 0.0, 100)
 
 
 async def test_a_channel_that_hangs_holds_up_no_other_channel_and_no_round(tmp_path):
