@@ -19,10 +19,10 @@ import attrs
 from gateway.errors import BackupFailed, SettingsError
 from gateway.private_files import private_opener
 from gateway.settings import Settings
-from gateway.store.operators import backups
 from gateway.store.sqlite import upgrade
 from gateway_backups.names import Copy, make_name, names_to_keep, origin_of
 from gateway_backups.place import Place
+from gateway_operator.sql import backups
 
 # All names begin like the database's, so that a start makes them private and gives them to the
 # folder's owner.

@@ -12,11 +12,11 @@ import attrs
 from gateway.contracts.backups import Forgotten
 from gateway.errors import BackupFailed, SettingsError
 from gateway.settings import Settings
-from gateway.store.operators import backups
 from gateway_backups.copying import alone, check_room, newest_of, read_origin, temporary, unpack
 from gateway_backups.names import Copy
 from gateway_backups.place import Place
 from gateway_backups.sqlite import check_copy
+from gateway_operator.sql import backups
 
 
 @attrs.frozen(kw_only=True)

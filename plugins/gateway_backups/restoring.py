@@ -14,11 +14,11 @@ from gateway.errors import BackupFailed
 from gateway.settings import Settings
 from gateway.settings.bucket import backup_bucket_of
 from gateway.store.data_folder import enter_data, lock_data
-from gateway.store.operators import backups
 from gateway_backups import sqlite as backup
 from gateway_backups.copying import alone, newest_of, temporary, unpack
 from gateway_backups.names import Copy, read_name
 from gateway_backups.place import Place, place_of
+from gateway_operator.sql import backups
 
 _GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 1024 * 1024

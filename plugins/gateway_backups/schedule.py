@@ -14,11 +14,11 @@ from gateway.contracts.backups import BackupRecord, Kind
 from gateway.errors import BackupFailed
 from gateway.settings import Settings
 from gateway.store import SqlStore
-from gateway.store.operators import backups
 from gateway_backups import copying
 from gateway_backups.drill import drill, find_newest
 from gateway_backups.names import Copy
 from gateway_backups.place import Place, place_of
+from gateway_operator.sql import backups
 
 _KINDS: tuple[Kind, ...] = ("backup", "drill")
 _log = structlog.get_logger()

@@ -9,7 +9,7 @@ import pytest
 from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused
 from gateway.store import SqlStore
-from gateway.store.operators.records import OperatorRecords
+from gateway_operator.sql.records import OperatorRecords
 from gateway_testing.facts import NOW, queued
 
 _PAGE = Actor(door="page", name="s1", address="192.0.2.1")

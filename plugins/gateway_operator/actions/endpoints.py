@@ -12,9 +12,9 @@ from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.domain import Endpoint, PriceStep
 from gateway.domain.costs import Sale, find_losses, worst_sales
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
-from gateway.store.operators import overrides
-from gateway.store.operators.overrides import Field
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import overrides
+from gateway_operator.sql.overrides import Field
 
 _DAY_S = 86_400
 # Between two looks at one vendor that operators ask for.

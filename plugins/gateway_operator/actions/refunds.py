@@ -17,10 +17,10 @@ from gateway.errors import (
     RefundRefused,
     WrongValue,
 )
-from gateway.store.operators import actions
-from gateway.store.operators import refunds as writes
-from gateway.store.operators.refunds import Approval
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import actions
+from gateway_operator.sql import refunds as writes
+from gateway_operator.sql.refunds import Approval
 
 # A page acts on the refunds that it shows.
 _MOST_AT_ONCE = 50

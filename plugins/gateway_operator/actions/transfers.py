@@ -6,8 +6,8 @@ import re
 from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.domain import TX_HASH
 from gateway.errors import WrongValue
-from gateway.store.operators import marks
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import marks
 
 _MOST_DIGITS = 6
 

@@ -7,8 +7,8 @@ import attrs
 from gateway.contracts.alarms import AlarmMessage, AlarmRecord
 from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused, WrongValue
-from gateway.store.operators import alarm_messages, alarms
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import alarm_messages, alarms
 
 # Longer than this no urgent alarm is silent.
 URGENT_MUTE_S = 86_400.0

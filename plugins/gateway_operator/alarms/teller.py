@@ -18,8 +18,8 @@ from gateway.contracts import Clock
 from gateway.contracts.alarms import Alarm, AlarmMessage
 from gateway.errors import GatewayError
 from gateway.store import SqlStore
-from gateway.store.operators import alarm_messages
 from gateway_operator.alarms.carriers import LATE, Carrier, Outcomes
+from gateway_operator.sql import alarm_messages
 
 # Before each further attempt, in seconds; the last one repeats until a message is a day old.
 _PAUSES_S = (30.0, 60.0, 300.0, 900.0, 3_600.0)

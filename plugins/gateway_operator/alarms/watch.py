@@ -14,13 +14,13 @@ import structlog
 from gateway.contracts import Clock
 from gateway.contracts.alarms import Alarm, AlarmRecord
 from gateway.store import SqlStore
-from gateway.store.operators import alarm_messages, alarms
-from gateway.store.operators.alarms import Step
 from gateway_operator.alarms.heartbeat import Heartbeat
 from gateway_operator.alarms.rounds import Round
 from gateway_operator.alarms.teller import Teller
 from gateway_operator.alarms.unwritten import UnwrittenAlarms
 from gateway_operator.desk.conditions import Condition
+from gateway_operator.sql import alarm_messages, alarms
+from gateway_operator.sql.alarms import Step
 
 EVERY_S = 30.0
 # The heartbeat is silent when the numbers could not be read for so long.

@@ -13,12 +13,12 @@ from decimal import Decimal
 from typing import Any
 
 from gateway.contracts.operators import Actor, NewAction
-from gateway.store.operators import ledger
-from gateway.store.operators.ledger import LedgerRow
 from gateway_operator.books.span import DAY_S, Span
 from gateway_operator.books.sums import Books, BooksLine
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.references import shorten_ids
+from gateway_operator.sql import ledger
+from gateway_operator.sql.ledger import LedgerRow
 
 # Six hours of rows are in memory at a time.
 _PIECE_S = DAY_S / 4

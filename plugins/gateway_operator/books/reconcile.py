@@ -11,10 +11,10 @@ import attrs
 
 from gateway.domain import MinedTransfer
 from gateway.payments.cutoff import last_block_before
-from gateway.store.operators import ledger
-from gateway.store.operators.ledger import Booked
 from gateway_operator.books.span import Span
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import ledger
+from gateway_operator.sql.ledger import Booked
 
 # Public RPC endpoints refuse queries over more blocks than this.
 _MAX_BLOCKS = 2_000

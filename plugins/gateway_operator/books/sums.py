@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 
-from gateway.store.operators import ledger
-from gateway.store.operators.ledger import LedgerSum, OwedChange
 from gateway_operator.books.span import DAY_S, Span, begin_of
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import ledger
+from gateway_operator.sql.ledger import LedgerSum, OwedChange
 
 
 @attrs.frozen(kw_only=True)

@@ -6,11 +6,11 @@ from gateway.contracts.backups import BackupRecord, Forgotten, Kind
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
 from gateway.running.gateway import Gateway
-from gateway.store.operators import backups as rows
 from gateway.store.sql import Connection
 from gateway_backups.names import Copy
 from gateway_backups.schedule import Backups
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import backups as rows
 
 _MOST_RECORDS = 50
 

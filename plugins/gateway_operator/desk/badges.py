@@ -5,8 +5,8 @@ from functools import partial
 
 import attrs
 
-from gateway.store.operators import standing
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import standing
 
 
 @attrs.frozen(kw_only=True)

@@ -14,11 +14,11 @@ from gateway.payments import Refunds
 from gateway.payments.unclaimed import UnclaimedSearch
 from gateway.settings import Settings
 from gateway.store import SqlStore
-from gateway.store.operators.kept_bars import KeptBars
-from gateway.store.operators.records import OperatorRecords
 from gateway_operator.desk.last_seen import LastSeen
 from gateway_operator.desk.running import Running
 from gateway_operator.live_changes import LiveChanges
+from gateway_operator.sql.kept_bars import KeptBars
+from gateway_operator.sql.records import OperatorRecords
 
 # What one page has computed is shown to every page of so many seconds.
 _SHARED_S = 2.0

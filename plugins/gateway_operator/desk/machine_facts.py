@@ -7,11 +7,11 @@ import attrs
 from gateway.contracts.nodes import NodeRecord
 from gateway.contracts.operators import ActionRecord
 from gateway.store.disk import DiskState, read_disk
-from gateway.store.operators import actions, logins, marks
 from gateway.store.sql import Connection
 from gateway_operator.desk import backups
 from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import actions, logins, marks
 
 _HOUR_S = 3_600.0
 _LOOKED_AT = 20

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import attrs
 
 from gateway.errors import ValidationError
-from gateway.store.operators import sums
-from gateway.store.operators.kept_bars import KeptBars
-from gateway.store.operators.sums import GasSum, NewestSale, Period, SalesBar
 from gateway_operator.desk.conditions import Condition, Thresholds, find_conditions
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import EndpointFacts, Facts, read_facts
+from gateway_operator.sql import sums
+from gateway_operator.sql.kept_bars import KeptBars
+from gateway_operator.sql.sums import GasSum, NewestSale, Period, SalesBar
 
 # By name: how long, and in how many bars.
 PERIODS: Mapping[str, tuple[float, int]] = {

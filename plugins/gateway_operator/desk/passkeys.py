@@ -17,8 +17,8 @@ import attrs
 from gateway.contracts.operator_logins import OperatorPasskey
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused, WrongValue
-from gateway.store.operators import passkeys
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import passkeys
 
 HOW_TO_INSTALL = "pip install 'generation-gateway[passkeys]'"
 # A browser signs a challenge within so many seconds, or asks for a new one.

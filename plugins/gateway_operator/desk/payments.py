@@ -9,12 +9,12 @@ import attrs
 from gateway.domain import PaymentState
 from gateway.errors import NotFound
 from gateway.payments.unclaimed import UnusedTransfer
-from gateway.store.operators import marks, payment_lists
-from gateway.store.operators.marks import Mark
-from gateway.store.operators.payment_lists import PaymentRow
 from gateway.store.sql import Connection
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.sale_state import Shape
+from gateway_operator.sql import marks, payment_lists
+from gateway_operator.sql.marks import Mark
+from gateway_operator.sql.payment_lists import PaymentRow
 
 # A page shows so many of each.
 _MOST = 100

@@ -6,8 +6,8 @@ missing to the id.
 
 import re
 
-from gateway.store.operators import task_lists
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import task_lists
 
 _ID = re.compile(r"\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4})-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _REFERENCE = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}\b(?!-)")

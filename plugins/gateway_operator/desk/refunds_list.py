@@ -8,10 +8,10 @@ import attrs
 from gateway.domain import NO_ADDRESS, Decision, Flow, usdc
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import NotFound, WrongValue
-from gateway.store.operators import refund_lists
-from gateway.store.operators.refund_lists import KINDS, Kind, KindCount, RefundRow
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.last_seen import Seen
+from gateway_operator.sql import refund_lists
+from gateway_operator.sql.refund_lists import KINDS, Kind, KindCount, RefundRow
 
 # A page shows so many, and so many are decided about at once.
 PER_PAGE = 50

@@ -8,9 +8,9 @@ import attrs
 from gateway.contracts.operator_logins import OperatorSession
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
-from gateway.store.operators import logins, sessions
-from gateway.store.operators.logins import RefusedLogins
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import logins, sessions
+from gateway_operator.sql.logins import RefusedLogins
 
 # A session that nobody uses ends after so long, and every session after the second, in seconds.
 IDLE_S = 12 * 3600

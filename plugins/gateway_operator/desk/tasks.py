@@ -9,13 +9,13 @@ from gateway.contracts import OutputStore
 from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway.domain import StoredOutput, TaskStatus
 from gateway.errors import ActionRefused, NotFound, WrongValue
-from gateway.store.operators import task_detail, task_lists
-from gateway.store.operators.task_detail import TaskFacts
-from gateway.store.operators.task_lists import TaskFilter, TaskRow
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.refunds_list import OwedRefund, find_refunds, may_be_billed
 from gateway_operator.desk.sale_state import SaleState, describe_state
 from gateway_operator.desk.timeline import Moment, make_timeline
+from gateway_operator.sql import task_detail, task_lists
+from gateway_operator.sql.task_detail import TaskFacts
+from gateway_operator.sql.task_lists import TaskFilter, TaskRow
 
 PER_PAGE = 50
 STATES = (*(str(status) for status in TaskStatus), "owed", "refunded")

@@ -9,8 +9,8 @@ import attrs
 from gateway.contracts.operator_logins import OperatorToken, Scope
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import WrongValue
-from gateway.store.operators import tokens
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import tokens
 
 PREFIX = "ggw_"
 DAYS = 90

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.store.operators import totals
-from gateway.store.operators.totals import Ended, ReadTotals, Sales, Waiting
 from gateway_operator.desk.desk import Desk
 from gateway_operator.metrics.state import State, read_state
+from gateway_operator.sql import totals
+from gateway_operator.sql.totals import Ended, ReadTotals, Sales, Waiting
 
 # Gas is summed over every transaction, so it is asked for less often than it is scraped.
 _GAS_S = 60.0

@@ -10,9 +10,9 @@ from gateway.domain import QUOTE_LIFE_S
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
 from gateway.settings import EndpointOverride
 from gateway.store import SqliteStore
-from gateway.store.operators import overrides
-from gateway.store.operators.records import OperatorRecords
 from gateway_operator.actions import endpoints as actions
+from gateway_operator.sql import overrides
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from gateway_x402.messages import MAX_TIMEOUT_S
 from tests.conftest import buy, running

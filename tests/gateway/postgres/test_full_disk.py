@@ -5,8 +5,8 @@ import contextlib
 import attrs
 import psycopg
 
-from gateway.store.operators import alarms
 from gateway_operator.alarms import rounds
+from gateway_operator.sql import alarms
 from gateway_operator.state import Operator
 from tests.conftest import buy, running
 from tests.plugins.gateway_operator.app.alarm_gateway import look

@@ -13,7 +13,11 @@ from gateway.contracts.operators import Actor, NewAction
 from gateway.domain import PaymentState
 from gateway.store import mined, nodes, nonces
 from gateway.store.endpoint_changes import changes_after
-from gateway.store.operators import (
+from gateway.store.postgres.migrations import migrate
+from gateway.store.postgres.session import Session, connect
+from gateway.store.sqlite import migrations as on_sqlite
+from gateway_operator.desk import codes
+from gateway_operator.sql import (
     actions,
     alarm_messages,
     alarms,
@@ -35,11 +39,7 @@ from gateway.store.operators import (
     tokens,
     totals,
 )
-from gateway.store.operators.task_lists import TaskFilter
-from gateway.store.postgres.migrations import migrate
-from gateway.store.postgres.session import Session, connect
-from gateway.store.sqlite import migrations as on_sqlite
-from gateway_operator.desk import codes
+from gateway_operator.sql.task_lists import TaskFilter
 from gateway_testing.facts import NOW
 from tests.operator_history import Sale, add_method_sale, add_sale
 

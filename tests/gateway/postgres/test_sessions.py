@@ -1,8 +1,8 @@
 """Sessions of operators on PostgreSQL."""
 
 from gateway.contracts.operator_logins import OperatorSession
-from gateway.store.operators import sessions
 from gateway.store.postgres.store import PostgresStore
+from gateway_operator.sql import sessions
 from gateway_testing.facts import NOW
 
 

@@ -12,9 +12,9 @@ from gateway.contracts.operators import Actor
 from gateway.domain import Decision, PaymentState
 from gateway.errors import ChainUnavailable
 from gateway.payments.refunds import RefundTiming
-from gateway.store.operators.records import OperatorRecords
 from gateway_operator.actions.refunds import approve, choice_of
 from gateway_operator.desk.refunds_list import read_refunds
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once

@@ -11,9 +11,9 @@ from gateway.chain.multicall import MULTICALL3
 from gateway.errors import SettingsError
 from gateway.payments.settlement import SettlementTiming
 from gateway.settings import check_settings
-from gateway.store.operators.payment_lists import open_payments
-from gateway.store.operators.task_detail import find_task
 from gateway_demo.chain.server import RpcServer
+from gateway_operator.sql.payment_lists import open_payments
+from gateway_operator.sql.task_detail import find_task
 from tests.conftest import WALLET, Payer, buy, new_account, running
 from tests.patience import PATIENCE_S, until
 from tests.waits import Waits, started_with

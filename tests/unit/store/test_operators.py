@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from gateway.store import SqliteStore
-from gateway.store.operators.records import OperatorRecords
+from gateway_operator.sql.records import OperatorRecords
 from tests.migrated_databases import put_database
 from tests.store_contract.operators import new_action
 

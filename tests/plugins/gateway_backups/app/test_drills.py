@@ -8,12 +8,12 @@ import pytest
 
 from gateway.contracts.operators import Actor, AlreadyDone
 from gateway.errors import ActionRefused, BackupFailed
-from gateway.store.operators import backups as rows
-from gateway.store.operators.records import OperatorRecords
 from gateway_backups import copying
 from gateway_backups.names import make_name
 from gateway_backups.place import place_of
 from gateway_operator.desk import backups as service
+from gateway_operator.sql import backups as rows
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import buy, running
 from tests.plugins.gateway_backups.app.conftest import backups_of, leftovers

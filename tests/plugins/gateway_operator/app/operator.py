@@ -3,8 +3,8 @@
 import re
 from html import unescape
 
-from gateway.store.operators.records import OperatorRecords
 from gateway.web.front.mounts import find_mount, mounts_of
+from gateway_operator.sql.records import OperatorRecords
 
 RIGHT = "correct horse"
 # What browsers send with a form of the gateway's own pages.

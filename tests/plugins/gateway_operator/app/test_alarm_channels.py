@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from gateway import hookimpl
 from gateway.cli import main
-from gateway.store.operators import alarm_messages
 from gateway_operator.alarms.apprise_urls import AppriseUrls, name_of
 from gateway_operator.alarms.own_address import NotTold, OwnAddress
+from gateway_operator.sql import alarm_messages
 from gateway_operator.state import Operator
 from tests.conftest import WALLET
 from tests.plugins.gateway_operator.app.alarm_gateway import SECRET, alarmed, fail_often, look

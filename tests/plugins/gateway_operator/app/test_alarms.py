@@ -4,10 +4,10 @@ import json
 
 import attrs
 
-from gateway.store.operators import alarm_messages, alarms, marks
-from gateway.store.operators.records import OperatorRecords
 from gateway_operator.desk.overview import read_overview
 from gateway_operator.desk.wording import usdc
+from gateway_operator.sql import alarm_messages, alarms, marks
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import Payer
 from tests.operator_history import Sale, add_sale

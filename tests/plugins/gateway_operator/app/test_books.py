@@ -10,11 +10,11 @@ import attrs
 import pytest
 
 from gateway.errors import WrongValue
-from gateway.store.operators.sums import gas as gas_since
 from gateway_operator.books.export import quote
 from gateway_operator.books.reconcile import reconcile
 from gateway_operator.books.span import begin_of, read_span
 from gateway_operator.books.sums import read_days, read_endpoints
+from gateway_operator.sql.sums import gas as gas_since
 from gateway_operator.state import Operator
 from tests.conftest import WALLET, buy
 from tests.operator_history import Sale, add_sale

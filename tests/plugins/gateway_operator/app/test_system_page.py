@@ -10,10 +10,10 @@ import pytest
 from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
-from gateway.store.operators.records import OperatorRecords
 from gateway_backups.schedule import Backups
 from gateway_operator.desk.audit import read_audit
 from gateway_operator.desk.machine import read_machine, show_settings
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.patience import PATIENCE_S

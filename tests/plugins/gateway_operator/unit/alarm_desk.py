@@ -7,13 +7,13 @@ import attrs
 
 from gateway.contracts.alarms import Alarm
 from gateway.store import SqliteStore
-from gateway.store.operators import alarms
 from gateway_operator.alarms.carriers import Outcomes
 from gateway_operator.alarms.heartbeat import Heartbeat
 from gateway_operator.alarms.own_address import NotTold
 from gateway_operator.alarms.teller import Teller
 from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.conditions import Condition
+from gateway_operator.sql import alarms
 from tests.migrated_databases import put_database
 
 NOW = 1_782_172_800.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.store.operators import alarm_messages, alarms
+from gateway_operator.sql import alarm_messages, alarms
 from tests.plugins.gateway_operator.unit.alarm_desk import NOW, condition
 
 DAY_S = 86_400.0

@@ -3,8 +3,8 @@
 import asyncio
 
 from gateway.contracts.alarms import Alarm
-from gateway.store.operators import alarm_messages
 from gateway_operator.alarms.messages import write_letter
+from gateway_operator.sql import alarm_messages
 from tests.plugins.gateway_operator.unit.alarm_desk import NOW, Inbox, alarm_desk, condition
 
 

@@ -1,7 +1,7 @@
 """Alarms while the database takes no writes: told from memory, and written down afterwards."""
 
 from gateway.errors import DiskFull, StoreUnavailable
-from gateway.store.operators import alarm_messages, alarms
+from gateway_operator.sql import alarm_messages, alarms
 from tests.plugins.gateway_operator.unit.alarm_desk import condition
 
 FULL = condition("check", subject="disk", title="Nothing is sold: disk")

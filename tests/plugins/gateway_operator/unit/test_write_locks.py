@@ -4,7 +4,7 @@ import pytest
 
 from gateway.store import payments
 from gateway.store.locks import lock_names
-from gateway.store.operators import (
+from gateway_operator.sql import (
     actions,
     alarms,
     logins,

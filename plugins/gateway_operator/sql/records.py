@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from gateway.contracts.operators import ActionRecord, NewAction
 from gateway.store import SqlStore
-from gateway.store.operators import actions
+from gateway_operator.sql import actions
 
 Value = TypeVar("Value")
 

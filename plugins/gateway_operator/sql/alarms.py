@@ -8,8 +8,8 @@ import attrs
 
 from gateway.contracts.alarms import Alarm, AlarmRecord
 from gateway.store.locks import locked
-from gateway.store.operators import alarm_messages
 from gateway.store.sql import Connection
+from gateway_operator.sql import alarm_messages
 
 # Alarms of half a year are shown.
 KEPT_S = 180 * 86_400.0

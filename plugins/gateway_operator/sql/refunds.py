@@ -9,8 +9,8 @@ from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import NeedsFresh, RefundRefused, StaleForm
 from gateway.store import refunds
 from gateway.store.locks import locked
-from gateway.store.operators import actions
 from gateway.store.sql import Connection
+from gateway_operator.sql import actions
 
 DAY_S = 86_400.0
 

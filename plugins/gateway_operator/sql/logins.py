@@ -8,8 +8,8 @@ import attrs
 
 from gateway.contracts.operators import NewAction
 from gateway.store.locks import locked
-from gateway.store.operators import actions
 from gateway.store.sql import Connection, dialect_of
+from gateway_operator.sql import actions
 
 _HOUR_S = 3600
 _KEPT_S = 7 * 86_400

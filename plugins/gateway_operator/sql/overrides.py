@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from gateway.errors import ActionRefused, StaleForm
 from gateway.store.locks import locked
-from gateway.store.operators.actions import current_id
 from gateway.store.sql import Connection
+from gateway_operator.sql.actions import current_id
 
 Field = Literal["paused", "price", "cost"]
 
