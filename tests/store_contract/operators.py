@@ -6,9 +6,9 @@ from typing import Any
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused
 from gateway.store import SqlStore
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.sql.records import OperatorRecords
 from gateway_testing.facts import NOW, queued
 

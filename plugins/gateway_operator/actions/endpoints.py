@@ -8,10 +8,10 @@ import attrs
 from gateway.catalog.catalog import Registered
 from gateway.catalog.health import probe_now
 from gateway.catalog.pricing import describe_loss, scale_prices, set_cost
-from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.domain import Endpoint, PriceStep
 from gateway.domain.costs import Sale, find_losses, worst_sales
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import overrides
 from gateway_operator.sql.overrides import Field

@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.domain import NO_ADDRESS, Decision, Flow, RefundCase, usdc
 from gateway.domain.eip3009 import BALANCE_OF, checksum_address, word
 from gateway.errors import (
@@ -17,6 +16,7 @@ from gateway.errors import (
     RefundRefused,
     WrongValue,
 )
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import actions
 from gateway_operator.sql import refunds as writes

@@ -3,9 +3,9 @@
 import contextlib
 import re
 
-from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.domain import TX_HASH
 from gateway.errors import WrongValue
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import marks
 

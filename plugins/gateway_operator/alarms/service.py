@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.contracts.alarms import AlarmMessage, AlarmRecord
-from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused, WrongValue
+from gateway_operator.alarms.records import AlarmMessage, AlarmRecord
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import alarm_messages, alarms
 

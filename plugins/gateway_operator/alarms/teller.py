@@ -15,10 +15,11 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.alarms import Alarm, AlarmMessage
+from gateway.contracts.alarms import Alarm
 from gateway.errors import GatewayError
 from gateway.store import SqlStore
 from gateway_operator.alarms.carriers import LATE, Carrier, Outcomes
+from gateway_operator.alarms.records import AlarmMessage
 from gateway_operator.sql import alarm_messages
 
 # Before each further attempt, in seconds; the last one repeats until a message is a day old.

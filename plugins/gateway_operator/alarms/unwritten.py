@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from gateway.contracts.alarms import AlarmRecord
+from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.alarms.rounds import Round
 from gateway_operator.sql.alarms import Step
 

@@ -12,9 +12,10 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.alarms import Alarm, AlarmRecord
+from gateway.contracts.alarms import Alarm
 from gateway.store import SqlStore
 from gateway_operator.alarms.heartbeat import Heartbeat
+from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.alarms.rounds import Round
 from gateway_operator.alarms.teller import Teller
 from gateway_operator.alarms.unwritten import UnwrittenAlarms

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from gateway.contracts.operators import Actor, NewAction
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.books.span import DAY_S, Span
 from gateway_operator.books.sums import Books, BooksLine
 from gateway_operator.desk.desk import Desk

@@ -9,8 +9,8 @@ import click
 
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
-from gateway.contracts.operators import ActionRecord
 from gateway.settings import load_settings
+from gateway_operator.audit_log import ActionRecord
 from gateway_operator.commands.session import open_session
 
 

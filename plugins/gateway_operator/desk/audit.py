@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import attrs
 
-from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
+from gateway_operator.audit_log import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.references import shorten_ids
 

@@ -2,15 +2,15 @@
 
 import attrs
 
-from gateway.contracts.backups import BackupRecord, Forgotten, Kind
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
 from gateway.running.gateway import Gateway
 from gateway.store.sql import Connection
+from gateway_backups import records as rows
 from gateway_backups.names import Copy
+from gateway_backups.records import BackupRecord, Forgotten, Kind
 from gateway_backups.schedule import Backups
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
-from gateway_operator.sql import backups as rows
 
 _MOST_RECORDS = 50
 

@@ -6,11 +6,11 @@ from types import ModuleType
 
 import attrs
 
-from gateway.contracts.operator_logins import OperatorCodes
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused, WrongValue
 from gateway.store.sql import Connection
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.logins import OperatorCodes
 
 STEP_S = 30
 # The code before and the code after are taken as well: clocks differ, and people type slowly.

@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 import attrs
 import typed_settings as ts
 
-from gateway.contracts.operators import ActionRecord
 from gateway.domain.eip3009 import checksum_address
 from gateway.settings import Settings, variable
 from gateway.store.disk import DiskState, read_disk
 from gateway.store.sql import Connection, dialect_of
 from gateway.version import VERSION
+from gateway_operator.audit_log import ActionRecord
 from gateway_operator.desk.backups import BackupStatus, status
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import Facts, read_facts

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from gateway.contracts.nodes import NodeRecord
-from gateway.contracts.operators import ActionRecord
 from gateway.store.disk import DiskState, read_disk
 from gateway.store.sql import Connection
+from gateway_operator.audit_log import ActionRecord
 from gateway_operator.desk import backups
 from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.desk import Desk

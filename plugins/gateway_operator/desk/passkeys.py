@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from gateway.contracts.operator_logins import OperatorPasskey
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused, WrongValue
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.logins import OperatorPasskey
 from gateway_operator.sql import passkeys
 
 HOW_TO_INSTALL = "pip install 'generation-gateway[passkeys]'"

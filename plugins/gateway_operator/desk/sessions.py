@@ -5,10 +5,10 @@ import secrets
 
 import attrs
 
-from gateway.contracts.operator_logins import OperatorSession
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.logins import OperatorSession
 from gateway_operator.sql import logins, sessions
 from gateway_operator.sql.logins import RefusedLogins
 

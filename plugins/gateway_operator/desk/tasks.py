@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import attrs
 
 from gateway.contracts import OutputStore
-from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway.domain import StoredOutput, TaskStatus
 from gateway.errors import ActionRefused, NotFound, WrongValue
+from gateway_operator.audit_log import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.refunds_list import OwedRefund, find_refunds, may_be_billed
 from gateway_operator.desk.sale_state import SaleState, describe_state

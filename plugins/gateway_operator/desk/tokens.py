@@ -6,10 +6,10 @@ import secrets
 
 import attrs
 
-from gateway.contracts.operator_logins import OperatorToken, Scope
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import WrongValue
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.logins import OperatorToken, Scope
 from gateway_operator.sql import tokens
 
 PREFIX = "ggw_"

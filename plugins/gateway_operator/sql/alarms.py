@@ -6,9 +6,10 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.alarms import Alarm, AlarmRecord
+from gateway.contracts.alarms import Alarm
 from gateway.store.locks import locked
 from gateway.store.sql import Connection
+from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.sql import alarm_messages
 
 # Alarms of half a year are shown.

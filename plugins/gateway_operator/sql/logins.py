@@ -6,9 +6,9 @@ hour here, which goes after a week, and the audit log one row an hour at most.
 
 import attrs
 
-from gateway.contracts.operators import NewAction
 from gateway.store.locks import locked
 from gateway.store.sql import Connection, dialect_of
+from gateway_operator.audit_log import NewAction
 from gateway_operator.sql import actions
 
 _HOUR_S = 3600

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gateway.contracts.operators import ActionRecord, NewAction
 from gateway.store import SqlStore
+from gateway_operator.audit_log import ActionRecord, NewAction
 from gateway_operator.sql import actions
 
 Value = TypeVar("Value")

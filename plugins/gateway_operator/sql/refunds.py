@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.contracts.operators import NewAction
 from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import NeedsFresh, RefundRefused, StaleForm
 from gateway.store import refunds
 from gateway.store.locks import locked
 from gateway.store.sql import Connection
+from gateway_operator.audit_log import NewAction
 from gateway_operator.sql import actions
 
 DAY_S = 86_400.0

@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.operators import ActionRecord
 from gateway.domain import StoredOutput
 from gateway.store.rows import outputs_of
 from gateway.store.sql import Connection, Row
+from gateway_operator.audit_log import ActionRecord
 from gateway_operator.sql import actions
 from gateway_operator.sql.task_lists import TaskRow
 

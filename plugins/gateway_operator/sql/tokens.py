@@ -1,9 +1,9 @@
 """The tokens of the JSON API, as functions of a connection."""
 
-from gateway.contracts.operator_logins import OperatorToken
 from gateway.errors import ActionRefused
 from gateway.store.locks import locked
 from gateway.store.sql import Connection
+from gateway_operator.logins import OperatorToken
 
 # So many tokens are valid at most.
 MOST_VALID = 100

@@ -8,12 +8,12 @@ from click.testing import CliRunner
 from eth_account import Account
 
 from gateway.cli import main
-from gateway.contracts.operators import Actor
 from gateway.errors import ActionRefused
 from gateway.settings import variable
 from gateway_demo.chain import FAUCET_KEY, OTHER_TOKEN
 from gateway_demo.token import call_data
 from gateway_operator.actions.transfers import mark_seen
+from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
 from tests.conftest import WALLET, running
 

@@ -5,12 +5,12 @@ import time
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor
 from gateway.domain import QUOTE_LIFE_S
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
 from gateway.settings import EndpointOverride
 from gateway.store import SqliteStore
 from gateway_operator.actions import endpoints as actions
+from gateway_operator.audit_log import Actor
 from gateway_operator.sql import overrides
 from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from gateway.contracts.operator_logins import OperatorPasskey, OperatorToken
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
 from gateway.store.postgres import pool
 from gateway.store.postgres.store import PostgresStore
+from gateway_operator.audit_log import Actor, NewAction
+from gateway_operator.logins import OperatorPasskey, OperatorToken
 from gateway_operator.sql import actions, logins, passkeys, tokens
 from gateway_operator.sql.records import OperatorRecords
 from gateway_testing.facts import NOW, kinds

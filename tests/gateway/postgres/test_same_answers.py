@@ -6,22 +6,23 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway.contracts.alarms import Alarm, AlarmRecord
-from gateway.contracts.backups import BackupRecord
-from gateway.contracts.operator_logins import OperatorPasskey, OperatorSession
-from gateway.contracts.operators import Actor, NewAction
+from gateway.contracts.alarms import Alarm
 from gateway.domain import PaymentState
 from gateway.store import mined, nodes, nonces
 from gateway.store.endpoint_changes import changes_after
 from gateway.store.postgres.migrations import migrate
 from gateway.store.postgres.session import Session, connect
 from gateway.store.sqlite import migrations as on_sqlite
+from gateway_backups import records as backups
+from gateway_backups.records import BackupRecord
+from gateway_operator.alarms.records import AlarmRecord
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk import codes
+from gateway_operator.logins import OperatorPasskey, OperatorSession
 from gateway_operator.sql import (
     actions,
     alarm_messages,
     alarms,
-    backups,
     kept_bars,
     ledger,
     logins,

@@ -1,7 +1,7 @@
 """Sessions of operators on PostgreSQL."""
 
-from gateway.contracts.operator_logins import OperatorSession
 from gateway.store.postgres.store import PostgresStore
+from gateway_operator.logins import OperatorSession
 from gateway_operator.sql import sessions
 from gateway_testing.facts import NOW
 

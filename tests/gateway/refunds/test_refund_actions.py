@@ -5,7 +5,6 @@ import asyncio
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor
 from gateway.domain import Decision, PaymentState
 from gateway.errors import ActionRefused, NeedsFresh, RefundRefused, StaleForm, WrongValue
 from gateway.payments.gas_records import GasRecords
@@ -19,6 +18,7 @@ from gateway_operator.actions.refunds import (
     retry,
     take_back,
 )
+from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once

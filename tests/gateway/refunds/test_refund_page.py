@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor
 from gateway.domain import Decision, PaymentState
 from gateway.errors import ChainUnavailable
 from gateway.payments.refunds import RefundTiming
 from gateway_operator.actions.refunds import approve, choice_of
+from gateway_operator.audit_log import Actor
 from gateway_operator.desk.refunds_list import read_refunds
 from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator

@@ -12,9 +12,9 @@ import pytest
 from gateway.errors import BackupFailed
 from gateway.store.sqlite import upgrade
 from gateway_backups import copying
+from gateway_backups import records as rows
 from gateway_backups.names import make_name
 from gateway_backups.place import place_of
-from gateway_operator.sql import backups as rows
 from tests.conftest import Payer, buy, running
 from tests.plugins.gateway_backups.app.conftest import (
     backups_of,

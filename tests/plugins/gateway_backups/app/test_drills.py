@@ -6,13 +6,13 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor, AlreadyDone
 from gateway.errors import ActionRefused, BackupFailed
 from gateway_backups import copying
+from gateway_backups import records as rows
 from gateway_backups.names import make_name
 from gateway_backups.place import place_of
+from gateway_operator.audit_log import Actor, AlreadyDone
 from gateway_operator.desk import backups as service
-from gateway_operator.sql import backups as rows
 from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import buy, running

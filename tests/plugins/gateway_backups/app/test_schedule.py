@@ -6,10 +6,10 @@ import attrs
 import pytest
 
 from gateway_backups import copying
+from gateway_backups import records as rows
 from gateway_backups.names import make_name, read_name
 from gateway_backups.place import place_of
 from gateway_backups.schedule import Backups, BackupTiming
-from gateway_operator.sql import backups as rows
 from tests.conftest import running
 from tests.patience import PATIENCE_S
 from tests.plugins.gateway_backups.app.conftest import names_in

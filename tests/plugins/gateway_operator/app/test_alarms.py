@@ -129,8 +129,8 @@ def _rename_endpoint(db) -> None:
 
 
 async def test_a_mute_goes_on_for_the_next_alarm_of_its_kind(gateway, clock):
-    from gateway.contracts.operators import Actor
     from gateway_operator.alarms.service import mute
+    from gateway_operator.audit_log import Actor
 
     await gateway.silence_background()
     await fail_often(gateway)

@@ -7,10 +7,10 @@ import io
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 from gateway_backups.schedule import Backups
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.audit import read_audit
 from gateway_operator.desk.machine import read_machine, show_settings
 from gateway_operator.sql.records import OperatorRecords
