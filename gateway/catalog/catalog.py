@@ -11,7 +11,7 @@ from gateway.catalog.circuit_breaker import CircuitBreaker
 from gateway.catalog.pricing import apply_override, check_losses, scale_prices, set_cost
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
-from gateway.contracts.operators import EndpointChange
+from gateway.contracts.endpoint_changes import EndpointChange
 from gateway.domain import Endpoint
 from gateway.errors import AccountProblem, NotFound, SettingsError
 from gateway.settings import EndpointOverride

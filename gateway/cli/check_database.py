@@ -8,8 +8,8 @@ from gateway.domain.eip3009 import checksum_address
 from gateway.errors import SettingsError
 from gateway.settings import Settings, check_database
 from gateway.store import SqliteStore
+from gateway.store.nonces import open_by_signer
 from gateway.store.opening import open_store
-from gateway.store.operators.payment_lists import open_by_signer
 
 Question = tuple[str, Callable[[], Awaitable[str]]]
 
@@ -32,7 +32,7 @@ async def find_questions(settings: Settings) -> list[Question]:
 async def check_open_payments(settings: Settings) -> str:
     """Return which settlement keys have signed for payments whose outcome is not known yet."""
     async with open_store(settings, name="gateway check") as store:
-        found = await store.operators.sum(open_by_signer)
+        found = await store.sum(open_by_signer)
     signed = ", ".join(
         f"{count} signed by {checksum_address(signer)}" for signer, count in found.items()
     )

@@ -138,11 +138,11 @@ async def _carry_all(
 ) -> tuple[int, int]:
     """Copy the outputs of every task; returns how many were copied and how many are lost."""
     copied, lost, last = 0, 0, ""
-    while batch := await store.operators.read(copying.kept_results, last):
+    while batch := await store.read(copying.kept_results, last):
         for task in batch:
             carried = await carry(task.result, disk, bucket)
             if carried.copied:
-                await store.operators.write(copying.replace_result, task.task_id, carried.result)
+                await store.write(copying.replace_result, task.task_id, carried.result)
             copied, lost, last = copied + carried.copied, lost + carried.lost, task.task_id
     return copied, lost
 

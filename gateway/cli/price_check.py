@@ -9,6 +9,7 @@ from gateway.domain import Endpoint
 from gateway.domain.costs import worst_sales
 from gateway.plugins.manager import PluginManager
 from gateway.settings import Settings
+from gateway.store.endpoint_changes import changes_after
 from gateway.store.opening import open_store
 
 # Vendors change their prices a few times a year.
@@ -25,7 +26,7 @@ async def check_prices(settings: Settings) -> str:
     catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     try:
         async with open_store(settings, name="gateway check") as store:
-            found = await store.operators.changes_after(-1, now=time.time())
+            found = await store.read(changes_after, -1, time.time())
         if found is not None:
             catalog.change(found[1])
         return describe_prices(catalog, dt.datetime.now(dt.UTC).date())

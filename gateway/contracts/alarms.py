@@ -1,12 +1,11 @@
-"""What an alarm is: its row, what a message about it says, and what is still to be told."""
+"""What a message to the operator says; a plugin's `gateway_notify` takes one."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
 Urgency = Literal["notice", "soon", "urgent"]
 Event = Literal["raised", "again", "ended", "digest", "test"]
-RANKS: dict[str, int] = {"notice": 0, "soon": 1, "urgent": 2}
 
 
 @attrs.frozen(kw_only=True)
@@ -38,73 +37,3 @@ class Alarm:
 
     # Name of the gateway that tells it.
     gateway: str = ""
-
-
-@attrs.frozen(kw_only=True)
-class AlarmRecord:
-    """A condition that holds or held, as the store keeps it. Times are Unix seconds."""
-
-    condition: str
-
-    # A slug, a vendor, a key; empty: the gateway.
-    subject: str
-    urgency: Urgency
-
-    # What JSON can hold: title, text, todo, href.
-    text: dict[str, Any]
-
-    # When the condition was first seen, and since when it is as urgent as it is.
-    since: float
-    urgent_since: float
-
-    # None: it does not hold for long enough yet.
-    raised_at: float | None = None
-
-    # When the channels were given a message last, and how urgent it was then.
-    told_at: float | None = None
-    told_urgency: Urgency | None = None
-    calm_since: float | None = None
-    ended_at: float | None = None
-    muted_until: float | None = None
-    mute_reason: str | None = None
-
-    # None: it is not stored yet.
-    id: int | None = None
-
-    @property
-    def key(self) -> str:
-        """Return the name by which an operator mutes it."""
-        return key_of(self.condition, self.subject)
-
-    def is_muted(self, now: float) -> bool:
-        """Whether its messages are held back now."""
-        return self.muted_until is not None and self.muted_until > now
-
-    def is_on(self, now: float) -> bool:
-        """Whether it is raised, and not muted."""
-        return self.raised_at is not None and self.ended_at is None and not self.is_muted(now)
-
-
-@attrs.frozen(kw_only=True)
-class AlarmMessage:
-    """A message for one channel, as the store keeps it until it is told or given up."""
-
-    id: int
-
-    # Such as `webhook`, or `ntfy-3f2a19c0`.
-    channel: str
-    alarm: Alarm
-    created_at: float
-
-    # When it is tried next; None: it was told, or it is given up.
-    due_at: float | None
-    failures: int = 0
-
-    # Why the last attempt failed.
-    problem: str | None = None
-    told_at: float | None = None
-
-
-def key_of(condition: str, subject: str) -> str:
-    """Return the key of an alarm, such as `off_sale:openai`, or `gas`."""
-    return f"{condition}:{subject}" if subject else condition

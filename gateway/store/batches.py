@@ -13,6 +13,7 @@ from gateway.contracts.payers import FailedSettlement
 from gateway.domain import Payment, PaymentState
 from gateway.errors import ChainUnavailable
 from gateway.store import nonces
+from gateway.store.locks import locked
 from gateway.store.rows import PAYMENT_COLUMNS, SIGNED_COLUMNS, payment_of, signed_of
 from gateway.store.sql import Connection
 
@@ -26,6 +27,8 @@ PAYMENTS_OF = "(SELECT 1 FROM sent_payments m WHERE m.tx_hash = s.tx_hash)"
 _OF_NONCE = "(SELECT tx_hash FROM sent_transactions WHERE signer = ? AND nonce = ?)"
 
 
+# The first nonce that the signer has not used, and how many wait.
+@locked(lambda batch, *_: [f"signer:{batch.signer}"])
 def begin_batch(
     db: Connection, batch: UnsignedBatch, now: float
 ) -> tuple[SignedTransaction, Sequence[int]] | None:

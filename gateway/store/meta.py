@@ -2,6 +2,7 @@
 
 import secrets
 
+from gateway.store.locks import locked
 from gateway.store.sql import Connection
 
 
@@ -32,6 +33,8 @@ def write_something(db: Connection) -> None:
     db.execute("DELETE FROM meta WHERE key = 'room'")
 
 
+# How many attempts there were in a window.
+@locked("logins")
 def count_login_attempt(
     db: Connection,
     address: str,

@@ -25,7 +25,8 @@ from gateway.store.claims import (
     is_claimed,
     queue_task,
 )
-from gateway.store.payers import check_held_files
+from gateway.store.locks import locked
+from gateway.store.payers import check_held_files, name_file_lock
 from gateway.store.rows import PAYMENT_COLUMNS, RunWrite, payment_of
 from gateway.store.sql import Connection, Row, dialect_of
 
@@ -33,6 +34,7 @@ from gateway.store.sql import Connection, Row, dialect_of
 _NO_ADDRESS = "0x" + "0" * 40
 
 
+@locked(name_file_lock)
 def reserve(
     db: Connection,
     task: NewTask,

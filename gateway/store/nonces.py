@@ -158,3 +158,19 @@ def mark_mined(db: Connection, signer: str, below_nonce: int) -> None:
            WHERE signer = ? AND mined = 1 AND nonce >= ?""",
         (signer, below_nonce),
     )
+
+
+def open_by_signer(db: Connection) -> dict[str, int]:
+    """Return how many payments without an outcome each settlement key has signed for."""
+    rows = db.execute(
+        """SELECT signer, count(DISTINCT payment_id) FROM (
+               SELECT p.id AS payment_id, s.signer FROM payments p
+                   JOIN sent_transactions s ON s.payment_id = p.id
+                   WHERE p.state IN ('reserved', 'settling')
+               UNION ALL SELECT p.id, s.signer FROM payments p
+                   JOIN sent_payments b ON b.payment_id = p.id
+                   JOIN sent_transactions s ON s.tx_hash = b.tx_hash
+                   WHERE p.state IN ('reserved', 'settling')
+           ) AS sent GROUP BY signer ORDER BY signer"""
+    )
+    return {row[0]: row[1] for row in rows}

@@ -85,6 +85,11 @@ def check_held_files(db: Connection, task: NewTask, most_bytes: int) -> None:
         )
 
 
+def name_file_lock(task: NewTask, *_: object) -> list[str]:
+    """Return the lock under which the files of unpaid tasks are summed, if this task has one."""
+    return ["files"] if task.request.attachment is not None else []
+
+
 def _is_barred(db: Connection, payer: str, since: float) -> bool:
     found = db.execute(
         f"SELECT 1 FROM {BARRING} AND p.payer = ? LIMIT 1",  # noqa: S608 - a constant

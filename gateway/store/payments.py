@@ -30,15 +30,22 @@ from gateway.store.claims import (
     is_claimed,
     queue_task,
 )
+from gateway.store.locks import locked
 from gateway.store.mined import note_mined
 from gateway.store.nonces import write_down
-from gateway.store.payers import check_limits
+from gateway.store.payers import check_limits, name_file_lock
 from gateway.store.rows import dump
 from gateway.store.sql import Connection
 
 _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
+def _name_payer_locks(task: NewTask, authorization: Authorization, *_: object) -> list[str]:
+    # How much the payer has open, and whether its balance reaches all of it.
+    return [*name_file_lock(task), f"payer:{authorization.sender}"]
+
+
+@locked(_name_payer_locks)
 def reserve(
     db: Connection,
     task: NewTask,
@@ -212,6 +219,14 @@ def _choose_transfer(db: Connection, transfers: Sequence[Transfer], price_units:
     return enough[0]
 
 
+def _name_signer_lock(
+    _: int, transaction: SignedTransaction | UnsignedTransaction | None, *__: object
+) -> list[str]:
+    # The first nonce that the signer has not used, and how many wait.
+    return [f"signer:{transaction.signer}"] if transaction is not None else []
+
+
+@locked(_name_signer_lock)
 def begin_settling(
     db: Connection,
     payment_id: int,

@@ -13,6 +13,7 @@ from gateway.contracts.provider_states import (
     Report,
     SharedStates,
 )
+from gateway.store.locks import locked
 from gateway.store.nodes import find_workers, read_clock
 from gateway.store.rows import RunWrite
 from gateway.store.sql import Connection
@@ -79,6 +80,8 @@ def read_states(db: Connection) -> list[ProviderState]:
     ]
 
 
+# All nodes may meet the same refusal in the same second, and would lose many races.
+@locked("providers")
 def exchange(db: Connection, reports: Sequence[Report], node: str | None) -> SharedStates:
     """Write down what a node found, and return what all nodes know."""
     if reports:

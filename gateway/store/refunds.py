@@ -7,6 +7,7 @@ from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.contracts.webhooks import EventType
 from gateway.domain import NO_ADDRESS, Decision, MinedTransfer, PaymentState, RefundCase
 from gateway.errors import RefundRefused
+from gateway.store.locks import locked
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, refund_case_of
 from gateway.store.sql import Connection
@@ -26,6 +27,8 @@ SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUM
     LEFT JOIN method_proofs m ON m.payment_id = p.id"""
 
 
+# The sums that an approval was shown.
+@locked("refunds")
 def decide(
     db: Connection,
     task_id: str,
@@ -66,6 +69,8 @@ def decide(
     return find_case(db, task_id)
 
 
+# The day's cap, and the refund key's nonces.
+@locked("refunds")
 def begin(
     db: Connection,
     payment_id: int,

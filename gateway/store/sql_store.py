@@ -26,12 +26,11 @@ from gateway.domain import (
 from gateway.store import batches, claims, meta, mined, nonces, payments, tasks, texts
 from gateway.store.method_payments import SqlMethodPayments
 from gateway.store.nodes import Fitness, OneNode, SqlNodes
-from gateway.store.operators import SqlOperators
-from gateway.store.operators.records import SumReader
 from gateway.store.payers import SqlPayers
 from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.sql import Connection, Row, marks
+from gateway.store.sums import SumReader, Sums
 from gateway.store.tasks import SqlQueue
 from gateway.store.webhooks import SqlWebhooks
 
@@ -68,7 +67,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         self.payers = SqlPayers(self._write, self._rows, self._query)
         self.methods = SqlMethodPayments(self._read, self._write)
         self.webhooks = SqlWebhooks(self._write, self._rows, self._row)
-        self.operators = SqlOperators(self._read, self._write, self._open_sums)
+        self._sums = Sums(self._open_sums)
 
     @cached_property
     def provider_states(self) -> "SqlProviderStates":
@@ -98,7 +97,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
 
     @abstractmethod
     async def _open_sums(self) -> SumReader:
-        """Open what an operator's sums are read from; the first sum calls this."""
+        """Open what sums are read from; the first sum calls this."""
 
     async def write(self, function: Callable[..., Value], *arguments: object) -> Value:
         """Return `function(db, *arguments)` of one transaction: how plugins write their tables."""
@@ -107,6 +106,13 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     async def read(self, function: Callable[..., Value], *arguments: object) -> Value:
         """Return `function(db, *arguments)`, which only reads: how plugins read their tables."""
         return await self._query(function, *arguments)
+
+    async def sum(self, function: Callable[..., Value], *arguments: object) -> Value:
+        """Return `function(db, *arguments)`, which may read for seconds.
+
+        All its statements see one state, and neither sales nor polls wait for it.
+        """
+        return await self._sums.run(lambda db: function(db, *arguments))
 
     async def _rows(self, sql: str, *parameters: object) -> list[Row]:
         return await self._query(_fetch_rows, sql, parameters)

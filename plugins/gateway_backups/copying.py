@@ -19,8 +19,8 @@ import attrs
 from gateway.errors import BackupFailed, SettingsError
 from gateway.private_files import private_opener
 from gateway.settings import Settings
-from gateway.store.operators import backups
 from gateway.store.sqlite import upgrade
+from gateway_backups import records
 from gateway_backups.names import Copy, make_name, names_to_keep, origin_of
 from gateway_backups.place import Place
 
@@ -143,7 +143,7 @@ def _vacuum(settings: Settings, target: Path) -> int:
         with _open(settings) as db:
             upgrade.write_copy(db, target)
         with contextlib.closing(sqlite3.connect(target)) as copy:
-            return backups.last_payment(copy)
+            return records.last_payment(copy)
     except (OSError, sqlite3.Error) as error:
         raise BackupFailed(f"The database cannot be copied to {target.parent}: {error}.") from None
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import attrs
 
-from gateway.contracts.backups import Forgotten
 from gateway.errors import BackupFailed, SettingsError
 from gateway.settings import Settings
-from gateway.store.operators import backups
+from gateway_backups import records
 from gateway_backups.copying import alone, check_room, newest_of, read_origin, temporary, unpack
 from gateway_backups.names import Copy
 from gateway_backups.place import Place
+from gateway_backups.records import Forgotten
 from gateway_backups.sqlite import check_copy
 
 
@@ -54,11 +54,11 @@ def drill(settings: Settings, place: Place, copy: Copy, now: float) -> Drilled:
         except (SettingsError, sqlite3.Error) as error:
             raise BackupFailed(f"The copy {copy.name} cannot be restored: {error}") from None
     with contextlib.closing(sqlite3.connect(settings.data_dir / "gateway.db")) as live:
-        forgotten = backups.forgotten(live, last_payment, copy.at, now)
+        forgotten = records.forgotten(live, last_payment, copy.at, now)
     return Drilled(copy=copy, forgotten=forgotten)
 
 
 def _check(settings: Settings, path: Path) -> int:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         check_copy(db, settings)
-        return backups.last_payment(db)
+        return records.last_payment(db)

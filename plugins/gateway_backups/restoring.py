@@ -8,17 +8,17 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gateway.contracts.backups import Forgotten
-from gateway.contracts.operators import Actor
 from gateway.errors import BackupFailed
 from gateway.settings import Settings
 from gateway.settings.bucket import backup_bucket_of
 from gateway.store.data_folder import enter_data, lock_data
-from gateway.store.operators import backups
+from gateway_backups import records
 from gateway_backups import sqlite as backup
 from gateway_backups.copying import alone, newest_of, temporary, unpack
 from gateway_backups.names import Copy, read_name
 from gateway_backups.place import Place, place_of
+from gateway_backups.records import Forgotten
+from gateway_operator.audit_log import Actor
 
 _GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 1024 * 1024
@@ -164,8 +164,8 @@ def _forgotten(settings: Settings, path: Path, at: float | None, now: float) -> 
         return None
     try:
         with contextlib.closing(sqlite3.connect(path)) as copy:
-            last_payment = backups.last_payment(copy)
+            last_payment = records.last_payment(copy)
         with contextlib.closing(sqlite3.connect(live)) as db:
-            return backups.forgotten(db, last_payment, at, now)
+            return records.forgotten(db, last_payment, at, now)
     except sqlite3.Error:
         return None

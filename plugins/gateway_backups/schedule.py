@@ -10,15 +10,14 @@ import structlog
 
 from gateway.concurrency.threads import run_in_daemon
 from gateway.contracts import Clock
-from gateway.contracts.backups import BackupRecord, Kind
 from gateway.errors import BackupFailed
 from gateway.settings import Settings
 from gateway.store import SqlStore
-from gateway.store.operators import backups
-from gateway_backups import copying
+from gateway_backups import copying, records
 from gateway_backups.drill import drill, find_newest
 from gateway_backups.names import Copy
 from gateway_backups.place import Place, place_of
+from gateway_backups.records import BackupRecord, Kind
 
 _KINDS: tuple[Kind, ...] = ("backup", "drill")
 _log = structlog.get_logger()
@@ -118,8 +117,8 @@ class Backups:
         return abs(self.now() - last.at) >= every_s
 
     async def _newest(self, kind: Kind, *, succeeded: bool | None = None) -> BackupRecord | None:
-        find = partial(backups.newest, succeeded=succeeded)
-        return await self.store.operators.read(find, kind)
+        find = partial(records.newest, succeeded=succeeded)
+        return await self.store.read(find, kind)
 
     async def _copy(self, at: float) -> BackupRecord:
         settings, place = self.settings, self._find_place()
@@ -165,7 +164,7 @@ class Backups:
             self._running = None
         row = attrs.evolve(row, took_s=time.monotonic() - began)
         _tell(row)
-        number = await self.store.operators.write(backups.add, row)
+        number = await self.store.write(records.add, row)
         if row.error is not None:
             raise BackupFailed(row.error)
         return attrs.evolve(row, id=number)

@@ -13,15 +13,15 @@ import sqlite3
 import time
 from pathlib import Path
 
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import SettingsError
 from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
 from gateway.store.disk import full_disk, means_full
 from gateway.store.moving import notes
-from gateway.store.operators import actions
 from gateway.store.sqlite.migrations import migrate
+from gateway_operator.audit_log import Actor, NewAction
+from gateway_operator.sql import actions
 
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 

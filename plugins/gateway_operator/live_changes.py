@@ -9,6 +9,7 @@ from gateway.catalog.catalog import Catalog, Registered
 from gateway.contracts import Clock
 from gateway.domain.costs import find_losses
 from gateway.store import SqlStore
+from gateway.store.endpoint_changes import changes_after
 
 _log = structlog.get_logger()
 
@@ -25,7 +26,7 @@ class LiveChanges:
 
     async def look(self) -> None:
         """Apply what changed since the last look."""
-        found = await self._store.operators.changes_after(self._known, now=self._now())
+        found = await self._store.read(changes_after, self._known, self._now())
         if found is None:
             return
         number, changes = found

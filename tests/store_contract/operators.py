@@ -6,9 +6,10 @@ from typing import Any
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused
 from gateway.store import SqlStore
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
+from gateway_operator.sql.records import OperatorRecords
 from gateway_testing.facts import NOW, queued
 
 _PAGE = Actor(door="page", name="s1", address="192.0.2.1")
@@ -47,69 +48,69 @@ class OperatorsContract:
     """Sums and the audit log."""
 
     async def test_a_sum_sees_what_was_sold(self, store: SqlStore) -> None:
-        assert await store.operators.sum(_count_tasks) == 0
+        assert await store.sum(_count_tasks) == 0
         await queued(store)
-        assert await store.operators.sum(_count_tasks) == 1
-        assert await store.operators.sum(_count_tasks, 7) == 7
+        assert await store.sum(_count_tasks) == 1
+        assert await store.sum(_count_tasks, 7) == 7
 
     async def test_what_is_no_action_is_written_without_one(self, store: SqlStore) -> None:
-        assert await store.operators.read(_count_tasks, 7) == 7
-        assert await store.operators.write(_insert_meta, "a") == "a"
+        assert await store.read(_count_tasks, 7) == 7
+        assert await store.write(_insert_meta, "a") == "a"
         assert await store.known_meta("a") == "1"
-        assert await store.operators.actions(None, 10) == []
+        assert await OperatorRecords(store).actions(None, 10) == []
 
     async def test_a_sum_changes_nothing(self, store: SqlStore) -> None:
         with pytest.raises(Exception, match=r"readonly|read-only"):
-            await store.operators.sum(_insert_meta, "written by a sum")
+            await store.sum(_insert_meta, "written by a sum")
         assert await store.known_meta("written by a sum") is None
 
     async def test_sums_that_begin_at_once_are_all_answered(self, store: SqlStore) -> None:
         await queued(store)
-        found = await asyncio.gather(*(store.operators.sum(_count_tasks) for _ in range(5)))
+        found = await asyncio.gather(*(store.sum(_count_tasks) for _ in range(5)))
         assert found == [1] * 5
 
     async def test_an_action_is_kept_as_it_was(self, store: SqlStore) -> None:
         written = new_action()
-        assert await store.operators.act(_insert_meta, "a", action=written) == "a"
+        assert await OperatorRecords(store).act(_insert_meta, "a", action=written) == "a"
         assert await store.known_meta("a") == "1"
-        (kept,) = await store.operators.actions(None, 10)
+        (kept,) = await OperatorRecords(store).actions(None, 10)
         assert attrs.asdict(kept) == {"id": kept.id, **attrs.asdict(written)}
 
     async def test_a_write_that_fails_leaves_no_action(self, store: SqlStore) -> None:
         with pytest.raises(ValueError, match="b"):
-            await store.operators.act(_insert_and_fail, "b", action=new_action())
+            await OperatorRecords(store).act(_insert_and_fail, "b", action=new_action())
         assert await store.known_meta("b") is None
-        assert await store.operators.actions(None, 10) == []
+        assert await OperatorRecords(store).actions(None, 10) == []
 
     async def test_a_repeated_request_is_carried_out_once(self, store: SqlStore) -> None:
         asked = new_action(actor=attrs.evolve(_PAGE, request="r1"))
-        act = store.operators.act
+        act = OperatorRecords(store).act
         outcomes = await asyncio.gather(
             *(act(_insert_meta, key, action=asked) for key in ("a", "b")), return_exceptions=True
         )
         (first,) = [each for each in outcomes if isinstance(each, str)]
         (second,) = [each for each in outcomes if isinstance(each, AlreadyDone)]
-        (kept,) = await store.operators.actions(None, 10)
+        (kept,) = await OperatorRecords(store).actions(None, 10)
         assert second.action == kept
         assert await store.known_meta("b" if first == "a" else "a") is None
         with pytest.raises(AlreadyDone):
-            await store.operators.note(asked)
+            await OperatorRecords(store).note(asked)
 
     async def test_one_request_is_not_for_two_actions(self, store: SqlStore) -> None:
         actor = attrs.evolve(_PAGE, request="r1")
-        await store.operators.note(new_action(actor=actor))
+        await OperatorRecords(store).note(new_action(actor=actor))
         with pytest.raises(ActionRefused, match="another action"):
-            await store.operators.note(new_action(actor=actor, subject="document"))
+            await OperatorRecords(store).note(new_action(actor=actor, subject="document"))
 
     async def test_actions_are_found_by_page_subject_and_kind(self, store: SqlStore) -> None:
         for subject in ("a", "b", "c"):
-            await store.operators.note(new_action(subject=subject))
-        await store.operators.note(new_action(action="endpoint.resume", subject="a"))
-        newest = await store.operators.actions(None, 2)
+            await OperatorRecords(store).note(new_action(subject=subject))
+        await OperatorRecords(store).note(new_action(action="endpoint.resume", subject="a"))
+        newest = await OperatorRecords(store).actions(None, 2)
         assert [one.subject for one in newest] == ["a", "c"]
-        older = await store.operators.actions(newest[-1].id, 2)
+        older = await OperatorRecords(store).actions(newest[-1].id, 2)
         assert [one.subject for one in older] == ["b", "a"]
-        of_a = await store.operators.actions(None, 9, subject="a")
+        of_a = await OperatorRecords(store).actions(None, 9, subject="a")
         assert [one.action for one in of_a] == ["endpoint.resume", "endpoint.pause"]
-        resumed = await store.operators.actions(None, 9, action="endpoint.resume")
+        resumed = await OperatorRecords(store).actions(None, 9, action="endpoint.resume")
         assert [one.subject for one in resumed] == ["a"]

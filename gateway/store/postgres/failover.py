@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import structlog
 
-from gateway.store.postgres.locks import lock_number
+from gateway.store.locks import lock_number
 
 _log = structlog.get_logger()
 

@@ -23,9 +23,9 @@ from psycopg import errors
 from gateway.concurrency.outliving import outlive
 from gateway.errors import DiskFull, StoreUnavailable
 from gateway.store import method_payments, payments, tasks
+from gateway.store.locks import locks_of
 from gateway.store.meta import write_something
 from gateway.store.postgres.failover import read_server
-from gateway.store.postgres.locks import locks_of
 from gateway.store.postgres.session import Session, connect
 
 Value = TypeVar("Value")

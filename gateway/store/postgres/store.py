@@ -9,7 +9,6 @@ from typing import Any, Self, TypeVar
 import psycopg
 
 from gateway.errors import SettingsError
-from gateway.store.operators.records import SumReader
 from gateway.store.postgres.failover import date_anew_after_failover, read_server
 from gateway.store.postgres.migrations import migrate
 from gateway.store.postgres.pool import Pool
@@ -17,6 +16,7 @@ from gateway.store.postgres.session import connect
 from gateway.store.postgres.wake import PostgresWakes, listen_to
 from gateway.store.sql import Connection
 from gateway.store.sql_store import SqlStore
+from gateway.store.sums import SumReader
 
 Value = TypeVar("Value")
 
@@ -86,7 +86,7 @@ class PostgresStore(SqlStore):
         trace: TracebackType | None,
     ) -> None:
         await self.wakes.close()
-        await self.operators.close()
+        await self._sums.close()
         await self._pool.close()
 
     async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:

@@ -12,7 +12,6 @@ from typing import Self, TypeVar
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store.disk import full_disk
-from gateway.store.operators.records import SumReader
 from gateway.store.sql_store import SqlStore
 from gateway.store.sqlite import space, upgrade
 from gateway.store.sqlite.connection import ThreadConnection
@@ -20,6 +19,7 @@ from gateway.store.sqlite.migrations import migrate
 from gateway.store.sqlite.reads import Reads, RowReads
 from gateway.store.sqlite.sums import open_sum_reader
 from gateway.store.sqlite.writer import Writer
+from gateway.store.sums import SumReader
 
 Value = TypeVar("Value")
 
@@ -87,7 +87,7 @@ class SqliteStore(SqlStore):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.operators.close()
+        await self._sums.close()
         # What is still to be written may be read meanwhile.
         await self._writer.close()
         self._row_reads.close()

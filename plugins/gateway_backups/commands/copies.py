@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from gateway.cli.terminal import json_option, one_sentence, wide_option
-from gateway.contracts.backups import BackupRecord, Forgotten, Kind
 from gateway.errors import SettingsError
 from gateway.settings import Settings, load_settings
 from gateway_backups import sqlite as backup
 from gateway_backups.names import Copy
+from gateway_backups.records import BackupRecord, Forgotten, Kind
 from gateway_backups.restoring import restore as restore_copy
 from gateway_backups.schedule import Backups
 from gateway_operator.commands.session import open_session, shell_actor

@@ -8,12 +8,13 @@ import attrs
 from gateway.catalog.catalog import Registered
 from gateway.catalog.health import probe_now
 from gateway.catalog.pricing import describe_loss, scale_prices, set_cost
-from gateway.contracts.operators import Actor, AlreadyDone, Field, NewAction
 from gateway.domain import Endpoint, PriceStep
 from gateway.domain.costs import Sale, find_losses, worst_sales
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
-from gateway.store.operators import overrides
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import overrides
+from gateway_operator.sql.overrides import Field
 
 _DAY_S = 86_400
 # Between two looks at one vendor that operators ask for.
@@ -70,7 +71,7 @@ def find_endpoint(desk: Desk, slug: str) -> Registered:
 async def preview_pause(desk: Desk, slug: str) -> PausePreview:
     """Return what a pause would do; writes nothing. Raises `WrongValue`."""
     registered = await _find_now(desk, slug)
-    unfinished: int = await desk.store.operators.sum(overrides.unfinished, slug)
+    unfinished: int = await desk.store.sum(overrides.unfinished, slug)
     return PausePreview(registered=registered, unfinished=unfinished)
 
 
@@ -102,7 +103,7 @@ async def preview_price(desk: Desk, slug: str, price_units: int | None) -> Price
     registered = await _find_now(desk, slug)
     new, old = _priced(desk, slug, price_units), registered.endpoint
     since = desk.now() - _DAY_S
-    sales, units = await desk.store.operators.sum(overrides.sold_since, slug, since)
+    sales, units = await desk.store.sum(overrides.sold_since, slug, since)
     cost = old.cost_micros
     return PricePreview(
         slug=slug,
@@ -193,7 +194,7 @@ async def try_vendor_now(desk: Desk, actor: Actor, slug: str) -> str | None:
         )
     upstream.tried_at = desk.now()
     problem = await probe_now(registered)
-    await desk.store.operators.note(
+    await desk.records.note(
         NewAction(
             actor=actor, at=desk.now(), action="vendor.try", subject=slug, after={"found": problem}
         )
@@ -209,7 +210,7 @@ async def _find_now(desk: Desk, slug: str) -> Registered:
 
 async def _find_newest(desk: Desk, slug: str, field: Field) -> str | None:
     """Return an override as it is now; read it first, so that a later change is noticed."""
-    value: str | None = await desk.store.operators.sum(overrides.newest_value, slug, field)
+    value: str | None = await desk.store.sum(overrides.newest_value, slug, field)
     return value
 
 
@@ -288,7 +289,7 @@ async def _override(
     )
     # A repeated request has been carried out: the endpoint is as it left it, or as others have.
     with contextlib.suppress(AlreadyDone):
-        await desk.store.operators.act(
+        await desk.records.act(
             overrides.insert, slug, field, value, seen, desk.now(), refusal, action=action
         )
     return await _find_now(desk, slug)

@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.domain import NO_ADDRESS, Decision, Flow, RefundCase, usdc
 from gateway.domain.eip3009 import BALANCE_OF, checksum_address, word
 from gateway.errors import (
@@ -17,10 +16,11 @@ from gateway.errors import (
     RefundRefused,
     WrongValue,
 )
-from gateway.store.operators import actions
-from gateway.store.operators import refunds as writes
-from gateway.store.operators.refunds import Approval
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import actions
+from gateway_operator.sql import refunds as writes
+from gateway_operator.sql.refunds import Approval
 
 # A page acts on the refunds that it shows.
 _MOST_AT_ONCE = 50
@@ -206,7 +206,7 @@ async def _act(
 ) -> list[RefundCase]:
     """Run a write with its audit row; a repeated request gets the refunds as they are now."""
     try:
-        return await desk.store.operators.act(write, *arguments, action=action)
+        return await desk.records.act(write, *arguments, action=action)
     except AlreadyDone as done:
         after = done.action.after
         together = after.get("together") if isinstance(after, dict) else None
@@ -217,7 +217,7 @@ async def _was_done(desk: Desk, actor: Actor, action: str, task_id: str) -> bool
     """Whether the actor's request was carried out as this action before."""
     if actor.request is None:
         return False
-    found = await desk.store.operators.read(actions.find_request, actor.request)
+    found = await desk.store.read(actions.find_request, actor.request)
     return found is not None and (found.action, found.subject) == (action, task_id)
 
 
@@ -326,7 +326,7 @@ def _check_unproven(cases: Sequence[RefundCase]) -> None:
 async def _is_over_cap(desk: Desk, sum_units: int) -> bool:
     """Whether operators would have given back more than the daily cap in 24 hours."""
     since = desk.now() - writes.DAY_S
-    approved: int = await desk.store.operators.sum(writes.approved_units, since)
+    approved: int = await desk.store.sum(writes.approved_units, since)
     return approved + sum_units > usdc(desk.settings.refund_daily_cap)
 
 

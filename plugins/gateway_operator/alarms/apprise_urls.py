@@ -11,9 +11,10 @@ from pathlib import Path
 
 import attrs
 
-from gateway.contracts.alarms import Alarm, AlarmMessage
+from gateway.contracts.alarms import Alarm
 from gateway_operator.alarms.carriers import LATE, Outcomes
 from gateway_operator.alarms.messages import write_letter
+from gateway_operator.alarms.records import AlarmMessage
 
 _CHILD = Path(__file__).with_name("apprise_child.py")
 # Of the child, after which what is not told is tried again later.

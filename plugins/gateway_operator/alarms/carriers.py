@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gateway.contracts.alarms import AlarmMessage
+from gateway_operator.alarms.records import AlarmMessage
 
 Outcomes = dict[int, str | None]
 """By the message's id: None where it was taken, else a sentence that says why not."""

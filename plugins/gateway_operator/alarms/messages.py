@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 import attrs
 
-from gateway.contracts.alarms import Alarm, AlarmRecord, Event
+from gateway.contracts.alarms import Alarm, Event
+from gateway_operator.alarms.records import AlarmRecord
 
 # A vendor's text may be long; a phone shows a few lines.
 _MAX_TEXT_CHARS = 1_000

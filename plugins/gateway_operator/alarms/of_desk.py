@@ -33,7 +33,7 @@ def make_watch(
     every_s: float = EVERY_S,
 ) -> AlarmWatch:
     """Return the alarms of a desk; `clean` takes secrets out of a text."""
-    settings, operators = desk.settings, desk.store.operators
+    settings = desk.settings
     thresholds = Thresholds.of(settings)
     at_s = parse_time(settings.digest_at)
 
@@ -51,12 +51,12 @@ def make_watch(
     carriers = make_carriers(settings, desk.now, notifiers)
     beats = settings.heartbeat_url
     return AlarmWatch(
-        operators=operators,
+        store=desk.store,
         find_conditions=find_told,
         try_write=partial(_try_write, desk),
         write_digest=write_due_digest,
         clean=clean,
-        teller=Teller(operators=operators, carriers=carriers, now=desk.now),
+        teller=Teller(store=desk.store, carriers=carriers, now=desk.now),
         heartbeat=Heartbeat(address=OwnAddress(url=beats), now=desk.now) if beats else None,
         now=desk.now,
         base_url=settings.base_url,
@@ -67,7 +67,7 @@ def make_watch(
 
 async def _try_write(desk: Desk) -> None:
     await desk.store.check_writable()
-    await desk.store.operators.write(note_write, desk.now())
+    await desk.store.write(note_write, desk.now())
 
 
 async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condition]:

@@ -10,8 +10,9 @@ import attrs
 
 from gateway.catalog.calls import call_plugin
 from gateway.concurrency.threads import run_in_daemon
-from gateway.contracts.alarms import Alarm, AlarmMessage
+from gateway.contracts.alarms import Alarm
 from gateway_operator.alarms.carriers import LATE, Outcomes
+from gateway_operator.alarms.records import AlarmMessage
 
 # A plugin has so long for one message, and so long to end after that.
 _LIMIT_S = 15.0

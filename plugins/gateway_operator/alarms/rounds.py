@@ -10,10 +10,11 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.alarms import RANKS, AlarmRecord, Event, Urgency
-from gateway.store.operators.alarms import Step
+from gateway.contracts.alarms import Event, Urgency
 from gateway_operator.alarms.messages import message_of
+from gateway_operator.alarms.records import RANKS, AlarmRecord
 from gateway_operator.desk.conditions import Condition
+from gateway_operator.sql.alarms import Step
 
 CALM_S = 300.0
 AGAIN_S = 86_400.0

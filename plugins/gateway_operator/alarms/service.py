@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.contracts.alarms import AlarmMessage, AlarmRecord
-from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused, WrongValue
-from gateway.store.operators import alarm_messages, alarms
+from gateway_operator.alarms.records import AlarmMessage, AlarmRecord
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import alarm_messages, alarms
 
 # Longer than this no urgent alarm is silent.
 URGENT_MUTE_S = 86_400.0
@@ -37,15 +37,14 @@ class Alarms:
 async def current(desk: Desk) -> Alarms:
     """Return the alarms that are on, muted and past, and what could not be told."""
     now = desk.now()
-    operators = desk.store.operators
-    held = [one for one in await operators.sum(alarms.open_alarms) if one.raised_at is not None]
+    held = [one for one in await desk.store.sum(alarms.open_alarms) if one.raised_at is not None]
     order = {"urgent": 0, "soon": 1, "notice": 2}
     held.sort(key=lambda one: (order[one.urgency], one.since))
     return Alarms(
         now=[one for one in held if not one.is_muted(now)],
         muted=[one for one in held if one.is_muted(now)],
-        past=await operators.sum(alarms.past_alarms, _PAST),
-        untold=await operators.sum(alarm_messages.untold, now - _UNTOLD_S, _UNTOLD),
+        past=await desk.store.sum(alarms.past_alarms, _PAST),
+        untold=await desk.store.sum(alarm_messages.untold, now - _UNTOLD_S, _UNTOLD),
     )
 
 
@@ -73,7 +72,7 @@ async def mute(
         after={"forSeconds": for_s},
     )
     try:
-        await desk.store.operators.act(alarms.set_mute, record.id, until, reason, action=action)
+        await desk.records.act(alarms.set_mute, record.id, until, reason, action=action)
     except AlreadyDone:
         return await _find(desk, key)
     return attrs.evolve(
@@ -95,7 +94,7 @@ def _end_of(record: AlarmRecord, for_s: float | None, now: float) -> float | Non
 async def _find(desk: Desk, key: str) -> AlarmRecord:
     """Return a raised alarm by its key; raises `ActionRefused` where there is none."""
     condition, _, subject = key.partition(":")
-    record = await desk.store.operators.sum(alarms.find_open, condition, subject)
+    record = await desk.store.sum(alarms.find_open, condition, subject)
     if record is None or record.raised_at is None:
         raise ActionRefused(f"No alarm {key!r} is on. `gateway alarms` lists those that are.")
     return record

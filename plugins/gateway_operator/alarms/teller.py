@@ -15,10 +15,12 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.alarms import Alarm, AlarmMessage
+from gateway.contracts.alarms import Alarm
 from gateway.errors import GatewayError
-from gateway.store.operators import SqlOperators, alarm_messages
+from gateway.store import SqlStore
 from gateway_operator.alarms.carriers import LATE, Carrier, Outcomes
+from gateway_operator.alarms.records import AlarmMessage
+from gateway_operator.sql import alarm_messages
 
 # Before each further attempt, in seconds; the last one repeats until a message is a day old.
 _PAUSES_S = (30.0, 60.0, 300.0, 900.0, 3_600.0)
@@ -41,7 +43,7 @@ _log = structlog.get_logger()
 class Teller:
     """Takes messages from the queue and has them carried."""
 
-    operators: SqlOperators
+    store: SqlStore
     carriers: Sequence[Carrier]
     now: Clock
     limit_s: float = _LIMIT_S
@@ -87,7 +89,7 @@ class Teller:
         kept = [one for one in self._unwritten.values() if (one.due_at or now) <= now]
         try:
             await self._note_late()
-            due = await self.operators.sum(alarm_messages.due, now, _LOOKED_AT)
+            due = await self.store.sum(alarm_messages.due, now, _LOOKED_AT)
         except Exception:
             if not kept:
                 raise
@@ -98,7 +100,7 @@ class Teller:
         """Write down what was told while the database took no writes."""
         with contextlib.suppress(GatewayError):
             for number, at in list(self._unnoted.items()):
-                await self.operators.write(alarm_messages.note_told, [number], at)
+                await self.store.write(alarm_messages.note_told, [number], at)
                 self._unnoted.pop(number, None)
 
     async def finish(self) -> None:
@@ -139,7 +141,7 @@ class Teller:
         lost = [one.id for one in due if one.channel not in self.channels]
         if lost:
             problem = "The settings do not name this channel any more."
-            await self.operators.write(alarm_messages.note_failed, lost, problem, None)
+            await self.store.write(alarm_messages.note_failed, lost, problem, None)
 
     async def _carry(self, carrier: Carrier, batches: Mapping[str, Sequence[AlarmMessage]]) -> None:
         try:
@@ -192,7 +194,7 @@ class Teller:
         if message.id in self._unwritten:
             self._keep_failed(message, problem, due_at)
         else:
-            await self.operators.write(alarm_messages.note_failed, [message.id], problem, due_at)
+            await self.store.write(alarm_messages.note_failed, [message.id], problem, due_at)
         _log.warning(
             "alarm.not_told",
             channel=channel,

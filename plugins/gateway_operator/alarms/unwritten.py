@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from gateway.contracts.alarms import AlarmRecord
-from gateway.store.operators.alarms import Step
+from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.alarms.rounds import Round
+from gateway_operator.sql.alarms import Step
 
 
 @attrs.define

@@ -12,14 +12,16 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.alarms import Alarm, AlarmRecord
-from gateway.store.operators import SqlOperators, alarm_messages, alarms
-from gateway.store.operators.alarms import Step
+from gateway.contracts.alarms import Alarm
+from gateway.store import SqlStore
 from gateway_operator.alarms.heartbeat import Heartbeat
+from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.alarms.rounds import Round
 from gateway_operator.alarms.teller import Teller
 from gateway_operator.alarms.unwritten import UnwrittenAlarms
 from gateway_operator.desk.conditions import Condition
+from gateway_operator.sql import alarm_messages, alarms
+from gateway_operator.sql.alarms import Step
 
 EVERY_S = 30.0
 # The heartbeat is silent when the numbers could not be read for so long.
@@ -35,7 +37,7 @@ _log = structlog.get_logger()
 class AlarmWatch:
     """The alarms of one running gateway."""
 
-    operators: SqlOperators
+    store: SqlStore
     # What holds now, and the day's digest; the digest is None where it is not due.
     find_conditions: Callable[[], Awaitable[Sequence[Condition]]]
     write_digest: Callable[[float | None], Awaitable[Alarm | None]]
@@ -129,7 +131,7 @@ class AlarmWatch:
         channels, now = self.teller.channels, one_round.now
         if self._is_writable:
             try:
-                steps = await self.operators.write(alarms.play_round, judge, channels, now)
+                steps = await self.store.write(alarms.play_round, judge, channels, now)
             except Exception as error:  # noqa: BLE001 - as above
                 self._note_unwritable(error)
             else:
@@ -144,7 +146,7 @@ class AlarmWatch:
     async def _read_stored(self) -> None:
         """Read the open alarms; a database that is not readable now has those of before."""
         try:
-            self._stored = await self.operators.sum(alarms.open_alarms)
+            self._stored = await self.store.sum(alarms.open_alarms)
         except Exception:
             if self._is_writable:
                 raise
@@ -158,17 +160,17 @@ class AlarmWatch:
     async def _add_digest(self) -> None:
         if not self.teller.channels or not self._is_writable:
             return
-        last = await self.operators.sum(alarm_messages.newest_at, "digest")
+        last = await self.store.sum(alarm_messages.newest_at, "digest")
         digest = await self.write_digest(last)
         if digest is not None:
             digest = attrs.evolve(digest, text=self.clean(digest.text))
-            await self.operators.write(alarm_messages.add, digest, self.teller.channels, self.now())
+            await self.store.write(alarm_messages.add, digest, self.teller.channels, self.now())
 
     async def _tidy(self) -> None:
         now = self.now()
         if self._is_writable and now - self._tidied_at >= _TIDY_S:
             self._tidied_at = now
-            await self.operators.write(alarms.forget_old, now)
+            await self.store.write(alarms.forget_old, now)
 
     def _start_beat(self) -> None:
         """Ask the heartbeat's address, unless something urgent is on or nothing is known.

@@ -4,9 +4,9 @@ from typing import Any
 
 from quart import Response
 
-from gateway.contracts.alarms import AlarmRecord
 from gateway_operator.alarms import service
 from gateway_operator.alarms.durations import parse_length
+from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.api.frame import API, answer, read_body, text_of
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, needs_scope

@@ -4,8 +4,8 @@ from http import HTTPStatus
 
 from quart import Response
 
-from gateway.contracts.backups import Kind
 from gateway.web.front.current import current_gateway
+from gateway_backups.records import Kind
 from gateway_operator.api.frame import API, answer, read_body
 from gateway_operator.desk import backups
 from gateway_operator.pages.frame import blueprint

@@ -3,7 +3,6 @@
 from quart import Response, request
 
 from gateway.errors import WrongValue
-from gateway.web.front.current import current_gateway
 from gateway_operator.actions.transfers import mark_seen, parse_log
 from gateway_operator.api.frame import API, answer, page_asked_for, read_body, text_of
 from gateway_operator.books.export import line_row, line_rows
@@ -89,7 +88,7 @@ async def api_actions() -> Response:
     subject, action = request.args.get("subject"), request.args.get("action")
     if subject is not None:
         subject = await find_id(operator().desk, subject)
-    found = await current_gateway().store.operators.actions(before, limit, subject, action)
+    found = await operator().desk.records.actions(before, limit, subject, action)
     following = found[-1].id if len(found) == limit else None
     return answer({"actions": found, "before": following})
 

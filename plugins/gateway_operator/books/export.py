@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from gateway.contracts.operators import Actor, NewAction
-from gateway.store.operators import ledger
-from gateway.store.operators.ledger import LedgerRow
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.books.span import DAY_S, Span
 from gateway_operator.books.sums import Books, BooksLine
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.references import shorten_ids
+from gateway_operator.sql import ledger
+from gateway_operator.sql.ledger import LedgerRow
 
 # Six hours of rows are in memory at a time.
 _PIECE_S = DAY_S / 4
@@ -57,7 +57,7 @@ async def read_rows(
     since = span.since
     while since < span.until:
         until = min(since + _PIECE_S, span.until)
-        found = await desk.store.operators.sum(ledger.rows, since, until)
+        found = await desk.store.sum(ledger.rows, since, until)
         yield [_row(one, eth_usd) for one in found]
         since = until
 
@@ -166,4 +166,4 @@ async def note_export(desk: Desk, actor: Actor, span: Span, by: str) -> None:
         subject=by,
         after={"from": span.first.isoformat(), "to": span.last.isoformat()},
     )
-    await desk.store.operators.note(action)
+    await desk.records.note(action)

@@ -11,10 +11,10 @@ import attrs
 
 from gateway.domain import MinedTransfer
 from gateway.payments.cutoff import last_block_before
-from gateway.store.operators import ledger
-from gateway.store.operators.ledger import Booked
 from gateway_operator.books.span import Span
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import ledger
+from gateway_operator.sql.ledger import Booked
 
 # Public RPC endpoints refuse queries over more blocks than this.
 _MAX_BLOCKS = 2_000
@@ -86,17 +86,15 @@ async def reconcile(desk: Desk, span: Span) -> Reconciliation:
 async def _compare_sales(desk: Desk, span: Span, first: int, last: int) -> Side:
     wallet = desk.settings.wallet_key
     transfers = await _transfers(desk, first, last, recipient=wallet)
-    booked = await desk.store.operators.sum(
-        ledger.booked_sales, span.since, span.until, first, last
-    )
+    booked = await desk.store.sum(ledger.booked_sales, span.since, span.until, first, last)
     return await _compare(desk, transfers, booked, first, last)
 
 
 async def _compare_refunds(desk: Desk, key: str, span: Span, first: int, last: int) -> Side:
     until = span.until + _SEEN_AFTER_S
-    booked = await desk.store.operators.sum(ledger.booked_refunds, span.since, until)
+    booked = await desk.store.sum(ledger.booked_refunds, span.since, until)
     # Another key may have sent them: keys are changed.
-    senders = await desk.store.operators.sum(ledger.refund_senders, span.since, until)
+    senders = await desk.store.sum(ledger.refund_senders, span.since, until)
     transfers: list[MinedTransfer] = []
     for sender in sorted({key.lower(), *senders}):
         transfers += await _transfers(desk, first, last, sender=sender)

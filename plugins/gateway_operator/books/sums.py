@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 
-from gateway.store.operators import ledger
-from gateway.store.operators.ledger import LedgerSum, OwedChange
 from gateway_operator.books.span import DAY_S, Span, begin_of
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import ledger
+from gateway_operator.sql.ledger import LedgerSum, OwedChange
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +60,7 @@ class Books:
 async def read_days(desk: Desk, span: Span) -> Books:
     """Return a line for each day, the first one first."""
     names = {day.isoformat(): (begin_of(day), begin_of(day) + DAY_S) for day in span.days()}
-    found, changes = await desk.store.operators.sum(_read_periods, names)
+    found, changes = await desk.store.sum(_read_periods, names)
     lines = [
         _line(name, *found[name], owed=_owed_at(changes, until))
         for name, (_, until) in names.items()
@@ -70,7 +70,7 @@ async def read_days(desk: Desk, span: Span) -> Books:
 
 async def read_endpoints(desk: Desk, span: Span) -> Books:
     """Return a line for each endpoint that was sold, by what it brought."""
-    found, changes = await desk.store.operators.sum(_read_periods, {"": (span.since, span.until)})
+    found, changes = await desk.store.sum(_read_periods, {"": (span.since, span.until)})
     sums, failed = found[""]
     slugs = sorted({one.slug for one in sums} | failed.keys())
     lines = [

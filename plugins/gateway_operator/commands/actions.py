@@ -9,8 +9,8 @@ import click
 
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
-from gateway.contracts.operators import ActionRecord
 from gateway.settings import load_settings
+from gateway_operator.audit_log import ActionRecord
 from gateway_operator.commands.session import open_session
 
 
@@ -37,7 +37,7 @@ def actions(
 
     async def find() -> list[ActionRecord]:
         async with open_session(load_settings()) as desk:
-            return await desk.store.operators.actions(before, limit, subject, action)
+            return await desk.records.actions(before, limit, subject, action)
 
     found = asyncio.run(find())
     if not found and not as_json:

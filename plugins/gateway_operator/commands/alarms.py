@@ -12,7 +12,6 @@ import click
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import Clock
-from gateway.contracts.alarms import AlarmMessage, AlarmRecord
 from gateway.errors import SettingsError
 from gateway.plugins.manager import PluginManager
 from gateway.settings import Settings, check_alarms, load_settings
@@ -20,6 +19,7 @@ from gateway_operator.alarms.carriers import LATE, Carrier
 from gateway_operator.alarms.channels import make_carriers
 from gateway_operator.alarms.durations import parse_length
 from gateway_operator.alarms.messages import make_test, write_time
+from gateway_operator.alarms.records import AlarmMessage, AlarmRecord
 from gateway_operator.alarms.service import UNTIL_IT_ENDS, Alarms, current, mute
 from gateway_operator.commands.session import open_session, shell_actor
 

@@ -10,12 +10,12 @@ import click
 
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence
-from gateway.contracts.operators import Actor, AlreadyDone, NewAction
 from gateway.contracts.payers import FailedSettlement
 from gateway.errors import ActionRefused
 from gateway.payments.exposure import BARRED_S
 from gateway.settings import load_settings
 from gateway.store.payers import lift as lift_in_store
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk.desk import Desk
 
@@ -85,4 +85,4 @@ async def _lift_bar(desk: Desk, actor: Actor, address: str, *, reason: str) -> N
         )
     action = NewAction(actor=actor, at=now, action="payer.lift", subject=payer, reason=reason)
     with contextlib.suppress(AlreadyDone):
-        await desk.store.operators.act(lift_in_store, payer, reason, now, action=action)
+        await desk.records.act(lift_in_store, payer, reason, now, action=action)

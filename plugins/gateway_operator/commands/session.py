@@ -15,7 +15,6 @@ from gateway.catalog.catalog import Catalog
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import load_key, load_settlement_keys
 from gateway.contracts import PluginContext
-from gateway.contracts.operators import Actor
 from gateway.errors import SettingsError
 from gateway.payments import Refunds
 from gateway.settings import Settings
@@ -23,6 +22,7 @@ from gateway.store.data_folder import check_network, enter_data, existing_databa
 from gateway.store.disk import full_disk
 from gateway.store.opening import open_store
 from gateway.store.sqlite import migrations
+from gateway_operator.audit_log import Actor
 from gateway_operator.desk.desk import Desk
 from gateway_operator.live_changes import LiveChanges
 

@@ -8,10 +8,10 @@ import click
 
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence
-from gateway.contracts.operator_logins import OperatorToken
 from gateway.settings import load_settings
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk import tokens as service
+from gateway_operator.logins import OperatorToken
 
 
 @click.group()

@@ -9,9 +9,9 @@ from gateway.cli.terminal import FiniteRange, json_option, one_sentence, wide_op
 from gateway.domain import MinedTransfer
 from gateway.payments.unclaimed import unclaimed_transfers
 from gateway.settings import load_settings
-from gateway.store.operators import marks
 from gateway_operator.actions.transfers import mark_seen
 from gateway_operator.commands.session import open_session, shell_actor
+from gateway_operator.sql import marks
 
 # Ten years of days; as hours, five months.
 _AMOUNT = FiniteRange(0, 3650)
@@ -42,7 +42,7 @@ def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) ->
                 desk.chain, desk.store, settings.wallet_key, days=days, hours=age_hours
             )
             hashes = [each.tx_hash for each in found]
-            return found, await desk.store.operators.sum(marks.reasons, hashes)
+            return found, await desk.store.sum(marks.reasons, hashes)
 
     unused, reasons = asyncio.run(find())
     rows = [

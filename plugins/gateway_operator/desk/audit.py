@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import attrs
 
-from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
+from gateway_operator.audit_log import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.references import shorten_ids
 
@@ -37,7 +37,7 @@ async def read_audit(
     desk: Desk, before: int | None = None, *, subject: str = "", action: str = ""
 ) -> AuditPage:
     """Return a page of the audit log; empty texts do not limit it."""
-    found = await desk.store.operators.actions(
+    found = await desk.records.actions(
         before, PER_PAGE + 1, subject=subject or None, action=action or None
     )
     shown = found[:PER_PAGE]
@@ -49,14 +49,14 @@ async def export_audit(desk: Desk, actor: Actor) -> AsyncIterator[str]:
     new = NewAction(actor=actor, at=desk.now(), action="audit.export", subject="audit log")
     # The same file twice is one export.
     with contextlib.suppress(AlreadyDone):
-        await desk.store.operators.note(new)
+        await desk.records.note(new)
     return _write_pieces(desk)
 
 
 async def _write_pieces(desk: Desk) -> AsyncIterator[str]:
     yield _write_rows([_COLUMNS])
     before: int | None = None
-    while found := await desk.store.operators.actions(before, _PER_READ):
+    while found := await desk.records.actions(before, _PER_READ):
         yield _write_rows([_row_of(one) for one in found])
         before = found[-1].id
 

@@ -2,14 +2,14 @@
 
 import attrs
 
-from gateway.contracts.backups import BackupRecord, Forgotten, Kind
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
 from gateway.running.gateway import Gateway
-from gateway.store.operators import backups as rows
 from gateway.store.sql import Connection
+from gateway_backups import records as rows
 from gateway_backups.names import Copy
+from gateway_backups.records import BackupRecord, Forgotten, Kind
 from gateway_backups.schedule import Backups
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
 
 _MOST_RECORDS = 50
@@ -56,7 +56,7 @@ def of(gateway: Gateway) -> Backups | None:
 
 async def status(desk: Desk) -> BackupStatus:
     """Return what is known of copies and drills."""
-    return await desk.store.operators.sum(_read_status, desk)
+    return await desk.store.sum(_read_status, desk)
 
 
 def _read_status(db: Connection, desk: Desk) -> BackupStatus:
@@ -120,7 +120,7 @@ async def _note(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -
     if found.running is not None:
         raise ActionRefused(f"A {found.running} runs already. Look again in a minute.")
     action = NewAction(actor=actor, at=desk.now(), action=f"{kind}.now", subject="database")
-    await desk.store.operators.note(action)
+    await desk.records.note(action)
     return found
 
 

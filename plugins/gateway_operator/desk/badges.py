@@ -5,8 +5,8 @@ from functools import partial
 
 import attrs
 
-from gateway.store.operators import standing
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import standing
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +35,7 @@ async def read_badges(desk: Desk) -> Badges:
 
 async def _read_badges(desk: Desk) -> Badges:
     sum_owed = partial(standing.owed_now, is_automatic=desk.settings.refunds_automatically)
-    owed = await desk.store.operators.sum(sum_owed)
+    owed = await desk.store.sum(sum_owed)
     off = sum(
         one.open_circuit is not None
         for one in desk.catalog.everything()

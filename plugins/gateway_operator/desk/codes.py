@@ -6,11 +6,11 @@ from types import ModuleType
 
 import attrs
 
-from gateway.contracts.operator_logins import OperatorCodes
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused, WrongValue
 from gateway.store.sql import Connection
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.logins import OperatorCodes
 
 STEP_S = 30
 # The code before and the code after are taken as well: clocks differ, and people type slowly.
@@ -31,28 +31,28 @@ class CodesSetUp:
 
 async def are_on(desk: Desk) -> bool:
     """Whether a login needs a code."""
-    known = await desk.store.operators.read(_find)
+    known = await desk.store.read(_find)
     return known is not None and known.confirmed_at is not None
 
 
 async def take_code(desk: Desk, code: str) -> bool:
     """Whether this code is right and was not taken before; it is used up then."""
-    known = await desk.store.operators.read(_find)
+    known = await desk.store.read(_find)
     if known is None or known.confirmed_at is None:
         return False
     step = _find_step(known.secret, code, desk.now())
-    return step is not None and await desk.store.operators.write(_take, step)
+    return step is not None and await desk.store.write(_take, step)
 
 
 async def begin(desk: Desk, actor: Actor) -> None:
     """Make a secret that is not in use yet; raises `ActionRefused` where codes are on."""
     action = NewAction(actor=actor, at=desk.now(), action="codes.begin", subject=_SUBJECT)
-    await desk.store.operators.act(_begin, _pyotp().random_base32(), action=action)
+    await desk.records.act(_begin, _pyotp().random_base32(), action=action)
 
 
 async def read_set_up(desk: Desk) -> CodesSetUp | None:
     """Return what sets an app up; None where nothing waits for its first code."""
-    known = await desk.store.operators.read(_find)
+    known = await desk.store.read(_find)
     if known is None or known.confirmed_at is not None:
         return None
     uri = (
@@ -67,7 +67,7 @@ async def read_set_up(desk: Desk) -> CodesSetUp | None:
 
 async def confirm(desk: Desk, actor: Actor, code: str) -> None:
     """Switch codes on by the first one; raises `WrongValue` for a wrong code."""
-    known = await desk.store.operators.read(_find)
+    known = await desk.store.read(_find)
     if known is None:
         raise ActionRefused("Codes are not set up; begin anew.")
     step = _find_step(known.secret, code, desk.now())
@@ -76,13 +76,13 @@ async def confirm(desk: Desk, actor: Actor, code: str) -> None:
             "This is not the code of now. Look at the clock of the phone, and give the next code."
         )
     action = NewAction(actor=actor, at=desk.now(), action="codes.on", subject=_SUBJECT)
-    await desk.store.operators.act(_confirm, step, desk.now(), action=action)
+    await desk.records.act(_confirm, step, desk.now(), action=action)
 
 
 async def switch_off(desk: Desk, actor: Actor) -> None:
     """Let a login need no code; raises `ActionRefused` where it needs none already."""
     action = NewAction(actor=actor, at=desk.now(), action="codes.off", subject=_SUBJECT)
-    await desk.store.operators.act(_remove, action=action)
+    await desk.records.act(_remove, action=action)
 
 
 def _find_step(secret: str, code: str, now: float) -> int | None:

@@ -14,10 +14,11 @@ from gateway.payments import Refunds
 from gateway.payments.unclaimed import UnclaimedSearch
 from gateway.settings import Settings
 from gateway.store import SqlStore
-from gateway.store.operators.kept_bars import KeptBars
 from gateway_operator.desk.last_seen import LastSeen
 from gateway_operator.desk.running import Running
 from gateway_operator.live_changes import LiveChanges
+from gateway_operator.sql.kept_bars import KeptBars
+from gateway_operator.sql.records import OperatorRecords
 
 # What one page has computed is shown to every page of so many seconds.
 _SHARED_S = 2.0
@@ -72,6 +73,9 @@ class Desk:
     # None in a command beside the gateway.
     running: Running | None = None
 
+    # The audit log, and actions that are written with their row of it.
+    records: OperatorRecords = attrs.field(init=False)
+
     # Values of the chain, with their age.
     last_seen: LastSeen = attrs.field(init=False)
 
@@ -91,6 +95,10 @@ class Desk:
     @unclaimed.default
     def _make_unclaimed(self) -> UnclaimedSearch:
         return UnclaimedSearch(self.chain, self.store, self.settings.wallet_key, self.now)
+
+    @records.default
+    def _make_records(self) -> OperatorRecords:
+        return OperatorRecords(self.store)
 
     @last_seen.default
     def _make_last_seen(self) -> LastSeen:

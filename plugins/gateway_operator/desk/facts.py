@@ -15,12 +15,12 @@ from gateway.contracts import Selling
 from gateway.contracts.parts import Condition as PartCondition
 from gateway.domain import Block
 from gateway.domain.eip3009 import BALANCE_OF, word
-from gateway.store.operators import standing, sums
-from gateway.store.operators.standing import Override, OwedNow, Waiting
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts, read_machine
 from gateway_operator.desk.running import Check
+from gateway_operator.sql import standing, sums
+from gateway_operator.sql.standing import Override, OwedNow, Waiting
 
 _WEEK_S = 7 * 86_400.0
 _DAY_S = 86_400.0
@@ -133,7 +133,7 @@ async def _read_facts(desk: Desk) -> Facts:
     now = desk.now()
     read_stored = partial(_read_stored, is_automatic=desk.settings.refunds_automatically)
     stored, head, checks, machine = await asyncio.gather(
-        desk.store.operators.sum(read_stored, now),
+        desk.store.sum(read_stored, now),
         desk.last_seen.ask("head", desk.chain.head),
         _ask_checks(desk),
         read_machine(desk),

@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 import attrs
 import typed_settings as ts
 
-from gateway.contracts.operators import ActionRecord
 from gateway.domain.eip3009 import checksum_address
 from gateway.settings import Settings, variable
 from gateway.store.disk import DiskState, read_disk
 from gateway.store.sql import Connection, dialect_of
 from gateway.version import VERSION
+from gateway_operator.audit_log import ActionRecord
 from gateway_operator.desk.backups import BackupStatus, status
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import Facts, read_facts
@@ -97,8 +97,8 @@ async def read_machine(desk: Desk) -> Machine:
         read_facts(desk),
         desk.last_seen.ask("clock", lambda: read_clock(desk.chain, desk.now)),
         status(desk),
-        desk.store.operators.sum(_database_bytes),
-        desk.store.operators.actions(None, _ACTIONS),
+        desk.store.sum(_database_bytes),
+        desk.records.actions(None, _ACTIONS),
         asyncio.to_thread(read_disk, desk.settings, is_full=desk.store.is_full),
     )
     settings = desk.settings

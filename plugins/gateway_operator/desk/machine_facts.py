@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from gateway.contracts.nodes import NodeRecord
-from gateway.contracts.operators import ActionRecord
 from gateway.store.disk import DiskState, read_disk
-from gateway.store.operators import actions, logins, marks
 from gateway.store.sql import Connection
+from gateway_operator.audit_log import ActionRecord
 from gateway_operator.desk import backups
 from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import actions, logins, marks
 
 _HOUR_S = 3_600.0
 _LOOKED_AT = 20
@@ -42,7 +42,7 @@ class MachineFacts:
 async def read_machine(desk: Desk) -> MachineFacts:
     """Return these facts. Nothing outside of this machine is asked."""
     now = desk.now()
-    refused, new_logins = await desk.store.operators.sum(_read_logins, now - _HOUR_S)
+    refused, new_logins = await desk.store.sum(_read_logins, now - _HOUR_S)
     search = desk.unclaimed
     running = desk.running
     disk = read_disk(desk.settings, is_full=desk.store.is_full)
@@ -64,7 +64,7 @@ async def _read_unclaimed(desk: Desk) -> list[float]:
     """Return when the transfers came that the newest search found, without those marked as seen."""
     known = desk.unclaimed.known
     hashes = [one.transfer.tx_hash for one in known]
-    seen = await desk.store.operators.sum(marks.find, hashes) if hashes else {}
+    seen = await desk.store.sum(marks.find, hashes) if hashes else {}
     return [one.at for one in known if (one.transfer.tx_hash, one.transfer.log_index) not in seen]
 
 

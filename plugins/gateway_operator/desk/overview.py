@@ -10,12 +10,12 @@ from typing import Any, Literal
 import attrs
 
 from gateway.errors import ValidationError
-from gateway.store.operators import sums
-from gateway.store.operators.kept_bars import KeptBars
-from gateway.store.operators.sums import GasSum, NewestSale, Period, SalesBar
 from gateway_operator.desk.conditions import Condition, Thresholds, find_conditions
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import EndpointFacts, Facts, read_facts
+from gateway_operator.sql import sums
+from gateway_operator.sql.kept_bars import KeptBars
+from gateway_operator.sql.sums import GasSum, NewestSale, Period, SalesBar
 
 # By name: how long, and in how many bars.
 PERIODS: Mapping[str, tuple[float, int]] = {
@@ -144,7 +144,7 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
     period = period_of(period_name, desk.now())
     facts, stored, machine = await asyncio.gather(
         read_facts(desk),
-        desk.store.operators.sum(_read_period, period, desk.kept_bars),
+        desk.store.sum(_read_period, period, desk.kept_bars),
         asyncio.to_thread(_read_machine, desk.settings.data_dir),
     )
     bars: list[SalesBar] = stored["bars"]

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from gateway.contracts.operator_logins import OperatorPasskey
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused, WrongValue
-from gateway.store.operators import passkeys
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.logins import OperatorPasskey
+from gateway_operator.sql import passkeys
 
 HOW_TO_INSTALL = "pip install 'generation-gateway[passkeys]'"
 # A browser signs a challenge within so many seconds, or asks for a new one.
@@ -105,7 +105,7 @@ async def new_options(desk: Desk, asking: Asking) -> dict[str, Any]:
 
 async def list_passkeys(desk: Desk) -> list[OperatorPasskey]:
     """Return all passkeys, the oldest first."""
-    return await desk.store.operators.read(passkeys.list_all)
+    return await desk.store.read(passkeys.list_all)
 
 
 async def add_passkey(
@@ -127,7 +127,7 @@ async def add_passkey(
         created_at=desk.now(),
     )
     action = NewAction(actor=actor, at=desk.now(), action="passkey.new", subject=f"passkey {shown}")
-    await desk.store.operators.act(passkeys.insert, passkey, action=action)
+    await desk.records.act(passkeys.insert, passkey, action=action)
     return passkey
 
 
@@ -137,7 +137,7 @@ async def take_answer(desk: Desk, answer: dict[str, Any], asking: Asking) -> Ope
     Nothing is imported for an answer that names no passkey of ours. Raises `WrongValue`.
     """
     given = answer.get("id")
-    passkey = await desk.store.operators.read(passkeys.find, given) if _is_id(given) else None
+    passkey = await desk.store.read(passkeys.find, given) if _is_id(given) else None
     if passkey is None or not are_installed():
         raise WrongValue("This passkey is not known here.")
     challenge, asked_at = _check_challenge(desk, answer, asking)
@@ -149,7 +149,7 @@ async def take_answer(desk: Desk, answer: dict[str, Any], asking: Asking) -> Ope
         credential_public_key=passkey.public_key,
         credential_current_sign_count=passkey.sign_count,
     )
-    if not await desk.store.operators.write(
+    if not await desk.store.write(
         passkeys.take, passkey.id, verified.new_sign_count, asked_at, desk.now()
     ):
         raise WrongValue("This answer was used already; try again.")
@@ -158,12 +158,12 @@ async def take_answer(desk: Desk, answer: dict[str, Any], asking: Asking) -> Ope
 
 async def remove_passkey(desk: Desk, actor: Actor, passkey_id: str) -> None:
     """Delete a passkey; raises `ActionRefused` where it is not there."""
-    found = await desk.store.operators.read(passkeys.find, passkey_id)
+    found = await desk.store.read(passkeys.find, passkey_id)
     name = found.name if found is not None else passkey_id[:_MOST_NAME_CHARS]
     action = NewAction(
         actor=actor, at=desk.now(), action="passkey.remove", subject=f"passkey {name}"
     )
-    await desk.store.operators.act(passkeys.remove, passkey_id, action=action)
+    await desk.records.act(passkeys.remove, passkey_id, action=action)
 
 
 def _check_challenge(desk: Desk, answer: dict[str, Any], asking: Asking) -> tuple[bytes, float]:

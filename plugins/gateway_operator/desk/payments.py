@@ -9,12 +9,12 @@ import attrs
 from gateway.domain import PaymentState
 from gateway.errors import NotFound
 from gateway.payments.unclaimed import UnusedTransfer
-from gateway.store.operators import marks, payment_lists
-from gateway.store.operators.marks import Mark
-from gateway.store.operators.payment_lists import PaymentRow
 from gateway.store.sql import Connection
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.sale_state import Shape
+from gateway_operator.sql import marks, payment_lists
+from gateway_operator.sql.marks import Mark
+from gateway_operator.sql.payment_lists import PaymentRow
 
 # A page shows so many of each.
 _MOST = 100
@@ -112,7 +112,7 @@ class UnclaimedPage:
 
 async def read_payments(desk: Desk) -> PaymentsPage:
     """Return payments that are open, oldest first, and those that paid too much, newest first."""
-    rows, over = await desk.store.operators.sum(payment_lists.open_and_over, _MOST)
+    rows, over = await desk.store.sum(payment_lists.open_and_over, _MOST)
     now = desk.now()
     return PaymentsPage(
         at=now,
@@ -132,7 +132,7 @@ async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> Uncl
     await search.look(patience_s)
     known, now = search.known, desk.now()
     prices = [one.endpoint.price_units for one in desk.catalog.everything()]
-    found = await desk.store.operators.sum(_payments_like, known)
+    found = await desk.store.sum(_payments_like, known)
     late_s = max(24.0, desk.settings.max_transfer_age_hours) * 3600
     transfers = [
         _describe_unclaimed(one, now, facts, min(prices, default=0), late_s)

@@ -6,8 +6,8 @@ missing to the id.
 
 import re
 
-from gateway.store.operators import task_lists
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import task_lists
 
 _ID = re.compile(r"\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4})-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _REFERENCE = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}\b(?!-)")
@@ -28,5 +28,5 @@ async def find_id(desk: Desk, named: str) -> str:
     """Return the id of the task that a reference names; anything else as it is."""
     if not _REFERENCE.fullmatch(named):
         return named
-    found: str | None = await desk.store.operators.sum(task_lists.find_referred, named)
+    found: str | None = await desk.store.sum(task_lists.find_referred, named)
     return found or named

@@ -8,10 +8,10 @@ import attrs
 from gateway.domain import NO_ADDRESS, Decision, Flow, usdc
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import NotFound, WrongValue
-from gateway.store.operators import refund_lists
-from gateway.store.operators.refund_lists import KINDS, Kind, KindCount, RefundRow
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.last_seen import Seen
+from gateway_operator.sql import refund_lists
+from gateway_operator.sql.refund_lists import KINDS, Kind, KindCount, RefundRow
 
 # A page shows so many, and so many are decided about at once.
 PER_PAGE = 50
@@ -112,7 +112,7 @@ async def read_refunds(desk: Desk, kind: str, before: int | None = None) -> Refu
     known = parse_kind(kind)
     is_automatic = desk.settings.refunds_automatically
     # One row more than a page shows tells whether there is a next page.
-    rows = await desk.store.operators.sum(
+    rows = await desk.store.sum(
         partial(refund_lists.find_refunds, is_automatic=is_automatic), known, before, PER_PAGE + 1
     )
     counts, cap_used = await desk.shared.get("refund sums", lambda: _read_sums(desk))
@@ -140,7 +140,7 @@ async def find_refunds(desk: Desk, task_ids: Sequence[str]) -> list[OwedRefund]:
     if not 1 <= len(task_ids) <= PER_PAGE:
         raise WrongValue(f"Choose 1 to {PER_PAGE} refunds: a page acts on those that it shows.")
     is_automatic = desk.settings.refunds_automatically
-    rows = await desk.store.operators.sum(
+    rows = await desk.store.sum(
         partial(refund_lists.find_chosen, is_automatic=is_automatic), list(task_ids)
     )
     if set(task_ids) - {row.task_id for row in rows}:
@@ -166,7 +166,7 @@ def may_be_billed(
 
 
 async def _read_sums(desk: Desk) -> tuple[Mapping[Kind, KindCount], int]:
-    return await desk.store.operators.sum(
+    return await desk.store.sum(
         partial(refund_lists.sums, is_automatic=desk.settings.refunds_automatically), desk.now()
     )
 

@@ -5,7 +5,7 @@ from typing import Literal
 import attrs
 
 from gateway.domain import Decision, PaymentState, TaskStatus
-from gateway.store.operators.task_lists import TaskRow
+from gateway_operator.sql.task_lists import TaskRow
 
 # A circle, a diamond, a square, a ring and a bar on the pages.
 Shape = Literal["ok", "warn", "bad", "busy", "off"]

@@ -5,12 +5,12 @@ import secrets
 
 import attrs
 
-from gateway.contracts.operator_logins import OperatorSession
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
-from gateway.store.operators import logins, sessions
-from gateway.store.operators.logins import RefusedLogins
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.logins import OperatorSession
+from gateway_operator.sql import logins, sessions
+from gateway_operator.sql.logins import RefusedLogins
 
 # A session that nobody uses ends after so long, and every session after the second, in seconds.
 IDLE_S = 12 * 3600
@@ -62,25 +62,25 @@ async def open_session(desk: Desk, login: NewLogin, password: str) -> tuple[str,
         subject=f"session {session.short}",
         after={"by": login.by, "knownBrowser": login.is_known, "device": session.device},
     )
-    await desk.store.operators.act(sessions.insert, session, password, action=action)
+    await desk.records.act(sessions.insert, session, password, action=action)
     return secret, session
 
 
 async def find_session(desk: Desk, secret: str, password: str) -> OperatorSession | None:
     """Return the open session of a cookie's secret, and write down that it is in use."""
     now = desk.now()
-    session = await desk.store.operators.read(
+    session = await desk.store.read(
         sessions.find_open, _digest(secret), password, now - IDLE_S, now - MOST_S
     )
     if session is not None and now - session.seen_at >= _SEEN_EVERY_S:
-        await desk.store.operators.write(sessions.note_seen, session.id, now)
+        await desk.store.write(sessions.note_seen, session.id, now)
     return session
 
 
 async def list_sessions(desk: Desk, password: str) -> list[OperatorSession]:
     """Return the open sessions; the one that was used last comes first."""
     now = desk.now()
-    return await desk.store.operators.read(sessions.list_open, password, now - IDLE_S, now - MOST_S)
+    return await desk.store.read(sessions.list_open, password, now - IDLE_S, now - MOST_S)
 
 
 async def end_session(desk: Desk, actor: Actor, session: OperatorSession) -> None:
@@ -88,7 +88,7 @@ async def end_session(desk: Desk, actor: Actor, session: OperatorSession) -> Non
     action = NewAction(
         actor=actor, at=desk.now(), action="session.end", subject=f"session {session.short}"
     )
-    await desk.store.operators.act(sessions.end, session.id, desk.now(), action=action)
+    await desk.records.act(sessions.end, session.id, desk.now(), action=action)
 
 
 async def find_listed(desk: Desk, short: str, password: str) -> OperatorSession:
@@ -113,9 +113,7 @@ async def make_fresh(desk: Desk, actor: Actor, session: OperatorSession, by: str
         subject=f"session {session.short}",
         after={"by": by},
     )
-    await desk.store.operators.act(
-        sessions.set_fresh, session.id, desk.now() + FRESH_S, action=action
-    )
+    await desk.records.act(sessions.set_fresh, session.id, desk.now() + FRESH_S, action=action)
 
 
 async def note_refused(desk: Desk, address: str) -> None:
@@ -126,12 +124,12 @@ async def note_refused(desk: Desk, address: str) -> None:
         action="login.refused",
         subject=_LOGIN,
     )
-    await desk.store.operators.write(logins.count_refused, action)
+    await desk.store.write(logins.count_refused, action)
 
 
 async def list_refused(desk: Desk) -> list[RefusedLogins]:
     """Return the newest refused logins, by address and hour."""
-    return await desk.store.operators.read(logins.list_refused, _LISTED_REFUSED)
+    return await desk.store.read(logins.list_refused, _LISTED_REFUSED)
 
 
 def _digest(secret: str) -> str:

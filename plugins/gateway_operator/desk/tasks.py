@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 import attrs
 
 from gateway.contracts import OutputStore
-from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway.domain import StoredOutput, TaskStatus
 from gateway.errors import ActionRefused, NotFound, WrongValue
-from gateway.store.operators import task_detail, task_lists
-from gateway.store.operators.task_detail import TaskFacts
-from gateway.store.operators.task_lists import TaskFilter, TaskRow
+from gateway_operator.audit_log import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.refunds_list import OwedRefund, find_refunds, may_be_billed
 from gateway_operator.desk.sale_state import SaleState, describe_state
 from gateway_operator.desk.timeline import Moment, make_timeline
+from gateway_operator.sql import task_detail, task_lists
+from gateway_operator.sql.task_detail import TaskFacts
+from gateway_operator.sql.task_lists import TaskFilter, TaskRow
 
 PER_PAGE = 50
 STATES = (*(str(status) for status in TaskStatus), "owed", "refunded")
@@ -95,9 +95,9 @@ class Look:
 
 async def list_tasks(desk: Desk, wanted: TaskFilter) -> TasksPage:
     """Return a page of tasks, newest first."""
-    rows = await desk.store.operators.sum(task_lists.find_tasks, wanted, PER_PAGE + 1)
+    rows = await desk.store.sum(task_lists.find_tasks, wanted, PER_PAGE + 1)
     slugs, reasons = await desk.shared.get(
-        "task filters", lambda: desk.store.operators.sum(task_lists.choices)
+        "task filters", lambda: desk.store.sum(task_lists.choices)
     )
     shown = rows[:PER_PAGE]
     return TasksPage(
@@ -111,7 +111,7 @@ async def list_tasks(desk: Desk, wanted: TaskFilter) -> TasksPage:
 
 async def find_task(desk: Desk, task_id: str) -> TaskDetail:
     """Return all about one task; raises `NotFound`."""
-    facts = await desk.store.operators.sum(task_detail.find_task, task_id)
+    facts = await desk.store.sum(task_detail.find_task, task_id)
     if facts is None:
         raise NotFound("There is no such task.")
     # The key of a request names its session: no page and no JSON needs it.
@@ -140,7 +140,7 @@ async def look_at_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str)
 
     Raises `WrongValue` without a reason, and `NotFound`.
     """
-    found = await desk.store.operators.sum(task_detail.find_prompt, task_id)
+    found = await desk.store.sum(task_detail.find_prompt, task_id)
     if found is None:
         raise NotFound("There is no such task.")
     await _note_look(desk, actor, "prompt.look", task_id, reason)
@@ -239,6 +239,6 @@ async def _note_look(desk: Desk, actor: Actor, action: str, task_id: str, reason
         actor=actor, at=desk.now(), action=action, subject=task_id, reason=reason.strip()
     )
     try:
-        await desk.store.operators.note(new)
+        await desk.records.note(new)
     except AlreadyDone:
         return

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import attrs
 
 from gateway.domain import Flow, PaymentState, TaskStatus
-from gateway.store.operators.task_detail import PaymentChange, SentTransaction, TaskFacts
 from gateway_operator.desk.sale_state import Shape
 from gateway_operator.desk.wording import usdc
+from gateway_operator.sql.task_detail import PaymentChange, SentTransaction, TaskFacts
 
 _ACTIONS = {
     "refund.approve": "Refund approved",

@@ -6,11 +6,11 @@ import secrets
 
 import attrs
 
-from gateway.contracts.operator_logins import OperatorToken, Scope
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import WrongValue
-from gateway.store.operators import tokens
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.logins import OperatorToken, Scope
+from gateway_operator.sql import tokens
 
 PREFIX = "ggw_"
 DAYS = 90
@@ -52,7 +52,7 @@ async def make_token(
         subject=f"token {name}",
         after={"scope": kind, "days": days},
     )
-    token = await desk.store.operators.act(
+    token = await desk.records.act(
         *(tokens.insert, _digest(secret), name, kind, now, now + days * 86_400), action=action
     )
     return NewToken(secret=secret, token=token)
@@ -63,21 +63,21 @@ async def find_token(desk: Desk, secret: str) -> OperatorToken | None:
     if not secret.startswith(PREFIX):
         return None
     now = desk.now()
-    token = await desk.store.operators.read(tokens.find_valid, _digest(secret), now)
+    token = await desk.store.read(tokens.find_valid, _digest(secret), now)
     if token is not None and now - (token.used_at or 0) >= _USED_EVERY_S:
-        await desk.store.operators.write(tokens.note_used, token.id, now)
+        await desk.store.write(tokens.note_used, token.id, now)
     return token
 
 
 async def list_tokens(desk: Desk) -> list[OperatorToken]:
     """Return the newest tokens, also those that were revoked or have expired."""
-    return await desk.store.operators.read(tokens.list_all)
+    return await desk.store.read(tokens.list_all)
 
 
 async def revoke_token(desk: Desk, actor: Actor, name: str) -> None:
     """Revoke a token; raises `ActionRefused` where no valid one has this name."""
     action = NewAction(actor=actor, at=desk.now(), action="token.revoke", subject=f"token {name}")
-    await desk.store.operators.act(tokens.revoke, name, desk.now(), action=action)
+    await desk.records.act(tokens.revoke, name, desk.now(), action=action)
 
 
 def _parse_scope(text: str) -> Scope:

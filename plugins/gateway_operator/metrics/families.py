@@ -8,10 +8,10 @@ from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from gateway.store.operators.totals import Waiting
 from gateway.version import VERSION
 from gateway_operator.metrics.numbers import Numbers, Totals
 from gateway_operator.metrics.state import collect_state
+from gateway_operator.sql.totals import Waiting
 
 _PREFIX = "gateway_"
 _UNITS = 10**6

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.store.operators import totals
-from gateway.store.operators.totals import Ended, ReadTotals, Sales, Waiting
 from gateway_operator.desk.desk import Desk
 from gateway_operator.metrics.state import State, read_state
+from gateway_operator.sql import totals
+from gateway_operator.sql.totals import Ended, ReadTotals, Sales, Waiting
 
 # Gas is summed over every transaction, so it is asked for less often than it is scraped.
 _GAS_S = 60.0
@@ -79,11 +79,11 @@ class Reader:
         `StoreUnavailable`.
         """
         now = self._desk.now()
-        records = self._desk.store.operators
-        found = await records.sum(totals.read_totals, self._payments, self._tasks)
+        store = self._desk.store
+        found = await store.sum(totals.read_totals, self._payments, self._tasks)
         self._remember(found)
         if now >= self._gas_until:
-            self._gas = await records.sum(totals.gas_by_purpose)
+            self._gas = await store.sum(totals.gas_by_purpose)
             self._gas_until = now + _GAS_S
         return Numbers(
             at=now,

@@ -6,8 +6,8 @@ import attrs
 from quart import Response, g, redirect
 from werkzeug.wrappers import Response as Redirect
 
-from gateway.contracts.operators import Actor
 from gateway.errors import WrongValue
+from gateway_operator.audit_log import Actor
 from gateway_operator.desk import codes, passkeys, sessions, tokens
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import (

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import attrs
 from markupsafe import Markup, escape
 
-from gateway.store.operators.sums import Period, SalesBar
 from gateway_operator.desk.wording import usdc
+from gateway_operator.sql.sums import Period, SalesBar
 
 OTHERS = "others"
 # So many endpoints have a colour of their own; the rest are drawn as one.

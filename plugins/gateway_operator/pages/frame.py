@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from quart import Blueprint, Response, g, request
 
-from gateway.contracts.operators import AlreadyDone
 from gateway.errors import ActionRefused, DiskFull, InvalidCredentials, NeedsFresh
 from gateway.web.front import errors as error_answers
 from gateway.web.front.answers import NOT_STORED, Answer, json_answer
 from gateway.web.front.current import current_gateway
+from gateway_operator.audit_log import AlreadyDone
 from gateway_operator.desk import codes, passkeys
 from gateway_operator.desk.references import shorten_ids
 from gateway_operator.pages.devices import remember_device

@@ -13,8 +13,6 @@ import attrs
 from quart import g, request
 from werkzeug.datastructures import MultiDict
 
-from gateway.contracts.operator_logins import OperatorSession, OperatorToken, Scope
-from gateway.contracts.operators import Actor
 from gateway.errors import (
     ForeignOrigin,
     InvalidCredentials,
@@ -24,8 +22,10 @@ from gateway.errors import (
 )
 from gateway.web.front.clients import address
 from gateway.web.front.current import current_gateway
+from gateway_operator.audit_log import Actor
 from gateway_operator.desk import sessions, tokens
 from gateway_operator.desk.references import lengthen_ids
+from gateway_operator.logins import OperatorSession, OperatorToken, Scope
 from gateway_operator.pages.frame import FORM, LoginNeeded
 from gateway_operator.pages.passwords import (
     MOST_PASSWORD_CHARS,

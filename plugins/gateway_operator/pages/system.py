@@ -7,9 +7,9 @@ from http import HTTPStatus
 from quart import Response, redirect, request
 from werkzeug.wrappers import Response as Redirect
 
-from gateway.contracts.backups import Kind
 from gateway.errors import WrongValue
 from gateway.web.front.current import current_gateway
+from gateway_backups.records import Kind
 from gateway_operator.desk import backups
 from gateway_operator.desk.audit import export_audit, read_audit
 from gateway_operator.desk.machine import Machine, read_machine

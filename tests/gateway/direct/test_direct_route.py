@@ -338,7 +338,7 @@ async def test_a_key_from_before_it_belonged_to_the_sender_gives_its_task_again(
     tx_hash, headers = payer.transfer(20_000), {"Idempotency-Key": "order-1"}
     first = await (await claim(gateway, tx_hash, headers=headers)).get_json()
     old = hashlib.sha256(b"order-1").hexdigest()
-    await gateway.services.store.operators.write(
+    await gateway.services.store.write(
         lambda db: db.execute("UPDATE payments SET idempotency_hash = ?", (old,)).rowcount
     )
     again = await claim(gateway, tx_hash, headers=headers)

@@ -8,12 +8,12 @@ from click.testing import CliRunner
 from eth_account import Account
 
 from gateway.cli import main
-from gateway.contracts.operators import Actor
 from gateway.errors import ActionRefused
 from gateway.settings import variable
 from gateway_demo.chain import FAUCET_KEY, OTHER_TOKEN
 from gateway_demo.token import call_data
 from gateway_operator.actions.transfers import mark_seen
+from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
 from tests.conftest import WALLET, running
 
@@ -101,4 +101,4 @@ async def test_a_transfer_that_paid_is_not_marked(gateway, payer):
     desk, actor = gateway.services.find(Operator).desk, Actor(door="page", name="s1")
     with pytest.raises(ActionRefused, match=f"paid for task {task_id}"):
         await mark_seen(desk, actor, paid, task.payment.paid_log_index, reason="x")
-    assert await desk.store.operators.actions(None, 9) == []
+    assert await desk.records.actions(None, 9) == []

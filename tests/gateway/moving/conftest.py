@@ -30,7 +30,7 @@ async def path(settings):
         await _complete(store, DiskOutputs(settings.data_dir / "outputs", SECRET))
         await leased(store, tx=900, id="task-leased")
         await reserved(store, id="task-reserved")
-        await store.operators.write(_fill)
+        await store.write(_fill)
     return path
 
 

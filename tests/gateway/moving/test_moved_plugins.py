@@ -12,7 +12,7 @@ __all__ = ["install_tables"]
 
 async def _sell_with_plugin(path):
     async with SqliteStore(path) as store:
-        await store.operators.write(
+        await store.write(
             lambda db: db.execute("INSERT INTO acme_orders VALUES ('task-done', 'a parcel')")
         )
 

@@ -5,9 +5,9 @@ import json
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor
 from gateway.domain import QUOTE_LIFE_S
 from gateway_operator.actions.endpoints import change_price
+from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
 from tests.conftest import Payer, decoded, nothing_charged, running
 from tests.gateway.mpp.agent import BODY, URL, Agent, base64url, pair_hash, parsed, unpacked

@@ -5,13 +5,14 @@ import time
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor
 from gateway.domain import QUOTE_LIFE_S
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
 from gateway.settings import EndpointOverride
 from gateway.store import SqliteStore
-from gateway.store.operators import overrides
 from gateway_operator.actions import endpoints as actions
+from gateway_operator.audit_log import Actor
+from gateway_operator.sql import overrides
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from gateway_x402.messages import MAX_TIMEOUT_S
 from tests.conftest import buy, running
@@ -34,7 +35,7 @@ async def price_of(gateway) -> int:
 
 
 async def log(desk) -> list[str]:
-    return [one.action for one in await desk.store.operators.actions(None, 50)]
+    return [one.action for one in await desk.records.actions(None, 50)]
 
 
 async def change_price(desk, units, **more):
@@ -110,7 +111,7 @@ async def test_the_running_gateway_follows_what_another_process_wrote(gateway, d
 
     async with SqliteStore(settings.data_dir / "gateway.db") as other:
         shell = Actor(door="cli", name="paul")
-        await other.operators.act(write, action=new_action(actor=shell))
+        await OperatorRecords(other).act(write, action=new_action(actor=shell))
     await until(lambda: gateway.services.catalog["picture"].is_paused)
 
 
@@ -128,7 +129,7 @@ async def test_a_new_price_is_asked_for_at_once_and_the_manifest_says_since_when
     assert manifest["updated"] == time.strftime("%Y-%m-%d", time.gmtime(clock()))
     await change_price(desk, None)
     assert await price_of(gateway) == 20_000
-    first, second = await desk.store.operators.actions(None, 9)
+    first, second = await desk.records.actions(None, 9)
     assert (second.before, second.after) == ({"price": None}, {"price": "50000"})
     assert (first.before, first.after) == ({"price": "50000"}, {"price": None})
 
@@ -237,7 +238,7 @@ async def test_a_vendor_is_tried_and_sells_again_once_in_ten_seconds(gateway, de
 async def test_a_price_that_changes_while_a_stale_form_is_checked_is_kept(
     gateway, desk, monkeypatch
 ):
-    look = desk.store.operators.sum
+    look = desk.store.sum
     others = [30_000]
 
     async def change_meanwhile(function, *arguments):
@@ -245,7 +246,7 @@ async def test_a_price_that_changes_while_a_stale_form_is_checked_is_kept(
             await change_price(desk, others.pop())
         return await look(function, *arguments)
 
-    monkeypatch.setattr(desk.store.operators, "sum", change_meanwhile)
+    monkeypatch.setattr(desk.store, "sum", change_meanwhile)
     with pytest.raises(StaleForm):
         await change_price(desk, 40_000, seen_units=20_000)
     assert await price_of(gateway) == 30_000

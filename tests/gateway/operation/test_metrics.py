@@ -122,14 +122,14 @@ async def test_no_label_grows_with_buyers(scraper, payer):
 
 async def test_scrapers_of_one_second_share_a_look(scraper, monkeypatch):
     looks = []
-    operators = scraper.gateway.services.store.operators
-    known = operators.sum
+    store = scraper.gateway.services.store
+    known = store.sum
 
     async def counted(function, *arguments):
         looks.append(function.__name__)
         return await known(function, *arguments)
 
-    monkeypatch.setattr(operators, "sum", counted)
+    monkeypatch.setattr(store, "sum", counted)
     await asyncio.gather(*(scraper.ask() for _ in range(20)))
     assert looks.count("read_totals") <= 2
 

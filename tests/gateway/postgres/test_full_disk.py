@@ -5,8 +5,8 @@ import contextlib
 import attrs
 import psycopg
 
-from gateway.store.operators import alarms
 from gateway_operator.alarms import rounds
+from gateway_operator.sql import alarms
 from gateway_operator.state import Operator
 from tests.conftest import buy, running
 from tests.plugins.gateway_operator.app.alarm_gateway import look
@@ -64,7 +64,7 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
         for node in nodes:
             await look(node)
             assert not node.services.store.is_full
-        open_alarms = await first.services.store.operators.sum(alarms.open_alarms)
+        open_alarms = await first.services.store.sum(alarms.open_alarms)
         assert [one.key for one in open_alarms].count("check:disk") == 1
         answer = await buy(second, payer.header())
         assert answer.status_code == 200, await answer.get_json()

@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from gateway.contracts.operator_logins import OperatorPasskey, OperatorToken
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ActionRefused
-from gateway.store.operators import actions, logins, passkeys, tokens
 from gateway.store.postgres import pool
 from gateway.store.postgres.store import PostgresStore
+from gateway_operator.audit_log import Actor, NewAction
+from gateway_operator.logins import OperatorPasskey, OperatorToken
+from gateway_operator.sql import actions, logins, passkeys, tokens
+from gateway_operator.sql.records import OperatorRecords
 from gateway_testing.facts import NOW, kinds
 
 _AT_ONCE = 8
@@ -25,7 +26,7 @@ async def nodes(database_url):
         PostgresStore(database_url, node="a") as one,
         PostgresStore(database_url, node="b") as other,
     ):
-        yield one.operators, other.operators
+        yield one, other
 
 
 def make_action(number, at=NOW):
@@ -36,7 +37,7 @@ def make_action(number, at=NOW):
 async def insert_tokens(nodes, turn):
     """Make one token's name valid on both nodes at once; returns how many have it."""
     inserts = [
-        nodes[number % 2].act(
+        OperatorRecords(nodes[number % 2]).act(
             *(tokens.insert, f"{turn}-{number}", f"robot-{turn}", "read", NOW, NOW + 60),
             action=make_action(number),
         )
@@ -53,7 +54,7 @@ async def insert_passkeys(nodes, turn):
     for number in range(known, passkeys.MOST - 1):
         await nodes[0].write(passkeys.insert, make_passkey(f"first-{number}"))
     inserts = [
-        nodes[number % 2].act(
+        OperatorRecords(nodes[number % 2]).act(
             passkeys.insert, make_passkey(f"{turn}-{number}"), action=make_action(number)
         )
         for number in range(_AT_ONCE)

@@ -6,18 +6,23 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway.contracts.alarms import Alarm, AlarmRecord
-from gateway.contracts.backups import BackupRecord
-from gateway.contracts.operator_logins import OperatorPasskey, OperatorSession
-from gateway.contracts.operators import Actor, NewAction
+from gateway.contracts.alarms import Alarm
 from gateway.domain import PaymentState
-from gateway.store import mined, nodes
-from gateway.store.operators import (
+from gateway.store import mined, nodes, nonces
+from gateway.store.endpoint_changes import changes_after
+from gateway.store.postgres.migrations import migrate
+from gateway.store.postgres.session import Session, connect
+from gateway.store.sqlite import migrations as on_sqlite
+from gateway_backups import records as backups
+from gateway_backups.records import BackupRecord
+from gateway_operator.alarms.records import AlarmRecord
+from gateway_operator.audit_log import Actor, NewAction
+from gateway_operator.desk import codes
+from gateway_operator.logins import OperatorPasskey, OperatorSession
+from gateway_operator.sql import (
     actions,
     alarm_messages,
     alarms,
-    backups,
-    codes,
     kept_bars,
     ledger,
     logins,
@@ -35,10 +40,7 @@ from gateway.store.operators import (
     tokens,
     totals,
 )
-from gateway.store.operators.task_lists import TaskFilter
-from gateway.store.postgres.migrations import migrate
-from gateway.store.postgres.session import Session, connect
-from gateway.store.sqlite import migrations as on_sqlite
+from gateway_operator.sql.task_lists import TaskFilter
 from gateway_testing.facts import NOW
 from tests.operator_history import Sale, add_method_sale, add_sale
 
@@ -167,7 +169,7 @@ def _operate(db):
                 actor=actor, at=NOW + number // 2 * _HOUR_S, action="login.refuse", subject="login"
             )
             logins.count_refused(db, refused)
-    codes.begin(db, "secret")
+    codes._begin(db, "secret")
 
 
 def _tell(db):
@@ -240,7 +242,7 @@ _ASKED = {
     "booked refunds": lambda db: _unordered(ledger.booked_refunds(db, _FROM, _UNTIL)),
     "keys of refunds": lambda db: ledger.refund_senders(db, 0, _FAR),
     "open and overpaid": lambda db: payment_lists.open_and_over(db, 50),
-    "open by signer": lambda db: sorted(payment_lists.open_by_signer(db).items()),
+    "open by signer": lambda db: sorted(nonces.open_by_signer(db).items()),
     "paid alike": lambda db: payment_lists.paid_alike(db, _PAYERS[0], 20_001, _FROM, _UNTIL),
     "payers": lambda db: [payment_lists.has_paid(db, one) for one in (*_PAYERS, "0x")],
     "refunds by kind": lambda db: [
@@ -278,7 +280,7 @@ _ASKED = {
     "newest failures": lambda db: [standing.recent_failures(db, one) for one in _SLUGS],
     "margins": lambda db: [standing.recent_margin(db, one) for one in (*_SLUGS, "no")],
     "overrides": lambda db: _unordered(standing.overrides(db)),
-    "changes of endpoints": lambda db: overrides.changes(db, NOW + 1),
+    "changes of endpoints": lambda db: changes_after(db, -1, NOW + 1),
     "history of an endpoint": lambda db: overrides.history(db, "ab", 9),
     "sold since": lambda db: [overrides.sold_since(db, one, NOW - 700) for one in _SLUGS],
     "unfinished": lambda db: [overrides.unfinished(db, one) for one in _SLUGS],
@@ -290,7 +292,7 @@ _ASKED = {
     "sessions": lambda db: sessions.list_open(db, "fingerprint", 0.0, 0.0),
     "refused logins": lambda db: [logins.list_refused(db, limit) for limit in (2, 50)],
     "sum of refused logins": lambda db: logins.refused_since(db, NOW + 1),
-    "codes": codes.find,
+    "codes": codes._find,
     "open alarms": alarms.open_alarms,
     "past alarms": lambda db: alarms.past_alarms(db, 50),
     "mutes": lambda db: alarms.mutes(db, NOW),

@@ -1,8 +1,8 @@
 """Sessions of operators on PostgreSQL."""
 
-from gateway.contracts.operator_logins import OperatorSession
-from gateway.store.operators import sessions
 from gateway.store.postgres.store import PostgresStore
+from gateway_operator.logins import OperatorSession
+from gateway_operator.sql import sessions
 from gateway_testing.facts import NOW
 
 
@@ -18,7 +18,7 @@ async def test_a_login_beyond_the_most_ends_the_session_seen_longest_ago(databas
                 address="1.2.3.4",
                 device="Firefox",
             )
-            await store.operators.write(sessions.insert, session, "password")
-        found = await store.operators.read(sessions.list_open, "password", 0.0, 0.0)
+            await store.write(sessions.insert, session, "password")
+        found = await store.read(sessions.list_open, "password", 0.0, 0.0)
     newest_first = range(sessions.MOST_OPEN + 1, 1, -1)
     assert [int(one.id, 16) for one in found] == list(newest_first)

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError
+from gateway.store.locks import lock_number
 from gateway.store.postgres import migrations
-from gateway.store.postgres.locks import lock_number
 from gateway.store.postgres.pool import Pool
 from gateway.store.postgres.store import PostgresStore
 

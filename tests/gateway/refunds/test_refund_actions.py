@@ -5,7 +5,6 @@ import asyncio
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor
 from gateway.domain import Decision, PaymentState
 from gateway.errors import ActionRefused, NeedsFresh, RefundRefused, StaleForm, WrongValue
 from gateway.payments.gas_records import GasRecords
@@ -19,6 +18,7 @@ from gateway_operator.actions.refunds import (
     retry,
     take_back,
 )
+from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
@@ -57,7 +57,7 @@ async def state(desk, choice) -> tuple:
 
 
 async def log(desk) -> list[tuple]:
-    return [(one.action, one.subject) for one in await desk.store.operators.actions(None, 50)]
+    return [(one.action, one.subject) for one in await desk.records.actions(None, 50)]
 
 
 UNDECIDED = (PaymentState.REFUND_DUE, None)
@@ -67,7 +67,7 @@ APPROVED = (PaymentState.REFUND_DUE, Decision.APPROVED)
 async def test_an_approval_is_written_down_and_sent(gateway, desk, owed, payer, chain):
     (case,) = await approve(desk, ACTOR, [owed], reason="our mistake")
     assert (case.decision, case.note) == (Decision.APPROVED, "our mistake")
-    (action,) = await desk.store.operators.actions(None, 10)
+    (action,) = await desk.records.actions(None, 10)
     assert (action.action, action.subject, action.reason) == (
         "refund.approve",
         owed.task_id,
@@ -299,7 +299,7 @@ async def test_the_gas_of_a_refund_is_found_in_the_background(gateway, desk, owe
         sql = "SELECT gas_wei, mined_at FROM sent_transactions WHERE signer = ?"
         return tuple(db.execute(sql, (desk.sender().address,)).fetchone())
 
-    gas_wei, mined_at = await desk.store.operators.sum(read)
+    gas_wei, mined_at = await desk.store.sum(read)
     assert gas_wei > 0
     assert mined_at > 0
 

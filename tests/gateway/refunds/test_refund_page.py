@@ -8,12 +8,13 @@ from urllib.parse import urlencode
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor
 from gateway.domain import Decision, PaymentState
 from gateway.errors import ChainUnavailable
 from gateway.payments.refunds import RefundTiming
 from gateway_operator.actions.refunds import approve, choice_of
+from gateway_operator.audit_log import Actor
 from gateway_operator.desk.refunds_list import read_refunds
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
@@ -174,7 +175,7 @@ async def test_no_decision_without_a_session_or_from_a_foreign_page(gateway, pay
     )
     assert answer.status_code == 403
     assert await decision_of(gateway, task) == (PaymentState.REFUND_DUE, None)
-    rows = await gateway.services.store.operators.actions(None, 50)
+    rows = await OperatorRecords(gateway.services.store).actions(None, 50)
     assert not [row for row in rows if row.action.startswith("refund.")]
 
 

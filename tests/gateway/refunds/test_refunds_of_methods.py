@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.contracts.operators import Actor
 from gateway.domain import NO_ADDRESS, PaymentState
 from gateway.errors import RefundRefused, WrongValue
 from gateway.payments.refunds import RefundTiming
 from gateway_operator.actions.refunds import approve, choice_of, reject, take_back
+from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.gateway.refunds.test_refund_commands import environment

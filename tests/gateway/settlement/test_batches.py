@@ -11,9 +11,9 @@ from gateway.chain.multicall import MULTICALL3
 from gateway.errors import SettingsError
 from gateway.payments.settlement import SettlementTiming
 from gateway.settings import check_settings
-from gateway.store.operators.payment_lists import open_payments
-from gateway.store.operators.task_detail import find_task
 from gateway_demo.chain.server import RpcServer
+from gateway_operator.sql.payment_lists import open_payments
+from gateway_operator.sql.task_detail import find_task
 from tests.conftest import WALLET, Payer, buy, new_account, running
 from tests.patience import PATIENCE_S, until
 from tests.waits import Waits, started_with
@@ -106,9 +106,9 @@ async def test_who_comes_while_another_is_sent_shares_one_transaction(gateway, c
     assert len({*hashes}) < BUYERS
     shared = next(tx_hash for tx_hash in hashes if hashes.count(tx_hash) > 1)
     assert sent_to(chain, shared) == MULTICALL3
-    operators = gateway.services.store.operators
+    store = gateway.services.store
     for task, tx_hash in zip(tasks, hashes, strict=True):
-        facts = await operators.read(find_task, task["taskId"])
+        facts = await store.read(find_task, task["taskId"])
         assert [one.tx_hash for one in facts.transactions] == [tx_hash]
 
 
@@ -137,7 +137,7 @@ async def test_who_empties_the_account_spoils_no_batch_and_is_barred(
     store = gateway.services.store
 
     async def all_sent():
-        rows = await store.operators.read(open_payments, BUYERS)
+        rows = await store.read(open_payments, BUYERS)
         known = {"0x" + one.hash.hex() for one in waiting(chain)}
         return len(rows) == BUYERS and {row.tx_hash for row in rows} <= known and rows
 

@@ -13,14 +13,14 @@ async def sent(gateway) -> list[dict]:
     def read(db: sqlite3.Connection):
         return [dict(row) for row in db.execute(sql)]
 
-    return await gateway.services.store.operators.sum(read)
+    return await gateway.services.store.sum(read)
 
 
 async def paid_block(gateway) -> list:
     def read(db):
         return [row[0] for row in db.execute("SELECT paid_block FROM payments ORDER BY id")]
 
-    return await gateway.services.store.operators.sum(read)
+    return await gateway.services.store.sum(read)
 
 
 async def test_a_settlement_keeps_its_gas_and_its_time(gateway, payer):

@@ -15,7 +15,7 @@ from gateway.domain.eip3009 import AUTHORIZATION_STATE
 from gateway.payments import Payments, Reconciler
 from gateway.payments.settlement import SettlementTiming
 from gateway.running.timing import Timing
-from gateway.store.operators.payment_lists import open_by_signer
+from gateway.store.nonces import open_by_signer
 from gateway.tasks import TaskTiming
 from gateway.web.front.current import EXTENSION
 from gateway_demo.chain import FAUCET_KEY
@@ -256,12 +256,12 @@ async def test_after_sending_a_dead_rpc_is_an_unknown_outcome(gateway, payer, ch
     task_id = await bought(gateway, payer.header())
     await until(lambda: "eth_sendRawTransaction" in rpc.seen)
     await held(gateway, task_id)
-    operators = gateway.services.store.operators
+    store = gateway.services.store
     # `gateway check` says that its key may not be removed yet.
-    assert list((await operators.sum(open_by_signer)).values()) == [1]
+    assert list((await store.sum(open_by_signer)).values()) == [1]
     rpc.heal()
     await ended_as_one_task(gateway, chain, task_id)
-    assert await operators.sum(open_by_signer) == {}
+    assert await store.sum(open_by_signer) == {}
     assert "decidedBy" not in await shown(gateway, task_id)
 
 

@@ -14,13 +14,12 @@ tasks.recover = lambda db, now, node=None: _recover(db, now)
     "signs-alone": """
 import time
 from gateway.store import nonces, payments
-from gateway.store.postgres import locks
 _next_nonce = nonces.next_nonce
 def next_nonce(*arguments):
     nonce = _next_nonce(*arguments)
     time.sleep(0.05)  # so that two nodes meet, however few processors there are
     return nonce
 nonces.next_nonce = next_nonce
-locks._LOCKS.pop(payments.begin_settling)
+del payments.begin_settling.name_locks
 """,
 }

@@ -10,7 +10,7 @@ from gateway.contracts.payment_methods import MAX_PROOF_BYTES, MethodProof, Refu
 from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStatus
 from gateway.errors import ExecutionError, IdempotencyConflict
 from gateway.store import SqliteStore
-from gateway.store.operators import ledger, totals
+from gateway_operator.sql import ledger, totals
 from gateway_testing.facts import (
     NOW,
     PRICE,

@@ -20,7 +20,7 @@ async def row_of(store, wanted):
         sql = "SELECT * FROM sent_transactions WHERE tx_hash = ?"
         return dict(db.execute(sql, (wanted,)).fetchone())
 
-    return await store.operators.sum(read)
+    return await store.sum(read)
 
 
 BLOCK = Block(number=7, hash=tx_hash(7), timestamp=50)
@@ -73,7 +73,7 @@ async def test_gas_that_no_column_holds_is_not_known(store):
 async def test_a_transaction_of_others_is_not_written_down(store):
     await store.note_mined(Receipt(tx_hash=tx_hash(99), succeeded=True, block=BLOCK))
     assert (
-        await store.operators.sum(
+        await store.sum(
             lambda db: db.execute("SELECT count(*) FROM sent_transactions").fetchone()[0]
         )
         == 0

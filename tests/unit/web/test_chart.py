@@ -2,8 +2,8 @@
 
 import re
 
-from gateway.store.operators.sums import Period, SalesBar
 from gateway_operator.pages.chart import OTHERS, draw, make_chart, merge
+from gateway_operator.sql.sums import Period, SalesBar
 
 PERIOD = Period(since=1_782_172_800.0, step_s=3600.0, bars=4)
 

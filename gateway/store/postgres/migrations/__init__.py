@@ -19,7 +19,7 @@ from psycopg import errors
 
 from gateway.errors import SettingsError
 from gateway.store import plugin_tables
-from gateway.store.postgres.locks import lock_number
+from gateway.store.locks import lock_number
 
 _log = structlog.get_logger()
 

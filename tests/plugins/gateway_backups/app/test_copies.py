@@ -10,9 +10,9 @@ import attrs
 import pytest
 
 from gateway.errors import BackupFailed
-from gateway.store.operators import backups as rows
 from gateway.store.sqlite import upgrade
 from gateway_backups import copying
+from gateway_backups import records as rows
 from gateway_backups.names import make_name
 from gateway_backups.place import place_of
 from tests.conftest import Payer, buy, running
@@ -36,7 +36,7 @@ async def test_a_copy_holds_what_was_sold_and_is_written_down(
     async with running(attrs.evolve(copied, backup_url=""), provider, now=clock) as gateway:
         await _sell(gateway, payer)
         row = await backups_of(gateway, copied, clock).back_up()
-        kept = await gateway.services.store.operators.sum(rows.newest, "backup")
+        kept = await gateway.services.store.sum(rows.newest, "backup")
     assert names_in(copied) == [row.name]
     assert (kept.name, kept.error, kept.size_bytes) == (row.name, None, row.size_bytes)
     assert kept.details == {"lastPayment": 1}
@@ -56,7 +56,7 @@ async def test_a_large_copy_goes_up_in_parts(settings, bucket, provider, clock, 
     settings = in_bucket(settings, bucket)
     blob = "INSERT INTO meta (key, value) VALUES ('large', hex(randomblob(12000000)))"
     async with running(attrs.evolve(settings, backup_url=""), provider, now=clock) as gateway:
-        await gateway.services.store.operators.write(lambda db: db.execute(blob).fetchall())
+        await gateway.services.store.write(lambda db: db.execute(blob).fetchall())
         row = await backups_of(gateway, settings, clock).back_up()
         assert row.size_bytes > 10 * 1024 * 1024
         tried = await backups_of(gateway, settings, clock).drill()
@@ -98,7 +98,7 @@ async def _failed(settings, provider, clock) -> str:
         backups = backups_of(gateway, settings, clock)
         with pytest.raises(BackupFailed) as caught:
             await backups.back_up()
-        row = await gateway.services.store.operators.sum(rows.newest, "backup")
+        row = await gateway.services.store.sum(rows.newest, "backup")
         assert row.error == str(caught.value)
         await gateway.services.store.ping()
     assert leftovers(settings) == []
@@ -136,7 +136,7 @@ async def test_a_connection_that_is_cut_in_the_middle_leaves_no_copy_and_the_nex
         whole = in_bucket(settings, bucket)
         blob = "INSERT INTO meta (key, value) VALUES ('large', hex(randomblob(12000000)))"
         async with running(attrs.evolve(settings, backup_url=""), provider, now=clock) as gateway:
-            await gateway.services.store.operators.write(lambda db: db.execute(blob).fetchall())
+            await gateway.services.store.write(lambda db: db.execute(blob).fetchall())
             with pytest.raises(BackupFailed, match="cannot take a copy"):
                 await backups_of(gateway, broken, clock).back_up()
             assert names_in(whole) == []

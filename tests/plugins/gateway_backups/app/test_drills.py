@@ -6,13 +6,14 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor, AlreadyDone
 from gateway.errors import ActionRefused, BackupFailed
-from gateway.store.operators import backups as rows
 from gateway_backups import copying
+from gateway_backups import records as rows
 from gateway_backups.names import make_name
 from gateway_backups.place import place_of
+from gateway_operator.audit_log import Actor, AlreadyDone
 from gateway_operator.desk import backups as service
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import buy, running
 from tests.plugins.gateway_backups.app.conftest import backups_of, leftovers
@@ -39,7 +40,7 @@ async def test_a_drill_says_what_a_restore_now_would_forget(copied, provider, pa
         made = await backups_of(gateway, copied, lambda: AT).back_up()
         await _sell(gateway, payer, 3)
         row = await backups_of(gateway, copied, lambda: AT + 41).drill()
-        status = await gateway.services.store.operators.sum(rows.newest, "drill")
+        status = await gateway.services.store.sum(rows.newest, "drill")
     assert (row.kind, row.name, row.error) == ("drill", made.name, None)
     assert row.details == {"payments": 3, "units": 60_000, "seconds": 41.0}
     assert status == row
@@ -68,14 +69,14 @@ async def test_an_operator_makes_copies_and_drills_once_for_each_request(gateway
         await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:c"), "drill")
     await backups._begun
     assert (await service.status(desk)).good_drill is not None
-    actions = await desk.store.operators.actions(None, 9)
+    actions = await desk.records.actions(None, 9)
     assert [action.action for action in actions] == ["drill.now", "backup.now"]
 
 
 async def test_without_a_place_an_operator_reads_how_to_name_one(gateway):
     with pytest.raises(ActionRefused, match="GATEWAY_BACKUP_URL is not set"):
         await service.run_now(gateway.services.find(Operator).desk, None, PAGE, "backup")
-    assert await gateway.services.store.operators.actions(None, 9) == []
+    assert await OperatorRecords(gateway.services.store).actions(None, 9) == []
 
 
 # -- copies that are of no use
@@ -132,7 +133,7 @@ async def test_a_copy_that_cannot_be_restored_is_found(
     copy.write_bytes(spoil(copy.read_bytes()))
     with pytest.raises(BackupFailed, match=said):
         await backups.drill()
-    row = await gateway.services.store.operators.sum(rows.newest, "drill")
+    row = await gateway.services.store.sum(rows.newest, "drill")
     assert (row.name, said in row.error) == (made.name, True)
     assert leftovers(in_folder) == []
 

@@ -5,8 +5,8 @@ import asyncio
 import attrs
 import pytest
 
-from gateway.store.operators import backups as rows
 from gateway_backups import copying
+from gateway_backups import records as rows
 from gateway_backups.names import make_name, read_name
 from gateway_backups.place import place_of
 from gateway_backups.schedule import Backups, BackupTiming
@@ -30,7 +30,7 @@ async def _until(condition) -> None:
 
 
 async def _rows(gateway, kind) -> list:
-    return await gateway.services.store.operators.sum(rows.records, 1000, kind)
+    return await gateway.services.store.sum(rows.records, 1000, kind)
 
 
 async def test_a_gateway_that_starts_makes_a_copy_and_tries_it(in_folder, provider, clock):

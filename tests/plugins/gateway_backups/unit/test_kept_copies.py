@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from gateway.contracts.backups import Forgotten
 from gateway_backups.names import Copy, make_name, names_to_keep, origin_of, read_name
+from gateway_backups.records import Forgotten
 
 # A Sunday, 23:30 UTC.
 NOW = calendar.timegm((2026, 11, 22, 23, 30, 0))

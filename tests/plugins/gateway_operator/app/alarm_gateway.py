@@ -21,7 +21,7 @@ async def fail_often(gateway, count: int = 8) -> None:
     now = gateway.services.now()
     for number in range(count):
         sale = Sale(at=now - 100 + number, status="failed")
-        await gateway.services.store.operators.write(add_sale, sale)
+        await gateway.services.store.write(add_sale, sale)
 
 
 async def look(gateway, clock=None, after_s: float = 0.0) -> None:

@@ -3,6 +3,8 @@
 import re
 from html import unescape
 
+from gateway_operator.sql.records import OperatorRecords
+
 RIGHT = "correct horse"
 # What browsers send with a form of the gateway's own pages.
 SAME = {"Sec-Fetch-Site": "same-origin"}
@@ -41,4 +43,4 @@ async def text_of(answer) -> str:
 
 async def actions_of(gateway, action: str | None = None) -> list:
     """Return the audit rows, newest first."""
-    return await gateway.services.store.operators.actions(None, 100, action=action)
+    return await OperatorRecords(gateway.services.store).actions(None, 100, action=action)

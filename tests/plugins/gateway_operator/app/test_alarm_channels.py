@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from gateway import hookimpl
 from gateway.cli import main
-from gateway.store.operators import alarm_messages
 from gateway_operator.alarms.apprise_urls import AppriseUrls, name_of
 from gateway_operator.alarms.own_address import NotTold, OwnAddress
+from gateway_operator.sql import alarm_messages
 from gateway_operator.state import Operator
 from tests.conftest import WALLET
 from tests.plugins.gateway_operator.app.alarm_gateway import SECRET, alarmed, fail_often, look
@@ -22,8 +22,8 @@ from tests.plugins.gateway_webhooks.app.receiver import receiving, status
 
 
 async def untold(gateway) -> list:
-    operators = gateway.services.store.operators
-    return await operators.sum(alarm_messages.untold, 0.0, 100)
+    store = gateway.services.store
+    return await store.sum(alarm_messages.untold, 0.0, 100)
 
 
 async def test_the_webhook_is_signed_and_repeated_under_the_same_id(settings, provider, clock):
@@ -117,8 +117,8 @@ async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider,
 
 async def test_of_several_addresses_each_has_its_own_outcome():
     """One hangs, one is no address, one refuses, and one takes it."""
-    from gateway.contracts.alarms import AlarmMessage
     from gateway_operator.alarms.messages import make_test
+    from gateway_operator.alarms.records import AlarmMessage
 
     async with receiving() as good, receiving() as silent:
         silent.answers = [None]
@@ -157,8 +157,8 @@ async def test_the_child_has_none_of_the_gateways_secrets(settings, tmp_path, mo
     monkeypatch.setattr(apprise_urls, "_CHILD", child)
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "11" * 32)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
-    from gateway.contracts.alarms import AlarmMessage
     from gateway_operator.alarms.messages import make_test
+    from gateway_operator.alarms.records import AlarmMessage
 
     url = "json://user:hunter2hunter2@127.0.0.1:1/"
     alarm = make_test("http://gateway.test", "Shop", time.time())

@@ -4,9 +4,10 @@ import json
 
 import attrs
 
-from gateway.store.operators import alarm_messages, alarms, marks
 from gateway_operator.desk.overview import read_overview
 from gateway_operator.desk.wording import usdc
+from gateway_operator.sql import alarm_messages, alarms, marks
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import Payer
 from tests.operator_history import Sale, add_sale
@@ -128,8 +129,8 @@ def _rename_endpoint(db) -> None:
 
 
 async def test_a_mute_goes_on_for_the_next_alarm_of_its_kind(gateway, clock):
-    from gateway.contracts.operators import Actor
     from gateway_operator.alarms.service import mute
+    from gateway_operator.audit_log import Actor
 
     await gateway.silence_background()
     await fail_often(gateway)
@@ -137,14 +138,14 @@ async def test_a_mute_goes_on_for_the_next_alarm_of_its_kind(gateway, clock):
     desk = gateway.services.find(Operator).desk
     actor = Actor(door="cli", name="root")
     await mute(desk, actor, "failures:picture", for_s=7200, reason="known")
-    operators = gateway.services.store.operators
+    store = gateway.services.store
     # The endpoint works for a while, and fails again.
-    await operators.write(_rename_endpoint)
+    await store.write(_rename_endpoint)
     await look(gateway, clock, 30)
     await look(gateway, clock, 330)
     await fail_often(gateway)
     await look(gateway, clock, 30)
-    held = await operators.sum(alarms.find_open, "failures", "picture")
+    held = await store.sum(alarms.find_open, "failures", "picture")
     assert held.is_muted(clock())
     assert held.mute_reason == "known"
 
@@ -168,12 +169,12 @@ async def test_the_days_digest_has_the_numbers_of_the_overview_and_comes_once(
     at_seven = attrs.evolve(settings, digest_at="07:00")
     clock.frozen_at = 1_782_172_800.0 + 6 * 3600  # a day's 06:00 UTC
     async with alarmed(at_seven, provider, now=clock, more=(plugin,)) as gateway:
-        operators = gateway.services.store.operators
+        store = gateway.services.store
         for number in range(5):
             sale = Sale(at=clock() - 3600 * number - 60, cost_micros=3_000)
-            await operators.write(add_sale, sale)
-        await operators.write(add_sale, Sale(at=clock() - 7200, cost_micros=None))
-        await operators.write(add_sale, Sale(at=clock() - 7200, status="failed"))
+            await store.write(add_sale, sale)
+        await store.write(add_sale, Sale(at=clock() - 7200, cost_micros=None))
+        await store.write(add_sale, Sale(at=clock() - 7200, status="failed"))
         await look(gateway)
         assert [one for one in plugin.told if one.event == "digest"] == []
         for _ in range(3):
@@ -200,8 +201,8 @@ async def test_without_a_channel_there_is_no_digest(settings, provider, clock):
     clock.frozen_at = 1_782_172_800.0 + 7 * 3600 + 60
     async with alarmed(at_seven, provider, now=clock) as gateway:
         await look(gateway)
-        operators = gateway.services.store.operators
-        assert await operators.sum(alarm_messages.newest_at, "digest") is None
+        store = gateway.services.store
+        assert await store.sum(alarm_messages.newest_at, "digest") is None
 
 
 async def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour_until_it_is_marked(
@@ -221,9 +222,9 @@ async def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour_until_it_i
         told = [one.title for one in plugin.told if one.key == "unclaimed"]
         assert told == ["1 transfer to the wallet paid for nothing"]
         place = (found.transfer.tx_hash, found.transfer.log_index)
-        operators = gateway.services.store.operators
+        store = gateway.services.store
         action = new_action(action="transfer.mark", subject=place[0])
-        await operators.act(marks.mark, *place, clock(), action=action)
+        await OperatorRecords(store).act(marks.mark, *place, clock(), action=action)
         await look(gateway, clock, 60)
         await look(gateway, clock, 330)
         events = [one.event for one in plugin.told if one.key == "unclaimed"]

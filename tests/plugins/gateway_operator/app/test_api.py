@@ -22,7 +22,7 @@ def settings(settings):
 
 async def token_of(gateway, scope: str = "act") -> dict[str, str]:
     """Make a token, and return the headers that a program sends with a request."""
-    from gateway.contracts.operators import Actor
+    from gateway_operator.audit_log import Actor
     from gateway_operator.desk.tokens import make_token
 
     made = await make_token(

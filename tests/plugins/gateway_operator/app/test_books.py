@@ -10,11 +10,11 @@ import attrs
 import pytest
 
 from gateway.errors import WrongValue
-from gateway.store.operators.sums import gas as gas_since
 from gateway_operator.books.export import quote
 from gateway_operator.books.reconcile import reconcile
 from gateway_operator.books.span import begin_of, read_span
 from gateway_operator.books.sums import read_days, read_endpoints
+from gateway_operator.sql.sums import gas as gas_since
 from gateway_operator.state import Operator
 from tests.conftest import WALLET, buy
 from tests.operator_history import Sale, add_sale
@@ -29,7 +29,7 @@ ASKED = "from=2026-03-01&to=2026-03-03"
 
 async def remember(gateway, *sales: Sale) -> None:
     for sale in sales:
-        await gateway.services.store.operators.write(add_sale, sale)
+        await gateway.services.store.write(add_sale, sale)
 
 
 def any_sale(chance: random.Random) -> Sale:
@@ -114,11 +114,11 @@ async def test_gas_that_is_not_read_yet_is_reported_as_unknown(gateway):
                WHERE payment_id = 1"""
         )
 
-    await gateway.services.store.operators.write(forget)
+    await gateway.services.store.write(forget)
     for read in (read_days, read_endpoints):
         total = (await read(gateway.services.find(Operator).desk, SPAN)).total
         assert (total.gas_wei, total.gas_unknown) == (10**13, 1)
-    gas = await gateway.services.store.operators.sum(gas_since, NOON - 1)
+    gas = await gateway.services.store.sum(gas_since, NOON - 1)
     assert (gas.transactions, gas.unknown, gas.wei) == (2, 1, 10**13)
 
 
@@ -197,7 +197,7 @@ async def test_refunds_of_a_key_that_was_changed_since_are_found_on_the_chain(
         sender = payer.account.address.lower()
         db.execute("UPDATE refunds SET tx_hash = ?, sender = ?", (sent, sender))
 
-    await gateway.services.store.operators.write(note)
+    await gateway.services.store.write(note)
     new_key = SimpleNamespace(address="0x" + "1" * 40)
     desk = attrs.evolve(gateway.services.find(Operator).desk, refunds=new_key)
     found = await reconcile(desk, read_span(None, None, now))

@@ -33,7 +33,7 @@ def sold(settings, provider, payer, clock) -> None:
 
     async def fill() -> None:
         async with running(settings, provider, now=clock) as gateway:
-            write = gateway.services.store.operators.write
+            write = gateway.services.store.write
             await write(add_sale, Sale(at=DAY, units=1_500_000, cost_micros=40_000))
             await write(add_sale, Sale(at=DAY + 86_400, units=20_000, payer="=cmd()"))
             answer = await buy(gateway, payer.header())
@@ -109,7 +109,7 @@ def test_what_the_chain_does_not_hold_is_an_exit_code(run, settings, provider, c
     async def fill() -> None:
         async with running(settings, provider, now=clock) as gateway:
             sale = Sale(at=time.time(), units=20_000)
-            await gateway.services.store.operators.write(add_sale, sale)
+            await gateway.services.store.write(add_sale, sale)
 
     asyncio.run(fill())
     result = run("--from", _today(), "--reconcile")

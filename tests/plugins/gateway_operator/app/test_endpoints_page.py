@@ -13,7 +13,7 @@ HOSTILE = '"><script>alert(1)</script>'
 
 
 async def sell(gateway, **sale) -> str:
-    write = gateway.services.store.operators.write
+    write = gateway.services.store.write
     return await write(add_sale, Sale(at=gateway.services.now() - 60, **sale))
 
 

@@ -37,7 +37,7 @@ def direct(tx_hash: str) -> dict:
 async def test_an_open_payment_says_since_when_and_what_closes_it(gateway, desk, clock):
     await gateway.services.settlements._periodic.stop()
     sale = Sale(at=clock() - 300, status="processing", state="settling")
-    await desk.store.operators.write(_add_open, sale)
+    await desk.store.write(_add_open, sale)
     (one,) = (await read_payments(desk)).open
     assert (one.shape, one.row.state) == ("warn", "settling")
     text = await text_of(await gateway.client.get(PAGE))

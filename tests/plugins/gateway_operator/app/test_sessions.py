@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from gateway.store.operators.sessions import MOST_OPEN
+from gateway_operator.sql.sessions import MOST_OPEN
 from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.plugins.gateway_operator.app.operator import (
@@ -33,7 +33,7 @@ async def opens(gateway, secret: str, path: str = "/admin/access") -> bool:
 
 
 async def _short_names(gateway) -> list[str]:
-    rows = await gateway.services.store.operators.read(
+    rows = await gateway.services.store.read(
         lambda db: db.execute("SELECT id FROM operator_sessions ORDER BY created_at").fetchall()
     )
     return [row[0][:8] for row in rows]
@@ -156,8 +156,8 @@ async def _never(*_, **__) -> bool:
 
 
 async def test_the_log_of_refused_logins_is_bounded(gateway, monkeypatch):
-    from gateway.store.operators import logins
     from gateway_operator.desk import sessions
+    from gateway_operator.sql import logins
 
     monkeypatch.setattr(logins, "_MOST_ROWS", 5)
     for number in range(20):

@@ -7,12 +7,13 @@ import io
 import attrs
 import pytest
 
-from gateway.contracts.operators import Actor, NewAction
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 from gateway_backups.schedule import Backups
+from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.audit import read_audit
 from gateway_operator.desk.machine import read_machine, show_settings
+from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.patience import PATIENCE_S
@@ -32,7 +33,7 @@ async def note(gateway, action: str = "test.done", **changes) -> None:
     new = NewAction(
         actor=Actor(door="cli", name="anna"), at=gateway.services.now(), action=action, subject="x"
     )
-    await gateway.services.store.operators.note(attrs.evolve(new, **changes))
+    await OperatorRecords(gateway.services.store).note(attrs.evolve(new, **changes))
 
 
 async def test_keys_are_shown_with_balance_and_a_code_to_top_them_up(gateway, gas_key):

@@ -7,13 +7,13 @@ import attrs
 
 from gateway.contracts.alarms import Alarm
 from gateway.store import SqliteStore
-from gateway.store.operators import alarms
 from gateway_operator.alarms.carriers import Outcomes
 from gateway_operator.alarms.heartbeat import Heartbeat
 from gateway_operator.alarms.own_address import NotTold
 from gateway_operator.alarms.teller import Teller
 from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.conditions import Condition
+from gateway_operator.sql import alarms
 from tests.migrated_databases import put_database
 
 NOW = 1_782_172_800.0
@@ -117,14 +117,13 @@ class AlarmDesk:
                 raise self.full
 
         carriers = [self.inbox, *self.others] if self.inbox is not None else list(self.others)
-        operators = self.store.operators
         self.watch = AlarmWatch(
-            operators=operators,
+            store=self.store,
             find_conditions=find_conditions,
             try_write=try_write,
             write_digest=write_digest,
             clean=lambda text: text.replace("sk-secret", "…"),
-            teller=Teller(operators=operators, carriers=carriers, now=lambda: self.at),
+            teller=Teller(store=self.store, carriers=carriers, now=lambda: self.at),
             heartbeat=Heartbeat(address=self.ear, now=lambda: self.at),
             now=lambda: self.at,
             base_url="https://gateway.example.com",
@@ -141,7 +140,7 @@ class AlarmDesk:
             await self.watch._beating
 
     async def open(self) -> list:
-        return await self.store.operators.sum(alarms.open_alarms)
+        return await self.store.sum(alarms.open_alarms)
 
 
 @contextlib.asynccontextmanager

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.store.operators import alarm_messages, alarms
+from gateway_operator.sql import alarm_messages, alarms
 from tests.plugins.gateway_operator.unit.alarm_desk import NOW, condition
 
 DAY_S = 86_400.0
@@ -102,7 +102,7 @@ async def test_it_ends_after_five_minutes_of_calm(desk):
     assert [one.event for one in desk.inbox.told] == ["raised", "ended"]
     assert desk.inbox.told[1].ended_at == desk.at - 310
     assert await desk.open() == []
-    (past,) = await desk.store.operators.sum(alarms.past_alarms, 10)
+    (past,) = await desk.store.sum(alarms.past_alarms, 10)
     assert (past.key, past.ended_at) == ("margin:picture", desk.at)
 
 
@@ -154,8 +154,8 @@ async def test_rows_of_more_than_half_a_year_ago_go(desk):
     await desk.step()
     await desk.step(300)
     await desk.step(200 * DAY_S)
-    assert await desk.store.operators.sum(alarms.past_alarms, 10) == []
-    assert await desk.store.operators.sum(alarm_messages.newest_at, "raised") is None
+    assert await desk.store.sum(alarms.past_alarms, 10) == []
+    assert await desk.store.sum(alarm_messages.newest_at, "raised") is None
 
 
 async def test_the_heartbeat_is_silent_while_something_urgent_is_on(desk):
@@ -170,7 +170,7 @@ async def test_the_heartbeat_is_silent_while_something_urgent_is_on(desk):
     assert desk.ear.beats == 2
     # What is muted is known to the operator.
     (held,) = [one for one in await desk.open() if one.condition == "margin"]
-    await desk.store.operators.write(alarms.set_mute, held.id, desk.at + 600, "known")
+    await desk.store.write(alarms.set_mute, held.id, desk.at + 600, "known")
     await desk.step(60)
     assert desk.ear.beats == 3
 

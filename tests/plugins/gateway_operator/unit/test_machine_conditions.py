@@ -6,14 +6,14 @@ import attrs
 import pytest
 
 from gateway.chain.rpc_watch import RpcWatch
-from gateway.contracts.backups import BackupRecord
 from gateway.contracts.nodes import NodeRecord
-from gateway.contracts.operators import ActionRecord, Actor
 from gateway.domain import Block
 from gateway.settings import Settings
 from gateway.store.disk import DiskState
 from gateway.telemetry import signals
 from gateway.telemetry.signals import tell
+from gateway_backups.records import BackupRecord
+from gateway_operator.audit_log import ActionRecord, Actor
 from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.condition import Thresholds
 from gateway_operator.desk.conditions import Condition, find_conditions

@@ -3,13 +3,13 @@
 import asyncio
 
 from gateway.contracts.alarms import Alarm
-from gateway.store.operators import alarm_messages
 from gateway_operator.alarms.messages import write_letter
+from gateway_operator.sql import alarm_messages
 from tests.plugins.gateway_operator.unit.alarm_desk import NOW, Inbox, alarm_desk, condition
 
 
 async def untold(desk):
-    return await desk.store.operators.sum(alarm_messages.untold, 0.0, 100)
+    return await desk.store.sum(alarm_messages.untold, 0.0, 100)
 
 
 async def test_a_channel_that_hangs_holds_up_no_other_channel_and_no_round(tmp_path):

@@ -1,28 +1,28 @@
 """Alarms while the database takes no writes: told from memory, and written down afterwards."""
 
 from gateway.errors import DiskFull, StoreUnavailable
-from gateway.store.operators import alarm_messages, alarms
+from gateway_operator.sql import alarm_messages, alarms
 from tests.plugins.gateway_operator.unit.alarm_desk import condition
 
 FULL = condition("check", subject="disk", title="Nothing is sold: disk")
 
 
 async def past(desk) -> list[str]:
-    return [one.key for one in await desk.store.operators.sum(alarms.past_alarms, 10)]
+    return [one.key for one in await desk.store.sum(alarms.past_alarms, 10)]
 
 
 def break_writes(desk, error: Exception) -> None:
     """Let the database take no writes, and return what lets it take them again."""
-    write = desk.store.operators.write
+    write = desk.store.write
 
     async def refuse(*_):
         raise error
 
     def mend() -> None:
         desk.full = None
-        desk.store.operators.write = write
+        desk.store.write = write
 
-    desk.full, desk.store.operators.write = error, refuse
+    desk.full, desk.store.write = error, refuse
     return mend
 
 
@@ -30,7 +30,7 @@ def break_reads(desk) -> None:
     async def refuse(*_):
         raise StoreUnavailable
 
-    desk.store.operators.sum = refuse
+    desk.store.sum = refuse
 
 
 async def test_a_full_disk_is_told_once_from_memory_and_its_end_by_the_database(desk):
@@ -96,7 +96,7 @@ async def test_what_was_stored_before_is_told_once(desk):
     mend()
     await desk.step()
     assert len(desk.inbox.told) == 1
-    assert await desk.store.operators.sum(alarm_messages.due, desk.at + 10**6, 10) == []
+    assert await desk.store.sum(alarm_messages.due, desk.at + 10**6, 10) == []
 
 
 async def test_a_database_that_cannot_be_read_either_is_told(desk):

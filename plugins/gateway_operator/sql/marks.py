@@ -5,8 +5,8 @@ from collections.abc import Collection
 import attrs
 
 from gateway.errors import ActionRefused
-from gateway.store.operators.actions import current_id
 from gateway.store.sql import Connection, marks
+from gateway_operator.sql.actions import current_id
 
 
 @attrs.frozen(kw_only=True)

@@ -4,11 +4,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from gateway.contracts.operators import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway.errors import ActionRefused
+from gateway.store.locks import lock_names, locked
 from gateway.store.sql import Connection, Row
+from gateway_operator.audit_log import ActionRecord, Actor, AlreadyDone, NewAction
 
 
+# The locks of the write that it runs.
+@locked(lambda write, arguments, *_: lock_names(write, arguments))
 def act(
     db: Connection,
     write: Callable[..., Any],

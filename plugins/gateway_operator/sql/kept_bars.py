@@ -8,9 +8,9 @@ import math
 
 import attrs
 
-from gateway.store.operators import sums
-from gateway.store.operators.sums import Period, SalesBar
 from gateway.store.sql import Connection
+from gateway_operator.sql import sums
+from gateway_operator.sql.sums import Period, SalesBar
 
 # After more changes than this, all is summed anew: that is as quick as finding their bars.
 _MOST_CHANGES = 20_000

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.contracts.operators import NewAction
 from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import NeedsFresh, RefundRefused, StaleForm
 from gateway.store import refunds
-from gateway.store.operators import actions
+from gateway.store.locks import locked
 from gateway.store.sql import Connection
+from gateway_operator.audit_log import NewAction
+from gateway_operator.sql import actions
 
 DAY_S = 86_400.0
 
@@ -27,6 +28,8 @@ class Approval:
     to: str | None = None
 
 
+# The day's cap, and the sums that an approval was shown.
+@locked("refunds")
 def approve(
     db: Connection,
     approvals: Sequence[Approval],
@@ -68,6 +71,7 @@ def check_seen(db: Connection, approval: Approval) -> None:
         )
 
 
+@locked("refunds")
 def reject(
     db: Connection,
     task_ids: Sequence[str],
@@ -83,6 +87,7 @@ def reject(
     ]
 
 
+@locked("refunds")
 def retry(db: Connection, approval: Approval, reason: str, now: float) -> list[RefundCase]:
     """Let a refund that failed be sent again, with the same nonce.
 
@@ -97,6 +102,7 @@ def retry(db: Connection, approval: Approval, reason: str, now: float) -> list[R
     return approve(db, [approval], reason, now)
 
 
+@locked("refunds")
 def take_back(db: Connection, task_id: str, now: float) -> list[RefundCase]:
     """Take an approval back while nothing is signed; raises `RefundRefused`.
 

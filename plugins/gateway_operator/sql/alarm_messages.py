@@ -6,8 +6,9 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.alarms import Alarm, AlarmMessage
+from gateway.contracts.alarms import Alarm
 from gateway.store.sql import Connection, dialect_of
+from gateway_operator.alarms.records import AlarmMessage
 
 _COLUMNS = "id, channel, text, created_at, due_at, failures, problem, told_at"
 

@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from gateway.store.operators import totals
 from gateway.store.sqlite.migrations import migrate
+from gateway_operator.sql import totals
 from tests.operator_history import Sale, add_sale, add_sales
 
 NOW = 1_782_172_800.0

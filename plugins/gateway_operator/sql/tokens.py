@@ -1,8 +1,9 @@
 """The tokens of the JSON API, as functions of a connection."""
 
-from gateway.contracts.operator_logins import OperatorToken
 from gateway.errors import ActionRefused
+from gateway.store.locks import locked
 from gateway.store.sql import Connection
+from gateway_operator.logins import OperatorToken
 
 # So many tokens are valid at most.
 MOST_VALID = 100
@@ -10,6 +11,8 @@ _COLUMNS = "id, name, scope, created_at, expires_at, used_at, revoked_at"
 _IS_VALID = "revoked_at IS NULL AND expires_at > ?"
 
 
+# The names of valid tokens, and how many there are.
+@locked("tokens")
 def insert(
     db: Connection, token_hash: str, name: str, scope: str, now: float, expires_at: float
 ) -> OperatorToken:

@@ -6,9 +6,11 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.alarms import Alarm, AlarmRecord
-from gateway.store.operators import alarm_messages
+from gateway.contracts.alarms import Alarm
+from gateway.store.locks import locked
 from gateway.store.sql import Connection
+from gateway_operator.alarms.records import AlarmRecord
+from gateway_operator.sql import alarm_messages
 
 # Alarms of half a year are shown.
 KEPT_S = 180 * 86_400.0
@@ -50,6 +52,8 @@ def mutes(db: Connection, now: float) -> list[AlarmRecord]:
     return _select(db, "WHERE ended_at IS NOT NULL AND muted_until > ? ORDER BY id", now)
 
 
+# Which alarms are open, and which messages were sent.
+@locked("alarms")
 def play_round(
     db: Connection,
     judge: Callable[[Sequence[AlarmRecord], Sequence[AlarmRecord]], Sequence[Step]],

@@ -1,7 +1,7 @@
 """The operator's sessions, as functions of a connection."""
 
-from gateway.contracts.operator_logins import OperatorSession
 from gateway.store.sql import Connection, dialect_of
+from gateway_operator.logins import OperatorSession
 
 # An ended session is kept for so long, in seconds.
 _KEPT_S = 30 * 86_400

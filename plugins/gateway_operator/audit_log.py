@@ -1,10 +1,9 @@
 """What an operator does and changes, as the store keeps it."""
 
-from typing import Literal, TypeVar
+from typing import Literal
 
 import attrs
 
-Value = TypeVar("Value")
 Door = Literal["page", "api", "cli", "gateway"]
 
 
@@ -58,34 +57,3 @@ class AlreadyDone(Exception):
     def __init__(self, action: ActionRecord) -> None:
         super().__init__(f"This was done already, as action {action.id}.")
         self.action = action
-
-
-Field = Literal["paused", "price", "cost"]
-
-
-@attrs.frozen(kw_only=True)
-class EarlierPrice:
-    """A price that an endpoint had a moment ago, whose 402s are still good."""
-
-    # None: the price of the settings file.
-    price_units: int | None
-
-    # Unix seconds.
-    good_until: float
-
-
-@attrs.frozen(kw_only=True)
-class EndpointChange:
-    """What an operator changed about an endpoint, above the settings file."""
-
-    # Unix seconds of the newest change, one that takes another back included.
-    changed_at: float
-
-    # Unix seconds; None: it sells.
-    paused_since: float | None = None
-    pause_reason: str = ""
-
-    # None: as the settings file says.
-    price_units: int | None = None
-    cost_micros: int | None = None
-    earlier_prices: tuple[EarlierPrice, ...] = ()

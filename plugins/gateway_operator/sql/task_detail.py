@@ -6,12 +6,12 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.operators import ActionRecord
 from gateway.domain import StoredOutput
-from gateway.store.operators import actions
-from gateway.store.operators.task_lists import TaskRow
 from gateway.store.rows import outputs_of
 from gateway.store.sql import Connection, Row
+from gateway_operator.audit_log import ActionRecord
+from gateway_operator.sql import actions
+from gateway_operator.sql.task_lists import TaskRow
 
 # Actions on one task that its page shows.
 _MOST_ACTIONS = 50

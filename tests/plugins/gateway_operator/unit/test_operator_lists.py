@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from gateway.store.operators import payment_lists, refund_lists, task_detail, task_lists
-from gateway.store.operators.task_lists import TaskFilter
 from gateway.store.sqlite.migrations import migrate
+from gateway_operator.sql import payment_lists, refund_lists, task_detail, task_lists
+from gateway_operator.sql.task_lists import TaskFilter
 from tests.sqlite_steps import count_steps
 
 TASKS = 10_000

@@ -6,10 +6,10 @@ import sqlite3
 
 import pytest
 
-from gateway.store.operators import sums
-from gateway.store.operators.kept_bars import KeptBars
-from gateway.store.operators.sums import Period
 from gateway.store.sqlite.migrations import migrate
+from gateway_operator.sql import sums
+from gateway_operator.sql.kept_bars import KeptBars
+from gateway_operator.sql.sums import Period
 from tests.operator_history import Sale, add_sale, add_sales
 from tests.sqlite_steps import count_steps
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.store.operators.sums import sold_slugs
 from gateway.store.sql import Connection, dialect_of, marks
+from gateway_operator.sql.sums import sold_slugs
 
 _TX_HASH = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")

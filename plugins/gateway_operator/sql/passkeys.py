@@ -1,13 +1,16 @@
 """The operator's passkeys, as functions of a connection."""
 
-from gateway.contracts.operator_logins import OperatorPasskey
 from gateway.errors import ActionRefused
+from gateway.store.locks import locked
 from gateway.store.sql import Connection, dialect_of
+from gateway_operator.logins import OperatorPasskey
 
 MOST = 20
 _COLUMNS = "id, name, public_key, sign_count, created_at, used_at"
 
 
+# How many passkeys there are.
+@locked("passkeys")
 def insert(db: Connection, passkey: OperatorPasskey) -> None:
     """Insert a passkey; raises `ActionRefused` for one that is known, or one too many."""
     known = {row[0] for row in db.execute("SELECT id FROM operator_passkeys")}

@@ -6,9 +6,10 @@ hour here, which goes after a week, and the audit log one row an hour at most.
 
 import attrs
 
-from gateway.contracts.operators import NewAction
-from gateway.store.operators import actions
+from gateway.store.locks import locked
 from gateway.store.sql import Connection, dialect_of
+from gateway_operator.audit_log import NewAction
+from gateway_operator.sql import actions
 
 _HOUR_S = 3600
 _KEPT_S = 7 * 86_400
@@ -26,6 +27,8 @@ class RefusedLogins:
     at: float
 
 
+# When the audit log was last told of them, and how many rows there are.
+@locked("refused-logins")
 def count_refused(db: Connection, action: NewAction) -> None:
     """Count a refused login of the actor's address; write the sum into the audit log once an hour.
 

@@ -2,9 +2,9 @@
 
 import attrs
 
-from gateway.store.operators.refund_lists import Kind, count_kinds
-from gateway.store.operators.sums import join_payments
 from gateway.store.sql import Connection, dialect_of
+from gateway_operator.sql.refund_lists import Kind, count_kinds
+from gateway_operator.sql.sums import join_payments
 
 _OWED: tuple[Kind, ...] = ("undecided", "moving", "failed")
 # Of so many of its newest finished tasks an endpoint's failures are counted.

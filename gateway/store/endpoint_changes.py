@@ -1,0 +1,76 @@
+"""What was changed about endpoints while the gateway runs, above the settings file."""
+
+from typing import Any
+
+from gateway.contracts.endpoint_changes import EarlierPrice, EndpointChange
+from gateway.domain import QUOTE_LIFE_S
+from gateway.store.sql import Connection, Row
+
+
+def changes_after(
+    db: Connection, known: int, now: float
+) -> tuple[int, dict[str, EndpointChange]] | None:
+    """Return (number, changes by slug), or None where `known` is the newest number.
+
+    The number grows with each change. Cheap: a running gateway asks every two seconds.
+    """
+    newest = _count(db)
+    return None if newest == known else (newest, _changes(db, now))
+
+
+def _count(db: Connection) -> int:
+    """Return a number that grows with each override: they are never deleted.
+
+    The newest id would not do: nodes may write down two in another order than that of their ids.
+    """
+    return int(db.execute("SELECT count(*) FROM endpoint_overrides").fetchone()[0])
+
+
+def _changes(db: Connection, now: float) -> dict[str, EndpointChange]:
+    """Return what was changed, by slug, with the prices whose 402s are still good."""
+    rows = db.execute(
+        """SELECT o.slug, o.field, o.value, o.at, a.reason FROM endpoint_overrides o
+           JOIN operator_actions a ON a.id = o.action_id
+           WHERE o.id IN (SELECT max(id) FROM endpoint_overrides GROUP BY slug, field)"""
+    ).fetchall()
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        facts = found.setdefault(row["slug"], {"changed_at": 0.0})
+        facts["changed_at"] = max(facts["changed_at"], row["at"])
+        facts |= _read_newest(row)
+    return {
+        slug: EndpointChange(**facts, earlier_prices=_earlier_prices(db, slug, now))
+        for slug, facts in found.items()
+    }
+
+
+def _read_newest(row: Row) -> dict[str, Any]:
+    """Return what the newest override of one field says."""
+    if row["value"] is None:
+        return {}
+    if row["field"] == "paused":
+        return {"paused_since": row["at"], "pause_reason": row["reason"]}
+    name = {"price": "price_units", "cost": "cost_micros"}[row["field"]]
+    return {name: int(row["value"])}
+
+
+def _earlier_prices(db: Connection, slug: str, now: float) -> tuple[EarlierPrice, ...]:
+    """Return the prices that were changed within a 402's lifetime, the newest first."""
+    rows = db.execute(
+        """SELECT value, at FROM endpoint_overrides WHERE slug = ? AND field = 'price'
+           ORDER BY id DESC LIMIT 50""",
+        (slug,),
+    ).fetchall()
+    earlier = []
+    for place, row in enumerate(rows):
+        if row["at"] + QUOTE_LIFE_S <= now:
+            break
+        # Before its first override an endpoint had the price of the settings file.
+        before = rows[place + 1]["value"] if place + 1 < len(rows) else None
+        earlier.append(
+            EarlierPrice(
+                price_units=None if before is None else int(before),
+                good_until=row["at"] + QUOTE_LIFE_S,
+            )
+        )
+    return tuple(earlier)

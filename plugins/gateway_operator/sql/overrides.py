@@ -1,0 +1,82 @@
+"""Overrides of endpoints as operators write and list them; the core reads them itself."""
+
+from typing import Any, Literal
+
+from gateway.errors import ActionRefused, StaleForm
+from gateway.store.locks import locked
+from gateway.store.sql import Connection
+from gateway_operator.sql.actions import current_id
+
+Field = Literal["paused", "price", "cost"]
+
+
+# What an operator saw before the change.
+@locked("overrides")
+def insert(
+    db: Connection,
+    slug: str,
+    field: Field,
+    value: str | None,
+    seen: str | None,
+    now: float,
+    refusal: ActionRefused | None = None,
+) -> None:
+    """Write an override down; a value of None takes it back.
+
+    Raises the `refusal`, if there is one: by now it is known that the request is no repeated one.
+    Raises `StaleForm` where the newest value is not the one that the operator has seen.
+    """
+    if refusal is not None:
+        raise refusal
+    newest = newest_value(db, slug, field)
+    if newest != seen:
+        raise StaleForm(
+            f"The {field} of {slug} was changed meanwhile. Nothing was done; look at it again."
+        )
+    db.execute(
+        """INSERT INTO endpoint_overrides (slug, field, value, at, action_id)
+           VALUES (?, ?, ?, ?, ?)""",
+        (slug, field, value, now, current_id(db)),
+    )
+
+
+def newest_value(db: Connection, slug: str, field: Field) -> str | None:
+    """Return an override that counts now; None where the settings file does."""
+    row = db.execute(
+        """SELECT value FROM endpoint_overrides WHERE slug = ? AND field = ?
+           ORDER BY id DESC LIMIT 1""",
+        (slug, field),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def history(db: Connection, slug: str, limit: int) -> list[dict[str, Any]]:
+    """Return the overrides of an endpoint, newest first, with who made them and why."""
+    rows = db.execute(
+        """SELECT o.field, o.value, o.at, a.door, a.actor, a.reason FROM endpoint_overrides o
+           JOIN operator_actions a ON a.id = o.action_id WHERE o.slug = ?
+           ORDER BY o.id DESC LIMIT ?""",
+        (slug, limit),
+    )
+    return [dict(row) for row in rows]
+
+
+def sold_since(db: Connection, slug: str, since: float) -> tuple[int, int]:
+    """Return how often an endpoint was sold since then, and for how many units together."""
+    row = db.execute(
+        """SELECT count(*), coalesce(sum(p.paid_units), 0) FROM tasks t
+           JOIN payments p ON p.id = t.payment_id
+           WHERE t.created_at > ? AND t.slug = ? AND p.paid_units IS NOT NULL""",
+        (since, slug),
+    ).fetchone()
+    return int(row[0]), int(row[1])
+
+
+def unfinished(db: Connection, slug: str) -> int:
+    """Return how many paid tasks of an endpoint wait or run."""
+    return int(
+        db.execute(
+            "SELECT count(*) FROM tasks WHERE slug = ? AND status IN ('queued', 'processing')",
+            (slug,),
+        ).fetchone()[0]
+    )
