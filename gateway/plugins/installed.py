@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     # `gateway --help` reads no settings.
     from gateway.settings import Settings
 
+# A gateway sells without these.
+OPTIONAL_PARTS = (
+    "gateway_operator",
+    "gateway_backups",
+    "gateway_webhooks",
+    "gateway_mcp",
+    "gateway_shop",
+)
 # A source checkout that was never installed has no entry points, so the bundled plugins are listed.
 BUNDLED = (
     "gateway_x402",
@@ -38,11 +46,7 @@ BUNDLED = (
     "gateway_docling",
     "gateway_llamaparse",
     "gateway_azure_documents",
-    "gateway_operator",
-    "gateway_backups",
-    "gateway_webhooks",
-    "gateway_mcp",
-    "gateway_shop",
+    *OPTIONAL_PARTS,
 )
 # So are their tables of commands.
 BUNDLED_COMMANDS = (

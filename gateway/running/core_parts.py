@@ -32,6 +32,7 @@ def core_parts(gateway: Gateway) -> list[Part]:
         _refunds(gateway),
         _payments(gateway),
         _tasks(gateway),
+        _endpoint_changes(gateway),
         *_provider_states(gateway),
         Part(name="wallet", run=gateway.wallet.look_until_known),
         Part(
@@ -121,6 +122,12 @@ def _tasks(gateway: Gateway) -> Part:
         gateway.announcer.queued()
 
     return Part(name="tasks", begin=begin, drain=drain, drain_s=None)
+
+
+def _endpoint_changes(gateway: Gateway) -> Part:
+    look = gateway.changes.look
+    # Before the first sale, so that a paused endpoint stays paused over a restart.
+    return Part(name="endpoint-changes", start=look, work=look, every_s=gateway.timing.changes_s)
 
 
 def _provider_states(gateway: Gateway) -> list[Part]:

@@ -7,6 +7,7 @@ import attrs
 import structlog
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.live_changes import LiveChanges
 from gateway.catalog.watchdog import Watchdog
 from gateway.chain.wallet_check import WalletCheck
 from gateway.concurrency.shared_answers import SharedAnswer
@@ -83,6 +84,13 @@ class Gateway:
     @refund_promises.default
     def _make_refund_promises(self) -> RefundPromises:
         return RefundPromises(self.context, self.store, self.refunds)
+
+    # What operators change about endpoints while the gateway runs.
+    changes: LiveChanges = attrs.field(init=False)
+
+    @changes.default
+    def _make_changes(self) -> LiveChanges:
+        return LiveChanges(self.catalog, self.store, self.now)
 
     leadership: Leadership = attrs.field(init=False)
 

@@ -20,19 +20,9 @@ _LATE = ("gateway_operator.alarms.state_watch", "gateway_operator.running")
 
 @hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
-    """Add the pages, the alarms, and the changes that operators make to endpoints."""
+    """Add the pages, the alarms and the metrics."""
     operator = Operator(gateway)
     gateway.keep(operator)
-    changes = operator.changes
-    register(
-        Part(
-            name="endpoint-changes",
-            # Before the first sale, so that a paused endpoint stays paused over a restart.
-            start=changes.look,
-            work=changes.look,
-            every_s=gateway.timing.changes_s,
-        )
-    )
     register(
         Part(
             name="operator",

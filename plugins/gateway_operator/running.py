@@ -11,12 +11,11 @@ from gateway_operator.alarms.of_desk import make_watch
 from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.running import Check, Running
-from gateway_operator.live_changes import LiveChanges
 
 _log = structlog.get_logger()
 
 
-def make_desk(gateway: Gateway, changes: LiveChanges) -> Desk:
+def make_desk(gateway: Gateway) -> Desk:
     """Return what the operator's pages work with."""
 
     async def tell_checks() -> Sequence[Check]:
@@ -32,7 +31,7 @@ def make_desk(gateway: Gateway, changes: LiveChanges) -> Desk:
         now=gateway.now,
         refunds=gateway.refunds,
         catalog=gateway.catalog,
-        changes=changes,
+        changes=gateway.changes,
         running=Running(
             started_at=gateway.started_at,
             checks=tell_checks,

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from gateway.running.gateway import Gateway
 from gateway.web.front.current import current_gateway
 from gateway_operator.admin_password import AdminPassword
-from gateway_operator.live_changes import LiveChanges
 
 if TYPE_CHECKING:
     from gateway_operator.alarms.watch import AlarmWatch
@@ -17,7 +16,6 @@ class Operator:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self.changes = LiveChanges(gateway.catalog, gateway.store, gateway.now)
         self.password = AdminPassword(gateway.settings, gateway.store)
         self._desk: Desk | None = None
         self._alarms: AlarmWatch | None = None
@@ -28,7 +26,7 @@ class Operator:
         if self._desk is None:
             from gateway_operator.running import make_desk  # noqa: PLC0415
 
-            self._desk = make_desk(self._gateway, self.changes)
+            self._desk = make_desk(self._gateway)
         return self._desk
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.live_changes import LiveChanges
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import load_key, load_settlement_keys
 from gateway.contracts import PluginContext
@@ -24,7 +25,6 @@ from gateway.store.opening import open_store
 from gateway.store.sqlite import migrations
 from gateway_operator.audit_log import Actor
 from gateway_operator.desk.desk import Desk
-from gateway_operator.live_changes import LiveChanges
 
 
 def shell_actor() -> Actor:

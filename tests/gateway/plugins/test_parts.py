@@ -7,17 +7,10 @@ import pytest
 import structlog
 
 from gateway import Check, Condition, Documents, Mount, Part, hookimpl
+from gateway.plugins.installed import OPTIONAL_PARTS
 from tests.conftest import buy, running
 from tests.gateway.plugins.part_routes import Counter
 from tests.plugins.gateway_operator.app.operator import log_in, text_of
-
-OPTIONAL = (
-    "gateway_backups",
-    "gateway_mcp",
-    "gateway_operator",
-    "gateway_shop",
-    "gateway_webhooks",
-)
 
 
 @attrs.define
@@ -155,7 +148,7 @@ async def test_its_check_and_its_condition_reach_the_operator(settings, provider
 
 
 async def test_a_gateway_sells_without_its_optional_plugins(settings, provider, payer, chain):
-    bare = attrs.evolve(settings, plugins_disabled=OPTIONAL)
+    bare = attrs.evolve(settings, plugins_disabled=OPTIONAL_PARTS)
     async with running(bare, provider) as gateway:
         await gateway.services.payments.cutoff_block()
         price = await buy(gateway, None)

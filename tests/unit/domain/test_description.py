@@ -19,7 +19,7 @@ from gateway.domain.description import (
     started_example,
 )
 from gateway.errors import ValidationError
-from gateway.plugins.installed import BUNDLED
+from gateway.plugins.installed import BUNDLED, OPTIONAL_PARTS
 from gateway.web import wire
 from gateway_testing.facts import ENDPOINT
 from tests.bundled_endpoints import bundled_catalog, bundled_endpoints
@@ -78,11 +78,7 @@ def test_every_bundled_provider_has_an_endpoint_here():
         "gateway_usdc_direct",
         "gateway_local_settler",
         "gateway_facilitator_settler",
-        "gateway_operator",
-        "gateway_backups",
-        "gateway_webhooks",
-        "gateway_mcp",
-        "gateway_shop",
+        *OPTIONAL_PARTS,
     }
     assert selling == set(BUNDLED) - sell_nothing
 
