@@ -15,18 +15,12 @@ from pathlib import Path
 
 import attrs
 from eth_account import Account
+from gateway.demo.chain import PlayChain
+from gateway.demo.token import Authorization
 
 import gateway
 from gateway import Endpoint, Output, Result, Settings, hookimpl, usdc
 from gateway.app import create_app
-
-try:
-    from gateway_demo.chain import PlayChain
-    from gateway_demo.token import Authorization
-except ImportError:  # a tree from before the demo was a plugin
-    from gateway.demo.token import Authorization
-
-    from gateway.demo.chain import PlayChain
 
 WALLET = "0x7cf1a6bd3fb7a9c1a5e2a3f9c2db2f3a4b5c6d7e"
 _PIXEL = base64.b64decode(
