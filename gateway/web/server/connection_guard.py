@@ -109,8 +109,7 @@ class Guard(asyncio.Protocol):
         self._guards.discard(self)
         self._idleness.end()
         self.outbox.end()
-        if self._lingering is not None:
-            self._lingering.cancel()
+        self._cancel_lingering()
         if self._is_client_full:
             # Nothing is left to wait for.
             self.resume_writing()
@@ -295,10 +294,17 @@ class Guard(asyncio.Protocol):
         self._idleness.stop()
         if self.body is None:
             self._server.data_received(_INVALID_REQUEST)
+            # No other timer is left for a server that does not close now.
+            self._lingering = asyncio.get_running_loop().call_later(IDLE_S, self._wire.abort)
         else:
             self._server.eof_received()
         if self._is_lost:
+            self._cancel_lingering()
             self._server.connection_lost(None)
+
+    def _cancel_lingering(self) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
 
     def close(self) -> None:
         """Close the connection for the server, and let the client read its answer first.
@@ -309,6 +315,7 @@ class Guard(asyncio.Protocol):
         if self._is_closing:
             return
         self._flush_head()
+        self._cancel_lingering()
         is_sending = self._is_refused or self.is_body_missing or bool(self._held)
         self._is_closing = True
         self._held.clear()
