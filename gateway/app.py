@@ -244,8 +244,7 @@ async def _read_installation(parts: _Assembly) -> _Installation:
 
 
 def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
-    context, store, catalog = parts.context, parts.store, parts.catalog
-    settings, chain, now = context.settings, context.chain, context.now
+    store, catalog, settings = parts.store, parts.catalog, parts.context.settings
     output_store = open_outputs(settings, installation.file_secret)
     notifications = TaskNotifications()
     announcer = Announcer(
@@ -268,21 +267,18 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         born_at=installation.born_at,
     )
     gateway = Gateway(
-        settings=settings,
         context=plugins_context,
         redactor=parts.redactor,
         store=store,
-        chain=chain,
         catalog=catalog,
         output_store=output_store,
         refunds=parts.refunds,
         notifiers=parts.manager.notifiers(),
         workers=workers,
         shared_providers=_share_providers(parts),
-        limits=make_limits(settings, now, installation.file_secret),
+        limits=make_limits(settings, parts.context.now, installation.file_secret),
         notifications=notifications,
         announcer=announcer,
-        now=now,
         timing=parts.timing,
         **attrs.asdict(money, recurse=False),
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from gateway.contracts.parts import Part
+from gateway.settings import parse_limit
 
 Owner = TypeVar("Owner")
 
@@ -12,12 +13,19 @@ _RESERVED = ("/llms.txt", "/openapi.json", "/robots.txt", "/sitemap.xml", "/favi
 
 
 def find_mistake(part: Part) -> str | None:
-    """Return what is wrong with the paths of a part; None if nothing is."""
+    """Return what is wrong with the paths of a part; None if nothing is.
+
+    Raises `SettingsError` for a rate limit that cannot be read.
+    """
     for path in _paths_of(part):
         if not path.startswith("/"):
             return f"the path {path!r} does not begin with /"
         if f"{path}/".startswith(_RESERVED_FOLDERS) or path in _RESERVED or path == "/*":
             return f"the path {path!r} is the gateway's own"
+    for mount in part.mounts:
+        if mount.limit:
+            # Raises a sentence about a limit that cannot be read.
+            parse_limit(mount.limit)
     return None
 
 

@@ -52,12 +52,13 @@ class Gateway:
     `keep` and `find`; all else may change with any version.
     """
 
-    settings: Settings
     # What plugins that take payments have, with the installation's secret.
     context: PluginContext
+    settings: Settings = attrs.field(init=False)
+    chain: Chain = attrs.field(init=False)
+    now: Clock = attrs.field(init=False)
     redactor: Redactor
     store: SqlStore
-    chain: Chain
     catalog: Catalog
     output_store: OutputStore
     settlements: Settlements
@@ -76,7 +77,6 @@ class Gateway:
     )
     readiness: Readiness
     wallet: WalletCheck
-    now: Clock
     intake: Intake = attrs.field(factory=Intake)
     timing: Timing = attrs.field(factory=Timing)
     refund_promises: RefundPromises = attrs.field(init=False)
@@ -97,6 +97,18 @@ class Gateway:
     @leadership.default
     def _make_leadership(self) -> Leadership:
         return Leadership(self.store.nodes, now=self.now)
+
+    @settings.default
+    def _find_settings(self) -> Settings:
+        return self.context.settings
+
+    @chain.default
+    def _find_chain(self) -> Chain:
+        return self.context.chain
+
+    @now.default
+    def _find_clock(self) -> Clock:
+        return self.context.now
 
     long_polls: LongPolls = attrs.field(init=False)
 

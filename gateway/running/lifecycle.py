@@ -77,7 +77,8 @@ class Lifecycle:
                 await part.start()
         for part in self.parts:
             if part.begin is not None and not self.readiness.is_draining:
-                await part.begin()
+                async with _logged(part, "begin"):
+                    await part.begin()
 
     async def __aexit__(self, *_: object) -> None:
         """Drain and close the parts."""

@@ -45,34 +45,32 @@ def make_money(
     """Return what takes payments; `born_at` is the installation's creation, in Unix seconds."""
     settings, chain, now = context.settings, context.chain, context.now
     settlements = _make_settlements(store, context, settler, announcer)
-    ended = announcer.ended
-    method_settlements = MethodSettlements(store, methods.by_name, now, announcer.queued, ended)
+    method_settlements = _make_method_settlements(store, context, methods, announcer)
     readiness = Readiness(
         settings, catalog, lambda: store.nodes.has_workers, is_full=lambda: store.is_full
     )
     wallet = WalletCheck(settings, chain)
     held_file_bytes = settings.held_files_mb * 10**6
-    payments = Payments(
-        store=store,
-        chain=chain,
-        methods=methods,
-        transfers=transfers,
-        settlements=settlements,
-        method_settlements=method_settlements,
-        held_file_bytes=held_file_bytes,
-        check_serving=readiness.check_serving,
-        check_wallet=wallet.check,
-        on_queued=announcer.queued,
-        now=now,
-        born_at=born_at,
-        exposure=Exposure(store=store, chain=chain, held_file_bytes=held_file_bytes, now=now),
-    )
     return Money(
         settlements=settlements,
         method_settlements=method_settlements,
         readiness=readiness,
         wallet=wallet,
-        payments=payments,
+        payments=Payments(
+            store=store,
+            chain=chain,
+            methods=methods,
+            transfers=transfers,
+            settlements=settlements,
+            method_settlements=method_settlements,
+            held_file_bytes=held_file_bytes,
+            check_serving=readiness.check_serving,
+            check_wallet=wallet.check,
+            on_queued=announcer.queued,
+            now=now,
+            born_at=born_at,
+            exposure=Exposure(store=store, chain=chain, held_file_bytes=held_file_bytes, now=now),
+        ),
     )
 
 
@@ -88,3 +86,9 @@ def _make_settlements(
         FailedSettlements(store, chain, settings.chain, now),
         announcer.queued,
     )
+
+
+def _make_method_settlements(
+    store: SqlStore, context: PluginContext, methods: PaymentMethods, announcer: Announcer
+) -> MethodSettlements:
+    return MethodSettlements(store, methods.by_name, context.now, announcer.queued, announcer.ended)

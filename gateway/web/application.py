@@ -146,7 +146,7 @@ def _request_class(
             more["max_content_length"] = limit_of(method, path)
             super().__init__(method, scheme, path, *args, **more)
             self.body.memory = memory
-            self.body.address_of = lambda: address_of(self, settings.client_ip_header)
+            self.body.address_of = lambda: address_of(self.scope, settings.client_ip_header)
 
         async def get_data(self, *args: Any, **more: Any) -> Any:
             self.body.admit(self.content_length or 0)

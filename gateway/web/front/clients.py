@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 import structlog
-from quart import Request, request
+from quart import request
 
 from gateway.web.front.current import current_gateway
 
@@ -44,16 +44,17 @@ def limited(
 
 def address() -> str:
     """Return what the current request's client is counted by."""
-    return address_of(request, current_gateway().settings.client_ip_header)
+    return address_of(request.scope, current_gateway().settings.client_ip_header)
 
 
-def address_of(asked: Request, header: str) -> str:
-    """Return what a request's client is counted by.
+def address_of(scope: Mapping[str, Any], header: str) -> str:
+    """Return what the client of an ASGI scope is counted by.
 
     `header` is the name of the header that the trusted proxy sets, or empty without a proxy.
     """
-    forwarded = ",".join(asked.headers.getlist(header)) if header else None
-    return client_address(peer_of(asked.scope), forwarded)
+    name = header.lower().encode()
+    values = [value.decode("latin1") for key, value in scope["headers"] if key.lower() == name]
+    return client_address(peer_of(scope), ",".join(values) if header else None)
 
 
 def peer_of(scope: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from gateway.contracts.parts import Mount
 from gateway.running.gateway import Gateway
 from gateway.web.front.answers import Send, send_answer
 from gateway.web.front.body_memory import Receive
-from gateway.web.front.clients import client_address, peer_of
+from gateway.web.front.clients import address_of
 from gateway.web.front.current import EXTENSION
 from gateway.web.front.errors import answer_error
 from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
@@ -47,7 +47,8 @@ class Mounts:
             return
         try:
             if mount.limit:
-                await gateway.limits.hit(mount.limit_name, _client_of(scope, gateway))
+                client = address_of(scope, gateway.settings.client_ip_header)
+                await gateway.limits.hit(mount.limit_name, client)
             app = await self.load(mount)
         except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
             await self._answer_error(gateway, mount, error, scope, send)
@@ -85,13 +86,6 @@ class Mounts:
         end_request(gateway, begun, scope["method"], None, answer.status)
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
         await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
-
-
-def _client_of(scope: _Scope, gateway: Gateway) -> str:
-    """Return what the client is counted by."""
-    name = gateway.settings.client_ip_header.lower().encode()
-    found = [value.decode("latin1") for key, value in scope["headers"] if key == name]
-    return client_address(peer_of(scope), ",".join(found) if name else None)
 
 
 def _path_of(scope: _Scope) -> str:
