@@ -48,12 +48,15 @@ def core_parts(gateway: Gateway) -> list[Part]:
 
 
 def _leadership(gateway: Gateway) -> Part:
-    leadership = gateway.leadership
+    nodes = gateway.store.nodes
+
+    async def start() -> None:
+        await nodes.start(gateway.now)
 
     async def step_down() -> None:
-        leadership.step_down()
+        nodes.step_down()
 
-    return Part(name="leadership", start=leadership.start, drain=step_down, close=leadership.stop)
+    return Part(name="leadership", start=start, drain=step_down, close=nodes.stop)
 
 
 def _refunds(gateway: Gateway) -> Part:

@@ -19,7 +19,6 @@ from gateway.domain.refund_promise import RefundPromise
 from gateway.payments import MethodSettlements, Payments, Refunds, Settlements
 from gateway.payments.refund_promises import RefundPromises
 from gateway.running.intake import Intake
-from gateway.running.leadership import Leadership
 from gateway.running.lifecycle import Lifecycle
 from gateway.running.long_texts import LongTexts
 from gateway.running.rate_limits import RateLimits
@@ -92,12 +91,6 @@ class Gateway:
     def _make_changes(self) -> LiveChanges:
         return LiveChanges(self.catalog, self.store, self.now)
 
-    leadership: Leadership = attrs.field(init=False)
-
-    @leadership.default
-    def _make_leadership(self) -> Leadership:
-        return Leadership(self.store.nodes, now=self.now)
-
     @settings.default
     def _find_settings(self) -> Settings:
         return self.context.settings
@@ -150,7 +143,7 @@ class Gateway:
     def _make_lifecycle(self) -> Lifecycle:
         return Lifecycle(
             readiness=self.readiness,
-            leads=self.leadership.leads,
+            leads=self.store.nodes.leads,
             warm_up_s=self.timing.warm_up_s,
             on_drained=self.end_waits,
         )

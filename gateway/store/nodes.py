@@ -9,16 +9,24 @@ nothing is fenced by it, and who looks into the database sees how often the lead
 """
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Callable, Collection, Iterable
 
+import structlog
+
+from gateway.contracts import Clock
 from gateway.contracts.nodes import NodeRecord
 from gateway.errors import SettingsError
 from gateway.store.rows import RunWrite
 from gateway.store.sql import Connection, dialect_of
 from gateway.version import VERSION
 
+_log = structlog.get_logger()
 _LEADER = "leader"
+# A leader that dies is followed by another after so long.
+_LEASE_S = 15.0
+_KEEP_EVERY_S = 4.0
 # What a node may do, and what it means that none does.
 ROLES = {
     "web": "No machine sells.",
@@ -263,9 +271,15 @@ class SqlNodes:
         self._fitness = fitness
         self._roles = roles
         self.has_workers = True
+        # Why this node works on nothing new, as it was when it was last kept; empty if it does.
         self.clock_problem = ""
         self._life = secrets.token_hex(8)
         self._watch_s = watch_s
+        self._lease_s = _LEASE_S
+        self._keep_every_s = _KEEP_EVERY_S
+        # By the loop's clock.
+        self._leads_until = 0.0
+        self._keeping: asyncio.Task[None] | None = None
 
     async def arrive(self, *, now: float) -> None:
         try:
@@ -283,7 +297,59 @@ class SqlNodes:
                 "name of its own: GATEWAY_NODE=b"
             ) from None
 
+    async def nodes(self) -> list[NodeRecord]:
+        found: list[NodeRecord] = await self._read(find_nodes)
+        return found
+
+    # -- the lead
+
+    async def start(self, now: Clock) -> None:
+        await self._keep_once(now)
+        self._keeping = asyncio.create_task(self._keep_forever(now), name="leadership")
+
+    def leads(self) -> bool:
+        return asyncio.get_running_loop().time() < self._leads_until
+
+    def step_down(self) -> None:
+        # The next time it is kept, the lease has ended already.
+        self._lease_s = 0.0
+
+    async def stop(self) -> None:
+        if self._keeping is None:
+            return
+        self._keeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._keeping
+        self._leads_until = 0.0
+        try:
+            await self.leave()
+        except Exception as error:  # noqa: BLE001 - the lease ends without it
+            _log.warning("leadership.not_given_up", error=type(error).__name__)
+
+    async def _keep_forever(self, now: Clock) -> None:
+        while True:
+            await asyncio.sleep(self._keep_every_s)
+            try:
+                await self._keep_once(now)
+            except Exception as error:  # noqa: BLE001 - the lease ends, and is taken again
+                _log.warning("leadership.not_kept", error=type(error).__name__)
+
+    async def _keep_once(self, now: Clock) -> None:
+        # The lease counts from before the question: an answer may be late.
+        asked_at = asyncio.get_running_loop().time()
+        had, problem = self.leads(), self.clock_problem
+        has = await self.keep(lease_s=self._lease_s, now=now())
+        self._leads_until = asked_at + self._lease_s if has else 0.0
+        if self.leads() != had:
+            _log.info("leadership.changed", leads=not had)
+        if bool(self.clock_problem) != bool(problem):
+            _log.warning("node.clock", problem=self.clock_problem or "It is right again.")
+
     async def keep(self, *, lease_s: float, now: float) -> bool:
+        """Write down that this node runs, and take or prolong the lead for `lease_s` seconds.
+
+        `now` is the node's own clock. Returns whether it leads.
+        """
         try:
             leads, self.has_workers, ahead_s = await self._write(
                 keep, self._name, self._life, lease_s, self._roles, now
@@ -299,11 +365,8 @@ class SqlNodes:
         return bool(leads)
 
     async def leave(self) -> None:
+        """Give the lead up, and note that this node has stopped."""
         await self._write(leave, self._name, self._life)
-
-    async def nodes(self) -> list[NodeRecord]:
-        found: list[NodeRecord] = await self._read(find_nodes)
-        return found
 
 
 class OneNode:
@@ -311,16 +374,21 @@ class OneNode:
 
     has_others = False
     has_workers = True
-    clock_problem = ""
 
     async def arrive(self, *, now: float) -> None:
         pass
 
-    async def keep(self, *, lease_s: float, now: float) -> bool:  # noqa: ARG002 - the protocol's
-        return True
-
-    async def leave(self) -> None:
-        pass
-
     async def nodes(self) -> list[NodeRecord]:
         return []
+
+    async def start(self, now: Clock) -> None:
+        pass
+
+    def leads(self) -> bool:
+        return True
+
+    def step_down(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        pass

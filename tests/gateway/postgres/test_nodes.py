@@ -13,7 +13,6 @@ from gateway import Traits
 from gateway.catalog.health import probe_now
 from gateway.contracts.provider_states import OffSale
 from gateway.errors import SettingsError
-from gateway.running.leadership import Leadership
 from gateway.running.timing import Timing
 from gateway.store.opening import open_store, refuse_left_behind, refuse_other_database
 from gateway.store.postgres.store import PostgresStore
@@ -143,20 +142,21 @@ async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url
 async def test_leadership_ends_by_itself_when_the_database_is_silent(database_url):
     async with node(database_url, "a") as store:
         await arrive(store)
-        leadership = Leadership(store.nodes, lease_s=60, keep_every_s=3600)
-        await leadership.start()
-        assert leadership.leads()
+        store.nodes._lease_s, store.nodes._keep_every_s = 60, 3600
+        await store.nodes.start(time.time)
+        assert store.nodes.leads()
         skip_time(60)
-        assert not leadership.leads()
-        await leadership.stop()
+        assert not store.nodes.leads()
+        await store.nodes.stop()
 
 
 async def test_a_leader_that_drains_is_followed_while_it_still_runs(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         for store in (one, other):
             await arrive(store)
-        draining = Leadership(one.nodes, lease_s=60, keep_every_s=0.02)
-        await draining.start()
+        draining = one.nodes
+        draining._lease_s, draining._keep_every_s = 60, 0.02
+        await draining.start(time.time)
         assert draining.leads()
         draining.step_down()
         for _ in range(1000):
@@ -173,12 +173,11 @@ async def test_a_leader_that_drains_is_followed_while_it_still_runs(database_url
 
 async def test_a_single_machine_leads_without_asking(tmp_path):
     async with SqliteStore(tmp_path / "gateway.db") as store:
-        leadership = Leadership(store.nodes)
-        assert leadership.leads()
-        await leadership.start()
-        assert leadership.leads()
+        assert store.nodes.leads()
+        await store.nodes.start(time.time)
+        assert store.nodes.leads()
         assert await store.nodes.nodes() == []
-        await leadership.stop()
+        await store.nodes.stop()
 
 
 # -- gateways
@@ -210,7 +209,7 @@ async def test_two_gateways_sell_and_work_on_one_database(settings, provider, pa
         # Whichever node made it, the other one knows it.
         for number, task_id in enumerate(sold):
             await completed((second, first)[number % 2], task_id)
-        leaders = [each.services.leadership.leads() for each in (first, second)]
+        leaders = [each.services.store.nodes.leads() for each in (first, second)]
         assert leaders == [True, False]
 
 
