@@ -10,7 +10,8 @@ from importlib import import_module
 import click
 
 from gateway.errors import SettingsError
-from gateway.plugins.installed import PluginCommand, find_commands, is_disabled
+from gateway.installed import is_disabled
+from gateway.plugins.installed import PluginCommand, find_commands
 from gateway.version import VERSION
 
 # Where each command is, and the first sentence of its help. The sentence stands here as well,
@@ -27,10 +28,6 @@ _COMMANDS = {
     "migrate": (
         "gateway.cli.migrate:migrate",
         "Bring the database to this version's schema, as a start does.",
-    ),
-    "migrate-store": (
-        "gateway.cli.migrate_store:migrate_store",
-        "Move the SQLite database into an empty PostgreSQL.",
     ),
     "plugins": (
         "gateway.cli.plugins:plugins",

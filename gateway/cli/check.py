@@ -30,6 +30,7 @@ from gateway.errors import BackupFailed, GatewayError, SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments.obstacles import clock_problem, is_true
 from gateway.plugins.manager import PluginManager
+from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,
@@ -195,14 +196,11 @@ async def _check_limits(settings: Settings) -> list[Row]:
 
 
 async def _ask_redis(settings: Settings) -> str:
-    # Redis' client is an extra.
-    from gateway.running.shared_rate_limits import RedisWindows  # noqa: PLC0415
-
-    windows = RedisWindows(settings.limits_url)
+    limits = make_limits(settings, time.time, secret="")
     began = time.perf_counter()
-    problem = await windows.find_problem()
+    problem = await limits.find_problem()
     ms = (time.perf_counter() - began) * 1000
-    await windows.close()
+    await limits.close()
     if problem:
         raise ValueError(f"each node counts by itself: {problem}")
     return f"Redis counts the requests of all nodes, {ms:.0f} ms"

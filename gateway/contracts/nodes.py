@@ -30,6 +30,11 @@ class NodeRecords(Protocol):
     """The nodes of one database. On SQLite there is one, and it always leads."""
 
     @property
+    def name(self) -> str:
+        """This machine's name among those on the database; empty if it has it for itself."""
+        ...
+
+    @property
     def has_others(self) -> bool:
         """Whether other machines may run on the database."""
         ...

@@ -1,7 +1,7 @@
 """One running gateway: what routes, commands and plugins work with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import attrs
 import structlog
@@ -30,10 +30,6 @@ from gateway.tasks import WorkerPool
 from gateway.tasks.announcer import Announcer
 from gateway.tasks.notifications import LongPolls, TaskNotifications
 from gateway.telemetry.redaction import Redactor
-
-if TYPE_CHECKING:
-    # Several machines have it; a single one does not import it.
-    from gateway.catalog.shared_states import SharedProviders
 
 # Streams of events at the same time, in all and for one address. With the requests that wait for a
 # task they stay under the number of connections that fly.toml's proxy passes on.
@@ -66,8 +62,6 @@ class Gateway:
     refunds: Refunds | None
     payments: Payments
     workers: WorkerPool
-    # None on a single machine.
-    shared_providers: "SharedProviders | None"
     limits: RateLimits
     notifications: TaskNotifications
     announcer: Announcer

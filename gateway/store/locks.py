@@ -6,7 +6,6 @@ more: the loser runs again. A write that decides by a sum or by the absence of r
 waits for a lock by name, which is taken before its state of the database begins.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -30,14 +29,3 @@ def lock_names(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequen
     """Return the names of the locks that a write needs, in the order to take them."""
     name_locks: NameLocks | None = getattr(function, "name_locks", None)
     return name_locks(*arguments) if name_locks is not None else []
-
-
-def locks_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequence[int]:
-    """Return the numbers of the advisory locks that a write needs, in the order to take them."""
-    return [lock_number(name) for name in lock_names(function, arguments)]
-
-
-def lock_number(name: str) -> int:
-    """Return the number that stands for a name in PostgreSQL: 64 bits with a sign."""
-    digest = hashlib.sha256(f"generation-gateway:{name}".encode()).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)

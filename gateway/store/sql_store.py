@@ -6,13 +6,12 @@ A database's own store says how a function is run (`_write`, `_read`, `_query`),
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedBatch, UnsignedTransaction
 from gateway.contracts.nodes import NodeRecords
 from gateway.contracts.payers import ReserveLimits
-from gateway.contracts.store import JobRecord
+from gateway.contracts.store import CheckRow, JobRecord
 from gateway.contracts.wakes import Wakes
 from gateway.domain import (
     Authorization,
@@ -23,9 +22,10 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
+from gateway.settings import Settings
 from gateway.store import batches, claims, meta, mined, nonces, payments, tasks, texts
 from gateway.store.method_payments import SqlMethodPayments
-from gateway.store.nodes import Fitness, OneNode, SqlNodes
+from gateway.store.nodes import Fitness, OneNode
 from gateway.store.payers import SqlPayers
 from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
@@ -33,9 +33,6 @@ from gateway.store.sql import Connection, Row, marks
 from gateway.store.sums import SumReader, Sums
 from gateway.store.tasks import SqlQueue
 from gateway.store.webhooks import SqlWebhooks
-
-if TYPE_CHECKING:
-    from gateway.store.provider_states import SqlProviderStates
 
 Value = TypeVar("Value")
 _BY_ID = f"{SELECT_TASK} WHERE t.id = ?"
@@ -52,30 +49,25 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     # How nodes on this database wake each other; None where one process has it for itself.
     wakes: Wakes | None = None
 
-    def __init__(
-        self, node: str | None = None, roles: Collection[str] = ("web", "worker", "signer")
-    ) -> None:
+    def __init__(self, node: str | None = None) -> None:
+        """Take `node`, this machine's name, if several share the database."""
         self.fitness = Fitness()
-        self._node_name = node
+        self.nodes: NodeRecords = OneNode()
         self.queue = SqlQueue(self._write, self._query, self._read_row, node)
-        self.nodes: NodeRecords = (
-            SqlNodes(self._read, self._write, node, self.fitness, roles)
-            if node is not None
-            else OneNode()
-        )
         self.refunds = SqlRefunds(self._write, self._rows)
         self.payers = SqlPayers(self._write, self._rows, self._query)
         self.methods = SqlMethodPayments(self._read, self._write)
         self.webhooks = SqlWebhooks(self._write, self._rows, self._row)
         self._sums = Sums(self._open_sums)
 
-    @cached_property
-    def provider_states(self) -> "SqlProviderStates":
-        """What nodes tell each other about providers."""
-        # A single machine has nobody to tell.
-        from gateway.store.provider_states import SqlProviderStates  # noqa: PLC0415
+    # -- before it is open
 
-        return SqlProviderStates(self._read, self._write, self._node_name)
+    @abstractmethod
+    async def check_rows(self) -> Sequence[CheckRow]:
+        """Return the rows of `gateway check` about the database, which is not open yet."""
+
+    async def check_settings(self, settings: Settings) -> None:
+        """Raise `SettingsError` if a gateway with these settings must not run on this database."""
 
     # -- how a database runs a function of its connection
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gateway.cli import main
 from gateway.cli.check_database import find_questions
 from gateway.settings import load_settings
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 
 SETTINGS = {
     "GATEWAY_BASE_URL": "http://gateway.test",

@@ -8,13 +8,14 @@ import pytest
 
 from gateway.contracts.alarms import Alarm
 from gateway.domain import PaymentState
-from gateway.store import mined, nodes, nonces
+from gateway.store import mined, nonces
 from gateway.store.endpoint_changes import changes_after
-from gateway.store.postgres.migrations import migrate
-from gateway.store.postgres.session import Session, connect
 from gateway.store.sqlite import migrations as on_sqlite
 from gateway_backups import records as backups
 from gateway_backups.records import BackupRecord
+from gateway_nodes import nodes
+from gateway_nodes.postgres.migrations import migrate
+from gateway_nodes.postgres.session import Session, connect
 from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk import codes
