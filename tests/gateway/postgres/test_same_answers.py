@@ -13,7 +13,7 @@ from gateway.store.endpoint_changes import changes_after
 from gateway.store.sqlite import migrations as on_sqlite
 from gateway_backups import records as backups
 from gateway_backups.records import BackupRecord
-from gateway_nodes import nodes
+from gateway_nodes import records
 from gateway_nodes.postgres.migrations import migrate
 from gateway_nodes.postgres.session import Session, connect
 from gateway_operator.alarms.records import AlarmRecord
@@ -303,7 +303,7 @@ _ASKED = {
     "the newest backup": standing.newest_backup_at,
     "what a backup forgets": lambda db: backups.forgotten(db, 1_040, NOW, NOW + 9),
     "transactions without a time": lambda db: mined.undated(db, 1, ()),
-    "nodes": nodes.find_nodes,
+    "nodes": records.find_nodes,
 }
 
 

@@ -11,11 +11,18 @@ from gateway.settings import variable
 from gateway.store import SqliteStore
 from gateway_testing.facts import NOW, leased, reserved
 from tests.conftest import PNG
-from tests.gateway.outputs.conftest import _no_keys_of_others, bucket, dead_bucket, s3
+from tests.gateway.outputs.conftest import (
+    _no_keys_of_others,
+    bucket,
+    dead_bucket,
+    folder,
+    local,
+    s3,
+)
 from tests.operator_history import Sale, add_sale
 from tests.unit.conftest import settings
 
-__all__ = ["_no_keys_of_others", "bucket", "dead_bucket", "s3", "settings"]
+__all__ = ["_no_keys_of_others", "bucket", "dead_bucket", "folder", "local", "s3", "settings"]
 SECRET = "f" * 64
 NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 
