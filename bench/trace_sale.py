@@ -1,8 +1,8 @@
 """Counts the files and functions of the gateway that one x402 sale crosses, and its task.
 
 It sells pictures on the embedded chain, in this process, and counts the calls of the last sale in
-every thread by `sys.setprofile`. `--list` prints them in the order of their first calls. Another checkout is measured by its own Python:
-`../older/.venv/bin/python bench/trace_sale.py`.
+every thread by `sys.setprofile`. `--list` prints the functions in the order of their first calls.
+Another checkout is measured by its own Python: `../older/.venv/bin/python bench/trace_sale.py`.
 """
 
 import asyncio
