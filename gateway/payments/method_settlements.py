@@ -15,7 +15,7 @@ from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import Clock
 from gateway.contracts.payment_methods import MethodPayment, PaymentMethod, Refused, Taken
 from gateway.domain import Payment
-from gateway.payments.drivers import Drivers
+from gateway.payments.settlement import Drivers
 from gateway.store import SqlStore
 from gateway.telemetry import signals
 from gateway.telemetry.signals import tell
