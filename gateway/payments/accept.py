@@ -12,7 +12,7 @@ import attrs
 import structlog
 
 from gateway.chain.block_times import last_block_up_to
-from gateway.concurrency.outliving import outlive
+from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote
 from gateway.contracts.payers import PayerBusy

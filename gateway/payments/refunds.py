@@ -12,9 +12,8 @@ import structlog
 from eth_hash.auto import keccak
 
 from gateway.chain.block_times import last_block_before
-from gateway.chain.signatures import sign_authorization
 from gateway.chain.signer import Call, Signer
-from gateway.chain.smart_wallets import KEY_GAS, key_call
+from gateway.chain.smart_wallets import KEY_GAS, key_call, sign_authorization
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import (
     CallReverted,

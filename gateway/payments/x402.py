@@ -10,8 +10,7 @@ import asyncio
 import attrs
 
 from gateway.chain.authorization_checks import SPENT
-from gateway.chain.signatures import is_signed_by
-from gateway.chain.smart_wallets import is_signed_by_key, unwrap_authorization
+from gateway.chain.smart_wallets import is_signed_by, is_signed_by_key, unwrap_authorization
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
 from gateway.contracts.payers import PayerBusy, ReserveLimits

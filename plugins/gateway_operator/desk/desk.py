@@ -5,8 +5,7 @@ from typing import Any
 
 import attrs
 
-from gateway.catalog.catalog import Catalog
-from gateway.catalog.live_changes import LiveChanges
+from gateway.catalog.catalog import Catalog, LiveChanges
 from gateway.chain.rpc_watch import RpcWatch
 from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import Chain, Clock
