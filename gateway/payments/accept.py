@@ -20,8 +20,6 @@ from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.errors import GatewayError, IdempotencyConflict
 from gateway.store import SqlStore
 from gateway.telemetry import signals
-from gateway.telemetry.log_context import bind_task, current_request
-from gateway.telemetry.signals import tell
 
 Value = TypeVar("Value")
 _HEADER = re.compile(r"[A-Za-z0-9-]+")
@@ -57,7 +55,7 @@ def new_task(
         request_hash=fingerprint,
         price_units=price_units,
         created_at=now,
-        request_id=current_request(),
+        request_id=structlog.contextvars.get_contextvars().get("request", ""),
     )
 
 
@@ -89,7 +87,9 @@ def reached_price(quote: Quote, units: int) -> int:
 
 def bind_new_task(new: NewTask) -> None:
     """Let the log lines of this purchase name what is bought."""
-    bind_task(task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider)
+    structlog.contextvars.bind_contextvars(
+        task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider
+    )
 
 
 def require_same_request(task: Task, fingerprint: str) -> Task:
@@ -192,7 +192,7 @@ class Acceptance:
             yield
         except GatewayError as refusal:
             code = _code_of(refusal)
-            tell(signals.purchase_refused, slug=slug, flow=str(flow), code=code)
+            signals.purchase_refused.send(slug=slug, flow=str(flow), code=code)
             raise
         finally:
             self._begun.discard(decided)

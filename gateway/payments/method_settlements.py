@@ -18,7 +18,6 @@ from gateway.domain import Payment
 from gateway.payments.settlement import Drivers
 from gateway.store import SqlStore
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 _log = structlog.get_logger()
 
@@ -109,7 +108,7 @@ class MethodSettlements:
             self._on_dropped(payment.task_id)
             return
         _log.info("payment.settled", payment=payment.id, method=opened.method)
-        tell(signals.payment_settled, settler=opened.method, seconds=time.perf_counter() - began_s)
+        signals.payment_settled.send(settler=opened.method, seconds=time.perf_counter() - began_s)
 
     async def _ask_until_answered(
         self, method: PaymentMethod, asked: MethodPayment

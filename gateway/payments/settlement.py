@@ -21,8 +21,6 @@ from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.store import SqlStore
 from gateway.telemetry import signals
-from gateway.telemetry.log_context import bind_task
-from gateway.telemetry.signals import tell
 
 _log = structlog.get_logger()
 
@@ -180,7 +178,7 @@ class Settlements:
 
     def _tell_settled(self, seconds: float) -> None:
         settler = type(self._settler).__module__.partition(".")[0]
-        tell(signals.payment_settled, settler=settler, seconds=seconds)
+        signals.payment_settled.send(settler=settler, seconds=seconds)
 
     async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
         """Send; return (the hash to look for, whether sending failed).
@@ -294,7 +292,9 @@ class Drivers:
     async def _run(
         self, payment: Payment, settle: Callable[[Payment], Awaitable[None]], drive_s: float
     ) -> None:
-        bind_task(task=payment.task_id, slug=payment.slug, payment=payment.id)
+        structlog.contextvars.bind_contextvars(
+            task=payment.task_id, slug=payment.slug, payment=payment.id
+        )
         try:
             async with asyncio.timeout(drive_s):
                 await settle(payment)
