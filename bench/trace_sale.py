@@ -1,8 +1,8 @@
 """Counts the files and functions of the gateway that one x402 sale crosses, and its task.
 
 It sells pictures on the embedded chain, in this process, and counts the calls of the last sale in
-every thread by `sys.setprofile`. Another checkout is measured by its own Python:
-`../older/.venv/bin/python bench/trace_sale.py`.
+every thread by `sys.setprofile`. `--list` prints the functions in the order of their first calls.
+Another checkout is measured by its own Python: `../older/.venv/bin/python bench/trace_sale.py`.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Trace:
     """What was called while it was on."""
 
     is_on: bool = False
-    calls: set[tuple[str, str]] = attrs.field(factory=set)
+    calls: dict[tuple[str, str], None] = attrs.field(factory=dict)
 
     def __call__(self, frame, event, _):
         """Note a call of a function of the gateway."""
@@ -69,7 +69,12 @@ class Trace:
             if code.co_filename.startswith(_OURS) and not any(
                 part in code.co_filename for part in _NOT_OURS
             ):
-                self.calls.add((code.co_filename, code.co_qualname))
+                self.calls.setdefault((code.co_filename, code.co_qualname))
+
+    def listed(self, until_answer: int) -> list[str]:
+        """Return each function in the order of first calls, with a line at the answer."""
+        rows = [f"{Path(file).relative_to(_ROOT)}: {name}" for file, name in self.calls]
+        return [*rows[:until_answer], "-- answered --", *rows[until_answer:]]
 
     def row(self, name: str) -> str:
         """Return a row of the table."""
@@ -102,6 +107,7 @@ async def _sell(client, header: str, trace: Trace) -> list[str]:
         "/api/x402/instant", json={"prompt": "a boat"}, headers={"X-PAYMENT": header}
     )
     rows = [trace.row("x402 sale")]
+    until_answer = len(trace.calls)
     # A poll would add the calls of its own route.
     await asyncio.sleep(1)
     rows.append(trace.row("sale and task"))
@@ -110,6 +116,8 @@ async def _sell(client, header: str, trace: Trace) -> list[str]:
     task = await (await client.get(f"/api/task/{task_id}?wait=20")).get_json()
     if task["status"] != "completed":
         raise SystemExit(f"The task did not complete: {task}")
+    if "--list" in sys.argv:
+        rows = [*trace.listed(until_answer), *rows]
     return rows
 
 

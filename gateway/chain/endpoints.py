@@ -25,11 +25,10 @@ from gateway.chain.retries import (
     RetryTiming,
     retry_refused,
 )
-from gateway.concurrency.late_imports import import_ethereum
+from gateway.concurrency.late_imports import import_in_turn
 from gateway.contracts import CallReverted
 from gateway.errors import ChainUnavailable
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 Answer = TypeVar("Answer")
 Check = Callable[["Endpoint"], Awaitable[None]]
@@ -44,11 +43,12 @@ class Endpoint:
     """One RPC address. Its URL may hold a key, so logs name it by its place in the list."""
 
     place: int
-    provider: Any = attrs.field(repr=False)
+    transport: Any = attrs.field(repr=False)
     timeout_s: float
     checks_passed: int = 0
     rest: Rest = attrs.field(factory=Rest)
     logs: LogRange = attrs.field(init=False)
+    _is_failing: bool = attrs.field(default=False, init=False)
 
     @logs.default
     def _make_logs(self) -> LogRange:
@@ -72,9 +72,16 @@ class Endpoint:
             raise
         finally:
             seconds = time.perf_counter() - began_s
-            facts = {"endpoint": self.place, "method": method, "result": result}
-            tell(signals.rpc_answered, **facts, seconds=seconds)
+            signals.rpc_answered.send(
+                endpoint=self.place, method=method, result=result, seconds=seconds
+            )
+            self._note_health(is_failing=result in ("silent", "refused"))
         return answer
+
+    def _note_health(self, *, is_failing: bool) -> None:
+        if is_failing or self._is_failing:
+            self._is_failing = is_failing
+            signals.rpc_failing.send(endpoint=self.place, is_failing=is_failing)
 
     async def _request(self, method: str, params: Sequence[Any]) -> Any:
         """Return a call's result; the endpoint rests after a failure."""
@@ -99,7 +106,7 @@ class Endpoint:
     async def _make_request(self, method: str, params: Sequence[Any]) -> dict[str, Any]:
         try:
             async with asyncio.timeout(self.timeout_s):
-                answer = await self.provider.make_request(method, list(params))
+                answer = await self.transport.make_request(method, list(params))
         except EndpointRefused as error:
             return self._read_refusal(method, error)
         except Exception as error:  # noqa: BLE001 - any other error counts as silence
@@ -136,12 +143,9 @@ class Endpoint:
         self.rest.begin(now, least_s=least_s, wished_s=wished_s)
 
 
-def _import_web3() -> Any:
-    """Import web3 and return the class of our provider."""
-    transport = import_ethereum("gateway.chain.transport")
-    # It encodes what the gateway signs. Without this, the first sale would wait for the import.
-    import_ethereum("rlp")
-    return transport.KeepAliveProvider
+def _import_transport() -> Any:
+    """Import aiohttp and return the class of our connections."""
+    return import_in_turn("gateway.chain.transport").Transport
 
 
 class RpcEndpoints:
@@ -166,16 +170,16 @@ class RpcEndpoints:
         self._asking: set[asyncio.Task[Any]] = set()
 
     async def connect(self) -> list[Endpoint]:
-        """Return the endpoints; the first call imports web3 and makes them."""
+        """Return the endpoints; the first call imports aiohttp and makes them."""
         async with self._connecting:
             if self._is_closed:
                 raise ChainUnavailable("The gateway is stopping; nothing was charged.")
             if not self._endpoints:
-                provider = await asyncio.to_thread(_import_web3)
+                transport = await asyncio.to_thread(_import_transport)
                 self._endpoints = [
                     Endpoint(
                         place=place,
-                        provider=provider(url),
+                        transport=transport(url),
                         timeout_s=self._timeout_s,
                         rest=Rest(self._timing),
                     )
@@ -190,7 +194,7 @@ class RpcEndpoints:
             for question in self._asking:
                 question.cancel()
             for endpoint in self._endpoints:
-                await endpoint.provider.disconnect()
+                await endpoint.transport.close()
 
     def logs_limit(self) -> int | None:
         """Return for how many blocks of logs the narrowest endpoint answers at once; None: any."""

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import attrs
 import structlog
 
-from gateway.catalog.catalog import Catalog
-from gateway.catalog.live_changes import LiveChanges
+from gateway.catalog.catalog import Catalog, LiveChanges
 from gateway.catalog.watchdog import Watchdog
-from gateway.chain.wallet_check import WalletCheck
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Alarm, Chain, Clock, OutputStore, PluginContext, Quote, Selling
 from gateway.contracts.parts import Callbacks, Check, Documents
@@ -17,6 +15,7 @@ from gateway.domain import Endpoint, GenerationRequest
 from gateway.domain.description import price_range
 from gateway.domain.refund_promise import RefundPromise
 from gateway.payments import MethodSettlements, Payments, Refunds, Settlements
+from gateway.payments.obstacles import WalletCheck
 from gateway.payments.refund_promises import RefundPromises
 from gateway.running.intake import Intake
 from gateway.running.leadership import Leadership
@@ -28,8 +27,7 @@ from gateway.running.timing import Timing
 from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway.tasks import WorkerPool
-from gateway.tasks.announcer import Announcer
-from gateway.tasks.notifications import LongPolls, TaskNotifications
+from gateway.tasks.notifications import Announcer, LongPolls, TaskNotifications
 from gateway.telemetry.redaction import Redactor
 
 if TYPE_CHECKING:

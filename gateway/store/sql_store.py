@@ -23,7 +23,7 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.store import batches, claims, meta, mined, nonces, payments, tasks, texts
+from gateway.store import batches, claims, meta, nonces, payments, tasks, texts
 from gateway.store.method_payments import SqlMethodPayments
 from gateway.store.nodes import Fitness, OneNode, SqlNodes
 from gateway.store.payers import SqlPayers
@@ -274,11 +274,11 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
 
         Those in `skip` are left out.
         """
-        return await self._read(mined.undated, limit, skip)
+        return await self._read(nonces.undated, limit, skip)
 
     async def note_mined(self, transaction: Receipt) -> None:
         """Write down where one of the gateway's transactions was mined, and what it cost."""
-        await self._write(mined.note_mined, transaction)
+        await self._write(nonces.note_mined, transaction)
 
     # -- tasks
 

@@ -17,7 +17,6 @@ from gateway.contracts import Clock
 from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
 from gateway.store import SqlStore
-from gateway.telemetry.log_context import bind_task
 from gateway.vendors.signing import CallbackSecrets, sign
 from gateway_webhooks.sender import NotTaken, Sender
 
@@ -203,7 +202,9 @@ class Deliveries:
         task = await self.store.task(event.task_id)
         if task is None:
             return "Its task does not exist.", True
-        bind_task(task=task.id, slug=task.slug, payment=task.payment.id)
+        structlog.contextvars.bind_contextvars(
+            task=task.id, slug=task.slug, payment=task.payment.id
+        )
         body = await self.render(event, task)
         headers = sign(self.secrets.of(task.id), event.message_id, self.now(), body)
         try:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.contracts.alarms import Alarm
 from gateway.domain import PaymentState
-from gateway.store import mined, nodes, nonces
+from gateway.store import nodes, nonces
 from gateway.store.endpoint_changes import changes_after
 from gateway.store.postgres.migrations import migrate
 from gateway.store.postgres.session import Session, connect
@@ -301,7 +301,7 @@ _ASKED = {
     "backups": lambda db: [backups.records(db, 50), backups.newest(db, "backup", succeeded=True)],
     "the newest backup": standing.newest_backup_at,
     "what a backup forgets": lambda db: backups.forgotten(db, 1_040, NOW, NOW + 9),
-    "transactions without a time": lambda db: mined.undated(db, 1, ()),
+    "transactions without a time": lambda db: nonces.undated(db, 1, ()),
     "nodes": nodes.find_nodes,
 }
 
