@@ -1,8 +1,8 @@
-"""Counts the files and functions of the gateway that one x402 sale crosses, and its task.
+"""Counts the gateway's files and functions that one x402 sale and its task execute.
 
-It sells pictures on the embedded chain, in this process, and counts the calls of the last sale in
-every thread by `sys.setprofile`. `--list` prints the functions in the order of their first calls.
-Another checkout is measured by its own Python: `../older/.venv/bin/python bench/trace_sale.py`.
+It sells pictures on the embedded chain, in this process, and traces the last sale in every thread
+by `sys.setprofile`. `--list` prints the functions in the order of their first calls. To measure
+another checkout, use its Python: `../older/.venv/bin/python bench/trace_sale.py`.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _NOT_OURS = ("/gateway_demo/", "/gateway/demo/")
 
 
 class Instant:
-    """A provider that has its picture at once."""
+    """A provider that returns its picture at once."""
 
     name = "instant"
 
@@ -57,13 +57,13 @@ class Instant:
 
 @attrs.define
 class Trace:
-    """What was called while it was on."""
+    """The calls made while it was on."""
 
     is_on: bool = False
     calls: dict[tuple[str, str], None] = attrs.field(factory=dict)
 
     def __call__(self, frame, event, _):
-        """Note a call of a function of the gateway."""
+        """Record a call of a function of the gateway."""
         if self.is_on and event == "call":
             code = frame.f_code
             if code.co_filename.startswith(_OURS) and not any(
@@ -100,7 +100,7 @@ def _header(chain: PlayChain, account) -> str:
 
 
 async def _sell(client, header: str, trace: Trace) -> list[str]:
-    """Buy a picture; returns the rows at the answer and at the task's end."""
+    """Buy a picture; returns the rows at the response and at the task's end."""
     trace.calls.clear()
     trace.is_on = True
     answer = await client.post(
@@ -108,7 +108,7 @@ async def _sell(client, header: str, trace: Trace) -> list[str]:
     )
     rows = [trace.row("x402 sale")]
     until_answer = len(trace.calls)
-    # A poll would add the calls of its own route.
+    # Not polled: that would add the calls of another route.
     await asyncio.sleep(1)
     rows.append(trace.row("sale and task"))
     trace.is_on = False

@@ -69,7 +69,7 @@ def test_a_database_that_is_no_gateways_is_refused_and_nothing_is_replaced(
     """An empty file is a valid SQLite database, and would forget every payment."""
     write(tmp_path / "copy.db")
     result = run("restore", str(tmp_path / "copy.db"))
-    assert (result.exit_code, "no gateway's database" in result.output) == (1, True)
+    assert (result.exit_code, "not a gateway's database" in result.output) == (1, True)
     assert secret_of(settings.data_dir / "gateway.db") == born
     assert not list(settings.data_dir.glob("*before-restore*"))
 
