@@ -224,7 +224,7 @@ async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
 
 async def _check_sandbox() -> str:
     """Start a child process like those that read a stranger's file, and say how it is confined."""
-    sandbox = Sandbox(function="gateway.sandbox.child.probe:tell")
+    sandbox = Sandbox(function="gateway.sandbox.child.probe:report")
     try:
         told = await sandbox.call()
     except (SandboxEnded, SandboxLost) as error:

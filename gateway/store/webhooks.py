@@ -1,4 +1,4 @@
-"""The queue of webhook events, and the write that puts an event into it."""
+"""The queue of webhook events, and the write that adds one."""
 
 from collections.abc import Collection
 from urllib.parse import urlsplit
@@ -9,9 +9,9 @@ from gateway.store.sql import Connection, Row, none_of
 
 
 def add_event(db: Connection, task_id: str, kind: EventType, now: float) -> None:
-    """Add an event about a task, if its buyer named an address.
+    """Add an event about a task, if its buyer gave a callback URL.
 
-    Call this within the write that makes the event true, so that a crash loses neither.
+    Call this in the write that makes the event true, so that a crash loses neither or both.
     """
     row = db.execute(
         """SELECT t.callback_url, coalesce(p.method || ':' || m.payer, p.payer) AS payer
@@ -49,7 +49,7 @@ def _end(db: Connection, event: WebhookEvent) -> None:
 
 
 class SqlWebhooks:
-    """Events that wait for their delivery. Each method is one write, or one read."""
+    """Events waiting for delivery. Each method is one write or one read."""
 
     def __init__(self, write: RunWrite, rows: ReadRows, row: ReadRow) -> None:
         self._write = write
@@ -67,7 +67,7 @@ class SqlWebhooks:
     ) -> list[WebhookEvent]:
         """Return events that may be sent; those that have never failed come first.
 
-        Left out are the ids in `sending`, and all events of busy payers and to busy hosts.
+        Excludes the ids in `sending`, and all events of busy payers and to busy hosts.
         """
         ids, payers, hosts = list(sending), list(busy_payers), list(busy_hosts)
         rows = await self._rows(
@@ -84,30 +84,30 @@ class SqlWebhooks:
         return [_event_of(row) for row in rows]
 
     async def earliest(self) -> float | None:
-        """Return when the first event of all is or was due, or None where none waits.
+        """Return the earliest due time of any event, even if past; None if none waits.
 
-        It costs next to nothing: every task that ends is a reason to ask.
+        This is cheap: it is called whenever a task ends.
         """
         row = await self._row("SELECT min(due_at) FROM webhook_events")
         due: float | None = row[0] if row is not None else None
         return due
 
     async def next_due(self, *, now: float) -> float | None:
-        """Return the next time after `now` at which an event may be sent, or None."""
+        """Return the next time after `now` at which an event is due, or None."""
         sql = "SELECT min(due_at) FROM webhook_events WHERE due_at > ?"
         due: float | None = (await self._rows(sql, now))[0][0]
         return due
 
     async def postpone(self, event: WebhookEvent, *, until: float) -> None:
-        """Let every event of this payer to this host wait at least until then."""
+        """Delay all events of this payer to this host at least until then."""
         await self._write(_postpone, event, until)
 
     async def retry(self, event: WebhookEvent, *, due_at: float) -> None:
-        """Write down that an attempt has failed, and when the next one is due."""
+        """Record a failed attempt and when the next one is due."""
         await self._write(_retry, event, due_at)
 
     async def end(self, event: WebhookEvent) -> None:
-        """Forget an event: it was delivered or given up."""
+        """Delete an event that was delivered or given up."""
         await self._write(_end, event)
 
 
