@@ -190,7 +190,7 @@ UNDATED = """s.mined = 1 AND s.mined_at IS NULL AND NOT EXISTS (
 
 
 def note_mined(db: Connection, mined: Receipt) -> None:
-    """Note what a receipt said about a transaction of ours; do nothing for another's."""
+    """Record the receipt of one of our transactions. Ignores any other transaction."""
     db.execute(
         """UPDATE sent_transactions SET gas_wei = coalesce(?, gas_wei),
                l1_fee_wei = coalesce(?, l1_fee_wei), mined_block = ?,

@@ -78,7 +78,7 @@ async def test_nothing_is_asked_after_closing(reader):
 
 
 _IMPORTS = {
-    "connections": "from gateway.chain.endpoints import _import_transport; _import_transport()",
+    "web3": "from gateway.chain.endpoints import _import_web3; _import_web3()",
     "a keystore": "from gateway.chain.keys import encrypt_key; encrypt_key(b'k' * 32, 'long')",
     "eth_account": "from gateway.concurrency.late_imports import *; import_ethereum('eth_account')",
 }
