@@ -66,6 +66,10 @@ EVENTS: dict[str, str] = {
     "endpoint.paused": "The operator took an endpoint off sale; what runs is finished.",
     "endpoint.priced": "The operator set an endpoint's price, or took it back to the file's.",
     "endpoint.resumed": "The operator put an endpoint on sale again.",
+    "events.forgotten": "Events were deleted after 30 days, because no plugin reads them.",
+    "events.not_taken": (
+        "A plugin failed to take events. They are kept, and it is tried again after `pause_s`."
+    ),
     "facilitator.listing": (
         "The facilitator said what became of an endpoint's listing in its Bazaar."
     ),

@@ -252,7 +252,7 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         notifications=notifications,
         # Workers and gateway are made below, and announce what they have done.
         wake_workers=lambda: workers.wake(),  # noqa: PLW0108
-        wake_callbacks=lambda: gateway.wake_callbacks(),  # noqa: PLW0108
+        wake_events=lambda: gateway.events.wake(),  # noqa: PLW0108
     )
     workers = _make_workers(parts, output_store, announcer.ended)
     plugins_context = _know_secret(parts, installation)

@@ -10,13 +10,13 @@ from gateway.tasks.notifications import TaskNotifications
 
 @attrs.frozen(kw_only=True)
 class Announcer:
-    """Wakes workers, waiting requests and callbacks of this node, and of those that hear it."""
+    """Wakes workers, waiting requests and readers of events, here and on nodes that listen."""
 
     # None where no other node has the same database.
     wakes: Wakes | None
     notifications: TaskNotifications
     wake_workers: Callable[[], None]
-    wake_callbacks: Callable[[], None]
+    wake_events: Callable[[], None]
 
     def start(self) -> None:
         """Hear the other nodes from now on."""
@@ -41,9 +41,9 @@ class Announcer:
 
     def _tell_of_end(self, task_id: str) -> None:
         self.notifications.post(task_id)
-        self.wake_callbacks()
+        self.wake_events()
 
     def _tell_all(self) -> None:
         self.wake_workers()
         self.notifications.post_all()
-        self.wake_callbacks()
+        self.wake_events()
