@@ -276,7 +276,7 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         timing=parts.timing,
         **attrs.asdict(money, recurse=False),
     )
-    announcer.wake_callbacks = gateway.wake_callbacks
+    announcer.wake_events = gateway.events.wake
     return gateway
 
 

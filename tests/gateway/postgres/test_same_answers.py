@@ -42,6 +42,7 @@ from gateway_operator.sql import (
 )
 from gateway_operator.sql.task_lists import TaskFilter
 from gateway_testing.facts import NOW
+from gateway_webhooks.queue import _find_undelivered
 from tests.operator_history import Sale, add_method_sale, add_sale
 
 # A language that passes over hyphens, as most servers' do: there `a-c` comes after `ab`.
@@ -121,7 +122,7 @@ def _work(db):
     db.execute("UPDATE sent_transactions SET payment_id = 2001 WHERE payment_id = 1016")
     for number, kind in ((1000, "task.completed"), (1001, "task.failed"), (1001, "refund.sent")):
         db.execute(
-            """INSERT INTO webhook_events (task_id, type, payer, host, at, due_at)
+            """INSERT INTO webhooks_deliveries (task_id, type, payer, host, at, due_at)
                VALUES (?, ?, 'p', 'h', 1, 1)""",
             (_task_id(number), kind),
         )
@@ -268,6 +269,9 @@ _ASKED = {
     "one task": lambda db: [
         task_detail.find_task(db, one)
         for one in (*(_task_id(number) for number in range(1_000, 1_010)), "task_a-c", "no")
+    ],
+    "undelivered events": lambda db: [
+        [*map(tuple, _find_undelivered(db, _task_id(number)))] for number in (1_000, 1_001, 1_002)
     ],
     "a prompt": lambda db: task_detail.find_prompt(db, _task_id(1_000)),
     "totals": lambda db: [_totals(totals.read_totals(db, *after)) for after in ((0, 0), (9, 1030))],
