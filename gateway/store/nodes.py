@@ -10,54 +10,53 @@ from gateway.contracts import Clock
 from gateway.contracts.nodes import NodeRecord
 from gateway.store.sql import Connection, dialect_of
 
-# The database's clock decides leases of tasks, but the times that buyers and vendors see are a
-# machine's. A start that is refused for a second would be one too many; `gateway check` warns
-# earlier.
+# Task leases use the database's clock, but buyers and vendors see timestamps of the machine. A skew
+# of one second should not prevent a start; `gateway check` warns earlier.
 MOST_SKEW_S = 5.0
 
 
 def read_clock(db: Connection) -> float:
-    """Return the database's own time (Unix seconds)."""
+    """Return the database's time (Unix seconds)."""
     return float(db.execute(dialect_of(db).clock_query).fetchone()[0])
 
 
 def lease_clock(db: Connection, now: float) -> float:
-    """Return the time that decides leases: the database's if machines share it, else the caller's.
+    """Return the clock that decides leases: the database's if nodes share it, else the caller's.
 
-    One process has an SQLite file to itself, and both read the clock of the same machine.
+    With SQLite, both are the clock of the same machine.
     """
     return read_clock(db) if dialect_of(db).is_shared else now
 
 
 def is_off(now: float, clock: float) -> bool:
-    """Whether a machine's clock is too far from the database's to work on something new."""
+    """Whether a machine's clock differs too much from the database's to take new work."""
     return abs(clock - now) > MOST_SKEW_S
 
 
 class Fitness:
-    """Becomes false once, for a reason that only a new start mends. Used on the loop's thread."""
+    """Whether this process may go on; once lost, only a restart helps. Not thread-safe."""
 
     def __init__(self) -> None:
-        # One sentence for the operator; empty while all is well.
+        # A message for the operator; empty while the process is fit.
         self.problem = ""
         self._tell: Callable[[str], None] | None = None
 
     def lose(self, problem: str) -> None:
-        """Note that this process must end; only the first reason counts."""
+        """Record that this process must end. Only the first reason is kept."""
         if not self.problem:
             self.problem = problem
             if self._tell is not None:
                 self._tell(problem)
 
     def watch(self, tell: Callable[[str], None]) -> None:
-        """Call `tell` with the reason, at once where there is one already."""
+        """Call `tell` with the reason, immediately if there already is one."""
         self._tell = tell
         if self.problem:
             tell(self.problem)
 
 
 class OneNode:
-    """The one process of an SQLite file: the folder's lock says so, and it always leads."""
+    """The only process on an SQLite file, ensured by the folder's lock. It always leads."""
 
     name = ""
     has_others = False

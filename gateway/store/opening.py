@@ -1,4 +1,4 @@
-"""Opens the database that the settings name: SQLite in the data folder, or a plugin's."""
+"""Opens the database that the settings name: SQLite in the data folder, or that of a plugin."""
 
 from gateway.installed import load_opener
 from gateway.settings import Settings
@@ -7,10 +7,10 @@ from gateway.store.sqlite.store import SqliteStore
 
 
 def open_store(settings: Settings, *, name: str | None = None) -> SqlStore:
-    """Return the store that the settings name; it is not opened yet.
+    """Return the store for these settings, not opened yet.
 
-    `name` is what the database's server shows for this process; a command gives its own. Without
-    one it is the node's, which also names the node's leases.
+    `name` identifies this process to the database's server. By default it is the node's name, which
+    also marks the node's leases.
 
     Raises `SettingsError` if no plugin opens the database.
     """

@@ -18,13 +18,13 @@ _log = structlog.get_logger()
 # A leader that dies is followed by another after so long.
 _LEASE_S = 15.0
 _KEEP_EVERY_S = 4.0
-# After a crash the same machine comes again at once. It watches its former row for so long: the row
-# of a process that runs is written twice meanwhile.
+# After a crash the same machine restarts at once. It watches its old row for this long: a live
+# process would update the row twice in that time.
 _WATCH_S = 10.0
 
 
 class SqlNodes:
-    """The nodes of a database that several share. Implements `contracts.nodes.NodeRecords`."""
+    """Nodes of a shared database. Implements `contracts.nodes.NodeRecords`."""
 
     has_others = True
 

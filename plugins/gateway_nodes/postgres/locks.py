@@ -8,11 +8,11 @@ from gateway.store.locks import lock_names
 
 
 def locks_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequence[int]:
-    """Return the numbers of the advisory locks that a write needs, in the order to take them."""
+    """Return the advisory lock numbers of a write, in the order to take them."""
     return [lock_number(name) for name in lock_names(function, arguments)]
 
 
 def lock_number(name: str) -> int:
-    """Return the number that stands for a name in PostgreSQL: 64 bits with a sign."""
+    """Map a lock name to a signed 64-bit number, as PostgreSQL needs."""
     digest = hashlib.sha256(f"generation-gateway:{name}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

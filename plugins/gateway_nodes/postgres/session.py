@@ -36,7 +36,7 @@ KEEPALIVE: Mapping[str, Any] = {
 
 
 class Row(tuple[Any, ...]):
-    """A row, whose values are found by number, by name or by slice."""
+    """A row, indexed by number, name or slice."""
 
     __slots__ = ()
     names: Mapping[str, int]

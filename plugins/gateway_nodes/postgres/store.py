@@ -145,7 +145,7 @@ def open_postgres(settings: Settings, name: str | None) -> PostgresStore:
 
 
 def node_name(settings: Settings) -> str:
-    """Return this machine's name among those that share a database."""
+    """Return this machine's name among the nodes of a database."""
     return settings.node or os.environ.get("FLY_MACHINE_ID") or socket.gethostname()
 
 
