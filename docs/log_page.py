@@ -1,4 +1,4 @@
-"""Writes docs/logs.md: each event that the code logs, where, with which fields, and its meaning."""
+"""Writes docs/logs.md: each logged event with its level, fields, meaning and source files."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import attrs
 from log_events import EVENTS
 
 _ROOT = Path(__file__).parents[1]
-# Packages whose events an operator sees; the embedded chain is a program of its own.
+# Packages with events for operators. The embedded chain is a program of its own.
 _SOURCES = ("gateway", "providers", "plugins")
 _ELSEWHERE = ("plugins/gateway_demo/", "gateway/cli/new_plugin/")
 _LEVELS = ("debug", "info", "warning", "error", "exception")
@@ -23,13 +23,13 @@ _HEAD = (
     "is for people). Each line has `event`, `level` and `timestamp`. No line holds a prompt, a",
     "proof of payment, a key or the address of an RPC endpoint.",
     "",
-    "A thread writes the lines, so that no request waits for a log that nobody reads. One megabyte",
+    "A thread writes the lines, so that no request waits for a log that is not read. One megabyte",
     "of lines waits for it. Further ones are dropped, and `log.dropped` counts them. A process",
     "that is killed may lose the newest lines.",
     "",
     "A line about a task also carries, as far as they are known at that place:",
     "",
-    "| field | what it is |",
+    "| field | meaning |",
     "|---|---|",
     "| `task` | the task's id, as the buyer has it |",
     "| `slug`, `provider` | the endpoint that was bought, and the provider that generates for it |",
@@ -37,22 +37,22 @@ _HEAD = (
     (
         "| `request` | the id of the HTTP request: of the one that is answered, and in all later "
         "lines about a task, of the one that bought it. A proxy's or client's `X-Request-Id` is "
-        "kept where it is plain; the answer's header `X-Request-Id` has it. Vendors are not told: "
+        "kept where it is plain; the answer's header `X-Request-Id` has it. Vendors do not get it: "
         "no request to one carries it |"
     ),
     "",
     "A failure at a vendor carries `error` (the class, [errors.md](errors.md)), `status`,",
-    "`vendor_code` and `said`: the vendor's own words, 200 characters of them, without secrets and",
+    "`vendor_code` and `said`: the vendor's message, cut to 200 characters, without secrets and",
     "prompt. `at` is the plugin's line, for errors that no plugin raises on purpose.",
     "",
-    "| event | level | fields | what it means | from |",
+    "| event | level | fields | meaning | from |",
     "|---|---|---|---|---|",
 )
 
 
 @attrs.define
 class Event:
-    """One event as the code logs it, perhaps in several places."""
+    """One event, possibly logged in several places."""
 
     levels: set[str] = attrs.field(factory=set)
     fields: set[str] = attrs.field(factory=set)
@@ -73,7 +73,7 @@ def _row(name: str, event: Event) -> str:
 
 
 def find_events() -> dict[str, Event]:
-    """Return every event that the code logs, by name."""
+    """Return all logged events by name."""
     found: dict[str, Event] = {}
     for path in _source_files():
         place = path.relative_to(_ROOT).as_posix()
@@ -98,7 +98,7 @@ def _source_files() -> Iterator[Path]:
 
 
 def _log_calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
-    """Yield each call of a logger and its level; a method that was put into a variable counts."""
+    """Yield each logger call and its level, including methods that were stored in a variable."""
     stored = {
         target.id: max(levels)
         for node in ast.walk(tree)
@@ -116,7 +116,7 @@ def _log_calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
 
 
 def _levels_in(node: ast.AST) -> set[str]:
-    """Return the levels of the logger's methods that an expression names without calling them."""
+    """Return the logger levels that an expression refers to without a call."""
     if isinstance(node, ast.IfExp):
         return _levels_in(node.body) | _levels_in(node.orelse)
     is_method = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
@@ -126,7 +126,7 @@ def _levels_in(node: ast.AST) -> set[str]:
 
 
 def _names_of(argument: ast.expr, tree: ast.Module) -> set[str]:
-    """Return the events that an argument may be: a text, or texts that a variable is given."""
+    """Return the possible events of an argument: a text, or the texts assigned to a variable."""
     if isinstance(argument, ast.Constant):
         return {str(argument.value)}
     if isinstance(argument, ast.IfExp):

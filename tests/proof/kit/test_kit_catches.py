@@ -48,7 +48,7 @@ MISTAKES = {
         "may respond so after the order was taken and billed",
     ),
     "shapes_as_failures": Mistake(
-        'raise SubmitUncertain("Acme took the job and did not say where to ask for it.")',
+        'raise SubmitUncertain("Acme accepted the job but returned no status URL.")',
         'raise JobFailed("Acme is odd.")',
         "test_a_success_of_another_shape_is_not_asked_for_again[null]",
         "raise SubmitUncertain for a shape that you do not know",
@@ -82,7 +82,7 @@ MISTAKES = {
         },
     ),
     "prompts_in_the_log": Mistake(
-        '        """Begin one job; the gateway writes its handle down before it polls."""',
+        '        """Start one job; the gateway stores its handle before it polls."""',
         '        __import__("logging").warning("asked for %s", request.prompt)',
         "test_no_log_line_and_no_buyer_learns_a_key_or_a_prompt[made]",
         "The log shows the buyer's prompt",
