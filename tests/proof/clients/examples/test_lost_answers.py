@@ -1,4 +1,4 @@
-"""The examples between whose request and answer something is lost: no purchase is paid twice."""
+"""The examples with a lost request or response: no purchase is paid twice."""
 
 import re
 import sys
