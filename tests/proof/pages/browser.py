@@ -155,21 +155,20 @@ class Browser:
         self._wait_until_loaded()
 
     def reload(self) -> None:
-        """Load the page again, and wait until all of it is there."""
+        """Reload the page, and wait until it has loaded completely."""
         self.driver.refresh()
         self._wait_until_loaded()
 
     def _wait_until_loaded(self) -> None:
-        # The driver may return before the new document is read, mostly where it has the same
-        # address as the one before.
+        # The driver may return before the new document is read, mostly if its URL is the same as
+        # before.
         self.until("document.readyState === 'complete'")
 
     def cdp(self, command: str, **parameters):
-        """Send a command of the Chrome DevTools Protocol."""
         return self.driver.execute_cdp_cmd(command, parameters)
 
     def run(self, script: str, *arguments):
-        """Run a script in the page, and return what it returns."""
+        """Run a script in the page, and return its result."""
         return self.driver.execute_script(script, *arguments)
 
     def resize(self, width: int, height: int = 900) -> None:
@@ -189,18 +188,18 @@ class Browser:
         self.before_each_page(_WALLETS.replace("ADDRESS", json.dumps(address)))
 
     def lose_first_answer(self) -> None:
-        """Let the answer to the first paid request be lost."""
+        """Lose the response to the first paid request."""
         self.between(_LOSE_FIRST_ANSWER)
 
     def between(self, script: str) -> None:
-        """Let a script stand between page and gateway.
+        """Put a script between page and gateway.
 
-        It has a request's `path` and `payment`, and `send`; what it returns is the answer.
+        It gets a request's `path` and `payment`, and `send`; its result is the response.
         """
         self.before_each_page(_FETCH.replace("SCRIPT", script))
 
     def until(self, script: str, *arguments):
-        """Wait until a script returns something true, and return that."""
+        """Wait until a script returns something true, and return it."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := self.run(f"return {script}", *arguments)):
             assert time.monotonic() < deadline, f"{script}\n{self.text('body')}"
@@ -208,14 +207,14 @@ class Browser:
         return found
 
     def find(self, selector: str):
-        """Wait for an element that is shown, and return it."""
+        """Wait for a visible element, and return it."""
         return self.until(
             "((one) => one?.checkVisibility() ? one : null)(document.querySelector(arguments[0]))",
             selector,
         )
 
     def click(self, selector: str) -> None:
-        """Click an element once it may be clicked."""
+        """Click an element once it is clickable."""
         self.until(
             "((one) => one && !one.disabled)(document.querySelector(arguments[0]))", selector
         )
@@ -224,17 +223,17 @@ class Browser:
         element.click()
 
     def text(self, selector: str) -> str:
-        """Return an element's words as they are shown."""
+        """Return an element's visible text."""
         return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
     def press(self, *keys: str) -> None:
-        """Press keys where the focus is."""
+        """Press keys at the focus."""
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def complaints(self) -> list[str]:
-        """Return what the console holds: errors, and what the page's policy refused."""
+        """Return the console's errors, including those of the page's policy."""
         said = [entry["message"] for entry in self.driver.get_log("browser")]
-        # Another part of the gateway serves the icon.
+        # The icon is served by another part of the gateway.
         return [line for line in said if "/favicon.ico" not in line and " 402 " not in line]
 
 
