@@ -23,9 +23,9 @@ _NAMED = (
     f"{_FRAMEWORK}, attrs, cattrs, limits.strategies, pluggy, aiosqlite, "
     "click, structlog, typed_settings, msgspec"
 )
-_WEB3 = "import web3, web3.providers.rpc, eth_account"
+_CHAIN = "import aiohttp"
 # Imports that no start of the gateway is without, and the memory that no warm-up is below.
-LIBRARIES = {"the gateway's libraries alone": _NAMED, "the same, with web3": f"{_NAMED}; {_WEB3}"}
+LIBRARIES = {"the gateway's libraries alone": _NAMED, "the same, with aiohttp": f"{_NAMED}; {_CHAIN}"}
 # Prints the process's CPU in ms and its resident MB (2²⁰ bytes).
 _MEASURED = """
 import resource
@@ -91,15 +91,15 @@ def import_alone(imports: str) -> tuple[float, float]:
 
 def _add_floor(table: Table, starts: Sequence[Start]) -> None:
     """Add what the libraries take without a line of the gateway: no start can be below it."""
-    without_web3, with_web3 = LIBRARIES.values()
-    named = [import_alone(without_web3) for _ in range(_RUNS)]
-    everything = [import_alone(with_web3) for _ in range(_WARM_RUNS)]
+    without_aiohttp, with_aiohttp = LIBRARIES.values()
+    named = [import_alone(without_aiohttp) for _ in range(_RUNS)]
+    everything = [import_alone(with_aiohttp) for _ in range(_WARM_RUNS)]
     cpu_ms = statistics.median(start.cpu_ms for start in starts)
     alone_ms = statistics.median(cpu for cpu, _ in named)
     table.add_row("CPU to the first 200", f"[bold]{cpu_ms:.0f} ms[/bold]", "")
-    table.add_row("  of its libraries alone, without web3", f"{alone_ms:.0f} ms", "")
+    table.add_row("  of its libraries alone, without aiohttp", f"{alone_ms:.0f} ms", "")
     alone_mb = max(resident for _, resident in everything)
-    table.add_row("memory of its libraries alone, with web3", f"{alone_mb:.0f} MB", "")
+    table.add_row("memory of its libraries alone, with aiohttp", f"{alone_mb:.0f} MB", "")
 
 
 def _measure() -> tuple[list[float], list[float], list[Start]]:

@@ -69,8 +69,6 @@ class Batches:
 
         Returns what `SettlementKeys.submit` does, and raises what it raises.
         """
-        if self._most == 1:
-            return await self._keys.submit(payment, call)
         if sent := await self._keys.resend(payment):
             return sent
         if not self._sending and not self._queue:
