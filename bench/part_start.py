@@ -25,7 +25,10 @@ _NAMED = (
 )
 _CHAIN = "import aiohttp"
 # Imports that no start of the gateway is without, and the memory that no warm-up is below.
-LIBRARIES = {"the gateway's libraries alone": _NAMED, "the same, with aiohttp": f"{_NAMED}; {_CHAIN}"}
+LIBRARIES = {
+    "the gateway's libraries alone": _NAMED,
+    "the same, with aiohttp": f"{_NAMED}; {_CHAIN}",
+}
 # Prints the process's CPU in ms and its resident MB (2²⁰ bytes).
 _MEASURED = """
 import resource
