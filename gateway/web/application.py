@@ -21,9 +21,10 @@ from gateway.web.front.clients import address_of
 from gateway.web.front.event_stream import EventConnection
 from gateway.web.front.fast_path import FastPath
 from gateway.web.front.mounts import Mounts
+from gateway.web.front.routing import RouteTable, add_routes
 from gateway.web.routes import discovery, files, generate, health, tasks
 
-_ROUTES = (generate, tasks, files, discovery, health)
+_TABLE = RouteTable((*generate.ROUTES, *tasks.ROUTES, *health.ROUTES))
 # A client that needs longer to send its body is cut off.
 _BODY_S = 30
 
@@ -31,14 +32,15 @@ _BODY_S = 30
 def make_app(settings: Settings, catalog: Catalog) -> Quart:
     """Return an app with the core's routes; they answer once the app has its `Gateway`."""
     memory = BodyMemory(settings.body_memory_mb * 10**6)
-    file_paths = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
 
     def limit_of(method: str, path: str) -> int:
-        return _max_body_bytes(method, path, file_paths)
+        found = _TABLE.find(method, path)
+        return found[0].body_bytes(catalog, found[1]) if found else SMALL_BODY_BYTES
 
     app = _make_app(_request_class(settings, memory, limit_of))
     app.config.update(BODY_TIMEOUT=_BODY_S)
-    for module in _ROUTES:
+    add_routes(app, _TABLE.routes)
+    for module in (files, discovery):
         app.register_blueprint(module.blueprint)
 
     def make_mounted(mount: Mount) -> Quart:
@@ -46,7 +48,7 @@ def make_app(settings: Settings, catalog: Catalog) -> Quart:
 
     # Quart documents this as the place of ASGI middleware.
     app.asgi_app = Mounts(app, make_mounted)  # type: ignore[assignment, method-assign]
-    app.asgi_app = FastPath(app, memory)  # type: ignore[assignment, method-assign]
+    app.asgi_app = FastPath(app, _TABLE, memory)  # type: ignore[assignment, method-assign]
     return app
 
 
@@ -153,12 +155,3 @@ def _request_class(
             return await super().get_data(*args, **more)
 
     return LimitedRequest
-
-
-def _max_body_bytes(method: str, path: str, file_paths: set[str]) -> int:
-    """Return the most bytes a body may have: large ones are for the routes that take files."""
-    if method != "POST":
-        return SMALL_BODY_BYTES
-    if path == generate.DIRECT_RULE or path in file_paths:
-        return generate.LARGE_BODY_BYTES
-    return generate.ESCAPED_BODY_BYTES if path.startswith("/api/x402/") else SMALL_BODY_BYTES

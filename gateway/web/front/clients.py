@@ -1,11 +1,11 @@
-"""By which address a client is counted, and the decorator that counts its requests to a route."""
+"""The address by which a client is counted."""
 
 import functools
 import ipaddress
 import re
 import socket
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import structlog
 from quart import request
@@ -17,29 +17,6 @@ _MOST_ADDRESS_CHARS = 64
 # "203.0.113.7:5001" and "[2001:db8::1]:5001", as some proxies write them.
 _WITH_PORT = re.compile(r"\[([^\]]*)\]:\d+|([^:]*):\d+")
 _log = structlog.get_logger()
-_Parameters = ParamSpec("_Parameters")
-_Answer = TypeVar("_Answer")
-_Route = Callable[_Parameters, Awaitable[_Answer]]
-
-
-def limited(
-    name: str | Callable[[], str],
-) -> Callable[[_Route[_Parameters, _Answer]], _Route[_Parameters, _Answer]]:
-    """Count each request to the route against limit `name`, before anything of it is read.
-
-    A callable returns the name of the current request's limit. Too many requests raise
-    `TooManyRequests`.
-    """
-
-    def decorate(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Answer]:
-        @functools.wraps(route)
-        async def counted(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-            await current_gateway().limits.hit(name() if callable(name) else name, address())
-            return await route(*args, **kwargs)
-
-        return counted
-
-    return decorate
 
 
 def address() -> str:

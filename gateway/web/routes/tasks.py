@@ -1,8 +1,9 @@
 """The route that shows a task (spec §4.3), once or as a stream of events."""
 
+import re
 from typing import Any
 
-from quart import Blueprint, Response, request
+from quart import Response
 
 from gateway.domain import Task
 from gateway.errors import NotFound, ValidationError
@@ -11,44 +12,36 @@ from gateway.running.long_texts import ShownTask
 from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer, Pieces
-from gateway.web.front.clients import address, limited
-from gateway.web.front.current import current_gateway
-from gateway.web.front.event_stream import answer_stream, wants_events
+from gateway.web.front.event_stream import answer_stream
+from gateway.web.front.routing import Asked, QuartAsked, Route
 
-blueprint = Blueprint("tasks", __name__)
-
-TASK_RULE = "/api/task/<task_id>"
 TASK_LIMIT = "task"
 _MAX_WAIT_S = 30.0
 _MAX_ID_CHARS = 64
 _HEADERS = JSON | NOT_STORED
 
 
-@blueprint.get(TASK_RULE)
-@limited(TASK_LIMIT)
-async def show_task(task_id: str) -> Response:
-    """Show a task; with `?wait=N` once it is done, or after N seconds; or stream its changes."""
-    wait_s = read_wait_s(request.args.get("wait", "0"))
-    if wants_events(request):
-        return await answer_stream(
-            current_gateway(), request, address(), task_id, _find_task, _encode_task
-        )
-    answer = await answer_task(current_gateway(), task_id, wait_s, address())
-    return answer.to_response(request.method)
+async def answer_task(gateway: Gateway, asked: Asked) -> Answer:
+    """Show a task; with `?wait=N` once it is done, or after N seconds.
 
-
-async def answer_task(gateway: Gateway, task_id: str, wait_s: float, client: str) -> Answer:
-    """Return the answer that shows a task, once it is done or `wait_s` seconds have passed.
-
-    `client` is the address that the request is counted by. Where too many requests wait already,
-    the answer comes at once. Raises `NotFound` for an unknown id.
+    If too many requests wait already, the answer comes at once. Raises `NotFound` for an unknown
+    id.
     """
-    task = await _look(gateway, task_id, wait_s, client)
+    wait_s = read_wait_s(asked.query("wait", "0"))
+    task = await _look(gateway, asked.part, wait_s, asked.address)
     shown = (await _encode_task(gateway, task)).within(b"", b"\n")
     if shown.text is None:
         return Answer(200, shown.before, _HEADERS)
     pieces = Pieces(shown.size, lambda: shown.pieces(gateway.long_texts))
     return Answer(200, b"", _HEADERS, pieces)
+
+
+async def stream_task(gateway: Gateway, asked: QuartAsked) -> Response:
+    """Stream the changes of a task as events."""
+    read_wait_s(asked.query("wait", "0"))
+    return await answer_stream(
+        gateway, asked.request, asked.address, asked.part, _find_task, _encode_task
+    )
 
 
 async def look_at_task(
@@ -130,3 +123,16 @@ def read_wait_s(text: str) -> float:
     if not 0 <= wait_s <= _MAX_WAIT_S:
         raise ValidationError("wait must be a number of seconds from 0 to 30.")
     return wait_s
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        rule="/api/task/<task_id>",
+        answer=answer_task,
+        stream=stream_task,
+        limit=TASK_LIMIT,
+        skips_quart=True,
+        plain_query=re.compile(rb"wait=[0-9]{1,3}"),
+    ),
+)
