@@ -129,8 +129,10 @@ class PlainAsked:
     most_bytes: Callable[[], int]
     # Whether the body was read, or the request has none.
     is_read: bool
-    _end_of_body: asyncio.Event = attrs.field(factory=asyncio.Event)
-    _held_bytes: int = 0
+    # Whether the answer has waited for anything, so that other requests ran.
+    _has_waited: bool = False
+    _end_of_body: asyncio.Event | None = None
+    _whole_bytes: int = 0
     _counted: CountedBody | None = None
 
     def header(self, name: str) -> str | None:
@@ -147,13 +149,13 @@ class PlainAsked:
         """Return the whole body; also raises `HungUp`."""
         first = EagerStart(self.receive())
         data = _whole_body(first)
-        if data is None or not self.memory.has_room(self.address, len(data)):
+        if data is None or self._has_waited or not self.memory.has_room(self.address, len(data)):
             data = await self._read_counted(first)
         else:
-            self._held_bytes = len(data)
-            self.memory.hold(self.address, len(data))
+            self._whole_bytes = len(data)
         self.is_read = True
-        self._end_of_body.set()
+        if self._end_of_body is not None:
+            self._end_of_body.set()
         return data
 
     async def _read_counted(self, first: EagerStart[_Message]) -> bytes:
@@ -164,12 +166,17 @@ class PlainAsked:
         body.admit(length)
         return await body.read_from(_receive_again(first, self.receive), self.body_s)
 
+    def begin_waiting(self) -> None:
+        """Count the memory of a body that came at once; most answers never wait."""
+        self._has_waited = True
+        self.memory.hold(self.address, self._whole_bytes)
+
     def release(self) -> None:
         """Give the body's memory back."""
         if self._counted is not None:
             self._counted.release()
-        if self._held_bytes:
-            self.memory.hold(self.address, -self._held_bytes)
+        if self._has_waited:
+            self.memory.hold(self.address, -self._whole_bytes)
 
     @contextlib.asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
@@ -195,6 +202,7 @@ class PlainAsked:
     async def _watch(self, block: asyncio.Timeout) -> None:
         """End the block once the client hangs up; `read_body` notices it while it reads."""
         if not self.is_read:
+            self._end_of_body = asyncio.Event()
             await self._end_of_body.wait()
         while (await self.receive())["type"] != "http.disconnect":
             pass
@@ -208,6 +216,7 @@ async def _answer(gateway: Gateway, route: Route, asked: PlainAsked) -> Answer:
         work = EagerStart(route.answer(gateway, asked))
         if work.is_done:
             return work.result
+        asked.begin_waiting()
         async with asked.watched():
             return await work
     except HungUp:
