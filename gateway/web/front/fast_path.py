@@ -15,14 +15,12 @@ from quart import Quart
 
 from gateway.concurrency.eager_start import EagerStart
 from gateway.running.gateway import Gateway
-from gateway.web.front.answers import Answer, Send, send_answer
+from gateway.web.front.answers import Answer, Send, answer_error, send_answer
 from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
-from gateway.web.front.clients import client_address, peer_of
-from gateway.web.front.current import EXTENSION
-from gateway.web.front.errors import answer_error
+from gateway.web.front.current import EXTENSION, client_address, peer_of
 from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
 from gateway.web.front.routing import Route, RouteTable
-from gateway.web.server.unread import OUTBOX, Outbox, UnreadMemory
+from gateway.web.server.connection_limits import OUTBOX, Outbox, UnreadMemory
 
 _Message = MutableMapping[str, Any]
 _Asgi = Callable[[_Message, Receive, Send], Awaitable[None]]

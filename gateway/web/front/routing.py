@@ -15,8 +15,7 @@ from gateway.errors import ValidationError
 from gateway.running.gateway import Gateway
 from gateway.web.front.answers import Answer
 from gateway.web.front.body_memory import SMALL_BODY_BYTES
-from gateway.web.front.clients import address
-from gateway.web.front.current import current_gateway
+from gateway.web.front.current import address, current_gateway
 from gateway.web.front.event_stream import wants_events
 
 _NO_QUERY = re.compile(b"")

@@ -1,24 +1,30 @@
 """The route that shows a task (spec §4.3), once or as a stream of events."""
 
+import asyncio
 import re
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from quart import Response
 
 from gateway.domain import Task
-from gateway.errors import NotFound, ValidationError
+from gateway.errors import NotFound, TooManyStreams, ValidationError
 from gateway.running.gateway import Gateway
 from gateway.running.long_texts import ShownTask
 from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer, Pieces
-from gateway.web.front.event_stream import answer_stream
+from gateway.web.front.event_stream import EVENT_STREAM, held_of
 from gateway.web.front.routing import Asked, QuartAsked, Route
 
 TASK_LIMIT = "task"
 _MAX_WAIT_S = 30.0
 _MAX_ID_CHARS = 64
 _HEADERS = JSON | NOT_STORED
+# A client that lost the stream connects again after this time.
+_RETRY = b"retry: 2000\n\n"  # milliseconds
+# Proxies close a connection that is silent.
+_COMMENT = b": waiting\n\n"
 
 
 async def answer_task(gateway: Gateway, asked: Asked) -> Answer:
@@ -37,11 +43,51 @@ async def answer_task(gateway: Gateway, asked: Asked) -> Answer:
 
 
 async def stream_task(gateway: Gateway, asked: QuartAsked) -> Response:
-    """Stream the changes of a task as events."""
+    """Return a stream of a task's changes, which ends with the task.
+
+    Raises `NotFound` for an unknown id, and `TooManyStreams`.
+    """
     read_wait_s(asked.query("wait", "0"))
-    return await answer_stream(
-        gateway, asked.request, asked.address, asked.part, _find_task, _encode_task
-    )
+    await _find_task(gateway, asked.part)
+    if not held_of(asked.request).enter_context(gateway.streams.counted(asked.address)):
+        raise TooManyStreams(int(gateway.timing.stream_s))
+    # `X-Accel-Buffering` tells nginx to pass each event on at once.
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    events = _stream_task(gateway, asked.part)
+    response = Response(events, 200, headers, content_type=EVENT_STREAM)
+    response.timeout = None
+    return response
+
+
+async def _stream_task(gateway: Gateway, task_id: str) -> AsyncGenerator[bytes, None]:
+    """Yield the task as it is, each change of it, and a comment where nothing changes.
+
+    The first event is always the present state, so a client that connects again misses nothing.
+    """
+    now, timing = asyncio.get_running_loop().time, gateway.timing
+    end, number, shown = now() + timing.stream_s, 0, None
+    with gateway.notifications.subscribed(task_id) as subscription:
+        yield _RETRY
+        while True:
+            task = await _find_task(gateway, task_id)
+            if task != shown:
+                shown, number = task, number + 1
+                event = _as_event(number, await _encode_task(gateway, task))
+                async for piece in event.pieces(gateway.long_texts):
+                    yield piece
+                comment_at = now() + timing.stream_quiet_s
+            elif now() >= comment_at:
+                yield _COMMENT
+                comment_at = now() + timing.stream_quiet_s
+            if task.is_done or gateway.readiness.is_drained or now() >= end:
+                return
+            pauses = (seconds_to_look(timing.stream_look_s), comment_at - now(), end - now())
+            await subscription.wait(max(min(pauses), 0.0))
+
+
+def _as_event(number: int, shown: ShownTask) -> ShownTask:
+    """Return one event; its data is one line, because JSON escapes line breaks."""
+    return shown.within(f"id: {number}\nevent: task\ndata: ".encode(), b"\n\n")
 
 
 async def look_at_task(
