@@ -16,10 +16,6 @@ from gateway.version import VERSION
 # Where each command is, and the first sentence of its help. The sentence stands here as well,
 # because `gateway --help` lists the commands without importing them: most import web3 or rich.
 _COMMANDS = {
-    "check": (
-        "gateway.cli.check:check",
-        "Check settings, chain, wallet, gas, plugins and disk.",
-    ),
     "encrypt-key": (
         "gateway.cli.encrypt_key:encrypt_key",
         "Write a private key into an encrypted keystore FILE.",

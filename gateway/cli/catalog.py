@@ -1,6 +1,6 @@
 """What the current settings put on sale, for the commands that list it.
 
-Asking the providers whether they work is in `gateway.cli.check` and `gateway.cli.plugins`.
+`gateway_check` and `gateway.cli.plugins` ask the providers whether they work.
 """
 
 import logging

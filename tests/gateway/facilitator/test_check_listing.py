@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from pytest_httpserver import HTTPServer
 
 from gateway.cli import main
-from gateway.cli.listing import find_listing
+from gateway_check.listing import find_listing
 from tests.bundled_endpoints import bundled_endpoints
 from tests.gateway.facilitator.facilitators import answer
 
@@ -42,7 +42,7 @@ def bazaar(site):
 @pytest.fixture
 def said(settings, monkeypatch):
     """Returns the rows about listings that a command prints."""
-    monkeypatch.setattr("gateway.cli.check.load_settings", lambda: settings)
+    monkeypatch.setattr("gateway_check.commands.check.load_settings", lambda: settings)
 
     def see(*arguments: str) -> dict[str, tuple[bool, str]]:
         shown = CliRunner().invoke(main, ["check", "--json", *arguments])

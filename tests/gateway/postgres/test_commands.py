@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.cli.check_database import find_questions
 from gateway.settings import load_settings
 from gateway.store.postgres.store import PostgresStore
+from gateway_check.database import find_questions
 
 SETTINGS = {
     "GATEWAY_BASE_URL": "http://gateway.test",

@@ -12,11 +12,12 @@ from PIL import Image
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from gateway.cli import live, main
-from gateway.cli.live_files import smallest_file
+from gateway.cli import main
 from gateway.errors import SettingsError
 from gateway.vendors import Outbound
 from gateway.vendors.shapes import record_shapes, shape_of
+from gateway_check import live
+from gateway_check.live_files import smallest_file
 from tests.bundled_endpoints import bundled_endpoints
 from tests.conftest import PNG
 from tests.gateway.refunds.test_refund_commands import environment

@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from gateway.catalog.catalog import Catalog
-from gateway.cli.price_check import describe_models, describe_prices
 from gateway.contracts.endpoint_changes import EndpointChange
 from gateway.settings import EndpointOverride
+from gateway_check.prices import describe_models, describe_prices
 from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 

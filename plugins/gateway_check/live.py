@@ -13,7 +13,6 @@ import attrs
 import click
 
 from gateway.catalog.catalog import Catalog, Registered
-from gateway.cli.live_files import smallest_file
 from gateway.contracts import Cancelling, Polling
 from gateway.domain import (
     Endpoint,
@@ -31,6 +30,7 @@ from gateway.tasks.delivery import checked_json
 from gateway.vendors import Outbound
 from gateway.vendors.shapes import Shapes, record_shapes
 from gateway.version import VERSION
+from gateway_check.live_files import smallest_file
 
 # What is asked for; every vendor's filter lets it pass.
 _QUESTION = "What does the page say?"
