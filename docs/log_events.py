@@ -58,6 +58,8 @@ EVENTS: dict[str, str] = {
     "endpoint.paused": "The operator took an endpoint off sale; running tasks finish.",
     "endpoint.priced": "The operator set an endpoint's price, or restored the file's.",
     "endpoint.resumed": "The operator put an endpoint on sale again.",
+    "events.forgotten": "Events were deleted after 30 days, because no plugin reads them.",
+    "events.not_taken": "A plugin failed to take events; retried after `pause_s`.",
     "facilitator.listing": "The facilitator reported the state of an endpoint's Bazaar listing.",
     "facilitator.not_settled": "The facilitator refused a settlement; the chain decides.",
     "facilitator.refused": "The facilitator rejected a request.",

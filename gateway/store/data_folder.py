@@ -1,4 +1,4 @@
-"""The data folder: its owner, its network, and one gateway at a time."""
+"""The data folder: ownership, lock, and network check."""
 
 import fcntl
 import os
@@ -15,12 +15,12 @@ from gateway.store.sql_store import SqlStore
 
 
 def enter_data(settings: Settings) -> None:
-    """Make the folder's files private; a process of root becomes the folder's owner first.
+    """Make the data folder private, after switching from root to its owner.
 
-    Call this before anything in the folder is opened. Where root opens a database, its side files
-    are root's, and the gateway's own user can no longer write to it.
+    Call this before opening anything in the folder. If root opened the database, SQLite would
+    create side files that the gateway's own user cannot write.
 
-    Raises `SettingsError` where this process cannot become that user, or may not enter the folder.
+    Raises `SettingsError` if this process cannot switch to that user or cannot enter the folder.
     """
     os.umask(0o077)
     try:
@@ -42,13 +42,13 @@ def _enter_folder(folder: Path) -> None:
 
 
 def _become_user(user: int, group: int, folder: Path) -> None:
-    """Give up root for another user, after giving that user the files that root left."""
+    """Drop root privileges, after giving the user any files that root left behind."""
     try:
         known = pwd.getpwuid(user)
         groups = os.getgrouplist(known.pw_name, known.pw_gid)
         group = known.pw_gid
     except KeyError:
-        # In many containers a user is a number without a name.
+        # In many containers the user is a number without a name.
         groups = [group]
     try:
         give_to(folder, user, group)
@@ -61,7 +61,7 @@ def _become_user(user: int, group: int, folder: Path) -> None:
             f"here ({error.strerror}). Run it as that user: "
             f"setpriv --reuid={user} --regid={group} --clear-groups gateway …"
         ) from None
-    # Later imports, and every child process that reads a file, run as that user.
+    # The rest of this process, and its child processes, must import code as that user.
     if not (os.access(sys.executable, os.X_OK) and os.access(__file__, os.R_OK)):
         raise SettingsError(
             f"{folder} belongs to user {user}, so this now runs as that user, and that user may "
@@ -72,7 +72,7 @@ def _become_user(user: int, group: int, folder: Path) -> None:
 
 
 def existing_database(settings: Settings) -> Path:
-    """Return the path of the gateway's database; raises `SettingsError` where there is none."""
+    """Return the path of the SQLite database; raises `SettingsError` if there is none."""
     path = settings.data_dir / "gateway.db"
     if not path.exists():
         if settings.database_url:
@@ -88,10 +88,10 @@ def existing_database(settings: Settings) -> Path:
 
 
 def lock_data(settings: Settings) -> TextIO:
-    """Lock the folder until the returned file is closed, or this process ends.
+    """Lock the folder until the returned file is closed or this process ends.
 
-    A second gateway on the same data would take the running gateway's tasks for those of a dead
-    one. Raises `SettingsError` where another gateway has the lock, or the folder is not writable.
+    A second gateway would treat the running gateway's tasks as abandoned. Raises `SettingsError` if
+    another gateway holds the lock, or the folder is not writable.
     """
     try:
         settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def lock_data(settings: Settings) -> TextIO:
 
 
 async def check_network(settings: Settings, store: SqlStore) -> None:
-    """Refuse the data of another network: its nonces and claims mean nothing on this one."""
+    """Refuse data from another network: its nonces and claims are not valid on this one."""
     known = await store.meta("network", lambda: settings.network)
     if known != settings.network:
         raise SettingsError(

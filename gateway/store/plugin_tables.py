@@ -1,11 +1,11 @@
-"""The tables of plugins: SQL files that a start applies, each once, and the rules for them.
+"""Plugin tables: SQL migrations of plugins, and their rules.
 
-An entry point of the group `gateway.migrations` gives a plugin's name in the database, and the
-package that holds its files in the folders `sqlite` and `postgres`. The database opens before the
-plugins load, so none is imported here. The files of a disabled plugin are applied as well:
-enabling it later needs no step.
+An entry point of the group `gateway.migrations` maps the plugin's table prefix to the package with
+its `sqlite` and `postgres` folders. The database opens before plugins load, so no plugin is
+imported here. Migrations of disabled plugins are applied too, so enabling one later needs no extra
+step.
 
-The rules keep authors from mistakes. They are no sandbox, because a plugin's code may do anything.
+The rules catch mistakes. They are not a sandbox: a plugin's code may do anything.
 """
 
 import re
@@ -20,6 +20,8 @@ from gateway.errors import SettingsError
 from gateway.installed import entry_points
 
 GROUP = "gateway.migrations"
+# A source checkout that was never installed has no entry points.
+BUNDLED_TABLES = {"webhooks": "gateway_webhooks.migrations"}
 Database = Literal["sqlite", "postgres"]
 
 _NAME = re.compile(r"[a-z][a-z_]*")
@@ -32,7 +34,7 @@ _STATEMENT = re.compile(
 )
 _REFERENCE = re.compile(r"\bREFERENCES (\w+) ?(\([^)]*\))?", re.IGNORECASE)
 _NEW_NAME = re.compile(r"\bRENAME TO (\w+)", re.IGNORECASE)
-# Of the gateway's own tables, those whose keys never change.
+# The gateway's tables that plugins may reference, because their keys never change.
 _REFERABLE = ("tasks", "payments")
 _RULE = (
     "A file of a plugin makes, changes and fills tables and indexes whose names begin with the "
@@ -42,7 +44,7 @@ _RULE = (
 
 @attrs.frozen(kw_only=True)
 class PluginFile:
-    """One SQL file of a plugin."""
+    """One SQL migration of a plugin."""
 
     plugin: str
     number: int
@@ -50,14 +52,14 @@ class PluginFile:
 
     @property
     def title(self) -> str:
-        """The plugin and the number, as the operator reads them."""
+        """The plugin and number, for messages."""
         return f"{self.plugin} {self.number:04}"
 
 
 def find_files(database: Database, own_sql: Iterable[str]) -> list[PluginFile]:
-    """Return the files of all plugins for a database, in the order in which they are applied.
+    """Return all plugins' migrations for a database, in the order to apply them.
 
-    `own_sql` are the gateway's own migrations. Raises `SettingsError` where a rule is broken.
+    `own_sql` is the SQL of the gateway's own migrations. Raises `SettingsError` for a broken rule.
     """
     packages = _find_packages()
     taken = re.findall(r"CREATE TABLE (\w+)", "\n".join(own_sql))
@@ -70,9 +72,9 @@ def find_files(database: Database, own_sql: Iterable[str]) -> list[PluginFile]:
 
 
 def pending(known: Sequence[PluginFile], applied: Collection[tuple[str, int]]) -> list[PluginFile]:
-    """Return the files that a database lacks.
+    """Return the migrations that were not applied yet.
 
-    Raises `SettingsError` for a number below one that was applied: a number is used once.
+    Raises `SettingsError` for a new number below one already applied.
     """
     waiting = [file for file in known if (file.plugin, file.number) not in applied]
     for file in waiting:
@@ -86,7 +88,7 @@ def pending(known: Sequence[PluginFile], applied: Collection[tuple[str, int]]) -
 
 
 def failed(file: PluginFile, error: Exception) -> SettingsError:
-    """Return the error of a file that the database refuses."""
+    """Return the error for a migration that the database rejects."""
     reason = str(error).strip().partition("\n")[0]
     return SettingsError(
         f"The tables of a plugin cannot be made ({file.title}: {reason}). Install another version "
@@ -95,8 +97,8 @@ def failed(file: PluginFile, error: Exception) -> SettingsError:
 
 
 def _find_packages() -> dict[str, str]:
-    """Return the package of each plugin that has tables, by the plugin's name."""
-    found: dict[str, str] = {}
+    """Return plugins' migration packages by table prefix."""
+    found = dict(BUNDLED_TABLES)
     for entry in sorted(entry_points(GROUP), key=lambda entry: entry.name):
         if found.setdefault(entry.name, entry.value) != entry.value:
             raise SettingsError(
@@ -119,7 +121,7 @@ def _check_name(name: str, taken: Iterable[str]) -> None:
 
 
 def _read(plugin: str, package: str, database: Database) -> list[PluginFile]:
-    """Return the files of a plugin, in order; both databases have the same numbers."""
+    """Return a plugin's migrations, in order. Both databases must have the same numbers."""
     folder = _find_folder(plugin, package)
     files = {one: _numbered(plugin, folder / one) for one in ("sqlite", "postgres")}
     if list(files["sqlite"]) != list(files["postgres"]):
@@ -133,7 +135,7 @@ def _read(plugin: str, package: str, database: Database) -> list[PluginFile]:
 
 
 def _find_folder(plugin: str, package: str) -> Path:
-    """Return the folder of a package, without importing it."""
+    """Return the folder of a package, without importing the package."""
     top, *inner = package.split(".")
     spec = find_spec(top)
     if spec is None or not spec.submodule_search_locations:
@@ -164,7 +166,7 @@ def _check_statements(file: PluginFile) -> None:
 
 def _is_allowed(statement: str, prefix: str) -> bool:
     match = _STATEMENT.match(statement)
-    # PostgreSQL writes texts between dollars, too, and those were not taken out.
+    # PostgreSQL's dollar-quoted strings were not removed above, so reject them.
     if match is None or "$" in statement:
         return False
     names = [name for name in match.groups() if name is not None]
