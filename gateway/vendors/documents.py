@@ -239,7 +239,7 @@ def _decode(body: bytes, kind: type[Kind]) -> Kind | None:
 
 
 def _price_steps(name: str, section: DocumentSettings) -> tuple[PriceStep, ...]:
-    """Return the prices by length, sorted. The last step that applies is the price."""
+    """Return steps by length: the last one that applies is the price."""
     steps = []
     for entry in section.page_prices:
         pages, colon, price = (part.strip() for part in entry.partition(":"))

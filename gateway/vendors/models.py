@@ -145,7 +145,7 @@ def edit_endpoint(model: Model, *, provider: str, checked: str | None = None) ->
 
 
 def _added_model(entry: str, table: Sequence[Model], prefix: str) -> Model:
-    """Return a model missing from the table, which takes the same request as one of the table."""
+    """Return an added model, which copies one of the table."""
     parts = _ADDED.fullmatch(entry)
     if parts is None:
         raise _settings_error(

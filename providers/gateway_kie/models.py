@@ -1,7 +1,7 @@
 """The models of kie.ai on sale, and the request that each takes.
 
-kie.ai bills credits, of which 200 cost a dollar. Its prices change often: see kie.ai/pricing.
-The costs here are those of third parties; kie.ai's own page could not be read.
+kie.ai bills credits, of which 200 cost a dollar. Its prices change often: see kie.ai/pricing. The
+costs here are from third parties, because kie.ai's own page could not be read.
 """
 
 from typing import Any
